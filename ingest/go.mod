@@ -1,0 +1,7 @@
+module github.com/weirlog/weir/ingest
+
+go 1.26
+
+require github.com/weirlog/weir/shared v0.0.0
+
+replace github.com/weirlog/weir/shared => ../shared
