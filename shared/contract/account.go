@@ -1,0 +1,43 @@
+package contract
+
+import "time"
+
+// States of an account.
+const (
+	AccountActive    = "active"
+	AccountExhausted = "exhausted"
+	AccountSuspended = "suspended"
+)
+
+// Account is the state of one organization's quota on weir.accounts.v1; the record's key is the organization.
+type Account struct {
+	Organization      string    `json:"organization"`
+	Tier              string    `json:"tier"`
+	RequestsPerMinute int       `json:"requests_per_minute"`
+	AnchorDay         int       `json:"anchor_day"`   // 1..31: the day of the month on which a period starts
+	PeriodStart       time.Time `json:"period_start"` // inclusive
+	PeriodEnd         time.Time `json:"period_end"`   // exclusive
+	Quota             int64     `json:"quota"`        // bytes granted for this period
+	NextQuota         int64     `json:"next_quota"`   // bytes that a following period grants
+	Used              int64     `json:"used"`         // bytes charged in this period
+	State             string    `json:"state"`
+	Counted           Positions `json:"counted"` // everything below these offsets of weir.logs.v1 is in Used
+	Version           int64     `json:"version"` // grows with every change; an older one is ignored
+}
+
+// AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its id.
+const AccountsCountedKey = "counted"
+
+// AccountsCounted is the marker that follows every round of Accounts: whatever lies below Counted is contained in the
+// accounts published before it, also where it changed no account (a replay, a parked record).
+type AccountsCounted struct {
+	Counted Positions `json:"counted"`
+}
+
+// Positions maps a partition of weir.logs.v1 to the next offset that is not yet counted.
+type Positions map[int]int64
+
+// Covers tells whether the record at (partition, offset) is counted.
+func (p Positions) Covers(partition int, offset int64) bool {
+	return offset < p[partition]
+}

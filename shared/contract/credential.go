@@ -1,0 +1,41 @@
+package contract
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
+
+// Kinds of credentials.
+const (
+	CredentialAPIKey       = "api_key"
+	CredentialServiceToken = "service_token"
+)
+
+// States of a credential.
+const (
+	CredentialActive  = "active"
+	CredentialRevoked = "revoked"
+)
+
+// Credential is the state of one credential on weir.credentials.v1; the record's key is CredentialKey of the secret.
+// A revoked credential stays as such, so that its holder can be told why it fails; a tombstone makes it unknown.
+type Credential struct {
+	Kind          string     `json:"kind"`
+	ID            string     `json:"id"`
+	Organization  string     `json:"organization"` // empty: bound to the whole installation
+	Project       string     `json:"project,omitempty"`
+	Environment   string     `json:"environment,omitempty"`
+	Scopes        []string   `json:"scopes,omitempty"`
+	State         string     `json:"state"`
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+	RatePerMinute int        `json:"rate_per_minute,omitempty"` // 0: no limit of its own
+	Version       int64      `json:"version"`                   // grows with every change; an older one is ignored
+}
+
+// CredentialKey is under which key a secret is known on weir.credentials.v1: the SHA-256 of the whole secret in
+// lower-case hexadecimal. A secret has 192 random bits, so a slow hash would buy nothing.
+func CredentialKey(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}

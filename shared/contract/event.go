@@ -1,0 +1,83 @@
+package contract
+
+import (
+	"fmt"
+	"time"
+)
+
+// SpecVersion is the version of CloudEvents that every event declares.
+const SpecVersion = "1.0"
+
+// Header names that every event carries.
+const (
+	HeaderSpecVersion  = "ce_specversion"
+	HeaderID           = "ce_id"
+	HeaderType         = "ce_type"
+	HeaderSource       = "ce_source"
+	HeaderTime         = "ce_time" // RFC 3339 UTC, nanoseconds
+	HeaderOrganization = "ce_organization"
+	HeaderContentType  = "content-type"
+	HeaderTraceparent  = "traceparent"
+)
+
+// Event types: topic, then what happened, in the past tense. A type is never renamed.
+const (
+	TypeLogsAccepted        = "weir.logs.v1.accepted"
+	TypeCredentialChanged   = "weir.credentials.v1.changed"
+	TypeAccountChanged      = "weir.accounts.v1.changed"
+	TypeAccountsCounted     = "weir.accounts.v1.counted"
+	TypeOrganizationCreated = "weir.tenants.v1.organization_created"
+	TypeProjectCreated      = "weir.tenants.v1.project_created"
+	TypeAPIKeyIssued        = "weir.tenants.v1.api_key_issued"
+	TypeAPIKeyRevoked       = "weir.tenants.v1.api_key_revoked"
+	TypeThresholdReached    = "weir.ledger.v1.threshold_reached"
+	TypeQuotaExhausted      = "weir.ledger.v1.quota_exhausted"
+	TypeErrorGroupCreated   = "weir.grouping.v1.error_group_created"
+)
+
+// Attributes are the CloudEvents attributes of an event whose data is JSON.
+type Attributes struct {
+	ID           string
+	Type         string
+	Source       string // the module that says it: "weir/tenants"
+	Time         time.Time
+	Organization string // empty where a fact belongs to no organization
+	Traceparent  string
+}
+
+// Headers is the wire form of the attributes; content-type is application/json.
+func (a Attributes) Headers() map[string]string {
+	headers := map[string]string{
+		HeaderSpecVersion: SpecVersion,
+		HeaderID:          a.ID,
+		HeaderType:        a.Type,
+		HeaderSource:      a.Source,
+		HeaderTime:        a.Time.UTC().Format(time.RFC3339Nano),
+		HeaderContentType: "application/json",
+	}
+	setIfAny(headers, HeaderOrganization, a.Organization)
+	setIfAny(headers, HeaderTraceparent, a.Traceparent)
+	return headers
+}
+
+// ParseAttributes reads the attributes back; header returns "" for a name that is absent.
+func ParseAttributes(header func(name string) string) (Attributes, error) {
+	at, err := time.Parse(time.RFC3339Nano, header(HeaderTime))
+	if err != nil {
+		return Attributes{}, fmt.Errorf("cannot parse header %s=%q: %w", HeaderTime, header(HeaderTime), err)
+	}
+	return Attributes{
+		ID:           header(HeaderID),
+		Type:         header(HeaderType),
+		Source:       header(HeaderSource),
+		Time:         at.UTC(),
+		Organization: header(HeaderOrganization),
+		Traceparent:  header(HeaderTraceparent),
+	}, nil
+}
+
+func setIfAny(headers map[string]string, name, value string) {
+	if value != "" {
+		headers[name] = value
+	}
+}

@@ -1,0 +1,189 @@
+package contract
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Header names of LogsAccepted beside the common ones.
+const (
+	HeaderProject     = "ce_project"
+	HeaderEnvironment = "ce_environment"
+	HeaderKey         = "ce_key"
+	HeaderBatch       = "ce_batch"
+	HeaderPart        = "ce_part"
+	HeaderParts       = "ce_parts"
+	HeaderFirst       = "ce_first"
+	HeaderEntries     = "ce_entries"
+	HeaderBytes       = "ce_bytes"
+	HeaderErrors      = "ce_errors"
+	HeaderIdempotency = "ce_idempotency"
+	HeaderDigest      = "ce_digest"
+)
+
+// ContentTypeLines is the content-type of a LogsAccepted: one compact JSON object a line.
+const ContentTypeLines = "application/x-ndjson"
+
+// LogsAccepted says: these entries were accepted and acknowledged. One record per accepted request, or per part of a
+// request that is larger than one record. An entry's identity is (Batch, First + its line).
+type LogsAccepted struct {
+	Batch string // UUIDv7 in its canonical text form, new for every request
+	Part  int    // 1..Parts
+	Parts int
+	First int // index in the batch of the first entry of this part, from 0
+
+	Organization string
+	Project      string
+	Environment  string // of the key: prod, staging or dev
+	Key          string // id of the API key, never the key
+	Source       string
+	Time         time.Time // when it was accepted
+
+	Entries int   // lines in this part, at least 1
+	Bytes   int64 // what is charged: the lengths of the lines, their newlines not counted
+	Errors  int   // how many entries carry an error payload
+
+	Idempotency string // identifies (project, Idempotency-Key); empty when the client sent none
+	Digest      string // identifies the request's body; set together with Idempotency
+	Traceparent string
+
+	Lines []byte // the entries as they were accepted, compact, each ended by a newline
+}
+
+// ID is the event's id: the same for every copy of the same part.
+func (l LogsAccepted) ID() string {
+	return l.Batch + "/" + strconv.Itoa(l.Part)
+}
+
+// EntryID is an entry's id as clients see it: opaque, URL-safe, at most 64 characters.
+func EntryID(batch string, index int) string {
+	return strings.ReplaceAll(batch, "-", "") + "-" + strconv.Itoa(index)
+}
+
+// RecordKey is the record's key on weir.logs.v1. A project is spread over spread sub-keys, so that a hot one is not
+// bound to one partition. The copies of one idempotency key always share a sub-key, hence a partition: every
+// consumer sees them in the same order and so agrees on which one counts.
+func (l LogsAccepted) RecordKey(spread int) string {
+	if spread <= 1 {
+		return l.Project
+	}
+	seed := l.Idempotency
+	if seed == "" {
+		seed = l.Batch
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(seed))
+	return l.Project + ":" + strconv.FormatUint(uint64(h.Sum32())%uint64(spread), 10)
+}
+
+// Headers is the wire form of everything but Lines.
+func (l LogsAccepted) Headers() map[string]string {
+	headers := map[string]string{
+		HeaderSpecVersion:  SpecVersion,
+		HeaderID:           l.ID(),
+		HeaderType:         TypeLogsAccepted,
+		HeaderSource:       l.Source,
+		HeaderTime:         l.Time.UTC().Format(time.RFC3339Nano),
+		HeaderContentType:  ContentTypeLines,
+		HeaderOrganization: l.Organization,
+		HeaderProject:      l.Project,
+		HeaderEnvironment:  l.Environment,
+		HeaderKey:          l.Key,
+		HeaderBatch:        l.Batch,
+		HeaderPart:         strconv.Itoa(l.Part),
+		HeaderParts:        strconv.Itoa(l.Parts),
+		HeaderFirst:        strconv.Itoa(l.First),
+		HeaderEntries:      strconv.Itoa(l.Entries),
+		HeaderBytes:        strconv.FormatInt(l.Bytes, 10),
+		HeaderErrors:       strconv.Itoa(l.Errors),
+	}
+	setIfAny(headers, HeaderIdempotency, l.Idempotency)
+	setIfAny(headers, HeaderDigest, l.Digest)
+	setIfAny(headers, HeaderTraceparent, l.Traceparent)
+	return headers
+}
+
+// ParseLogsAccepted reads a record of weir.logs.v1 back. header returns "" for an absent name. The result keeps lines,
+// it does not copy them. A record that fails here can never be applied.
+func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccepted, error) {
+	attributes, err := ParseAttributes(header)
+	if err != nil {
+		return LogsAccepted{}, err
+	}
+	if attributes.Type != TypeLogsAccepted {
+		return LogsAccepted{}, fmt.Errorf("cannot read event of type %q: want %q", attributes.Type, TypeLogsAccepted)
+	}
+	n := numbers{header: header}
+	logs := LogsAccepted{
+		Batch:        header(HeaderBatch),
+		Part:         int(n.read(HeaderPart)),
+		Parts:        int(n.read(HeaderParts)),
+		First:        int(n.read(HeaderFirst)),
+		Organization: attributes.Organization,
+		Project:      header(HeaderProject),
+		Environment:  header(HeaderEnvironment),
+		Key:          header(HeaderKey),
+		Source:       attributes.Source,
+		Time:         attributes.Time,
+		Entries:      int(n.read(HeaderEntries)),
+		Bytes:        n.read(HeaderBytes),
+		Errors:       int(n.read(HeaderErrors)),
+		Idempotency:  header(HeaderIdempotency),
+		Digest:       header(HeaderDigest),
+		Traceparent:  attributes.Traceparent,
+		Lines:        lines,
+	}
+	return logs, errors.Join(n.err, logs.check())
+}
+
+// Split calls each with every entry's compact text, in order, and its index in the batch.
+func (l LogsAccepted) Split(each func(index int, entry []byte) error) error {
+	rest := l.Lines
+	for i := range l.Entries {
+		entry, after, found := bytes.Cut(rest, []byte{'\n'})
+		if !found {
+			return fmt.Errorf("cannot split %s: has %d lines, want %d", l.ID(), i, l.Entries)
+		}
+		if err := each(l.First+i, entry); err != nil {
+			return err
+		}
+		rest = after
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("cannot split %s: %d bytes after line %d", l.ID(), len(rest), l.Entries)
+	}
+	return nil
+}
+
+func (l LogsAccepted) check() error {
+	switch {
+	case l.Organization == "" || l.Project == "" || len(l.Batch) != 36:
+		return fmt.Errorf("cannot place event %q: organization %q, project %q, batch %q",
+			l.ID(), l.Organization, l.Project, l.Batch)
+	case l.Part < 1 || l.Part > l.Parts || l.First < 0 || l.Entries < 1 || l.Bytes < 0 || l.Errors < 0:
+		return fmt.Errorf("cannot read event %q: part %d of %d, first %d, entries %d, bytes %d, errors %d",
+			l.ID(), l.Part, l.Parts, l.First, l.Entries, l.Bytes, l.Errors)
+	case (l.Idempotency == "") != (l.Digest == ""):
+		return fmt.Errorf("cannot read event %q: idempotency %q without digest %q", l.ID(), l.Idempotency, l.Digest)
+	}
+	return nil
+}
+
+// numbers reads decimal headers and keeps the first failure.
+type numbers struct {
+	header func(string) string
+	err    error
+}
+
+func (n *numbers) read(name string) int64 {
+	value, err := strconv.ParseInt(n.header(name), 10, 64)
+	if err != nil && n.err == nil {
+		n.err = fmt.Errorf("cannot parse header %s=%q: %w", name, n.header(name), err)
+	}
+	return value
+}

@@ -1,0 +1,70 @@
+package contract
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+)
+
+// Topics. One service writes a topic; anyone may read it.
+const (
+	TopicLogs        = "weir.logs.v1"        // written by ingest: LogsAccepted
+	TopicCredentials = "weir.credentials.v1" // written by tenants: compacted, key = SHA-256 of the credential
+	TopicTenants     = "weir.tenants.v1"     // written by tenants: facts, kept for ever
+	TopicAccounts    = "weir.accounts.v1"    // written by ledger: compacted, key = organization
+	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts
+	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts
+)
+
+// Consumer groups. A group's name is data: it owns positions, so renaming it would consume everything again.
+const (
+	GroupLogStore      = "ingest.log-store"
+	GroupLedger        = "ledger.quota"
+	GroupLedgerTenants = "ledger.tenants"
+	GroupGrouping      = "grouping.clusters"
+)
+
+// DefaultLogPartitions is how many partitions weir.logs.v1 gets when nothing else is said. It bounds how many
+// consumers of one group can share the work; adding partitions later moves keys, so it is generous.
+const DefaultLogPartitions = 12
+
+// MaxRecordBytes is the largest record of weir.logs.v1: ingest cuts its parts well below, the topic allows it, so that
+// one entry of the largest legal size still fits.
+const MaxRecordBytes = 2 << 20
+
+// A Topic is one topic as it has to exist on the broker.
+type Topic struct {
+	Name       string
+	Partitions int
+	Config     map[string]string // the broker's own setting names
+}
+
+// Topics lists every topic of Weir. logPartitions 0 means DefaultLogPartitions.
+//
+// Only weir.logs.v1 has several partitions. The state topics have one: every replica reads them whole, so partitions
+// would add nothing but disorder, and the marker on weir.accounts.v1 needs their total order.
+func Topics(logPartitions int, logRetention time.Duration) []Topic {
+	compacted := map[string]string{"cleanup.policy": "compact"}
+	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+	logs := map[string]string{
+		"cleanup.policy":    "delete",
+		"retention.ms":      retentionMillis(logRetention),
+		"max.message.bytes": strconv.Itoa(MaxRecordBytes),
+	}
+	return []Topic{
+		{TopicLogs, cmp.Or(logPartitions, DefaultLogPartitions), logs},
+		{TopicCredentials, 1, compacted},
+		{TopicAccounts, 1, compacted},
+		{TopicTenants, 1, forever},
+		{TopicLedger, 1, forever},
+		{TopicGrouping, 1, forever},
+	}
+}
+
+// retentionMillis is a retention as the broker writes it; 0 keeps records for ever.
+func retentionMillis(d time.Duration) string {
+	if d <= 0 {
+		return "-1"
+	}
+	return strconv.FormatInt(d.Milliseconds(), 10)
+}

@@ -1,0 +1,60 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// IsUnique tells whether err is the violation of a unique index or primary key.
+func IsUnique(err error) bool {
+	return code(err) == "23505"
+}
+
+// IsTransient tells whether the same transaction may succeed when it is tried again: serialization failure, deadlock,
+// lock timeout, or a database that is not available now. Such an error never parks or refuses anything.
+func IsTransient(err error) bool {
+	switch code(err) {
+	case "40001", "40P01", "55P03":
+		return true
+	}
+	return IsUnavailable(err)
+}
+
+// IsUnavailable tells whether the database could not be reached, was shutting down, or had no room for one more
+// connection or byte.
+func IsUnavailable(err error) bool {
+	if sqlstate := code(err); sqlstate != "" {
+		return class(sqlstate) == "08" || class(sqlstate) == "53" || class(sqlstate) == "57" || sqlstate == "25006"
+	}
+	var network net.Error
+	var connect *pgconn.ConnectError
+	return errors.As(err, &network) || errors.As(err, &connect) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
+}
+
+// IsData tells whether the database refused a value itself (SQLSTATE class 22, 23 or 54): trying again can't help.
+func IsData(err error) bool {
+	switch class(code(err)) {
+	case "22", "23", "54":
+		return true
+	}
+	return false
+}
+
+func code(err error) string {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return pgErr.Code
+	}
+	return ""
+}
+
+func class(sqlstate string) string {
+	if len(sqlstate) < 2 {
+		return ""
+	}
+	return sqlstate[:2]
+}

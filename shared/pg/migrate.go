@@ -1,0 +1,79 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A MigrationSet is one package's migrations: the *.sql files at the root of FS, applied in the order of their names,
+// each once. A file that has been released is never edited.
+type MigrationSet struct {
+	Name string // "bus", "ledger"
+	FS   fs.FS
+}
+
+// Migrate creates schema where it is missing and applies to it what is not applied yet. It is safe to call from several
+// processes at once: one works, the others wait and then find nothing to do.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
+	return InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := prepare(ctx, tx, schema); err != nil {
+			return fmt.Errorf("cannot prepare schema %q: %w", schema, err)
+		}
+		for _, set := range sets {
+			if err := set.apply(ctx, tx); err != nil {
+				return fmt.Errorf("cannot migrate schema %q: %w", schema, err)
+			}
+		}
+		return nil
+	})
+}
+
+// prepare takes the lock of the schema and makes sure that there is a place to note what was applied.
+func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir migrate ' || $1, 0))`, schema); err != nil {
+		return err
+	}
+	name := pgx.Identifier{schema}.Sanitize()
+	if _, err := tx.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+name); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+name+`.migrations (
+		set_name   text NOT NULL,
+		file       text NOT NULL,
+		applied_at timestamptz NOT NULL DEFAULT now(),
+		PRIMARY KEY (set_name, file))`)
+	return err
+}
+
+func (s MigrationSet) apply(ctx context.Context, tx pgx.Tx) error {
+	files, err := fs.Glob(s.FS, "*.sql")
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("migration set %q has no *.sql at its root", s.Name)
+	}
+	for _, file := range files {
+		if err := s.applyFile(ctx, tx, file); err != nil {
+			return fmt.Errorf("%s/%s: %w", s.Name, file, err)
+		}
+	}
+	return nil
+}
+
+func (s MigrationSet) applyFile(ctx context.Context, tx pgx.Tx, file string) error {
+	tag, err := tx.Exec(ctx, `INSERT INTO migrations (set_name, file) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.Name, file)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	statements, err := fs.ReadFile(s.FS, file)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, string(statements))
+	return err
+}

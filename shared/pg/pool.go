@@ -1,0 +1,60 @@
+// Package pg is how modules talk to Postgres: a pool bound to the module's own schema, transactions that are arguments,
+// migrations, the organization that row level security sees, and classes of errors.
+package pg
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// defaultMaxConns leaves room for a module's consumers and relays beside its requests.
+const defaultMaxConns = 8
+
+// Open connects to the database at url and binds every connection to schema, which need not exist yet (see Migrate).
+// The url's pool_max_conns bounds the pool (default 8). Open fails when the server can't be reached.
+func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the database URL: %w", err)
+	}
+	if !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns = defaultMaxConns
+	}
+	config.ConnConfig.RuntimeParams["search_path"] = schema
+	config.ConnConfig.RuntimeParams["application_name"] = "weir-" + schema
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the database: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("cannot reach the database at %s:%d: %w", config.ConnConfig.Host, config.ConnConfig.Port, err)
+	}
+	return pool, nil
+}
+
+// Bypasses tells whether the pool's login role walks past row level security (a superuser, or BYPASSRLS). It should not.
+func Bypasses(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+	var bypasses bool
+	err := pool.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&bypasses)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the login role: %w", err)
+	}
+	return bypasses, nil
+}
+
+// InTx runs fn in one transaction: commits when fn returns nil, else rolls back and returns fn's error.
+func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, pool, fn)
+}
+
+// Snapshot runs fn in a read-only transaction in which every statement sees the same state.
+func Snapshot(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, pool, options, fn)
+}
