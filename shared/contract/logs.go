@@ -162,7 +162,7 @@ func (l LogsAccepted) Split(each func(index int, entry []byte) error) error {
 
 func (l LogsAccepted) check() error {
 	switch {
-	case l.Organization == "" || l.Project == "" || len(l.Batch) != 36:
+	case l.Organization == "" || l.Project == "" || !isUUID(l.Batch):
 		return fmt.Errorf("cannot place event %q: organization %q, project %q, batch %q",
 			l.ID(), l.Organization, l.Project, l.Batch)
 	case l.Part < 1 || l.Part > l.Parts || l.First < 0 || l.Entries < 1 || l.Bytes < 0 || l.Errors < 0:
@@ -172,6 +172,21 @@ func (l LogsAccepted) check() error {
 		return fmt.Errorf("cannot read event %q: idempotency %q without digest %q", l.ID(), l.Idempotency, l.Digest)
 	}
 	return nil
+}
+
+// isUUID tells whether text is a UUID in its canonical form: lower-case, with hyphens.
+func isUUID(text string) bool {
+	if len(text) != 36 {
+		return false
+	}
+	for i, c := range []byte(text) {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		digit := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
+		if hyphen && c != '-' || !hyphen && !digit {
+			return false
+		}
+	}
+	return true
 }
 
 // numbers reads decimal headers and keeps the first failure.

@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Handle makes a handler of a function that returns its failure. A Problem is answered as it is; anything else is a
+// 500 that shows nothing of the inside, which goes to the log under the request's id.
+func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := handle(w, r); err != nil {
+			WriteError(w, r, err)
+		}
+	}
+}
+
+// WriteError answers with err (see Handle).
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	var problem *Problem
+	if !errors.As(err, &problem) {
+		problem = hide(r, err)
+	}
+	writeProblem(w, r, problem)
+}
+
+// hide logs an error that is not meant for clients and returns what they see instead.
+func hide(r *http.Request, err error) *Problem {
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		return Unavailable("The request was cancelled.", time.Second)
+	}
+	Logger(r.Context()).Error("request failed", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.String("error", err.Error()))
+	if pg.IsTransient(err) {
+		return Unavailable("The service is unavailable for the moment. Send the whole request again.", time.Second)
+	}
+	return NewProblem(http.StatusInternalServerError, CodeInternal,
+		"The request failed by no fault of yours. If it goes on, report its request_id.")
+}
+
+func writeProblem(w http.ResponseWriter, r *http.Request, problem *Problem) {
+	body, err := problem.body(RequestID(r.Context()))
+	if err != nil {
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	for name, values := range problem.Header {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(problem.Status)
+	_, _ = w.Write(body)
+}
+
+// WriteJSON answers with value. A value that can't be encoded is a programmer's error and panics.
+func WriteJSON(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		panic("BUG: cannot encode an answer: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

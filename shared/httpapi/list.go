@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// Bounds of a list's page.
+const (
+	DefaultLimit = 100
+	MaxLimit     = 1000
+)
+
+// A List is one page. NextCursor is nil on the last.
+type List[T any] struct {
+	Items      []T     `json:"items"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// NewList makes a page of at most limit of items, of which there may be one more to tell that the list goes on;
+// cursor then says where the next page starts, given the last item of this one.
+func NewList[T any](items []T, limit int, cursor func(last T) any) List[T] {
+	if len(items) <= limit {
+		return List[T]{Items: orEmpty(items)}
+	}
+	next := EncodeCursor(cursor(items[limit-1]))
+	return List[T]{Items: items[:limit], NextCursor: &next}
+}
+
+func orEmpty[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+// A Page is what a client asks of a list.
+type Page struct {
+	Limit  int    // 1..MaxLimit
+	Cursor string // empty on the first page
+}
+
+// ParsePage reads limit and cursor of the query.
+func ParsePage(r *http.Request) (Page, error) {
+	query := r.URL.Query()
+	page := Page{Limit: DefaultLimit, Cursor: query.Get("cursor")}
+	text := query.Get("limit")
+	if text == "" {
+		return page, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > MaxLimit {
+		return Page{}, Invalid("?limit", CodeInvalidRequest, fmt.Sprintf("limit is %q.", text),
+			fmt.Sprintf("Use a whole number from 1 to %d.", MaxLimit))
+	}
+	page.Limit = limit
+	return page, nil
+}
+
+// EncodeCursor makes an opaque cursor of a position in a list. It is no secret and grants nothing: whoever sends it is
+// authorized as for the first page.
+func EncodeCursor(position any) string {
+	text, err := json.Marshal(position)
+	if err != nil {
+		panic("BUG: cannot encode a cursor: " + err.Error())
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// DecodeCursor reads a cursor back into position; a cursor that was not made by EncodeCursor is a 400.
+func DecodeCursor(cursor string, position any) error {
+	text, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(position)
+	}
+	if err != nil {
+		return Invalid("?cursor", "invalid_cursor", fmt.Sprintf("The cursor %q is none of this list.", cursor),
+			"Use next_cursor of the page before, unchanged, or leave cursor out to start again.")
+	}
+	return nil
+}

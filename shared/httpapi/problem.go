@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Codes that every module uses. A code is part of the interface: it is never renamed.
+const (
+	CodeInvalidRequest   = "invalid_request"
+	CodeNotFound         = "not_found"
+	CodeMethodNotAllowed = "method_not_allowed"
+	CodeConflict         = "conflict"
+	CodeForbidden        = "forbidden"
+	CodeHTTPSRequired    = "https_required"
+	CodeUnavailable      = "unavailable"
+	CodeInternal         = "internal"
+)
+
+// maxFaults is how many faults one answer lists; a client repairs those first.
+const maxFaults = 100
+
+// A Fault is one thing that is wrong with a request, and what to do about it.
+type Fault struct {
+	Index   *int   `json:"index,omitempty"` // of the entry, where entries are at fault
+	Pointer string `json:"pointer"`         // RFC 6901, or "?name" for a query parameter
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
+	Fix     string `json:"fix"`
+}
+
+// A Problem is an answer that is an error: RFC 9457, with the members that all of Weir's errors have. It is an error
+// itself, so a handler returns it.
+type Problem struct {
+	Status int
+	Code   string
+	Detail string
+	Faults []Fault
+	Extra  map[string]any // further members of the body, such as resets_at
+	Header http.Header    // further headers, such as Retry-After
+}
+
+// NewProblem makes a problem. Detail is for people: it names the offending value and the way out.
+func NewProblem(status int, code, detail string) *Problem {
+	return &Problem{Status: status, Code: code, Detail: detail}
+}
+
+// Invalid is a 400 for one fault at pointer; fix says what to do.
+func Invalid(pointer, code, detail, fix string) *Problem {
+	problem := NewProblem(http.StatusBadRequest, code, detail)
+	problem.Faults = []Fault{{Pointer: pointer, Code: code, Detail: detail, Fix: fix}}
+	return problem
+}
+
+// NotFound is the answer for an unknown id and for one of another organization: nobody can tell which.
+func NotFound(what, id string) *Problem {
+	return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is no %s %q.", what, id))
+}
+
+// Unavailable is a 500 for something Weir stands on and can't reach now. The whole request may be sent again.
+func Unavailable(detail string, retryAfter time.Duration) *Problem {
+	return NewProblem(http.StatusInternalServerError, CodeUnavailable, detail).RetryAfter(retryAfter)
+}
+
+// Error makes a Problem an error.
+func (p *Problem) Error() string {
+	return p.Code + ": " + p.Detail
+}
+
+// With adds a member to the body.
+func (p *Problem) With(member string, value any) *Problem {
+	if p.Extra == nil {
+		p.Extra = map[string]any{}
+	}
+	p.Extra[member] = value
+	return p
+}
+
+// WithHeader adds a header to the answer.
+func (p *Problem) WithHeader(name, value string) *Problem {
+	if p.Header == nil {
+		p.Header = http.Header{}
+	}
+	p.Header.Set(name, value)
+	return p
+}
+
+// RetryAfter tells the client to wait for d, in whole seconds, rounded up, at least 1.
+func (p *Problem) RetryAfter(d time.Duration) *Problem {
+	seconds := max(1, int64((d+time.Second-1)/time.Second))
+	return p.WithHeader("Retry-After", strconv.FormatInt(seconds, 10))
+}
+
+type problemBody struct {
+	Type            string  `json:"type"`
+	Title           string  `json:"title"`
+	Status          int     `json:"status"`
+	Detail          string  `json:"detail"`
+	Code            string  `json:"code"`
+	Message         string  `json:"message"`
+	RequestID       string  `json:"request_id"`
+	Errors          []Fault `json:"errors,omitempty"`
+	ErrorsTruncated bool    `json:"errors_truncated,omitempty"`
+}
+
+func (p *Problem) body(requestID string) ([]byte, error) {
+	base, err := json.Marshal(problemBody{
+		Type:            "urn:weir:problem:" + p.Code,
+		Title:           http.StatusText(p.Status),
+		Status:          p.Status,
+		Detail:          p.Detail,
+		Code:            p.Code,
+		Message:         p.Detail,
+		RequestID:       requestID,
+		Errors:          p.Faults[:min(len(p.Faults), maxFaults)],
+		ErrorsTruncated: len(p.Faults) > maxFaults,
+	})
+	if err != nil || len(p.Extra) == 0 {
+		return base, err
+	}
+	extra, err := json.Marshal(p.Extra)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(base[:len(base)-1], ','), extra[1:]...), nil
+}

@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+)
+
+// Options are what a router needs from its module.
+type Options struct {
+	Logger *slog.Logger
+	Clock  func() time.Time
+}
+
+// NewRouter makes the base router: an id for each request, a log line, a 500 instead of a crash, the security headers,
+// and problem+json for unknown paths and methods.
+func NewRouter(options Options) *chi.Mux {
+	router := chi.NewRouter()
+	router.Use(identify(options.Logger), log(options.Clock), recoverer, secure)
+	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
+		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.Path))
+	}))
+	router.MethodNotAllowed(Handle(func(_ http.ResponseWriter, r *http.Request) error {
+		return NewProblem(http.StatusMethodNotAllowed, CodeMethodNotAllowed,
+			fmt.Sprintf("%s is not possible on %q.", r.Method, r.URL.Path))
+	}))
+	return router
+}
+
+type contextKey int
+
+const (
+	requestIDKey contextKey = iota
+	loggerKey
+)
+
+// RequestID is the id of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey).(string)
+	return id
+}
+
+// Logger is the logger of the request that ctx belongs to; it carries the request's id. Outside a request it
+// discards.
+func Logger(ctx context.Context) *slog.Logger {
+	if logger, ok := ctx.Value(loggerKey).(*slog.Logger); ok {
+		return logger
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// identify gives the request an id, a new one even where a gateway before it gave one: the last wins in the answer.
+func identify(logger *slog.Logger) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			id := newRequestID()
+			w.Header().Set("X-Request-Id", id)
+			ctx := context.WithValue(r.Context(), requestIDKey, id)
+			ctx = context.WithValue(ctx, loggerKey, logger.With(slog.String("request_id", id)))
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+func newRequestID() string {
+	var random [12]byte
+	_, _ = rand.Read(random[:]) // never fails: see crypto/rand
+	return "req_" + hex.EncodeToString(random[:])
+}
+
+// log writes a line for each request: quiet for what went well, loud for what is Weir's fault.
+func log(clock func() time.Time) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			started := clock()
+			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+			next.ServeHTTP(wrapped, r)
+			Logger(r.Context()).Log(r.Context(), level(wrapped.Status()), "request",
+				slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", wrapped.Status()),
+				slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("took", clock().Sub(started)))
+		})
+	}
+}
+
+// route is the pattern of the path, so that no id and no query gets into the log.
+func route(r *http.Request) string {
+	if routed := chi.RouteContext(r.Context()); routed != nil {
+		return routed.RoutePattern()
+	}
+	return ""
+}
+
+func level(status int) slog.Level {
+	if status >= http.StatusInternalServerError {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// recoverer answers a panic with a 500 and logs its stack; http.ErrAbortHandler goes on its way.
+func recoverer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch cause := recover(); cause {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(cause)
+			default:
+				WriteError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// secure sets the headers of an API that is only ever spoken to over TLS and never shown in a frame.
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Strict-Transport-Security", "max-age=63072000; includeSubDomains")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}

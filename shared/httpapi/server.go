@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Limits of a connection. A body may be large, so a request has minutes; a header has seconds.
+const (
+	readHeaderTimeout = 5 * time.Second
+	requestTimeout    = 3 * time.Minute
+	idleTimeout       = 90 * time.Second
+	drainTimeout      = 10 * time.Second
+	maxHeaderBytes    = 16 << 10
+	maxStreams        = 128
+)
+
+// A Server speaks HTTPS on one address. On the same address it answers plain HTTP with 403 https_required and closes the
+// connection, except for requests of trusted proxies that say X-Forwarded-Proto: https.
+type Server struct {
+	Handler        http.Handler
+	TLS            *tls.Config
+	TrustedProxies []netip.Prefix
+	Logger         *slog.Logger
+	Clock          func() time.Time
+}
+
+// Listen opens address; a port in use is an error that says so.
+func Listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s (is another process using it?): %w", address, err)
+	}
+	return listener, nil
+}
+
+// LoadTLS reads a certificate and its key, both PEM files.
+func LoadTLS(certFile, keyFile string) (*tls.Config, error) {
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot load the certificate %q with key %q: %w", certFile, keyFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// ParseProxies reads the addresses or prefixes of trusted proxies.
+func ParseProxies(texts []string) ([]netip.Prefix, error) {
+	var proxies []netip.Prefix
+	for _, text := range texts {
+		if !strings.Contains(text, "/") {
+			if address, err := netip.ParseAddr(text); err == nil {
+				text = netip.PrefixFrom(address, address.BitLen()).String()
+			}
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read trusted proxy %q: use an address such as 10.0.0.7 or a prefix such as 10.0.0.0/8", text)
+		}
+		proxies = append(proxies, prefix)
+	}
+	return proxies, nil
+}
+
+// Serve serves on listener until ctx ends, then lets the requests under way finish within 10 s.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	secured, plain := split(listener, s.Clock)
+	secureServer, plainServer := s.server(s.Handler), s.server(s.refusePlain())
+	secureServer.TLSConfig = s.TLS
+	failed := make(chan error, 2)
+	go func() { failed <- secureServer.ServeTLS(secured, "", "") }()
+	go func() { failed <- plainServer.Serve(plain) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, secureServer.Close(), plainServer.Close())
+	case <-ctx.Done():
+		return shutdown(secureServer, plainServer)
+	}
+}
+
+func shutdown(servers ...*http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	var errs []error
+	for _, server := range servers {
+		if err := server.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("cannot finish the requests under way: %w", err), server.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Server) server(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// refusePlain answers what comes without TLS. The answer never depends on the key, nothing is read of the body, and
+// nothing redirects: a redirect would hide that a secret just travelled in clear.
+func (s *Server) refusePlain() http.Handler {
+	router := NewRouter(Options{Logger: s.Logger, Clock: s.Clock})
+	router.NotFound(Handle(func(w http.ResponseWriter, _ *http.Request) error {
+		w.Header().Set("Connection", "close")
+		w.Header().Del("Strict-Transport-Security") // means nothing over plain HTTP (RFC 6797, 7.2)
+		return NewProblem(http.StatusForbidden, CodeHTTPSRequired,
+			"Plain HTTP is refused. Use https://, and replace the key that you just sent in clear.")
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.cameThroughProxy(r) {
+			s.Handler.ServeHTTP(w, r)
+			return
+		}
+		router.ServeHTTP(w, r)
+	})
+}
+
+// cameThroughProxy tells whether a trusted proxy says that it was spoken to over TLS.
+func (s *Server) cameThroughProxy(r *http.Request) bool {
+	if r.Header.Get("X-Forwarded-Proto") != "https" {
+		return false
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	for _, proxy := range s.TrustedProxies {
+		if proxy.Contains(peer.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}

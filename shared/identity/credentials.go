@@ -1,0 +1,81 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// Why a credential is not accepted.
+var (
+	ErrUnknown = errors.New("the credential is unknown")
+	ErrRevoked = errors.New("the credential was revoked")
+	ErrExpired = errors.New("the credential has expired")
+)
+
+// Credentials are all credentials of the installation, as weir.credentials.v1 tells them. Safe for concurrent use.
+type Credentials struct {
+	clock func() time.Time
+	mu    sync.RWMutex
+	byKey map[string]contract.Credential // by contract.CredentialKey
+}
+
+// NewCredentials makes an empty set; feed it with Apply.
+func NewCredentials(clock func() time.Time) *Credentials {
+	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}}
+}
+
+// Apply takes one record of weir.credentials.v1; an empty value is a tombstone. A state older than the known one is
+// ignored, so that records may be read again.
+func (c *Credentials) Apply(key string, value []byte) error {
+	if len(value) == 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.byKey, key)
+		return nil
+	}
+	var credential contract.Credential
+	if err := json.Unmarshal(value, &credential); err != nil {
+		return fmt.Errorf("cannot read the credential with key %q: %w", key, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if credential.Version >= c.byKey[key].Version {
+		c.byKey[key] = credential
+	}
+	return nil
+}
+
+// Lookup returns who holds secret; else ErrUnknown, ErrRevoked or ErrExpired. It looks up a hash, so its time says
+// nothing about how near a guess was.
+func (c *Credentials) Lookup(secret string) (Principal, error) {
+	key := contract.CredentialKey(secret)
+	c.mu.RLock()
+	credential, known := c.byKey[key]
+	c.mu.RUnlock()
+	switch {
+	case !known:
+		return Principal{}, ErrUnknown
+	case credential.State != contract.CredentialActive:
+		return Principal{}, ErrRevoked
+	case credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt):
+		return Principal{}, ErrExpired
+	}
+	return principal(credential), nil
+}
+
+func principal(credential contract.Credential) Principal {
+	return Principal{
+		Kind:          credential.Kind,
+		ID:            credential.ID,
+		Organization:  credential.Organization,
+		Project:       credential.Project,
+		Environment:   credential.Environment,
+		Scopes:        credential.Scopes,
+		RatePerMinute: credential.RatePerMinute,
+	}
+}

@@ -1,0 +1,46 @@
+// Package identity turns the credential of a request into a principal, from credentials that are followed in memory:
+// no request path asks a database or another service who is calling.
+package identity
+
+import (
+	"context"
+	"slices"
+)
+
+// A Principal is who calls.
+type Principal struct {
+	Kind          string // contract.CredentialAPIKey or contract.CredentialServiceToken
+	ID            string
+	Organization  string // empty: bound to the whole installation
+	Project       string
+	Environment   string
+	Scopes        []string
+	RatePerMinute int // 0: no limit of its own
+}
+
+// Has tells whether the principal was given scope.
+func (p Principal) Has(scope string) bool {
+	return slices.Contains(p.Scopes, scope)
+}
+
+// Reaches tells whether the principal may act for organization: its own, or any where it is bound to the installation.
+func (p Principal) Reaches(organization string) bool {
+	return p.Organization == "" || p.Organization == organization
+}
+
+type contextKey struct{}
+
+// NewContext returns a context that carries the principal.
+func NewContext(ctx context.Context, principal Principal) context.Context {
+	return context.WithValue(ctx, contextKey{}, principal)
+}
+
+// FromContext returns the principal of a request that has passed RequireAPIKey or RequireScope. Elsewhere it panics: a
+// route without a principal that asks for one is a hole, not an error to handle.
+func FromContext(ctx context.Context) Principal {
+	principal, ok := ctx.Value(contextKey{}).(Principal)
+	if !ok {
+		panic("BUG: no principal: the route lacks its authentication")
+	}
+	return principal
+}

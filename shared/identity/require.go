@@ -1,0 +1,101 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Prefixes by which secret scanners and people tell what kind of credential they have found.
+const (
+	APIKeyPrefix       = "weir_"
+	ServiceTokenPrefix = "weirsvc_"
+)
+
+// secretDigits is how many hexadecimal characters follow a prefix: 192 random bits.
+const secretDigits = 48
+
+// WellFormed tells whether secret is prefix and 48 lower-case hexadecimal characters.
+func WellFormed(prefix, secret string) bool {
+	digits, ok := strings.CutPrefix(secret, prefix)
+	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// RequireAPIKey lets a request pass that carries a valid API key in x-api-key.
+func RequireAPIKey(credentials *Credentials) func(http.Handler) http.Handler {
+	return require(func(r *http.Request) (Principal, error) {
+		return APIKey(credentials, r.Header.Get("X-Api-Key"))
+	})
+}
+
+// RequireScope lets a request pass that carries a valid service token with scope as its bearer token.
+func RequireScope(credentials *Credentials, scope string) func(http.Handler) http.Handler {
+	return require(func(r *http.Request) (Principal, error) {
+		principal, err := bearer(credentials, r)
+		if err == nil && !principal.Has(scope) {
+			return Principal{}, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+				fmt.Sprintf("The service token lacks the scope %q.", scope))
+		}
+		return principal, err
+	})
+}
+
+func require(authenticate func(*http.Request) (Principal, error)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+			principal, err := authenticate(r)
+			if err != nil {
+				return err
+			}
+			next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), principal)))
+			return nil
+		})
+	}
+}
+
+// APIKey returns who holds the API key, or the 401 that says why not. An unknown key and a malformed one look alike.
+func APIKey(credentials *Credentials, key string) (Principal, error) {
+	if key == "" {
+		return Principal{}, unauthorized("ApiKey", "missing_api_key", "There is no API key. Send it in the header x-api-key.")
+	}
+	principal, err := lookup(credentials, APIKeyPrefix, contract.CredentialAPIKey, key)
+	switch {
+	case errors.Is(err, ErrRevoked):
+		return Principal{}, unauthorized("ApiKey", "api_key_revoked", "The API key was revoked. Create a new one under API Keys.")
+	case errors.Is(err, ErrExpired):
+		return Principal{}, unauthorized("ApiKey", "api_key_expired", "The API key has expired. Create a new one under API Keys.")
+	case err != nil:
+		return Principal{}, unauthorized("ApiKey", "invalid_api_key", "The API key is not valid. Check that it was copied whole.")
+	}
+	return principal, nil
+}
+
+func bearer(credentials *Credentials, r *http.Request) (Principal, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return Principal{}, unauthorized("Bearer", "missing_token",
+			"There is no service token. Send it in the header Authorization: Bearer weirsvc_….")
+	}
+	principal, err := lookup(credentials, ServiceTokenPrefix, contract.CredentialServiceToken, strings.TrimSpace(token))
+	if err != nil {
+		return Principal{}, unauthorized("Bearer", "invalid_token", "The service token is not valid, was revoked or has expired.")
+	}
+	return principal, nil
+}
+
+// lookup does the same work for a malformed secret as for an unknown one.
+func lookup(credentials *Credentials, prefix, kind, secret string) (Principal, error) {
+	principal, err := credentials.Lookup(secret)
+	if err == nil && (principal.Kind != kind || !WellFormed(prefix, secret)) {
+		return Principal{}, ErrUnknown
+	}
+	return principal, err
+}
+
+func unauthorized(scheme, code, detail string) *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusUnauthorized, code, detail).WithHeader("WWW-Authenticate", scheme)
+}

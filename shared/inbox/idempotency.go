@@ -1,0 +1,93 @@
+package inbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A claim says that a batch stands for an idempotency key from a time on.
+type claim struct {
+	batch  string
+	digest string
+	at     time.Time
+}
+
+// covers tells whether at falls into the claim's window. Acceptance times of a partition are not quite in order, so the
+// window reaches both ways.
+func (c claim) covers(at time.Time) bool {
+	return at.Sub(c.at).Abs() < IdempotencyWindow
+}
+
+// judgeIdempotency gives a verdict to the records whose idempotency key belongs to another batch.
+func judgeIdempotency(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, verdicts []Verdict) error {
+	claims, err := loadClaims(ctx, tx, records)
+	if err != nil || claims == nil {
+		return err
+	}
+	for i, record := range records {
+		if record.Idempotency == "" {
+			continue
+		}
+		claimed := find(claims[record.Idempotency], record.Time)
+		switch {
+		case claimed == nil:
+			made := claim{record.Batch, record.Digest, record.Time}
+			claims[record.Idempotency] = append(claims[record.Idempotency], made)
+			if err := made.save(ctx, tx, record.Idempotency); err != nil {
+				return err
+			}
+		case claimed.batch == record.Batch:
+			// Another part, or another copy, of the batch that counts.
+		case claimed.digest == record.Digest:
+			verdicts[i] = Replayed
+		default:
+			verdicts[i] = Reused
+		}
+	}
+	return nil
+}
+
+func find(claims []claim, at time.Time) *claim {
+	for i := range claims {
+		if claims[i].covers(at) {
+			return &claims[i]
+		}
+	}
+	return nil
+}
+
+// loadClaims reads what is known of the records' idempotency keys; nil when none carries one.
+func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (map[string][]claim, error) {
+	var keys []string
+	for _, record := range records {
+		if record.Idempotency != "" {
+			keys = append(keys, record.Idempotency)
+		}
+	}
+	if keys == nil {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at FROM inbox_idempotency
+		WHERE idempotency = ANY($1) ORDER BY idempotency, accepted_at`, keys)
+	if err != nil {
+		return nil, err
+	}
+	claims := map[string][]claim{}
+	var key string
+	var loaded claim
+	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at}, func() error {
+		claims[key] = append(claims[key], loaded)
+		return nil
+	})
+	return claims, err
+}
+
+func (c claim) save(ctx context.Context, tx pgx.Tx, idempotency string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest) VALUES ($1, $2, $3, $4)`,
+		idempotency, c.at, c.batch, c.digest)
+	return err
+}

@@ -1,0 +1,114 @@
+// Package inbox decides which records of weir.logs.v1 may have an effect, so that each accepted request has exactly one,
+// whatever was sent twice. Positions (see bus) already rule out that a record is delivered twice; the inbox rules out
+// what positions can't see: a part that was produced twice, and a request that was made twice with one Idempotency-Key.
+//
+// Every consumer of weir.logs.v1 asks its own inbox, in its own schema. They agree without talking: the copies of one
+// idempotency key share a partition (contract.LogsAccepted.RecordKey), so all see them in the same order.
+package inbox
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrations creates the tables of an inbox; every module that consumes weir.logs.v1 applies it to its schema.
+func Migrations() pg.MigrationSet {
+	root, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return pg.MigrationSet{Name: "inbox", FS: root}
+}
+
+// IdempotencyWindow is how long an Idempotency-Key stands for its first request.
+const IdempotencyWindow = 24 * time.Hour
+
+// A Verdict says what a record is. Only a Fresh one may have an effect.
+type Verdict int
+
+// The verdicts.
+const (
+	Fresh     Verdict = iota + 1 // seen for the first time
+	Duplicate                    // the same part of the same batch was seen before
+	Replayed                     // another batch of the same idempotency key and body counts
+	Reused                       // another batch of the same idempotency key with another body counts
+)
+
+// Filter gives each record its verdict, in order, and remembers the fresh ones in tx. Call it at the start of the
+// transaction that has the effect. The records of one idempotency key must come in the order of their partition.
+func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) ([]Verdict, error) {
+	verdicts := make([]Verdict, len(records))
+	if len(records) == 0 {
+		return verdicts, nil
+	}
+	if err := judgeIdempotency(ctx, tx, records, verdicts); err != nil {
+		return nil, fmt.Errorf("cannot judge idempotency: %w", err)
+	}
+	if err := judgeParts(ctx, tx, records, verdicts); err != nil {
+		return nil, fmt.Errorf("cannot judge parts: %w", err)
+	}
+	return verdicts, nil
+}
+
+type part struct {
+	batch string
+	part  int32
+}
+
+// judgeParts gives a verdict to whatever has none yet.
+func judgeParts(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, verdicts []Verdict) error {
+	first := map[part]int{} // where in records a part stands first
+	var days []time.Time
+	var batches []string
+	var parts []int32
+	for i, record := range records {
+		key := part{record.Batch, int32(record.Part)} //nolint:gosec // parts of a request number in the hundreds
+		if _, again := first[key]; verdicts[i] != 0 || again {
+			continue
+		}
+		first[key] = i
+		days, batches, parts = append(days, record.Time.UTC()), append(batches, key.batch), append(parts, key.part)
+	}
+	if err := remember(ctx, tx, days, batches, parts, func(key part) { verdicts[first[key]] = Fresh }); err != nil {
+		return err
+	}
+	for i := range verdicts {
+		if verdicts[i] == 0 {
+			verdicts[i] = Duplicate
+		}
+	}
+	return nil
+}
+
+// remember inserts the parts and calls fresh for each that was not there.
+func remember(ctx context.Context, tx pgx.Tx, days []time.Time, batches []string, parts []int32, fresh func(part)) error {
+	if len(days) == 0 {
+		return nil
+	}
+	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `INSERT INTO inbox (day, batch, part)
+		SELECT day, batch::uuid, part FROM unnest($1::date[], $2::text[], $3::int[]) AS t (day, batch, part)
+		ON CONFLICT DO NOTHING RETURNING batch::text, part`, days, batches, parts)
+	if err != nil {
+		return err
+	}
+	var key part
+	_, err = pgx.ForEachRow(rows, []any{&key.batch, &key.part}, func() error {
+		fresh(key)
+		return nil
+	})
+	return err
+}

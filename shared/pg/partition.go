@@ -1,0 +1,77 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DayPartition is the name of table's partition for the UTC day of at: rows are copied straight into it.
+func DayPartition(table string, at time.Time) string {
+	return table + at.UTC().Format("_20060102")
+}
+
+// EnsureDays creates the partitions of table for the UTC days of times that are missing. Table is partitioned by range of
+// a date or timestamptz. Call it before the transaction touches table: the first of a day locks it until the commit.
+func EnsureDays(ctx context.Context, tx pgx.Tx, table string, times ...time.Time) error {
+	seen := map[string]bool{}
+	for _, at := range times {
+		partition := DayPartition(table, at)
+		if seen[partition] {
+			continue
+		}
+		seen[partition] = true
+		if err := ensureDay(ctx, tx, table, partition, at.UTC()); err != nil {
+			return fmt.Errorf("cannot create partition %q: %w", partition, err)
+		}
+	}
+	return nil
+}
+
+// ensureDay looks without a lock first; only who finds nothing takes the advisory lock, looks again and creates. Without
+// the lock two transactions could both create, and CREATE TABLE IF NOT EXISTS would fail for one of them.
+func ensureDay(ctx context.Context, tx pgx.Tx, table, partition string, at time.Time) error {
+	if exists, err := relationExists(ctx, tx, partition); exists || err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir partition ' || current_schema() || $1, 0))`, table); err != nil {
+		return err
+	}
+	if exists, err := relationExists(ctx, tx, partition); exists || err != nil {
+		return err
+	}
+	day := at.Truncate(24 * time.Hour)
+	_, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s PARTITION OF %s FOR VALUES FROM ('%s') TO ('%s')`,
+		pgx.Identifier{partition}.Sanitize(), pgx.Identifier{table}.Sanitize(),
+		day.Format(time.RFC3339), day.Add(24*time.Hour).Format(time.RFC3339)))
+	return err
+}
+
+func relationExists(ctx context.Context, tx pgx.Tx, name string) (bool, error) {
+	var exists bool
+	err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, pgx.Identifier{name}.Sanitize()).Scan(&exists)
+	return exists, err
+}
+
+// DropDaysBefore drops table's day partitions that lie wholly before the UTC day of at, and returns their names.
+func DropDaysBefore(ctx context.Context, tx pgx.Tx, table string, at time.Time) ([]string, error) {
+	rows, err := tx.Query(ctx, `SELECT child.relname
+		FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
+		WHERE inhparent = to_regclass($1) AND child.relname < $2 ORDER BY 1`,
+		pgx.Identifier{table}.Sanitize(), DayPartition(table, at))
+	if err != nil {
+		return nil, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if _, err := tx.Exec(ctx, `DROP TABLE `+pgx.Identifier{name}.Sanitize()); err != nil {
+			return nil, fmt.Errorf("cannot drop partition %q: %w", name, err)
+		}
+	}
+	return names, nil
+}
