@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Books are one organization's books, opened to be written. Its methods decide; they collect the transfers and facts
+// that have to be stored together with the changed books. Only one writer may hold an organization's books at a time.
+type Books struct {
+	Organization Organization
+	Transfers    []Transfer
+	Facts        []Fact
+
+	tiers Tiers
+	books map[int64]*Book // by the period's start, Unix seconds
+	lines int
+}
+
+// OpenBooks opens an organization's books. books has to hold every period that will be written to, if it exists.
+func OpenBooks(organization Organization, tiers Tiers, books ...Book) *Books {
+	opened := make(map[int64]*Book, len(books)+1)
+	for _, book := range books {
+		opened[book.Period.Start.Unix()] = &book
+	}
+	return &Books{Organization: organization, tiers: tiers, books: opened}
+}
+
+// All lists the books by their periods' starts.
+func (b *Books) All() []Book {
+	all := make([]Book, 0, len(b.books))
+	for _, book := range b.books {
+		all = append(all, *book)
+	}
+	slices.SortFunc(all, func(x, y Book) int { return x.Period.Start.Compare(y.Period.Start) })
+	return all
+}
+
+// Charge books accepted logs in the period in which they were accepted. The first charge of a period issues its grant.
+func (b *Books) Charge(c Charge) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	b.lines = 0
+	book, err := b.touch(c.Cause.At, c.Cause)
+	if err != nil {
+		return err
+	}
+	first := len(b.Transfers)
+	b.post(book, c.Cause, book.charge(c.Bytes)...)
+	if len(b.Transfers) > first {
+		b.Transfers[first].Entries = c.Entries
+	}
+	return nil
+}
+
+// Subscribe gives a provisional organization its first plan: every period that already has charges gets its allowance.
+// An organization that has a plan is left as it is, so the same news may come twice.
+func (b *Books) Subscribe(plan Plan, cause Cause) error {
+	if !b.Organization.Provisional() {
+		return nil
+	}
+	if _, err := b.tiers.Terms(plan.Tier); err != nil {
+		return err
+	}
+	b.lines = 0
+	b.Organization.Plans = Plans{plan}
+	for _, book := range b.All() {
+		if err := b.grant(b.books[book.Period.Start.Unix()], cause); err != nil {
+			return err
+		}
+	}
+	_, err := b.touch(plan.From, cause)
+	return err
+}
+
+// ChangeTier moves the organization to another tier. A higher quota holds at once, pro rata for the rest of the period;
+// a lower one from the next period on. Naming the tier in force drops a change that was planned.
+func (b *Books) ChangeTier(tier Tier, cause Cause) error {
+	old, next, err := b.terms(tier, cause.At)
+	if err != nil {
+		return err
+	}
+	b.lines = 0
+	book, err := b.touch(cause.At, cause)
+	if err != nil {
+		return err
+	}
+	if next.Quota < old.Quota {
+		b.Organization.Plans = b.Organization.Plans.With(Plan{From: book.Period.End, Tier: tier})
+		return nil
+	}
+	b.Organization.Plans = b.Organization.Plans.With(Plan{From: cause.At, Tier: tier})
+	b.post(book, cause, book.issue(proRata(next.Quota-old.Quota, book.Period, cause.At), Upgraded)...)
+	return nil
+}
+
+// Add grants bytes on top of the tier's allowance, in the period that holds the cause.
+func (b *Books) Add(bytes int64, cause Cause) error {
+	return b.adjust(bytes, cause, func(book *Book) []move { return book.issue(bytes, Added) })
+}
+
+// Refund gives charged bytes back, in the period that holds the cause; never more than was used there.
+func (b *Books) Refund(bytes int64, cause Cause) error {
+	return b.adjust(bytes, cause, func(book *Book) []move { return book.refund(bytes) })
+}
+
+func (b *Books) adjust(bytes int64, cause Cause, moves func(*Book) []move) error {
+	if bytes < 1 || bytes > MaxGrant {
+		return fmt.Errorf("cannot post %d bytes to organization %q: outside 1..%d", bytes, b.Organization.ID, MaxGrant)
+	}
+	b.lines = 0
+	book, err := b.touch(cause.At, cause)
+	if err != nil {
+		return err
+	}
+	b.post(book, cause, moves(book)...)
+	return nil
+}
+
+// At is the book of the period that holds t, as it would be if it were touched then. It changes nothing.
+func (b *Books) At(t time.Time) (Book, error) {
+	period := PeriodAt(t, b.Organization.AnchorDay)
+	if book, ok := b.books[period.Start.Unix()]; ok {
+		return *book, nil
+	}
+	untouched := OpenBooks(b.Organization, b.tiers)
+	book, err := untouched.touch(t, Cause{At: t})
+	if err != nil {
+		return Book{}, err
+	}
+	return *book, nil
+}
+
+// touch opens the book of the period that holds t, with its allowance, if it is not open yet.
+func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
+	period := PeriodAt(t, b.Organization.AnchorDay)
+	if book, ok := b.books[period.Start.Unix()]; ok {
+		return book, nil
+	}
+	book := &Book{Period: period}
+	b.books[period.Start.Unix()] = book
+	if b.Organization.Provisional() {
+		return book, nil
+	}
+	return book, b.grant(book, cause)
+}
+
+// grant issues the allowance of the tier that is in force when the period starts.
+func (b *Books) grant(book *Book, cause Cause) error {
+	terms, err := b.tiers.Terms(b.Organization.Plans.At(book.Period.Start))
+	if err != nil {
+		return err
+	}
+	b.post(book, cause, book.issue(terms.Quota, Issued)...)
+	return nil
+}
+
+// terms are those in force at an instant and those of another tier.
+func (b *Books) terms(tier Tier, at time.Time) (old, next Terms, err error) {
+	if b.Organization.Provisional() {
+		return old, next, fmt.Errorf("cannot change the tier of organization %q: it has none yet", b.Organization.ID)
+	}
+	if old, err = b.tiers.Terms(b.Organization.Plans.At(at)); err != nil {
+		return old, next, err
+	}
+	next, err = b.tiers.Terms(tier)
+	return old, next, err
+}
+
+// post books the moves that move anything, and notes what became true by them.
+func (b *Books) post(book *Book, cause Cause, moves ...move) {
+	before := *book
+	for _, m := range moves {
+		if m.amount == 0 {
+			continue
+		}
+		transfer := Transfer{
+			Organization: b.Organization.ID, Period: book.Period,
+			From: m.from, To: m.to, Amount: m.amount, Reason: m.reason, Cause: cause, Line: b.lines,
+		}
+		book.Balances.Apply(transfer)
+		b.Transfers = append(b.Transfers, transfer)
+		b.lines++
+	}
+	b.announce(book, before, cause)
+}
+
+// announce notes each threshold the first time it is reached in a period, and each time that nothing remains any more.
+func (b *Books) announce(book *Book, before Book, cause Cause) {
+	for _, percent := range crossed(*book) {
+		book.Reached = percent
+		b.fact(ThresholdReached, *book, percent, cause)
+	}
+	if book.exhausted() && !before.exhausted() {
+		b.fact(QuotaExhausted, *book, 0, cause)
+	}
+}
+
+func (b *Books) fact(kind FactKind, book Book, percent int, cause Cause) {
+	b.Facts = append(b.Facts, Fact{Kind: kind, Organization: b.Organization.ID, Book: book, Percent: percent, Cause: cause})
+}
+
+// proRata is the share of bytes for what is left of the period at an instant, rounded down to whole bytes.
+func proRata(bytes int64, period Period, at time.Time) int64 {
+	left := max(period.End.Sub(at), 0)
+	share, _ := mulDiv(bytes, int64(left), int64(period.End.Sub(period.Start)))
+	return share
+}

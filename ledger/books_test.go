@@ -1,0 +1,346 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// small terms make the numbers of the tables readable.
+func smallTiers() Tiers {
+	return Tiers{
+		Indie: {Quota: 100, RequestsPerMinute: 60},
+		Scale: {Quota: 400, RequestsPerMinute: 1800},
+	}
+}
+
+// A step is one call on the books: what "when" is made of.
+type step func(*Books) error
+
+func charge(when string, bytes int64) step {
+	return func(b *Books) error { return b.Charge(chargeOf(when, bytes)) }
+}
+
+func chargeOf(when string, bytes int64) Charge {
+	return Charge{Organization: "acme", Bytes: bytes, Entries: 1, Cause: causeAt(when, FromLogs)}
+}
+
+func causeAt(when string, source Source) Cause {
+	instant, err := time.Parse(time.RFC3339, when)
+	if err != nil {
+		panic(err)
+	}
+	return Cause{Event: "event of " + when, Source: source, At: instant}
+}
+
+func subscribe(when string, tier Tier) step {
+	return func(b *Books) error {
+		cause := causeAt(when, FromTenants)
+		return b.Subscribe(Plan{From: cause.At, Tier: tier}, cause)
+	}
+}
+
+func changeTier(when string, tier Tier) step {
+	return func(b *Books) error { return b.ChangeTier(tier, causeAt(when, FromTenants)) }
+}
+
+func add(when string, bytes int64) step {
+	return func(b *Books) error { return b.Add(bytes, causeAt(when, FromBilling)) }
+}
+
+func refund(when string, bytes int64) step {
+	return func(b *Books) error { return b.Refund(bytes, causeAt(when, FromBilling)) }
+}
+
+func perform(t testing.TB, b *Books, steps ...step) {
+	t.Helper()
+	for i, step := range steps {
+		if err := step(b); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+}
+
+func newBooks(tier Tier) *Books {
+	organization := Organization{ID: "acme", AnchorDay: DefaultAnchorDay}
+	if tier != "" {
+		organization.Plans = Plans{{From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tier: tier}}
+	}
+	return OpenBooks(organization, smallTiers())
+}
+
+// describe lists the transfers as "from>to amount reason" of each period's month.
+func describe(transfers []Transfer) string {
+	var lines []string
+	for _, t := range transfers {
+		lines = append(lines, fmt.Sprintf("%s %s>%s %d %s", t.Period.Start.Format("01"), t.From, t.To, t.Amount, t.Reason))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func describeFacts(facts []Fact) string {
+	var lines []string
+	for _, f := range facts {
+		switch f.Kind {
+		case ThresholdReached:
+			lines = append(lines, fmt.Sprintf("%d%% by %s", f.Percent, f.Cause.Event))
+		case QuotaExhausted:
+			lines = append(lines, "exhausted by "+f.Cause.Event)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+const (
+	d1 = "2026-11-02T00:00:00Z"
+	d2 = "2026-11-16T00:00:00Z" // half of November is left
+	d3 = "2026-11-20T00:00:00Z"
+	n1 = "2026-12-05T00:00:00Z"
+)
+
+// Given an organization's tier and what was booked, when something happens, then these transfers and facts follow.
+func TestBooks(t *testing.T) {
+	tests := []struct {
+		name      string
+		tier      Tier // empty: provisional
+		given     []step
+		when      step
+		transfers string
+		facts     string
+	}{
+		{"first charge of a period issues the grant", Indie, nil, charge(d1, 30),
+			"11 issuer>grant 100 issued; 11 grant>consumed 30 charged", ""},
+		{"later charges only charge", Indie, []step{charge(d1, 10)}, charge(d2, 5), "11 grant>consumed 5 charged", ""},
+		{"a charge of the last byte is covered and exhausts", Indie, []step{charge(d1, 90)}, charge(d2, 10),
+			"11 grant>consumed 10 charged", "100% by event of " + d2 + "; exhausted by event of " + d2},
+		{"what exceeds the grant is overage", Indie, []step{charge(d1, 90)}, charge(d2, 25),
+			"11 grant>consumed 10 charged; 11 issuer>overage 15 charged",
+			"100% by event of " + d2 + "; exhausted by event of " + d2},
+		{"beyond the grant all is overage, and nothing is said again", Indie, []step{charge(d1, 120)}, charge(d2, 7),
+			"11 issuer>overage 7 charged", ""},
+		{"one charge may reach several thresholds", Indie, nil, charge(d1, 85),
+			"11 issuer>grant 100 issued; 11 grant>consumed 85 charged", "50% by event of " + d1 + "; 80% by event of " + d1},
+		{"a threshold is reached at the exact byte", Indie, []step{charge(d1, 49)}, charge(d2, 1),
+			"11 grant>consumed 1 charged", "50% by event of " + d2},
+		{"a charge of no bytes moves nothing", Indie, []step{charge(d1, 1)}, charge(d2, 0), "", ""},
+		{"the next period has its own grant", Indie, []step{charge(d1, 100)}, charge(n1, 1),
+			"12 issuer>grant 100 issued; 12 grant>consumed 1 charged", ""},
+		{"a late charge goes to the period of its acceptance", Indie, []step{charge(d1, 10), charge(n1, 1)}, charge(d3, 5),
+			"11 grant>consumed 5 charged", ""},
+		{"an unknown organization is charged without a grant", "", nil, charge(d1, 30), "11 issuer>overage 30 charged", ""},
+		{"its first plan settles every period that has charges", "", []step{charge(d1, 30), charge(n1, 150)}, subscribe(n1, Indie),
+			"11 issuer>grant 100 issued; 11 overage>issuer 30 settled; 11 grant>consumed 30 settled; " +
+				"12 issuer>grant 100 issued; 12 overage>issuer 100 settled; 12 grant>consumed 100 settled",
+			"50% by event of " + n1 + "; 80% by event of " + n1 + "; 100% by event of " + n1 + "; exhausted by event of " + n1},
+		{"a plan opens the period in which it starts", "", nil, subscribe(d1, Indie), "11 issuer>grant 100 issued", ""},
+		{"news of a plan that comes again changes nothing", Indie, []step{charge(d1, 10)}, subscribe(d2, Scale), "", ""},
+		{"an upgrade grants the difference for the rest of the period", Indie, []step{charge(d1, 10)}, changeTier(d2, Scale),
+			"11 issuer>grant 150 upgraded", ""},
+		{"an upgrade covers overage first", Indie, []step{charge(d1, 130)}, changeTier(d2, Scale),
+			"11 issuer>grant 150 upgraded; 11 overage>issuer 30 settled; 11 grant>consumed 30 settled", ""},
+		{"an upgrade of an untouched period issues the old grant first", Indie, nil, changeTier(d2, Scale),
+			"11 issuer>grant 100 issued; 11 issuer>grant 150 upgraded", ""},
+		{"after an upgrade the next period has the new grant", Indie, []step{changeTier(d2, Scale)}, charge(n1, 1),
+			"12 issuer>grant 400 issued; 12 grant>consumed 1 charged", ""},
+		{"a downgrade takes nothing from the running period", Scale, []step{charge(d1, 10)}, changeTier(d2, Indie), "", ""},
+		{"a downgrade holds from the next period on", Scale, []step{changeTier(d2, Indie)}, charge(n1, 1),
+			"12 issuer>grant 100 issued; 12 grant>consumed 1 charged", ""},
+		{"naming the running tier drops a planned downgrade", Scale, []step{changeTier(d2, Indie), changeTier(d3, Scale)}, charge(n1, 1),
+			"12 issuer>grant 400 issued; 12 grant>consumed 1 charged", ""},
+		{"a further grant covers overage and keeps the thresholds said", Indie, []step{charge(d1, 130)}, add(d2, 50),
+			"11 issuer>grant 50 added; 11 overage>issuer 30 settled; 11 grant>consumed 30 settled", ""},
+		{"after a further grant it can be exhausted again, at no new threshold", Indie, []step{charge(d1, 100), add(d2, 50)}, charge(d3, 50),
+			"11 grant>consumed 50 charged", "exhausted by event of " + d3},
+		{"a refund takes from overage first", Indie, []step{charge(d1, 110)}, refund(d2, 30),
+			"11 overage>issuer 10 refunded; 11 consumed>grant 20 refunded", ""},
+		{"a refund never exceeds what was used", Indie, []step{charge(d1, 10)}, refund(d2, 30), "11 consumed>grant 10 refunded", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			books := newBooks(test.tier)
+			perform(t, books, test.given...)
+			books.Transfers, books.Facts = nil, nil
+			perform(t, books, test.when)
+			if got := describe(books.Transfers); got != test.transfers {
+				t.Errorf("transfers\n got %s\nwant %s", got, test.transfers)
+			}
+			if got := describeFacts(books.Facts); got != test.facts {
+				t.Errorf("facts\n got %s\nwant %s", got, test.facts)
+			}
+		})
+	}
+}
+
+// What can't be true is refused and changes nothing.
+func TestBooksRefuse(t *testing.T) {
+	tests := []struct {
+		name string
+		tier Tier
+		when step
+	}{
+		{"a negative charge", Indie, charge(d1, -1)},
+		{"a charge beyond all measure", Indie, charge(d1, MaxCharge+1)},
+		{"a charge from before there was a ledger", Indie, charge("1970-01-01T00:00:00Z", 1)},
+		{"a plan of an unknown tier", "", subscribe(d1, "gold")},
+		{"a change to an unknown tier", Indie, changeTier(d1, "gold")},
+		{"a change of a tier that is not there", "", changeTier(d1, Indie)},
+		{"a grant of nothing", Indie, add(d1, 0)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			books := newBooks(test.tier)
+			if err := test.when(books); err == nil {
+				t.Error("no error")
+			}
+			if len(books.Transfers) > 0 || len(books.All()) > 0 {
+				t.Errorf("transfers %v, books %v", books.Transfers, books.All())
+			}
+		})
+	}
+	if _, err := smallTiers().Terms("gold"); !errors.Is(err, ErrUnknownTier) {
+		t.Errorf("error %v, want ErrUnknownTier", err)
+	}
+}
+
+// Whatever happens: every period's balances sum to zero and are what the transfers make of them, no account but the
+// issuer is below zero, there is overage only where nothing of the grant is left, and each threshold is said once.
+func TestBooksStaySound(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		books := newBooks([]Tier{"", Indie, Scale}[random.IntN(3)])
+		for range 60 {
+			_ = randomStep(random)(books)
+			checkSound(t, books)
+		}
+		checkOnce(t, books.Facts)
+	}
+}
+
+func randomStep(random *rand.Rand) step {
+	when := time.Date(2026, 10, 1+random.IntN(80), random.IntN(24), 0, 0, 0, time.UTC).Format(time.RFC3339)
+	switch random.IntN(12) {
+	case 0:
+		return subscribe(when, Indie)
+	case 1:
+		return changeTier(when, []Tier{Indie, Scale}[random.IntN(2)])
+	case 2:
+		return add(when, 1+random.Int64N(50))
+	case 3:
+		return refund(when, 1+random.Int64N(50))
+	}
+	return charge(when, random.Int64N(40))
+}
+
+func checkSound(t testing.TB, books *Books) {
+	t.Helper()
+	replayed := map[Period]*Balances{}
+	for _, transfer := range books.Transfers {
+		if transfer.Amount < 1 || transfer.From == transfer.To {
+			t.Fatalf("transfer %+v moves nothing", transfer)
+		}
+		if replayed[transfer.Period] == nil {
+			replayed[transfer.Period] = &Balances{}
+		}
+		replayed[transfer.Period].Apply(transfer)
+	}
+	for _, book := range books.All() {
+		switch b := book.Balances; {
+		case b.Sum() != 0:
+			t.Fatalf("%v sums to %d", b, b.Sum())
+		case b[Grant] < 0 || b[Consumed] < 0 || b[Overage] < 0:
+			t.Fatalf("%v: below zero", b)
+		case b[Overage] > 0 && b[Grant] > 0:
+			t.Fatalf("%v: overage beside a grant", b)
+		case replayed[book.Period] != nil && *replayed[book.Period] != b:
+			t.Fatalf("%v, the transfers say %v", b, *replayed[book.Period])
+		}
+	}
+}
+
+func checkOnce(t testing.TB, facts []Fact) {
+	t.Helper()
+	said := map[string]bool{}
+	for _, fact := range facts {
+		if id := fact.ID(); said[id] {
+			t.Fatalf("said twice: %s", id)
+		} else {
+			said[id] = true
+		}
+	}
+}
+
+// It makes no difference how charges are cut into batches: the books stored after one batch and opened for the next
+// end the same, with the same transfers and facts.
+func TestBatchesMakeNoDifference(t *testing.T) {
+	whole, stored := newBooks(Indie), newBooks(Indie)
+	var transfers []Transfer
+	var facts []Fact
+	for i := range int64(40) {
+		c := charge(d1, i%7)
+		perform(t, whole, c)
+		stored = OpenBooks(stored.Organization, smallTiers(), stored.All()...)
+		perform(t, stored, c)
+		transfers, facts = append(transfers, stored.Transfers...), append(facts, stored.Facts...)
+	}
+	if !reflect.DeepEqual(whole.Transfers, transfers) || !reflect.DeepEqual(whole.Facts, facts) {
+		t.Error("batches changed the transfers or facts")
+	}
+	if !reflect.DeepEqual(whole.All(), stored.All()) {
+		t.Errorf("books %v and %v", whole.All(), stored.All())
+	}
+}
+
+// Reading a period that nothing has touched shows its allowance and opens nothing.
+func TestAtOpensNothing(t *testing.T) {
+	books := newBooks(Indie)
+	book, err := books.At(at(t, n1))
+	if err != nil || book.Granted() != 100 || book.Used() != 0 {
+		t.Errorf("book %+v, error %v", book, err)
+	}
+	if len(books.All()) != 0 {
+		t.Errorf("books %v were opened", books.All())
+	}
+}
+
+// The largest quota has thresholds too: no intermediate product overflows.
+func TestThresholdsOfTheLargestQuota(t *testing.T) {
+	if got := mulDivUp(MaxGrant, 80, 100); got != MaxGrant/10*8+5 {
+		t.Errorf("80 %% of %d = %d", MaxGrant, got)
+	}
+}
+
+// The state follows from what remains; suspension is above it.
+func TestState(t *testing.T) {
+	full, empty := Book{Balances: Balances{-9, 9, 0, 0}}, Book{Balances: Balances{-9, 0, 9, 0}}
+	tests := []struct {
+		suspended bool
+		book      Book
+		want      string
+	}{{false, full, Active}, {false, empty, Exhausted}, {true, full, Suspended}, {true, empty, Suspended}}
+	for _, test := range tests {
+		if got := (Organization{Suspended: test.suspended}).State(test.book); got != test.want {
+			t.Errorf("suspended %v, %v: %q, want %q", test.suspended, test.book, got, test.want)
+		}
+	}
+}
+
+// Every tier of the defaults has sound terms, and they are those of the price list.
+func TestDefaultTiers(t *testing.T) {
+	tiers := DefaultTiers()
+	if err := tiers.Validate(); err != nil {
+		t.Error(err)
+	}
+	want := Tiers{
+		Indie: {1 << 30, 60}, Bootstrapper: {10 << 30, 300}, Compliance: {50 << 30, 600}, Scale: {500 << 30, 1800},
+	}
+	if !reflect.DeepEqual(tiers, want) {
+		t.Errorf("tiers %v, want %v", tiers, want)
+	}
+	if err := (Tiers{Indie: {}}).Validate(); err == nil {
+		t.Error("terms of nothing are accepted")
+	}
+}

@@ -1,0 +1,32 @@
+package ledger
+
+import "fmt"
+
+// MaxGrant bounds a quota, and MaxCharge a charge, so that no sum of them comes near the end of an int64.
+const (
+	MaxGrant  = int64(1) << 56
+	MaxCharge = int64(1) << 40
+)
+
+// A Charge is what one LogsAccepted costs. Its period is the one in which the logs were accepted, however late they
+// are booked.
+type Charge struct {
+	Organization string
+	Bytes        int64
+	Entries      int
+	Errors       int
+	Cause        Cause
+}
+
+// Validate refuses a charge that no accepted request can have caused.
+func (c Charge) Validate() error {
+	switch {
+	case c.Organization == "":
+		return fmt.Errorf("cannot charge event %q: it has no organization", c.Cause.Event)
+	case c.Bytes < 0 || c.Bytes > MaxCharge:
+		return fmt.Errorf("cannot charge event %q: %d bytes is outside 0..%d", c.Cause.Event, c.Bytes, MaxCharge)
+	case c.Cause.At.Year() < 2020 || c.Cause.At.Year() > 2200:
+		return fmt.Errorf("cannot charge event %q: accepted at %s", c.Cause.Event, c.Cause.At)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// States of an organization.
+const (
+	Active    = "active"
+	Exhausted = "exhausted"
+	Suspended = "suspended"
+)
+
+// An Organization is what the ledger knows of a customer. One without a plan is provisional: its logs came before the
+// news that it exists. It is charged like any other, without an allowance, and settled when its first plan arrives.
+type Organization struct {
+	ID        string
+	AnchorDay int // 1..31
+	Plans     Plans
+	Suspended bool
+}
+
+// Provisional tells whether the ledger has only seen logs of the organization so far.
+func (o Organization) Provisional() bool {
+	return len(o.Plans) == 0
+}
+
+// State is the organization's state while its books of the period are book.
+func (o Organization) State(book Book) string {
+	switch {
+	case o.Suspended:
+		return Suspended
+	case book.Remaining() == 0:
+		return Exhausted
+	}
+	return Active
+}
+
+// A Plan is the tier that holds from an instant on.
+type Plan struct {
+	From time.Time
+	Tier Tier
+}
+
+// Plans are an organization's plans in the order of their instants: its timeline.
+type Plans []Plan
+
+// At is the tier in force at t; before the first plan, the first plan's tier.
+func (p Plans) At(t time.Time) Tier {
+	tier := p[0].Tier
+	for _, plan := range p[1:] {
+		if plan.From.After(t) {
+			break
+		}
+		tier = plan.Tier
+	}
+	return tier
+}
+
+// With is the timeline in which tier holds from an instant on; what was planned for later is dropped.
+func (p Plans) With(plan Plan) Plans {
+	kept := slices.DeleteFunc(slices.Clone(p), func(old Plan) bool { return !old.From.Before(plan.From) })
+	if len(kept) > 0 && kept[len(kept)-1].Tier == plan.Tier {
+		return kept
+	}
+	return append(kept, plan)
+}

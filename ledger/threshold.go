@@ -1,0 +1,38 @@
+package ledger
+
+import "math/bits"
+
+// Thresholds are the shares of a period's allowance, in percent, that are announced when they are reached.
+var Thresholds = [...]int{50, 80, 100}
+
+// crossed are the thresholds that after has reached and that were not announced in its period before.
+func crossed(after Book) []int {
+	var percents []int
+	for _, percent := range Thresholds {
+		if percent > after.Reached && reached(after, percent) {
+			percents = append(percents, percent)
+		}
+	}
+	return percents
+}
+
+// reached tells whether the use is at least percent of the allowance. Without an allowance nothing is reached.
+func reached(b Book, percent int) bool {
+	granted := b.Granted()
+	return granted > 0 && b.Used() >= mulDivUp(granted, int64(percent), 100)
+}
+
+// mulDivUp is a*b/c rounded up, without overflow between; a and b are not negative, c is positive.
+func mulDivUp(a, b, c int64) int64 {
+	quotient, remainder := mulDiv(a, b, c)
+	if remainder > 0 {
+		quotient++
+	}
+	return quotient
+}
+
+func mulDiv(a, b, c int64) (quotient, remainder int64) {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	q, r := bits.Div64(high, low, uint64(c))
+	return int64(q), int64(r)
+}

@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Tier is what an organization subscribes to.
+type Tier string
+
+// The tiers.
+const (
+	Indie        Tier = "indie"
+	Bootstrapper Tier = "bootstrapper"
+	Compliance   Tier = "compliance"
+	Scale        Tier = "scale"
+)
+
+const gibibyte = int64(1) << 30
+
+// Terms are what a tier allows.
+type Terms struct {
+	Quota             int64 // bytes per period, at least 1
+	RequestsPerMinute int   // at least 1
+}
+
+// Tiers holds the terms of every tier.
+type Tiers map[Tier]Terms
+
+// DefaultTiers are the terms that hold where settings say nothing else.
+func DefaultTiers() Tiers {
+	return Tiers{
+		Indie:        {Quota: 1 * gibibyte, RequestsPerMinute: 60},
+		Bootstrapper: {Quota: 10 * gibibyte, RequestsPerMinute: 300},
+		Compliance:   {Quota: 50 * gibibyte, RequestsPerMinute: 600},
+		Scale:        {Quota: 500 * gibibyte, RequestsPerMinute: 1800},
+	}
+}
+
+// ErrUnknownTier is the error for a tier without terms.
+var ErrUnknownTier = errors.New("unknown tier")
+
+// Terms finds the terms of a tier; ErrUnknownTier where there are none.
+func (t Tiers) Terms(tier Tier) (Terms, error) {
+	terms, ok := t[tier]
+	if !ok {
+		return Terms{}, fmt.Errorf("cannot find the terms of tier %q: %w", tier, ErrUnknownTier)
+	}
+	return terms, nil
+}
+
+// Validate joins what is wrong with the terms.
+func (t Tiers) Validate() error {
+	var errs []error
+	for tier, terms := range t {
+		if terms.Quota < 1 || terms.Quota > MaxGrant {
+			errs = append(errs, fmt.Errorf("tier %q: quota %d is outside 1..%d bytes", tier, terms.Quota, MaxGrant))
+		}
+		if terms.RequestsPerMinute < 1 {
+			errs = append(errs, fmt.Errorf("tier %q: %d requests per minute is below 1", tier, terms.RequestsPerMinute))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Reason says why a transfer was made.
+type Reason uint8
+
+// The reasons. Their numbers are stored.
+const (
+	Issued   Reason = 1 // the allowance of a period
+	Charged  Reason = 2 // accepted log entries
+	Settled  Reason = 3 // earlier overage, covered by a later grant
+	Upgraded Reason = 4 // the further allowance of a higher tier, for the rest of the period
+	Refunded Reason = 5 // a charge given back
+	Added    Reason = 6 // a grant on top of the tier's
+)
+
+var reasonNames = map[Reason]string{
+	Issued: "issued", Charged: "charged", Settled: "settled", Upgraded: "upgraded", Refunded: "refunded", Added: "added",
+}
+
+func (r Reason) String() string {
+	if name, ok := reasonNames[r]; ok {
+		return name
+	}
+	return fmt.Sprintf("reason(%d)", uint8(r))
+}
+
+// A Source says which log of events a cause is from. Its numbers are stored.
+type Source uint8
+
+// The sources.
+const (
+	FromLogs    Source = 0
+	FromTenants Source = 1
+	FromBilling Source = 2
+)
+
+// A Cause is the event that made a transfer necessary. (Source, Partition, Offset) identifies it.
+type Cause struct {
+	Event     string
+	Source    Source
+	Partition int
+	Offset    int64
+	At        time.Time // when it happened; for logs, when they were accepted
+	Project   string    // empty where it concerns no project
+	Key       string    // id of the API key; empty where none was used
+}
+
+// A Transfer moves Amount bytes from one account to another in the books of one organization and period. It is written
+// once and never changed.
+type Transfer struct {
+	Organization string
+	Period       Period
+	From, To     Account
+	Amount       int64 // bytes, at least 1
+	Entries      int   // how many log entries it pays for; counted on the first transfer of a charge only
+	Reason       Reason
+	Cause        Cause
+	Line         int // numbers the transfers of one cause from 0
+}
