@@ -1,0 +1,40 @@
+package eventstore
+
+import "fmt"
+
+// A Codec turns events into what is stored and back. A name carries the version of the form, as in
+// "tenants.v1.project_created"; it is written out by the domain and never derived from a Go type, so that renaming a
+// type changes no stored data. Decode brings old versions up to date, so that Apply sees only the newest.
+type Codec[E any] struct {
+	Encode func(event E) (name string, data []byte, err error) // data is JSON
+	Decode func(name string, data []byte) (E, error)
+}
+
+// Encoded is one event in its stored form.
+type Encoded struct {
+	Name string
+	Data []byte
+}
+
+// EncodeAll encodes events in order; it fails at the first that it can't encode.
+func (c Codec[E]) EncodeAll(events []E) ([]Encoded, error) {
+	encoded := make([]Encoded, 0, len(events))
+	for _, event := range events {
+		name, data, err := c.Encode(event)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode event %T: %w", event, err)
+		}
+		encoded = append(encoded, Encoded{Name: name, Data: data})
+	}
+	return encoded, nil
+}
+
+// DecodeInto decodes one stored event into recorded, whose stream and version tell where it stands if that fails.
+func (c Codec[E]) DecodeInto(recorded *Recorded[E], stored Encoded) error {
+	event, err := c.Decode(stored.Name, stored.Data)
+	if err != nil {
+		return fmt.Errorf("cannot decode event %q at %q version %d: %w", stored.Name, recorded.Stream, recorded.Version, err)
+	}
+	recorded.Event = event
+	return nil
+}

@@ -1,0 +1,72 @@
+// Package eventstore keeps what happened: streams of events, appended under a version check, read back in order.
+//
+// A stream is one thing that changes as a whole, such as one API key. Its state is the fold of its events; a decision
+// reads the state and says which events follow. Update is that cycle. Memory keeps events for tests of domains;
+// package eventstorepg keeps them in Postgres, with projections in the same transaction and an order for the relay.
+package eventstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A Stream names one stream. The organization is part of the name, so that no organization can reach, or collide with,
+// a stream of another; Installation stands in for streams that belong to no organization.
+type Stream struct {
+	Organization string
+	Name         string
+}
+
+// Installation is the organization of streams that belong to the installation as a whole. It is what row level
+// security takes for "every organization", so no single organization can read such a stream.
+const Installation = "*"
+
+func (s Stream) String() string {
+	return s.Organization + "/" + s.Name
+}
+
+// Validate refuses a stream that lacks one of its two names.
+func (s Stream) Validate() error {
+	if s.Organization == "" || s.Name == "" {
+		return fmt.Errorf("cannot use stream %q: it needs an organization and a name", s)
+	}
+	return nil
+}
+
+// Metadata says about a change what is no part of the fact itself: who asked for it, in which request.
+type Metadata map[string]string
+
+// A Cursor is a place in the order of commits: everything up to and including it has been read. The zero value stands
+// before the first event.
+type Cursor struct {
+	Transaction uint64
+	Position    int64
+}
+
+// Recorded is an event as it was stored.
+type Recorded[E any] struct {
+	Stream   Stream
+	Version  int64 // 1 for the first event of the stream, without gaps
+	Cursor   Cursor
+	Metadata Metadata
+	Event    E
+}
+
+// Store keeps streams of events of type E. Memory and eventstorepg.Store are its two implementations.
+type Store[E any] interface {
+	// Read returns the events of a stream, oldest first; none of a stream that does not exist. The version of a stream
+	// is the number of its events.
+	Read(ctx context.Context, stream Stream) ([]Recorded[E], error)
+	// Append adds events behind version expected, all or none. It fails with ErrConflict when the stream is not at
+	// that version.
+	Append(ctx context.Context, stream Stream, expected int64, metadata Metadata, events ...E) error
+}
+
+// ErrConflict says that a stream was not at the version that an append expected: somebody else decided meanwhile.
+var ErrConflict = errors.New("the stream is at another version")
+
+// Conflict is ErrConflict with the stream and the version that was expected.
+func Conflict(stream Stream, expected int64) error {
+	return fmt.Errorf("cannot append to %q at version %d: %w", stream, expected, ErrConflict)
+}

@@ -1,0 +1,17 @@
+package eventstorepg
+
+import (
+	"embed"
+	"io/fs"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Migrations makes the table events in the schema that they are applied to.
+func Migrations() (pg.MigrationSet, error) {
+	sub, err := fs.Sub(files, "migrations")
+	return pg.MigrationSet{Name: "eventstore", FS: sub}, err
+}

@@ -1,0 +1,63 @@
+package eventstorepg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/eventstore"
+)
+
+const selectEvents = `SELECT organization, stream, version, transaction, position, metadata, name, data FROM events `
+
+const ofStream = `WHERE organization = $1 AND stream = $2 ORDER BY version`
+
+// afterCursor stops below the oldest transaction that is still running: one that started later may commit earlier, but
+// nothing that is not yet visible can have a transaction id below that line.
+const afterCursor = `
+WHERE (transaction, position) > ($1::xid8, $2::bigint) AND transaction < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY transaction, position LIMIT $3`
+
+// ReadTx returns the events of a stream, oldest first, in the caller's transaction.
+func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
+	events, err := s.query(ctx, tx, ofStream, stream.Organization, stream.Name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %q: %w", stream, err)
+	}
+	return events, nil
+}
+
+// ReadAll returns at most limit events after a cursor in commit-safe order: once a cursor has been passed, nothing can
+// appear before it any more. An event shows up here when every transaction that began before its own has ended. The
+// caller's transaction must act as the system and be READ COMMITTED.
+func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
+	events, err := s.query(ctx, tx, afterCursor, after.Transaction, after.Position, limit)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read events after %v: %w", after, err)
+	}
+	return events, nil
+}
+
+func (s *Store[E]) query(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]eventstore.Recorded[E], error) {
+	rows, err := tx.Query(ctx, selectEvents+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, s.scan)
+}
+
+func (s *Store[E]) scan(row pgx.CollectableRow) (recorded eventstore.Recorded[E], err error) {
+	var stored eventstore.Encoded
+	var metadata []byte
+	err = row.Scan(&recorded.Stream.Organization, &recorded.Stream.Name, &recorded.Version,
+		&recorded.Cursor.Transaction, &recorded.Cursor.Position, &metadata, &stored.Name, &stored.Data)
+	if err != nil {
+		return recorded, err
+	}
+	if err := json.Unmarshal(metadata, &recorded.Metadata); err != nil {
+		return recorded, fmt.Errorf("cannot decode metadata of %q version %d: %w", recorded.Stream, recorded.Version, err)
+	}
+	return recorded, s.codec.DecodeInto(&recorded, stored)
+}

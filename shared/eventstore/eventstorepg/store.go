@@ -1,0 +1,143 @@
+// Package eventstorepg keeps events in Postgres: appended in the caller's transaction together with what is projected
+// from them, and read by a relay in an order in which nothing can appear behind it.
+package eventstorepg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Projection brings tables forward by new events, in the transaction that appends them: both happen or neither.
+type Projection[E any] func(ctx context.Context, tx pgx.Tx, events []eventstore.Recorded[E]) error
+
+// Store keeps events in the table events of the pool's schema (see Migrations).
+type Store[E any] struct {
+	pool    *pgxpool.Pool
+	codec   eventstore.Codec[E]
+	project Projection[E]
+}
+
+// New returns a store. Every append goes through project, which may be nil.
+func New[E any](pool *pgxpool.Pool, codec eventstore.Codec[E], project Projection[E]) *Store[E] {
+	return &Store[E]{pool: pool, codec: codec, project: project}
+}
+
+// Read implements eventstore.Store in a transaction of its own, as the stream's organization.
+func (s *Store[E]) Read(ctx context.Context, stream eventstore.Stream) (events []eventstore.Recorded[E], err error) {
+	err = s.inTxOf(ctx, stream, func(tx pgx.Tx) error {
+		events, err = s.ReadTx(ctx, tx, stream)
+		return err
+	})
+	return events, err
+}
+
+// Append implements eventstore.Store in a transaction of its own, as the stream's organization.
+func (s *Store[E]) Append(ctx context.Context, stream eventstore.Stream, expected int64, metadata eventstore.Metadata,
+	events ...E) error {
+	return s.inTxOf(ctx, stream, func(tx pgx.Tx) error {
+		return s.AppendTx(ctx, tx, stream, expected, metadata, events...)
+	})
+}
+
+// AppendTx appends and projects in the caller's transaction, which must act as the stream's organization. After an
+// error the transaction must be rolled back.
+func (s *Store[E]) AppendTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
+	metadata eventstore.Metadata, events ...E) error {
+	if len(events) == 0 {
+		return nil
+	}
+	cursors, err := s.insert(ctx, tx, stream, expected, metadata, events)
+	if err != nil {
+		return err
+	}
+	if s.project == nil {
+		return nil
+	}
+	return s.project(ctx, tx, record(stream, expected, metadata, events, cursors))
+}
+
+// inTxOf runs fn in a transaction that sees what the stream's owner may see.
+func (s *Store[E]) inTxOf(ctx context.Context, stream eventstore.Stream, fn func(tx pgx.Tx) error) error {
+	if err := stream.Validate(); err != nil {
+		return err
+	}
+	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := actAs(ctx, tx, stream.Organization); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
+	if organization == eventstore.Installation {
+		return pg.AsSystem(ctx, tx)
+	}
+	return pg.AsOrganization(ctx, tx, organization)
+}
+
+// insert adds events when the stream is at version expected. Two appends at once both pass that check; then the primary
+// key lets one of them through.
+func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
+	metadata eventstore.Metadata, events []E) ([]eventstore.Cursor, error) {
+	encoded, err := s.codec.EncodeAll(events)
+	if err != nil {
+		return nil, err
+	}
+	said, err := json.Marshal(metadata)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode metadata of %q: %w", stream, err)
+	}
+	names, data := columns(encoded)
+	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(said), names, data)
+	if err == nil {
+		var cursors []eventstore.Cursor
+		cursors, err = pgx.CollectRows(rows, scanCursor)
+		if err == nil && len(cursors) == len(events) {
+			return cursors, nil
+		}
+	}
+	if err == nil || pg.IsUnique(err) {
+		return nil, eventstore.Conflict(stream, expected)
+	}
+	return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
+}
+
+const insertEvents = `
+INSERT INTO events (organization, stream, version, name, data, metadata)
+SELECT $1, $2, $3::bigint + e.ordinality, e.name, e.data::json, $4::json
+FROM unnest($5::text[], $6::text[]) WITH ORDINALITY AS e (name, data, ordinality)
+WHERE $3 = (SELECT coalesce(max(version), 0) FROM events WHERE organization = $1 AND stream = $2)
+ORDER BY e.ordinality
+RETURNING transaction, position`
+
+func columns(encoded []eventstore.Encoded) (names, data []string) {
+	for _, e := range encoded {
+		names, data = append(names, e.Name), append(data, string(e.Data))
+	}
+	return names, data
+}
+
+func scanCursor(row pgx.CollectableRow) (cursor eventstore.Cursor, err error) {
+	err = row.Scan(&cursor.Transaction, &cursor.Position)
+	return cursor, err
+}
+
+// record is what projections see of an append: the same as a later read returns.
+func record[E any](stream eventstore.Stream, expected int64, metadata eventstore.Metadata, events []E,
+	cursors []eventstore.Cursor) []eventstore.Recorded[E] {
+	recorded := make([]eventstore.Recorded[E], len(events))
+	for i, event := range events {
+		recorded[i] = eventstore.Recorded[E]{
+			Stream: stream, Version: expected + int64(i) + 1, Cursor: cursors[i], Metadata: metadata, Event: event,
+		}
+	}
+	return recorded
+}

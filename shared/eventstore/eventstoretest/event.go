@@ -1,0 +1,47 @@
+// Package eventstoretest says what every event store promises, as one suite that runs on each of them.
+package eventstoretest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/eventstore"
+)
+
+// Counted is the only event of the suite: somebody counted up.
+type Counted struct {
+	By   int    `json:"by"`
+	Note string `json:"note,omitempty"`
+}
+
+// Counter is the sum of what was counted.
+type Counter struct {
+	Sum   int
+	Times int
+}
+
+// Apply brings the counter forward.
+func (c *Counter) Apply(event Counted) {
+	c.Sum += event.By
+	c.Times++
+}
+
+const countedName = "test.v1.counted"
+
+// Codec returns the suite's codec.
+func Codec() eventstore.Codec[Counted] {
+	return eventstore.Codec[Counted]{Encode: encode, Decode: decode}
+}
+
+func encode(event Counted) (string, []byte, error) {
+	data, err := json.Marshal(event)
+	return countedName, data, err
+}
+
+func decode(name string, data []byte) (event Counted, err error) {
+	if name != countedName {
+		return event, fmt.Errorf("unknown event %q", name)
+	}
+	err = json.Unmarshal(data, &event)
+	return event, err
+}

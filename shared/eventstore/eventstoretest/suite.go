@@ -1,0 +1,283 @@
+package eventstoretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/weirlog/weir/shared/eventstore"
+)
+
+// A Subject is a store under test, together with its order of commits.
+type Subject struct {
+	Store   eventstore.Store[Counted]
+	ReadAll func(ctx context.Context, after eventstore.Cursor, limit int) ([]eventstore.Recorded[Counted], error)
+}
+
+// A Factory makes an empty store that runs project in the transaction of every append.
+type Factory func(t *testing.T, project func(events []eventstore.Recorded[Counted]) error) Subject
+
+// Run runs the suite.
+func Run(t *testing.T, factory Factory) {
+	for name, test := range map[string]func(*testing.T, Factory){
+		"an unknown stream is empty":                        unknownIsEmpty,
+		"what was appended is read back in order":           readsBack,
+		"an append behind or ahead of the stream fails":     refusesOtherVersions,
+		"an append is all or nothing":                       appendsAllOrNothing,
+		"streams of two organizations never meet":           separatesOrganizations,
+		"a stream without an organization is refused":       refusesNamelessStreams,
+		"an update decides on what is there":                updatesFromState,
+		"an update that decides nothing appends nothing":    updatesNothing,
+		"an update returns the error of its decision":       returnsDecisionsError,
+		"an update gives up after five more tries":          givesUp,
+		"of many updates at once none is lost":              losesNoUpdate,
+		"all events are read once, in the order of commits": readsAllOnce,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, factory) })
+	}
+}
+
+var (
+	ours   = eventstore.Stream{Organization: "org_a", Name: "counter-1"}
+	theirs = eventstore.Stream{Organization: "org_b", Name: "counter-1"}
+)
+
+func accept([]eventstore.Recorded[Counted]) error { return nil }
+
+// A stream begins with its first event; asking for it before that is no error.
+func unknownIsEmpty(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	mustHold(t, subject, ours)
+}
+
+// Versions are 1, 2, 3, … and metadata and text come back as they were given, whatever characters they hold.
+func readsBack(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	first, second := Counted{By: 1, Note: "ä \u2028 \x00 \""}, Counted{By: 2}
+	mustAppend(t, subject, ours, 0, first, second)
+	mustAppend(t, subject, ours, 2, Counted{By: 3})
+	for i, recorded := range mustHold(t, subject, ours, first, second, Counted{By: 3}) {
+		if recorded.Version != int64(i)+1 || recorded.Stream != ours || recorded.Metadata["actor"] != "suite" {
+			t.Errorf("event %d was recorded as %+v", i, recorded)
+		}
+	}
+}
+
+// Whoever decided on an old state has to decide again; and no stream can have a gap.
+func refusesOtherVersions(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	mustAppend(t, subject, ours, 0, Counted{By: 1})
+	for _, expected := range []int64{0, 2, 7} {
+		err := subject.Store.Append(t.Context(), ours, expected, nil, Counted{By: 9})
+		if !errors.Is(err, eventstore.ErrConflict) {
+			t.Errorf("append at version %d to a stream at 1: got %v, want ErrConflict", expected, err)
+		}
+	}
+	mustHold(t, subject, ours, Counted{By: 1})
+}
+
+// A projection that fails takes its events with it, so that the two can't disagree.
+func appendsAllOrNothing(t *testing.T, factory Factory) {
+	refusal := errors.New("refused")
+	subject := factory(t, func(events []eventstore.Recorded[Counted]) error {
+		if events[len(events)-1].Event.By == 13 {
+			return refusal
+		}
+		return nil
+	})
+	mustAppend(t, subject, ours, 0, Counted{By: 1})
+	err := subject.Store.Append(t.Context(), ours, 1, nil, Counted{By: 2}, Counted{By: 13})
+	if !errors.Is(err, refusal) {
+		t.Fatalf("append that the projection refuses: got %v", err)
+	}
+	mustHold(t, subject, ours, Counted{By: 1})
+	mustAppend(t, subject, ours, 1, Counted{By: 3})
+	mustHold(t, subject, ours, Counted{By: 1}, Counted{By: 3})
+}
+
+// Two organizations may name their streams alike.
+func separatesOrganizations(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	mustAppend(t, subject, ours, 0, Counted{By: 1})
+	mustAppend(t, subject, theirs, 0, Counted{By: 2})
+	mustHold(t, subject, ours, Counted{By: 1})
+	mustHold(t, subject, theirs, Counted{By: 2})
+	installation := eventstore.Stream{Organization: eventstore.Installation, Name: "counter-1"}
+	mustAppend(t, subject, installation, 0, Counted{By: 3})
+	mustHold(t, subject, installation, Counted{By: 3})
+}
+
+// A stream that belongs to nobody could be read by anybody.
+func refusesNamelessStreams(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	for _, stream := range []eventstore.Stream{{Name: "counter-1"}, {Organization: "org_a"}} {
+		if err := subject.Store.Append(t.Context(), stream, 0, nil, Counted{By: 1}); err == nil {
+			t.Errorf("append to %q succeeded", stream)
+		}
+		if _, err := subject.Store.Read(t.Context(), stream); err == nil {
+			t.Errorf("read of %q succeeded", stream)
+		}
+	}
+}
+
+// The state that Update returns is the one after the new events.
+func updatesFromState(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	for _, want := range []Counter{{Sum: 1, Times: 1}, {Sum: 3, Times: 2}, {Sum: 7, Times: 3}} {
+		got, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(c Counter) ([]Counted, error) {
+			return []Counted{{By: c.Sum + 1}}, nil
+		})
+		if err != nil || got != want {
+			t.Fatalf("update: got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	mustHold(t, subject, ours, Counted{By: 1}, Counted{By: 2}, Counted{By: 4})
+}
+
+// Asking twice for the same is no event, and answers with the state as it is.
+func updatesNothing(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	mustAppend(t, subject, ours, 0, Counted{By: 5})
+	got, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(Counter) ([]Counted, error) { return nil, nil })
+	if err != nil || got.Sum != 5 {
+		t.Errorf("update: got %+v, %v", got, err)
+	}
+	mustHold(t, subject, ours, Counted{By: 5})
+}
+
+// The caller can tell a refusal of the domain from a failure of the store.
+func returnsDecisionsError(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	refusal := errors.New("refused")
+	_, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(Counter) ([]Counted, error) {
+		return []Counted{{By: 1}}, refusal
+	})
+	if !errors.Is(err, refusal) {
+		t.Errorf("update: got %v", err)
+	}
+	mustHold(t, subject, ours)
+}
+
+// A stream that never stands still ends in an error, not in a loop.
+func givesUp(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	tries := 0
+	_, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(c Counter) ([]Counted, error) {
+		tries++
+		mustAppend(t, subject, ours, int64(c.Times), Counted{By: 1})
+		return []Counted{{By: 100}}, nil
+	})
+	if !errors.Is(err, eventstore.ErrConflict) || tries != 6 {
+		t.Errorf("update: got %v after %d tries, want ErrConflict after 6", err, tries)
+	}
+}
+
+// Each of several writers that count up at once is counted, whoever had to try again.
+func losesNoUpdate(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	const writers, times = 4, 5
+	var group sync.WaitGroup
+	for range writers {
+		group.Go(func() {
+			for range times {
+				countUp(t, subject.Store, ours)
+			}
+		})
+	}
+	group.Wait()
+	got, version, err := eventstore.Load[Counter](t.Context(), subject.Store, ours)
+	if err != nil || got.Sum != writers*times || version != writers*times {
+		t.Errorf("counter: got %+v at version %d, %v, want %d", got, version, err, writers*times)
+	}
+}
+
+// A reader that follows with its cursor while others write sees every event exactly once, and each stream in order.
+func readsAllOnce(t *testing.T, factory Factory) {
+	subject := factory(t, accept)
+	const writers, times = 4, 10
+	var group sync.WaitGroup
+	for i := range writers {
+		group.Go(func() {
+			stream := eventstore.Stream{Organization: "org_a", Name: fmt.Sprintf("counter-%d", i)}
+			for range times {
+				countUp(t, subject.Store, stream)
+			}
+		})
+	}
+	seen := follow(t, subject, writers*times)
+	group.Wait()
+	for stream, versions := range seen {
+		for i, version := range versions {
+			if version != int64(i)+1 {
+				t.Errorf("%q was read as versions %v", stream, versions)
+				break
+			}
+		}
+	}
+}
+
+// follow reads small pages until it has seen total events, and returns the versions of each stream as they came.
+func follow(t *testing.T, subject Subject, total int) map[eventstore.Stream][]int64 {
+	t.Helper()
+	seen := map[eventstore.Stream][]int64{}
+	var after eventstore.Cursor
+	for count := 0; count < total; {
+		page, err := subject.ReadAll(t.Context(), after, 3)
+		if err != nil || len(page) > 3 {
+			t.Fatalf("read after %v: %d events, %v", after, len(page), err)
+		}
+		for _, recorded := range page {
+			seen[recorded.Stream] = append(seen[recorded.Stream], recorded.Version)
+			after = recorded.Cursor
+		}
+		count += len(page)
+	}
+	if page, err := subject.ReadAll(t.Context(), after, 3); err != nil || len(page) != 0 {
+		t.Errorf("read after the end: %d events, %v", len(page), err)
+	}
+	return seen
+}
+
+// countUp counts up by one, however often others were faster.
+func countUp(t *testing.T, store eventstore.Store[Counted], stream eventstore.Stream) {
+	for {
+		_, err := eventstore.Update(t.Context(), store, stream, nil, func(Counter) ([]Counted, error) {
+			return []Counted{{By: 1}}, nil
+		})
+		if errors.Is(err, eventstore.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			t.Errorf("count up %q: %v", stream, err)
+		}
+		return
+	}
+}
+
+func mustAppend(t *testing.T, subject Subject, stream eventstore.Stream, expected int64, events ...Counted) {
+	t.Helper()
+	err := subject.Store.Append(t.Context(), stream, expected, eventstore.Metadata{"actor": "suite"}, events...)
+	if err != nil {
+		t.Fatalf("append to %q at %d: %v", stream, expected, err)
+	}
+}
+
+// mustHold checks that a stream holds exactly these events.
+func mustHold(t *testing.T, subject Subject, stream eventstore.Stream, want ...Counted) []eventstore.Recorded[Counted] {
+	t.Helper()
+	got, err := subject.Store.Read(t.Context(), stream)
+	if err != nil {
+		t.Fatalf("read %q: %v", stream, err)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%q holds %d events, want %d", stream, len(got), len(want))
+	}
+	for i := range want {
+		if got[i].Event != want[i] {
+			t.Errorf("event %d of %q: got %+v, want %+v", i, stream, got[i].Event, want[i])
+		}
+	}
+	return got
+}
