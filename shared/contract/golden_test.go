@@ -1,0 +1,104 @@
+package contract_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// -add writes the golden files that are missing. It never touches one that exists: what was published stays readable.
+var add = flag.Bool("add", false, "write the golden files that are missing")
+
+var at = time.Date(2026, 11, 21, 9, 30, 0, 123456789, time.UTC)
+
+// samples has one value of every JSON event; its key names the golden file: <type>.json.
+func samples() map[string]any {
+	expires := at.AddDate(0, 3, 0)
+	return map[string]any{
+		contract.TypeCredentialChanged: &contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1",
+			Project: "prj_1", Environment: "prod", State: contract.CredentialActive, ExpiresAt: &expires, RatePerMinute: 30, Version: 7},
+		contract.TypeAccountChanged: &contract.Account{Organization: "org_1", Tier: "indie", RequestsPerMinute: 60, AnchorDay: 1,
+			PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0), Quota: 1 << 30, NextQuota: 1 << 30, Used: 42,
+			State: contract.AccountActive, Counted: contract.Positions{0: 12, 11: 3}, Version: 9},
+		contract.TypeAccountsCounted:     &contract.AccountsCounted{Counted: contract.Positions{0: 12, 11: 3}},
+		contract.TypeOrganizationCreated: &contract.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: "scale", CreatedAt: at},
+		contract.TypeProjectCreated:      &contract.ProjectCreated{Organization: "org_1", Project: "prj_1", Name: "Shop", CreatedAt: at},
+		contract.TypeAPIKeyIssued: &contract.APIKeyIssued{Organization: "org_1", Project: "prj_1", APIKey: "key_1",
+			Environment: "prod", Name: "checkout", IssuedAt: at},
+		contract.TypeAPIKeyRevoked: &contract.APIKeyRevoked{Organization: "org_1", Project: "prj_1", APIKey: "key_1",
+			Reason: "rotated", RevokedAt: at},
+		contract.TypeThresholdReached: &contract.ThresholdReached{Organization: "org_1", PeriodStart: at, Percent: 80,
+			Quota: 100, Used: 81, Batch: batch, At: at},
+		contract.TypeQuotaExhausted: &contract.QuotaExhausted{Organization: "org_1", PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0),
+			Quota: 100, Used: 100, At: at},
+		contract.TypeErrorGroupCreated: &contract.ErrorGroupCreated{Organization: "org_1", Project: "prj_1", Group: "grp_1",
+			Title: "TypeError: x is undefined", Type: "TypeError", Culprit: "cart.total", FirstSeen: at},
+	}
+}
+
+// Every event ever published can be read, and is written the same way today.
+func TestGoldenJSONEvents(t *testing.T) {
+	for eventType, sample := range samples() {
+		t.Run(eventType, func(t *testing.T) {
+			golden := readGolden(t, eventType+".json", mustIndent(t, sample))
+			read := reflect.New(reflect.TypeOf(sample).Elem()).Interface()
+			if err := json.Unmarshal(golden, read); err != nil {
+				t.Fatalf("cannot read what was published: %v", err)
+			}
+			if !reflect.DeepEqual(read, sample) {
+				t.Errorf("read %+v, want %+v", read, sample)
+			}
+			if written := mustIndent(t, read); !bytes.Equal(written, golden) {
+				t.Errorf("written as\n%s\nwas published as\n%s", written, golden)
+			}
+		})
+	}
+}
+
+// A golden file without a sample is an event that nobody can read any more.
+func TestNoGoldenFileIsForgotten(t *testing.T) {
+	files, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := slices.Collect(maps.Keys(samples()))
+	known = append(known, contract.TypeLogsAccepted)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+		if !slices.Contains(known, name) {
+			t.Errorf("%s belongs to no event", file)
+		}
+	}
+}
+
+func readGolden(t *testing.T, name string, ifMissing []byte) []byte {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	golden, err := os.ReadFile(path)
+	if os.IsNotExist(err) && *add {
+		golden, err = ifMissing, os.WriteFile(path, ifMissing, 0o600)
+	}
+	if err != nil {
+		t.Fatalf("no golden file (go test ./contract -add writes it): %v", err)
+	}
+	return golden
+}
+
+func mustIndent(t *testing.T, value any) []byte {
+	t.Helper()
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
+}

@@ -1,0 +1,143 @@
+package contract_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+const batch = "01939c5e-8f00-7cc3-98c4-dc0c0c07398f"
+
+func accepted() contract.LogsAccepted {
+	lines := `{"timestamp":"2026-11-21T09:30:00Z","level":"info","message":"hello"}` + "\n" +
+		`{"timestamp":"2026-11-21T09:30:01Z","level":"error","message":"\u0000","error":{"type":"E"}}` + "\n"
+	return contract.LogsAccepted{
+		Batch: batch, Part: 2, Parts: 3, First: 10,
+		Organization: "org_1", Project: "prj_1", Environment: "prod", Key: "key_1", Source: "weir/ingest", Time: at,
+		Entries: 2, Bytes: int64(len(lines) - 2), Errors: 1,
+		Idempotency: "1d", Digest: "d1", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		Lines: []byte(lines),
+	}
+}
+
+// wire is a record as text: headers in order, an empty line, the value.
+func wire(l contract.LogsAccepted) []byte {
+	var text bytes.Buffer
+	headers := l.Headers()
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		text.WriteString(name + ": " + headers[name] + "\n")
+	}
+	text.WriteByte('\n')
+	text.Write(l.Lines)
+	return text.Bytes()
+}
+
+func parseWire(t *testing.T, record []byte) (contract.LogsAccepted, error) {
+	t.Helper()
+	head, value, found := bytes.Cut(record, []byte("\n\n"))
+	if !found {
+		t.Fatal("the record has no empty line")
+	}
+	headers := map[string]string{}
+	for line := range strings.Lines(string(head)) {
+		name, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		headers[name] = text
+	}
+	return contract.ParseLogsAccepted(func(name string) string { return headers[name] }, value)
+}
+
+// The form of LogsAccepted that was published can be read for ever, and is still written.
+func TestGoldenLogsAccepted(t *testing.T) {
+	golden := readGolden(t, contract.TypeLogsAccepted+".txt", wire(accepted()))
+	read, err := parseWire(t, golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written := wire(read); !bytes.Equal(written, golden) {
+		t.Errorf("written as\n%s\nwas published as\n%s", written, golden)
+	}
+	if want := accepted(); string(read.Lines) != string(want.Lines) || read.ID() != want.ID() || read.Time != want.Time {
+		t.Errorf("read %+v, want %+v", read, want)
+	}
+}
+
+// A record that can't be right is refused with words that name the header, not applied in part.
+func TestParseLogsAcceptedRefuses(t *testing.T) {
+	cases := []struct{ header, value, want string }{
+		{contract.HeaderType, "weir.logs.v1.rejected", `"weir.logs.v1.rejected"`},
+		{contract.HeaderTime, "yesterday", `ce_time="yesterday"`},
+		{contract.HeaderBytes, "many", `ce_bytes="many"`},
+		{contract.HeaderBytes, "-1", "bytes -1"},
+		{contract.HeaderPart, "4", "part 4 of 3"},
+		{contract.HeaderEntries, "0", "entries 0"},
+		{contract.HeaderOrganization, "", `organization ""`},
+		{contract.HeaderBatch, "01939c5e-8f00-7cc3-98c4-dc0c0c07398G", "98G"},
+		{contract.HeaderDigest, "", "without digest"},
+	}
+	for _, c := range cases {
+		t.Run(c.header+"="+c.value, func(t *testing.T) {
+			headers := accepted().Headers()
+			headers[c.header] = c.value
+			_, err := contract.ParseLogsAccepted(func(name string) string { return headers[name] }, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("err = %v, want one with %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Split gives each entry its place in the batch and refuses a value whose lines don't match its headers.
+func TestSplit(t *testing.T) {
+	logs := accepted()
+	var indexes []int
+	if err := logs.Split(func(index int, _ []byte) error {
+		indexes = append(indexes, index)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(indexes, []int{10, 11}) {
+		t.Errorf("indexes = %v, want [10 11]", indexes)
+	}
+	for _, lines := range []string{"{}\n", "{}\n{}", "{}\n{}\n{}\n"} {
+		logs.Lines = []byte(lines)
+		if err := logs.Split(func(int, []byte) error { return nil }); err == nil {
+			t.Errorf("Split(%q) = nil, want an error", lines)
+		}
+	}
+}
+
+// All copies of one idempotency key share a record key, hence a partition; a hot project uses all of its sub-keys.
+func TestRecordKey(t *testing.T) {
+	const spread = 8
+	logs, keys := accepted(), map[string]bool{}
+	want := logs.RecordKey(spread)
+	for i := range 200 {
+		logs.Batch = strconv.Itoa(i)
+		if got := logs.RecordKey(spread); got != want {
+			t.Fatalf("RecordKey = %q for another batch of the same idempotency key, want %q", got, want)
+		}
+	}
+	logs.Idempotency = ""
+	for i := range 200 {
+		logs.Batch = strconv.Itoa(i)
+		keys[logs.RecordKey(spread)] = true
+	}
+	if len(keys) != spread {
+		t.Errorf("%d sub-keys in use, want %d", len(keys), spread)
+	}
+}
+
+// The name of a consumer group owns its positions: a changed one would consume everything again.
+func TestGroupNamesAreData(t *testing.T) {
+	want := []string{"ingest.log-store", "ledger.quota", "ledger.tenants", "grouping.clusters"}
+	got := []string{contract.GroupLogStore, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping}
+	if !slices.Equal(got, want) {
+		t.Errorf("groups = %q, want %q", got, want)
+	}
+}

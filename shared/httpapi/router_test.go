@@ -1,0 +1,194 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// call sends one request to a router with the one route /do.
+func call(t *testing.T, handle func(http.ResponseWriter, *http.Request) error, request *http.Request) (*httptest.ResponseRecorder, *bytes.Buffer) {
+	t.Helper()
+	var logged bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: time.Now})
+	router.Post("/do", httpapi.Handle(handle))
+	recorder := httptest.NewRecorder()
+	router.ServeHTTP(recorder, request)
+	return recorder, &logged
+}
+
+func post(body string) *http.Request {
+	request := httptest.NewRequest(http.MethodPost, "/do?key=in-the-query", strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	return request
+}
+
+func members(t *testing.T, recorder *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	var body map[string]any
+	if err := json.Unmarshal(recorder.Body.Bytes(), &body); err != nil {
+		t.Fatalf("cannot read %q: %v", recorder.Body, err)
+	}
+	return body
+}
+
+// A problem has all members of the interface, its request's id in body and header, and its own additions.
+func TestProblem(t *testing.T) {
+	recorder, _ := call(t, func(http.ResponseWriter, *http.Request) error {
+		problem := httpapi.Invalid("/logs/3/level", "invalid_level", `level is "loud".`, "Use one of the five levels.")
+		return problem.With("resets_at", "soon").RetryAfter(1100 * time.Millisecond)
+	}, post(""))
+	body := members(t, recorder)
+	for _, member := range []string{"type", "title", "status", "detail", "code", "message", "request_id", "errors", "resets_at"} {
+		if body[member] == nil {
+			t.Errorf("%q is missing in %s", member, recorder.Body)
+		}
+	}
+	if body["request_id"] != recorder.Header().Get("X-Request-Id") {
+		t.Errorf("request_id %v, header %q", body["request_id"], recorder.Header().Get("X-Request-Id"))
+	}
+	if got := recorder.Header().Get("Retry-After"); got != "2" {
+		t.Errorf("Retry-After = %q, want 2", got)
+	}
+	if got := recorder.Header().Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("Content-Type = %q", got)
+	}
+}
+
+// At most 100 faults are listed, and the answer says that there are more.
+func TestProblemTruncatesItsFaults(t *testing.T) {
+	recorder, _ := call(t, func(http.ResponseWriter, *http.Request) error {
+		problem := httpapi.NewProblem(http.StatusBadRequest, "invalid_entry", "All are wrong.")
+		problem.Faults = make([]httpapi.Fault, 101)
+		return problem
+	}, post(""))
+	body := members(t, recorder)
+	if listed := len(body["errors"].([]any)); listed != 100 || body["errors_truncated"] != true {
+		t.Errorf("%d faults, truncated %v; want 100, true", listed, body["errors_truncated"])
+	}
+}
+
+// What goes wrong inside is logged under the request's id and never shown; neither is a panic.
+func TestInternalErrorsStayInside(t *testing.T) {
+	failures := map[string]func(http.ResponseWriter, *http.Request) error{
+		"error": func(http.ResponseWriter, *http.Request) error { return errors.New("relation secrets is broken") },
+		"panic": func(http.ResponseWriter, *http.Request) error { panic("relation secrets is broken") },
+	}
+	for name, handle := range failures {
+		t.Run(name, func(t *testing.T) {
+			recorder, logged := call(t, handle, post(""))
+			if recorder.Code != http.StatusInternalServerError || members(t, recorder)["code"] != "internal" {
+				t.Errorf("answer = %d %s, want 500 internal", recorder.Code, recorder.Body)
+			}
+			if strings.Contains(recorder.Body.String(), "secrets") {
+				t.Errorf("the answer shows the inside: %s", recorder.Body)
+			}
+			if !strings.Contains(logged.String(), "secrets") || !strings.Contains(logged.String(), recorder.Header().Get("X-Request-Id")) {
+				t.Errorf("the log lacks the cause or the request's id: %s", logged)
+			}
+			if strings.Contains(logged.String(), "in-the-query") {
+				t.Errorf("the log shows the query: %s", logged)
+			}
+		})
+	}
+}
+
+func TestUnknownPathAndMethod(t *testing.T) {
+	for _, c := range []struct {
+		method, path, code string
+		status             int
+	}{{http.MethodPost, "/nowhere", "not_found", 404}, {http.MethodPut, "/do", "method_not_allowed", 405}} {
+		recorder, _ := call(t, nil, httptest.NewRequest(c.method, c.path, nil))
+		if recorder.Code != c.status || members(t, recorder)["code"] != c.code {
+			t.Errorf("%s %s = %d %s, want %d %s", c.method, c.path, recorder.Code, recorder.Body, c.status, c.code)
+		}
+	}
+}
+
+// A small body is exactly one JSON object with known members; each failure names what is wrong.
+func TestReadJSONRefuses(t *testing.T) {
+	cases := []struct{ name, contentType, body, code string }{
+		{"another type", "text/plain", `{}`, "unsupported_media_type"},
+		{"no JSON", "application/json", `{"name":`, "invalid_json"},
+		{"an unknown member", "application/json", `{"admin":true}`, "invalid_json"},
+		{"something after it", "application/json", `{}{}`, "invalid_request"},
+		{"a wrong type", "application/json", `{"name":7}`, "invalid_request"},
+		{"too much", "application/json", `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, "body_too_large"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			request := post(c.body)
+			request.Header.Set("Content-Type", c.contentType)
+			recorder, _ := call(t, func(w http.ResponseWriter, r *http.Request) error {
+				var value struct{ Name string }
+				return httpapi.ReadJSON(w, r, &value)
+			}, request)
+			if recorder.Code != http.StatusBadRequest || members(t, recorder)["code"] != c.code {
+				t.Errorf("answer = %d %s, want 400 %s", recorder.Code, recorder.Body, c.code)
+			}
+		})
+	}
+}
+
+type position struct {
+	Name string `json:"name"`
+}
+
+// A list's cursor leads to the next page and is refused when anybody has changed it.
+func TestListCursor(t *testing.T) {
+	list := httpapi.NewList([]string{"a", "b", "c"}, 2, func(last string) any { return position{last} })
+	if len(list.Items) != 2 || list.NextCursor == nil {
+		t.Fatalf("list = %+v, want two items and a cursor", list)
+	}
+	var next position
+	if err := httpapi.DecodeCursor(*list.NextCursor, &next); err != nil || next.Name != "b" {
+		t.Errorf("cursor leads to %+v, %v; want b", next, err)
+	}
+	for _, bad := range []string{"!", *list.NextCursor + "x", httpapi.EncodeCursor(map[string]int{"other": 1})} {
+		var problem *httpapi.Problem
+		if err := httpapi.DecodeCursor(bad, &next); !errors.As(err, &problem) || problem.Code != "invalid_cursor" {
+			t.Errorf("DecodeCursor(%q) = %v, want invalid_cursor", bad, err)
+		}
+	}
+	last := httpapi.NewList[string](nil, 2, nil)
+	if text, _ := json.Marshal(last); string(text) != `{"items":[],"next_cursor":null}` {
+		t.Errorf("the empty list is %s", text)
+	}
+}
+
+func TestParsePage(t *testing.T) {
+	for query, want := range map[string]int{"": 100, "limit=1": 1, "limit=1000": 1000, "limit=0": -1, "limit=1001": -1, "limit=ten": -1} {
+		page, err := httpapi.ParsePage(httptest.NewRequest(http.MethodGet, "/?"+query, nil))
+		if (err != nil) != (want < 0) || err == nil && page.Limit != want {
+			t.Errorf("ParsePage(%q) = %+v, %v; want %d", query, page, err, want)
+		}
+	}
+}
+
+// A Secret shows itself in no way that text usually gets out.
+func TestSecretHides(t *testing.T) {
+	const canary = "weirsvc_canary"
+	secret := struct{ Token httpapi.Secret }{canary}
+	var logged bytes.Buffer
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("config", "token", secret.Token, "all", secret)
+	asJSON, _ := json.Marshal(secret)
+	shown := fmt.Sprintf("%v %+v %#v %s %q %x %d", secret, secret, secret, secret.Token, secret.Token, secret.Token, secret.Token)
+	for _, text := range []string{shown, logged.String(), string(asJSON)} {
+		if strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary)) {
+			t.Errorf("the secret shows in %s", text)
+		}
+	}
+	if secret.Token.Reveal() != canary {
+		t.Error("Reveal does not reveal")
+	}
+}

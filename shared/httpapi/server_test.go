@@ -1,0 +1,127 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// serve starts a Server around handler; the client trusts its certificate.
+func serve(t *testing.T, handler http.Handler, proxies ...netip.Prefix) (address string, client *http.Client) {
+	t.Helper()
+	lender := httptest.NewTLSServer(nil) // lends its certificate
+	t.Cleanup(lender.Close)
+	listener, err := httpapi.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httpapi.Server{
+		Handler: handler, TrustedProxies: proxies, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		TLS: &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve = %v, want nil", err)
+		}
+	})
+	return listener.Addr().String(), lender.Client()
+}
+
+var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+
+func TestServerSpeaksTLS(t *testing.T) {
+	address, client := serve(t, hello)
+	response, err := client.Get("https://" + address + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, _ := io.ReadAll(response.Body); string(body) != "hello" {
+		t.Errorf("body = %q, want hello", body)
+	}
+}
+
+// Plain HTTP gets the same 403 whatever the key, on a connection that is then closed, and never reaches the handler.
+func TestServerRefusesPlainHTTP(t *testing.T) {
+	address, _ := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a plain request reached the handler") }))
+	for _, key := range []string{"", "x-api-key: weir_1\r\n", "X-Forwarded-Proto: https\r\n"} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "POST /v1/logs HTTP/1.1\r\nHost: weir\r\n"+key+"Content-Length: 2\r\n\r\n{}")
+		reader := bufio.NewReader(conn)
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var problem struct{ Code, Message, Detail string }
+		if err := json.NewDecoder(response.Body).Decode(&problem); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusForbidden || problem.Code != "https_required" || problem.Message != problem.Detail {
+			t.Errorf("with %q: %d %+v, want 403 https_required", key, response.StatusCode, problem)
+		}
+		if response.Header.Get("Location") != "" || !response.Close {
+			t.Errorf("with %q: Location %q, close %t; want no redirect and a closed connection", key, response.Header.Get("Location"), response.Close)
+		}
+		if _, err := reader.ReadByte(); err == nil {
+			t.Errorf("with %q: the connection goes on", key)
+		}
+	}
+}
+
+// A trusted proxy that ends TLS may say so; nobody else may.
+func TestServerTrustsItsProxies(t *testing.T) {
+	address, _ := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
+	request, _ := http.NewRequest(http.MethodGet, "http://"+address+"/", nil)
+	request.Header.Set("X-Forwarded-Proto", "https")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("status = %d, want 200", response.StatusCode)
+	}
+}
+
+// A port in use is one clear line.
+func TestListenSaysWhoIsThere(t *testing.T) {
+	first, err := httpapi.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	_, err = httpapi.Listen(first.Addr().String())
+	if err == nil || !strings.Contains(err.Error(), "another process") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("err = %v, want one line that names the cause", err)
+	}
+}
+
+func TestParseProxies(t *testing.T) {
+	proxies, err := httpapi.ParseProxies([]string{"10.0.0.7", "192.168.0.0/16", "::1"})
+	if err != nil || len(proxies) != 3 || proxies[0].Bits() != 32 || proxies[2].Bits() != 128 {
+		t.Errorf("ParseProxies = %v, %v", proxies, err)
+	}
+	if _, err := httpapi.ParseProxies([]string{"proxy.local"}); err == nil || !strings.Contains(err.Error(), `"proxy.local"`) {
+		t.Errorf("err = %v, want one that names the value", err)
+	}
+}

@@ -1,0 +1,142 @@
+package identity_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func secret(prefix, digit string) string { return prefix + strings.Repeat(digit, 48) }
+
+// known is a set with an active, a revoked and an expired API key and two service tokens.
+func known(t *testing.T) *identity.Credentials {
+	t.Helper()
+	credentials := identity.NewCredentials(func() time.Time { return now })
+	add := func(secret string, credential contract.Credential) {
+		value, _ := json.Marshal(credential)
+		if err := credentials.Apply(contract.CredentialKey(secret), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1",
+		Environment: "prod", State: contract.CredentialActive, Version: 2}
+	add(secret("weir_", "a"), key)
+	revoked, expired := key, key
+	revoked.State = contract.CredentialRevoked
+	expired.ExpiresAt = &now
+	add(secret("weir_", "b"), revoked)
+	add(secret("weir_", "c"), expired)
+	add(secret("weirsvc_", "d"), contract.Credential{Kind: contract.CredentialServiceToken, ID: "svc_1", Organization: "org_1",
+		State: contract.CredentialActive, Scopes: []string{"billing:read"}})
+	return credentials
+}
+
+func TestRequireAPIKey(t *testing.T) {
+	credentials := known(t)
+	cases := []struct{ name, key, code string }{
+		{"active", secret("weir_", "a"), ""},
+		{"none", "", "missing_api_key"},
+		{"unknown", secret("weir_", "e"), "invalid_api_key"},
+		{"malformed", "weir_short", "invalid_api_key"},
+		{"a service token", secret("weirsvc_", "d"), "invalid_api_key"},
+		{"revoked", secret("weir_", "b"), "api_key_revoked"},
+		{"expired at this very moment", secret("weir_", "c"), "api_key_expired"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			request := httptest.NewRequest(http.MethodGet, "/", nil)
+			request.Header.Set("X-Api-Key", c.key)
+			check(t, identity.RequireAPIKey(credentials), request, c.code, "ApiKey")
+		})
+	}
+}
+
+func TestRequireScope(t *testing.T) {
+	credentials := known(t)
+	token := "Bearer " + secret("weirsvc_", "d")
+	cases := []struct{ name, authorization, scope, code string }{
+		{"with the scope", token, "billing:read", ""},
+		{"without it", token, "tenants:admin", "forbidden"},
+		{"no token", "", "billing:read", "missing_token"},
+		{"another scheme", "Basic abc", "billing:read", "missing_token"},
+		{"unknown", "Bearer " + secret("weirsvc_", "0"), "billing:read", "invalid_token"},
+		{"an API key", "Bearer " + secret("weir_", "a"), "billing:read", "invalid_token"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			request := httptest.NewRequest(http.MethodGet, "/", nil)
+			request.Header.Set("Authorization", c.authorization)
+			check(t, identity.RequireScope(credentials, c.scope), request, c.code, "Bearer")
+		})
+	}
+}
+
+// check sends request through the middleware: code "" means that it passes, with its principal.
+func check(t *testing.T, require func(http.Handler) http.Handler, request *http.Request, code, scheme string) {
+	t.Helper()
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	router.With(require).Get("/", func(_ http.ResponseWriter, r *http.Request) {
+		if got := identity.FromContext(r.Context()).Organization; got != "org_1" {
+			t.Errorf("organization = %q, want org_1", got)
+		}
+	})
+	recorder := httptest.NewRecorder()
+	router.ServeHTTP(recorder, request)
+	var problem struct{ Code string }
+	_ = json.Unmarshal(recorder.Body.Bytes(), &problem)
+	if problem.Code != code {
+		t.Errorf("code = %q, want %q", problem.Code, code)
+	}
+	if recorder.Code == http.StatusUnauthorized && recorder.Header().Get("WWW-Authenticate") != scheme {
+		t.Errorf("WWW-Authenticate = %q, want %q", recorder.Header().Get("WWW-Authenticate"), scheme)
+	}
+}
+
+// Records may be read again and out of date: an older state never brings a revoked key back.
+func TestCredentialsIgnoreOlderStates(t *testing.T) {
+	credentials := identity.NewCredentials(func() time.Time { return now })
+	apply := func(state string, version int64) {
+		value, _ := json.Marshal(contract.Credential{State: state, Version: version})
+		if err := credentials.Apply(contract.CredentialKey("k"), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(contract.CredentialActive, 1)
+	apply(contract.CredentialRevoked, 2)
+	apply(contract.CredentialActive, 1)
+	if _, err := credentials.Lookup("k"); err != identity.ErrRevoked {
+		t.Errorf("Lookup = %v, want ErrRevoked", err)
+	}
+	if err := credentials.Apply(contract.CredentialKey("k"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := credentials.Lookup("k"); err != identity.ErrUnknown {
+		t.Errorf("after its tombstone Lookup = %v, want ErrUnknown", err)
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	directory := identity.NewDirectory()
+	if err := directory.Apply(contract.TypeProjectCreated, []byte(`{"organization":"org_1","project":"prj_1"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := directory.Apply(contract.TypeOrganizationCreated, []byte(`not even read`)); err != nil {
+		t.Fatal(err)
+	}
+	if organization, known := directory.Organization("prj_1"); organization != "org_1" || !known {
+		t.Errorf("Organization(prj_1) = %q, %t", organization, known)
+	}
+	if _, known := directory.Organization("prj_2"); known {
+		t.Error("an unknown project is known")
+	}
+}
