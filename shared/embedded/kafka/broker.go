@@ -1,0 +1,218 @@
+// Package kafka runs a Kafka broker inside the process, for development and for tests: franz-go's kfake, which speaks
+// the protocol and keeps its log in a directory.
+//
+// What kfake leaves open is closed here: one process per directory, a look at the log before it is served (kfake itself
+// cuts damaged segments short without a word), retention that never empties a partition, compaction that survives a
+// crash, and connections that cannot bring the process down. It is one broker without replicas, and it leaves fsync to
+// the operating system as Apache Kafka does: a killed process loses nothing, a power cut may.
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// Config says where a broker lives and how it behaves.
+type Config struct {
+	Dir    string       // data directory, made when missing; "" keeps everything in memory until Close
+	Port   int          // TCP port on 127.0.0.1; 0 takes a free one
+	Logger *slog.Logger // required
+
+	// RefuseDropped closes a connection that uses a protocol version which Apache Kafka 4 no longer serves, as Apache
+	// Kafka does. Tests set it: kfake still serves those versions and would hide the mistake. See Refused.
+	RefuseDropped bool
+}
+
+// Errors of Start. Each is wrapped with what to do about it.
+var (
+	ErrPortInUse = errors.New("port in use")
+	ErrLocked    = errors.New("data directory in use")
+	ErrDamaged   = errors.New("data directory damaged")
+)
+
+// segmentBytes is the size at which a log file is closed and the next begun. A start reads one file at a time into
+// memory, so it bounds the memory of a start; 32 MiB is seconds of full load.
+const segmentBytes = 32 << 20
+
+// A Broker is a running broker. Its methods may be called from several goroutines.
+type Broker struct {
+	cluster  *kfake.Cluster
+	listener *listener
+	lock     *dirLock
+	keeper   *housekeeper
+	closing  sync.Once
+	failures *failureLog
+}
+
+// Start opens the data directory and serves it. When it returns, everything that was acknowledged before is there.
+func Start(cfg Config) (*Broker, error) {
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{lock: lock, failures: &failureLog{logger: cfg.Logger}}
+	if err := b.start(cfg); err != nil {
+		lock.release()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Broker) start(cfg Config) error {
+	ln, err := listen(cfg)
+	if err != nil {
+		return err
+	}
+	b.listener = ln
+	if err := b.open(cfg); err != nil {
+		ln.Close()
+		return err
+	}
+	ln.open()
+	b.keeper, err = startHousekeeper(cfg, b.Addr())
+	return err
+}
+
+// open reads the log and compacts it, while no client is let in yet.
+func (b *Broker) open(cfg Config) error {
+	if cfg.Dir == "" {
+		return b.load(cfg)
+	}
+	if err := restoreCompaction(cfg.Dir); err != nil {
+		return err
+	}
+	if err := inspect(cfg.Dir); err != nil {
+		return err
+	}
+	if err := b.load(cfg); err != nil {
+		return err
+	}
+	return compactSafely(cfg.Dir, b.cluster.Compact)
+}
+
+func (b *Broker) load(cfg Config) error {
+	cluster, err := kfake.NewCluster(options(cfg, b.listener, b.failures)...)
+	if err != nil {
+		return fmt.Errorf("%w: cannot read the broker's log in %q: %w; %s", ErrDamaged, cfg.Dir, err, wayOut)
+	}
+	b.cluster = cluster
+	return nil
+}
+
+func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
+	opts := []kfake.Opt{
+		kfake.NumBrokers(1),
+		kfake.DefaultNumPartitions(1),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
+		kfake.WithLogger(failures),
+		kfake.BrokerConfigs(map[string]string{
+			"log.segment.bytes": strconv.Itoa(segmentBytes),
+			// kfake would drop records of compacted topics after a week, and forgets where a partition ended once
+			// all of it has expired. So it expires and compacts nothing by itself; the housekeeper does.
+			"log.retention.ms":           "-1",
+			"log.retention.bytes":        "-1",
+			"log.cleaner.backoff.ms":     strconv.FormatInt(never.Milliseconds(), 10),
+			"default.replication.factor": "1",
+		}),
+	}
+	if cfg.Dir != "" {
+		opts = append(opts, kfake.DataDir(cfg.Dir))
+	}
+	return opts
+}
+
+// Addr is the broker's address, host:port.
+func (b *Broker) Addr() string { return b.listener.Addr().String() }
+
+// Refused lists the requests that RefuseDropped turned away, in the order they came, such as "JoinGroup v1".
+func (b *Broker) Refused() []string { return b.listener.refusals() }
+
+// Close lets no client in any more, writes the state down and frees port and directory. It reports what could not be
+// written. Further calls do nothing.
+func (b *Broker) Close() error {
+	var err error
+	b.closing.Do(func() {
+		b.keeper.stop()
+		b.cluster.Close()
+		err = errors.Join(b.failures.err(), b.lock.release())
+	})
+	return err
+}
+
+func listen(cfg Config) (*listener, error) {
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(cfg.Port))
+	ln, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: the embedded broker cannot listen on %s: stop the program that holds it, or choose another port", ErrPortInUse, addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the embedded broker cannot listen on %s: %w", addr, err)
+	}
+	return newListener(ln, cfg.RefuseDropped, cfg.Logger), nil
+}
+
+// A dirLock is the exclusive right to a data directory. The kernel drops it with the process, however that ends.
+type dirLock struct{ file *os.File }
+
+func lockDir(dir string) (*dirLock, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the broker's data directory: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the broker's data directory: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%w: another process serves the broker's data directory %q: stop it, or choose another directory", ErrLocked, dir)
+	}
+	return &dirLock{file}, nil
+}
+
+func (l *dirLock) release() error {
+	if l == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// A failureLog passes kfake's complaints on and keeps the first error for Close.
+type failureLog struct {
+	logger *slog.Logger
+	mu     sync.Mutex
+	first  error
+}
+
+// Logf is kfake's logger.
+func (f *failureLog) Logf(level kfake.LogLevel, format string, args ...any) {
+	switch level {
+	case kfake.LogLevelError:
+		err := fmt.Errorf("embedded broker: "+format, args...)
+		f.logger.Error(err.Error())
+		f.mu.Lock()
+		if f.first == nil {
+			f.first = err
+		}
+		f.mu.Unlock()
+	case kfake.LogLevelWarn:
+		f.logger.Warn("embedded broker: " + fmt.Sprintf(format, args...))
+	}
+}
+
+func (f *failureLog) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.first
+}

@@ -1,0 +1,145 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// maxRequestBytes is the largest request taken, Apache Kafka's socket.request.max.bytes.
+const maxRequestBytes = 100 << 20
+
+// oldestServed is the oldest version of a request that Apache Kafka 4 serves, where that is not version 0 (KIP-896).
+var oldestServed = map[kmsg.Key]int16{
+	kmsg.Produce:              3,
+	kmsg.Fetch:                4,
+	kmsg.ListOffsets:          1,
+	kmsg.OffsetCommit:         2,
+	kmsg.OffsetFetch:          1,
+	kmsg.JoinGroup:            2,
+	kmsg.CreateTopics:         2,
+	kmsg.DeleteTopics:         1,
+	kmsg.OffsetForLeaderEpoch: 2,
+	kmsg.DescribeConfigs:      1,
+}
+
+// A listener lets clients in once it is open, and looks at the head of each request: kfake trusts what it reads, so a
+// browser that strays onto the port would otherwise end the process.
+type listener struct {
+	net.Listener
+	logger        *slog.Logger
+	refuseDropped bool
+	opened        chan struct{}
+	closed        chan struct{}
+	openOnce      sync.Once
+	closeOnce     sync.Once
+
+	mu      sync.Mutex
+	refused []string
+}
+
+func newListener(ln net.Listener, refuseDropped bool, logger *slog.Logger) *listener {
+	return &listener{
+		Listener: ln, logger: logger, refuseDropped: refuseDropped,
+		opened: make(chan struct{}), closed: make(chan struct{}),
+	}
+}
+
+func (l *listener) open() { l.openOnce.Do(func() { close(l.opened) }) }
+
+// Accept waits until the broker is open, then for a client.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case <-l.opened:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &requestConn{Conn: conn, check: l.check}, nil
+}
+
+func (l *listener) Close() error {
+	l.closeOnce.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// check says why a request must not reach the broker, nil when it may.
+func (l *listener) check(size uint32, key kmsg.Key, version int16) error {
+	request := kmsg.RequestForKey(int16(key))
+	if request == nil || size > maxRequestBytes {
+		return l.refuse("embedded broker: a client that does not speak Kafka was turned away", "size", size, "key", key)
+	}
+	if l.refuseDropped && version < oldestServed[key] {
+		l.remember(fmt.Sprintf("%s v%d", key.Name(), version))
+		return l.refuse("embedded broker: Apache Kafka 4 does not serve this request any more", "request", key.Name(), "version", version)
+	}
+	return nil
+}
+
+func (l *listener) refuse(why string, args ...any) error {
+	l.logger.Warn(why, args...)
+	return io.ErrUnexpectedEOF
+}
+
+func (l *listener) remember(request string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused = append(l.refused, request)
+}
+
+func (l *listener) refusals() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.refused)
+}
+
+// headBytes is what every request begins with: its size, its key, its version.
+const headBytes = 8
+
+// A requestConn shows the head of each request to check before the reader sees it.
+type requestConn struct {
+	net.Conn
+	check func(size uint32, key kmsg.Key, version int16) error
+	head  []byte // of the head just read, what the reader has not taken yet
+	left  uint32 // bytes of the request still to come after the head
+}
+
+// Read passes requests on, never more than the rest of one.
+func (c *requestConn) Read(p []byte) (int, error) {
+	if len(c.head) == 0 && c.left == 0 {
+		if err := c.readHead(); err != nil {
+			return 0, err
+		}
+	}
+	if len(c.head) > 0 {
+		n := copy(p, c.head)
+		c.head = c.head[n:]
+		return n, nil
+	}
+	n, err := c.Conn.Read(p[:min(len(p), int(c.left))])
+	c.left -= uint32(n)
+	return n, err
+}
+
+func (c *requestConn) readHead() error {
+	head := make([]byte, headBytes)
+	if _, err := io.ReadFull(c.Conn, head); err != nil {
+		return err
+	}
+	size := binary.BigEndian.Uint32(head)
+	if size < headBytes-4 {
+		return io.ErrUnexpectedEOF
+	}
+	key, version := kmsg.Key(binary.BigEndian.Uint16(head[4:])), int16(binary.BigEndian.Uint16(head[6:]))
+	c.head, c.left = head, size-(headBytes-4)
+	return c.check(size, key, version)
+}

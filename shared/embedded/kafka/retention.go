@@ -1,0 +1,136 @@
+package kafka
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	housekeeping = time.Minute                // how often expired files are looked for
+	never        = 100 * 365 * 24 * time.Hour // for timers that must not fire
+)
+
+// A housekeeper deletes the files of a log that retention.ms and retention.bytes of its topic no longer ask for. Like
+// Apache Kafka it deletes whole files and never the one that is written to, so a partition always knows where it ends.
+type housekeeper struct {
+	dir    string
+	client *kgo.Client
+	logger *slog.Logger
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// startHousekeeper starts one for the broker at addr; nil when there is no directory to keep.
+func startHousekeeper(cfg Config, addr string) (*housekeeper, error) {
+	if cfg.Dir == "" {
+		return nil, nil
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &housekeeper{cfg.Dir, client, cfg.Logger, cancel, make(chan struct{})}
+	go h.run(ctx)
+	return h, nil
+}
+
+func (h *housekeeper) stop() {
+	if h == nil {
+		return
+	}
+	h.cancel()
+	<-h.done
+	h.client.Close()
+}
+
+func (h *housekeeper) run(ctx context.Context) {
+	defer close(h.done)
+	ticker := time.NewTicker(housekeeping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if err := h.runOnce(ctx, now); err != nil && ctx.Err() == nil {
+				h.logger.Warn("embedded broker: cannot delete expired records", "error", err)
+			}
+		}
+	}
+}
+
+func (h *housekeeper) runOnce(ctx context.Context, now time.Time) error {
+	topics, err := readTopics(h.dir)
+	if err != nil {
+		return err
+	}
+	for _, t := range topics {
+		for p := range t.Partitions {
+			if err := h.keepPartition(ctx, t, p, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *housekeeper) keepPartition(ctx context.Context, t topic, partition int, now time.Time) error {
+	if t.compacted() {
+		return nil
+	}
+	segments, err := readSegments(t.partitionDir(h.dir, partition))
+	if err != nil {
+		return err
+	}
+	first := firstKept(segments, now, t.limit("retention.ms"), t.limit("retention.bytes"))
+	if first == 0 {
+		return nil
+	}
+	return h.deleteBefore(ctx, t.Name, partition, segments[first].base)
+}
+
+// firstKept is the index of the oldest file to keep, given limits of which -1 means none.
+func firstKept(segments []segment, now time.Time, retentionMillis, retentionBytes int64) int {
+	first, kept := len(segments)-1, int64(0)
+	for i := len(segments) - 1; i >= 0; i-- {
+		info, err := os.Stat(segments[i].path)
+		if err != nil {
+			return first
+		}
+		kept += info.Size()
+		expired := retentionMillis >= 0 && now.Sub(info.ModTime()).Milliseconds() >= retentionMillis
+		if i < len(segments)-1 && (expired || retentionBytes >= 0 && kept > retentionBytes) {
+			return first
+		}
+		first = i
+	}
+	return max(first, 0)
+}
+
+func (h *housekeeper) deleteBefore(ctx context.Context, topic string, partition int, offset int64) error {
+	p := kmsg.NewDeleteRecordsRequestTopicPartition()
+	p.Partition, p.Offset = int32(partition), offset
+	t := kmsg.NewDeleteRecordsRequestTopic()
+	t.Topic, t.Partitions = topic, append(t.Partitions, p)
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.Topics = append(req.Topics, t)
+	resp, err := req.RequestWith(ctx, h.client)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

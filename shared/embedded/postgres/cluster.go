@@ -1,0 +1,203 @@
+package postgres
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A cluster is PostgreSQL's word for one data directory and its server.
+type cluster struct {
+	home    *home
+	account account
+	bin     string
+	logger  logger
+}
+
+// major reads which version made the data directory, 0 when there is none yet.
+func (h *home) major() (int, error) {
+	raw, err := os.ReadFile(filepath.Join(h.data(), "PG_VERSION"))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(h.data()); err == nil {
+			return 0, damaged(h.data(), "PG_VERSION is missing")
+		}
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return 0, damaged(h.data(), fmt.Sprintf("PG_VERSION is %q", raw))
+	}
+	return n, nil
+}
+
+// initialize makes the data directory, in one step as far as a crash can tell.
+func (c *cluster) initialize(ctx context.Context, password string, throwaway bool) error {
+	fresh := c.home.path("data.new")
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	pwfile := c.home.path("initial-password")
+	if err := os.WriteFile(pwfile, []byte(password+"\n"), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(pwfile)
+	if err := c.account.give(pwfile); err != nil {
+		return err
+	}
+	args := []string{"-D", fresh, "-U", "postgres", "--pwfile=" + pwfile,
+		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions"}
+	if throwaway {
+		args = append(args, "--no-sync")
+	}
+	out, err := c.run(ctx, "initdb", args...)
+	if err != nil {
+		return fmt.Errorf("cannot make a database in %q: %s", c.home.dir, lastLine(out, err))
+	}
+	return os.Rename(fresh, c.home.data())
+}
+
+// start starts the server on a port and waits until it answers. Anything on a command line can be read by every user
+// of the machine, so the options hold no secret.
+func (c *cluster) start(ctx context.Context, port int, settings map[string]string) error {
+	if err := c.clearStalePid(); err != nil {
+		return err
+	}
+	from, err := c.logSize()
+	if err != nil {
+		return err
+	}
+	options := fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=", port)
+	for name, value := range settings {
+		options += fmt.Sprintf(" -c %s=%s", name, value)
+	}
+	_, err = c.run(ctx, "pg_ctl", "start", "-w", "-t", "60", "-s", "-D", c.home.data(), "-l", c.home.log(), "-o", options)
+	if err != nil {
+		return c.explain(from, port, err)
+	}
+	return nil
+}
+
+// logSize makes the server's log when there is none and says how long it is.
+func (c *cluster) logSize() (int64, error) {
+	file, err := os.OpenFile(c.home.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), c.account.give(c.home.log())
+}
+
+// explain turns what the server logged since from into one line.
+func (c *cluster) explain(from int64, port int, err error) error {
+	raw, readErr := os.ReadFile(c.home.log())
+	if readErr != nil || int64(len(raw)) < from {
+		return err
+	}
+	log := string(raw[from:])
+	if strings.Contains(log, "Address already in use") {
+		return fmt.Errorf("%w: PostgreSQL cannot listen on 127.0.0.1:%d: stop the program that holds it, or choose another port", ErrPortInUse, port)
+	}
+	return damaged(c.home.data(), fmt.Sprintf("PostgreSQL does not start: %s (all of it in %q)", firstFailure(log, err), c.home.log()))
+}
+
+// firstFailure is the first line of a server log that says why it ended.
+func firstFailure(log string, otherwise error) string {
+	lines := bufio.NewScanner(strings.NewReader(log))
+	for lines.Scan() {
+		for _, severity := range []string{"PANIC:", "FATAL:", "could not"} {
+			if _, what, found := strings.Cut(lines.Text(), severity); found {
+				return strings.TrimSpace(what)
+			}
+		}
+	}
+	return lastLine([]byte(log), otherwise)
+}
+
+// stop ends the server: clients are disconnected, everything is on disk.
+func (c *cluster) stop(ctx context.Context) error {
+	out, err := c.run(ctx, "pg_ctl", "stop", "-m", "fast", "-w", "-t", "60", "-s", "-D", c.home.data())
+	if err != nil && c.runningPort() != 0 {
+		return fmt.Errorf("cannot stop PostgreSQL in %q: %s", c.home.data(), lastLine(out, err))
+	}
+	return nil
+}
+
+func (c *cluster) run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	cmd := c.account.command(ctx, c.home.dir, filepath.Join(c.bin, program), args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.Bytes(), err
+}
+
+func lastLine(out []byte, otherwise error) string {
+	text := strings.TrimSpace(string(out))
+	if text == "" {
+		return otherwise.Error()
+	}
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// A pidFile is what PostgreSQL writes into postmaster.pid: process, directory, start time, port, one a line.
+type pidFile struct{ pid, port int }
+
+func (c *cluster) readPid() (pidFile, bool) {
+	raw, err := os.ReadFile(filepath.Join(c.home.data(), "postmaster.pid"))
+	if err != nil {
+		return pidFile{}, false
+	}
+	lines := strings.Split(string(raw), "\n")
+	if len(lines) < 4 {
+		return pidFile{}, true
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(lines[0]))
+	port, _ := strconv.Atoi(strings.TrimSpace(lines[3]))
+	return pidFile{pid, port}, true
+}
+
+// runningPort is the port of the server that already runs on the data directory, 0 when none does: one that outlived
+// the process that started it.
+func (c *cluster) runningPort() int {
+	file, found := c.readPid()
+	if !found || !isPostgres(file.pid) {
+		return 0
+	}
+	return file.port
+}
+
+// clearStalePid removes the pid file of a server that is gone. PostgreSQL does so itself, unless its process id has
+// been given to another process of the same user since.
+func (c *cluster) clearStalePid() error {
+	file, found := c.readPid()
+	if !found || isPostgres(file.pid) {
+		return nil
+	}
+	return os.Remove(filepath.Join(c.home.data(), "postmaster.pid"))
+}
+
+// isPostgres says whether a process lives and is a PostgreSQL server, as far as this system tells.
+func isPostgres(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	if err := syscall.Kill(pid, 0); err != nil && !errors.Is(err, syscall.EPERM) {
+		return false
+	}
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return err != nil || strings.HasPrefix(string(name), "postgres")
+}

@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// A home is the folder of one server: data/ (PostgreSQL's own), server.log, the password and the lock.
+type home struct {
+	dir  string
+	lock *os.File
+}
+
+// elsewhere is where a server's home goes when the account cannot reach the folder that was asked for, as in a checkout
+// below /root. The name is derived from that folder, so that the next start finds it again.
+const elsewhere = "/var/lib/weir"
+
+// openHome makes or finds the home for dir and locks it.
+func openHome(dir string, a account) (*home, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	place, err := reachablePlace(dir, a)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockFile(filepath.Join(place, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	return &home{place, lock}, nil
+}
+
+func reachablePlace(dir string, a account) (string, error) {
+	if err := a.own(dir); err != nil {
+		return "", fmt.Errorf("cannot make the database's directory: %w", err)
+	}
+	if a.reaches(dir) {
+		return dir, nil
+	}
+	name := sha256.Sum256([]byte(dir))
+	place := filepath.Join(elsewhere, hex.EncodeToString(name[:6]))
+	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
+		return "", fmt.Errorf("user %s, which PostgreSQL runs as, cannot reach %q, and there is no other place: %w", a.name, dir, err)
+	}
+	if err := a.own(place); err != nil {
+		return "", err
+	}
+	if !a.reaches(place) {
+		return "", fmt.Errorf("user %s, which PostgreSQL runs as, can reach neither %q nor %q: open the folders above to it, or run as an ordinary user", a.name, dir, place)
+	}
+	note := "PostgreSQL cannot run as root, and its user cannot reach this folder. Its data is in " + place + "\n"
+	return place, os.WriteFile(filepath.Join(dir, "ELSEWHERE"), []byte(note), 0o644)
+}
+
+func lockFile(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the database's directory: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%w: another process holds the database's directory %q: stop it, or choose another directory", ErrLocked, filepath.Dir(path))
+	}
+	return file, nil
+}
+
+func (h *home) close() error { return h.lock.Close() }
+
+func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
+func (h *home) data() string            { return h.path("data") }
+func (h *home) log() string             { return h.path("server.log") }
+
+// password reads the password, and makes one up the first time. It belongs to the caller, the server need not read it.
+func (h *home) password() (string, error) {
+	raw, err := os.ReadFile(h.path("password"))
+	if err == nil && len(raw) > 0 {
+		return strings.TrimSpace(string(raw)), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	password := rand.Text()
+	return password, os.WriteFile(h.path("password"), []byte(password+"\n"), 0o600)
+}

@@ -1,0 +1,267 @@
+// Package postgres runs a PostgreSQL server for the process, for development and for tests: it finds the binaries that
+// the machine has or fetches some, makes a database under a directory, and starts it as an ordinary user.
+//
+// The server listens on 127.0.0.1 and asks for a password, which is kept in a file that only the caller can read. It is
+// a real one: fsync is on, and it outlives a caller that is killed; the next start takes it over.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Config says where a server lives and how it runs.
+type Config struct {
+	Dir      string       // its data, password and log; made when missing
+	Port     int          // TCP port on 127.0.0.1; 0 takes a free one
+	Binaries string       // folder of the server binaries; "" looks for them, then fetches them
+	Cache    string       // where fetched binaries are kept; "" means a folder of Dir
+	Logger   *slog.Logger // required
+
+	// Throwaway is for tests: nothing is flushed to disk, and when this process ends, in whatever way, the server is
+	// stopped and Dir removed.
+	Throwaway bool
+}
+
+// Errors of Start. Each is wrapped with what to do about it; so is ErrNoBinaries.
+var (
+	ErrPortInUse = errors.New("port in use")
+	ErrLocked    = errors.New("data directory in use")
+	ErrDamaged   = errors.New("data directory damaged")
+)
+
+func damaged(dir, why string) error {
+	return fmt.Errorf("%w: %q: %s; restore the directory from a copy, or move it away to start with an empty database", ErrDamaged, dir, why)
+}
+
+type logger = *slog.Logger
+
+// Role and Database are what the server offers: an ordinary role that owns one database. Row level security binds it.
+const (
+	Role     = "weir"
+	Database = "weir"
+)
+
+// A Server is a running server.
+type Server struct {
+	cluster  *cluster
+	port     int
+	password string
+	guard    *watchdog
+}
+
+// Start makes the database when there is none, starts the server or takes over the one that runs there, and returns
+// when it answers.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	account, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	home, err := openHome(cfg.Dir, account)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cluster: &cluster{home: home, account: account, logger: cfg.Logger}}
+	if err := s.start(ctx, cfg); err != nil {
+		home.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, cfg Config) (err error) {
+	if s.password, err = s.cluster.home.password(); err != nil {
+		return err
+	}
+	if err := s.prepare(ctx, cfg); err != nil {
+		return err
+	}
+	if cfg.Throwaway {
+		if s.guard, err = s.cluster.watch(); err != nil {
+			return err
+		}
+	}
+	if err := s.serve(ctx, cfg); err != nil {
+		return err
+	}
+	if err := s.ensureDatabase(ctx); err != nil {
+		return errors.Join(err, s.cluster.stop(ctx))
+	}
+	return nil
+}
+
+// prepare finds the binaries and makes the data directory.
+func (s *Server) prepare(ctx context.Context, cfg Config) error {
+	major, err := s.cluster.home.major()
+	if err != nil {
+		return err
+	}
+	if err := s.findBinaries(cfg, major); err != nil {
+		return err
+	}
+	if major != 0 {
+		return nil
+	}
+	return s.cluster.initialize(ctx, s.password, cfg.Throwaway)
+}
+
+// findBinaries keeps fetched ones beside the data unless told otherwise: the server's account can reach that place.
+func (s *Server) findBinaries(cfg Config, major int) error {
+	cache := cmp.Or(cfg.Cache, filepath.Join(s.cluster.home.dir, "binaries"))
+	bin, err := binaries(cfg, cache, major)
+	if err != nil {
+		return err
+	}
+	s.cluster.bin = bin
+	if _, err := os.Stat(cache); err == nil {
+		return s.cluster.account.giveAll(cache)
+	}
+	return nil
+}
+
+// serve takes over the server that runs, or starts one.
+func (s *Server) serve(ctx context.Context, cfg Config) error {
+	port := s.cluster.runningPort()
+	if port != 0 && cfg.Port != 0 && cfg.Port != port {
+		if err := s.cluster.stop(ctx); err != nil {
+			return err
+		}
+		port = 0
+	}
+	if port != 0 && s.takeOver(ctx, port) {
+		return nil
+	}
+	return s.launch(ctx, cfg)
+}
+
+// takeOverTime bounds how long a server that is starting or stopping may take to decide.
+const takeOverTime = 30 * time.Second
+
+// takeOver waits until the server that runs there answers, and says whether it does: it may be about to end.
+func (s *Server) takeOver(ctx context.Context, port int) bool {
+	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
+	defer cancel()
+	s.port = port
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for s.cluster.runningPort() != 0 && ctx.Err() == nil {
+		conn, err := pgx.Connect(ctx, s.AdminURL())
+		if err == nil {
+			conn.Close(ctx)
+			return true
+		}
+		<-ticker.C
+	}
+	return false
+}
+
+// launchTries is how often a free port is chosen anew when another program was faster to take it.
+const launchTries = 5
+
+func (s *Server) launch(ctx context.Context, cfg Config) (err error) {
+	for range launchTries {
+		if s.port = cfg.Port; s.port == 0 {
+			if s.port, err = freePort(); err != nil {
+				return err
+			}
+		}
+		err = s.cluster.start(ctx, s.port, settings(cfg.Throwaway))
+		if cfg.Port != 0 || !errors.Is(err, ErrPortInUse) {
+			return err
+		}
+	}
+	return err
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}
+
+// settings are those that differ from PostgreSQL's defaults, which are for a machine with 128 MB to spare.
+func settings(throwaway bool) map[string]string {
+	s := map[string]string{
+		"max_connections": "200",
+		"shared_buffers":  "256MB",
+		"max_wal_size":    "4GB", // else a full load writes checkpoints all the time
+		"jit":             "off", // compiling costs more than the short queries of a service
+	}
+	if throwaway {
+		s["fsync"], s["synchronous_commit"], s["full_page_writes"] = "off", "off", "off"
+	}
+	return s
+}
+
+// URL is the address of Database for Role, password included.
+func (s *Server) URL() string { return s.url(Role, Database) }
+
+// AdminURL is the address of the database postgres for the superuser postgres: only to make databases and roles.
+func (s *Server) AdminURL() string { return s.url("postgres", "postgres") }
+
+func (s *Server) url(role, database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(role, s.password),
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), Path: "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Binaries is the folder that the server was started from.
+func (s *Server) Binaries() string { return s.cluster.bin }
+
+// Stop disconnects all clients, waits until everything is on disk and ends the server. With Throwaway it also removes
+// the directory.
+func (s *Server) Stop(ctx context.Context) error {
+	err := s.cluster.stop(ctx)
+	if s.guard != nil {
+		err = errors.Join(err, s.guard.release())
+	}
+	return errors.Join(err, s.cluster.home.close())
+}
+
+// ensureDatabase makes the role and the database that are missing; a crash may have come between the two.
+func (s *Server) ensureDatabase(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.AdminURL())
+	if err != nil {
+		return damaged(s.cluster.home.dir, fmt.Sprintf("the server does not let its owner in: %v", err))
+	}
+	defer conn.Close(ctx)
+	if err := s.ensureRole(ctx, conn); err != nil {
+		return err
+	}
+	return createMissing(ctx, conn, "SELECT FROM pg_database WHERE datname = $1", Database,
+		fmt.Sprintf("CREATE DATABASE %s OWNER %s", Database, Role))
+}
+
+func (s *Server) ensureRole(ctx context.Context, conn *pgx.Conn) error {
+	// CREATE ROLE takes no parameters; a generated password has only letters and digits.
+	return createMissing(ctx, conn, "SELECT FROM pg_roles WHERE rolname = $1", Role,
+		fmt.Sprintf("CREATE ROLE %s LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD '%s'", Role, s.password))
+}
+
+func createMissing(ctx context.Context, conn *pgx.Conn, query, name, create string) error {
+	tag, err := conn.Exec(ctx, query, name)
+	if err == nil && tag.RowsAffected() == 0 {
+		_, err = conn.Exec(ctx, create)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make %q in the local PostgreSQL: %w", name, err)
+	}
+	return nil
+}

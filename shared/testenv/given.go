@@ -1,0 +1,188 @@
+package testenv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A givenLease is a turn on a broker that other tests use as well.
+type givenLease struct {
+	brokers []string
+	turn    *os.File
+}
+
+var announceGivenBroker = sync.OnceFunc(func() { announce("Kafka", "given by "+EnvBrokers) })
+
+func openGiven(brokers []string) (lease, error) {
+	announceGivenBroker()
+	turn, err := takeTurn(brokers)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := sweep(ctx, brokers); err != nil {
+		turn.Close()
+		return nil, fmt.Errorf("broker at %s, given by %s: %w", strings.Join(brokers, ","), EnvBrokers, err)
+	}
+	return givenLease{brokers, turn}, nil
+}
+
+func (l givenLease) addresses() []string { return l.brokers }
+
+func (l givenLease) end(testing.TB) { l.turn.Close() }
+
+// takeTurn waits until no other test, of this process or another, holds the brokers. The kernel ends a turn with its
+// process.
+func takeTurn(brokers []string) (*os.File, error) {
+	id := sha256.Sum256([]byte(strings.Join(brokers, ",")))
+	name := filepath.Join(os.TempDir(), "weir-test-broker-"+hex.EncodeToString(id[:6]))
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// sweep deletes what an earlier test left.
+func sweep(ctx context.Context, brokers []string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := sweepGroups(ctx, client); err != nil {
+		return fmt.Errorf("cannot delete the consumer groups of an earlier test: %w", err)
+	}
+	if err := sweepTopics(ctx, client); err != nil {
+		return fmt.Errorf("cannot delete the topics of an earlier test: %w", err)
+	}
+	return nil
+}
+
+func contractTopics() []string {
+	var names []string
+	for _, t := range contract.Topics(0, 0) {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func contractGroups() []string {
+	return []string{contract.GroupLogStore, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping}
+}
+
+func ours(name string, contract []string) bool {
+	return strings.HasPrefix(name, "test.") || slices.Contains(contract, name)
+}
+
+func sweepTopics(ctx context.Context, client *kgo.Client) error {
+	names, err := topicNames(ctx, client)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	for _, name := range names {
+		t := kmsg.NewDeleteTopicsRequestTopic()
+		t.Topic = &name
+		req.Topics, req.TopicNames = append(req.Topics, t), append(req.TopicNames, name)
+	}
+	if _, err := req.RequestWith(ctx, client); err != nil {
+		return err
+	}
+	return retry(ctx, func() error {
+		left, err := topicNames(ctx, client)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("still there: %v", left)
+		}
+		return err
+	})
+}
+
+// topicNames lists the topics of tests that the broker has.
+func topicNames(ctx context.Context, client *kgo.Client) ([]string, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range resp.Topics {
+		if t.Topic != nil && t.ErrorCode == 0 && ours(*t.Topic, contractTopics()) {
+			names = append(names, *t.Topic)
+		}
+	}
+	return names, nil
+}
+
+// sweepGroups waits for the members of a killed test to time out where it must.
+func sweepGroups(ctx context.Context, client *kgo.Client) error {
+	return retry(ctx, func() error {
+		list, err := kmsg.NewPtrListGroupsRequest().RequestWith(ctx, client)
+		if err != nil {
+			return err
+		}
+		req := kmsg.NewPtrDeleteGroupsRequest()
+		for _, g := range list.Groups {
+			if ours(g.Group, contractGroups()) {
+				req.Groups = append(req.Groups, g.Group)
+			}
+		}
+		return deleteGroups(ctx, client, req)
+	})
+}
+
+func deleteGroups(ctx context.Context, client *kgo.Client, req *kmsg.DeleteGroupsRequest) error {
+	if len(req.Groups) == 0 {
+		return nil
+	}
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return err
+	}
+	for _, g := range resp.Groups {
+		err := kerr.ErrorForCode(g.ErrorCode)
+		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+			return fmt.Errorf("%s: %w", g.Group, err)
+		}
+	}
+	return nil
+}
+
+func retry(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(poll):
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Package testenv gives tests a real PostgreSQL and a Kafka broker.
+//
+// Where they come from is chosen per run, and printed:
+//
+//  1. addresses that are given: WEIR_TEST_DATABASE_URL (a role that may create roles and databases) and
+//     WEIR_TEST_BROKERS (host:port,…; a broker for tests only, see Kafka);
+//  2. else this machine: a throwaway PostgreSQL server from the binaries that are found or fetched, and the embedded
+//     broker.
+//
+// The command shared/testenv/cmd/backends starts one server for a whole run, in containers or on the machine, and hands
+// its address to the tests in these variables; the Makefile uses it. When nothing can be had a test fails and says how
+// to get one. It never skips.
+//
+// Only tests and deploy import this package.
+package testenv
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The environment that chooses a backend.
+const (
+	EnvDatabase = "WEIR_TEST_DATABASE_URL"
+	EnvBrokers  = "WEIR_TEST_BROKERS"
+	EnvBackend  = "WEIR_TEST_BACKEND" // containers: nothing but given addresses will do
+)
+
+// mustBeGiven fails a test that asks for containers without the command that starts them: one per package would take
+// longer than the tests.
+func mustBeGiven(t testing.TB, variable string) {
+	t.Helper()
+	if backend := os.Getenv(EnvBackend); backend != "" && backend != "machine" {
+		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-containers`, or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`",
+			EnvBackend, backend, variable, backend)
+	}
+}
+
+// announce says once per package what a test runs against.
+func announce(what, where string) { fmt.Fprintf(os.Stderr, "testenv: %s: %s\n", what, where) }
+
+// Logger writes to the test's log, shown when the test fails or with -v.
+func Logger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+type logWriter struct{ t testing.TB }
+
+// Write drops what a goroutine still says when its test is over, where the testing package would panic.
+func (w logWriter) Write(line []byte) (n int, err error) {
+	defer func() { _ = recover() }()
+	w.t.Log(strings.TrimRight(string(line), "\n"))
+	return len(line), nil
+}
+
+// poll is the longest pause between two looks of Eventually.
+const poll = 50 * time.Millisecond
+
+// Eventually calls check until it returns nil, and fails the test with its last error after timeout.
+func Eventually(t testing.TB, timeout time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	for pause := time.Millisecond; ; pause = min(2*pause, poll) {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("not within %s: %v", timeout, err)
+		case <-time.After(pause):
+		}
+	}
+}
