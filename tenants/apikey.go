@@ -1,0 +1,141 @@
+package tenants
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An Environment is where the holder of an API key runs.
+type Environment string
+
+// The environments.
+const (
+	Prod    Environment = "prod"
+	Staging Environment = "staging"
+	Dev     Environment = "dev"
+)
+
+func environments() []Environment {
+	return []Environment{Prod, Staging, Dev}
+}
+
+// An APIKey lets a client service send logs for one project and environment. The key itself is not kept.
+type APIKey struct {
+	ID           string // empty until it is issued
+	Organization string
+	Project      string
+	Environment  Environment
+	Name         string
+	Imprint      Imprint
+	IssuedAt     time.Time
+	ExpiresAt    time.Time // zero: never
+	Revocation   Revocation
+}
+
+// IssueAPIKey asks for a new key of a project, which exists.
+type IssueAPIKey struct {
+	ID           string
+	Organization string
+	Project      string
+	Environment  Environment
+	Name         string
+	Imprint      Imprint
+	ExpiresAt    time.Time // zero: never
+	At           time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c IssueAPIKey) Check() error {
+	faults := append(checkGiven("project", c.Project), checkName("name", c.Name)...)
+	if !slices.Contains(environments(), c.Environment) {
+		faults = append(faults, Fault{"environment", fmt.Sprintf("environment is %q.", c.Environment),
+			fmt.Sprintf("Use one of %v.", environments())})
+	}
+	if !c.ExpiresAt.IsZero() && !c.ExpiresAt.After(c.At) {
+		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is %s, which is past.", c.ExpiresAt.Format(time.RFC3339)),
+			"Use a time in the future, or leave it out for a key that does not expire."})
+	}
+	return faults.orNil()
+}
+
+// Issue decides on a new key. A key can't be issued twice: asked again for the same one it fails with ErrShownOnce,
+// for another one with ErrReused.
+func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	issued := APIKeyIssued{
+		APIKey: cmd.ID, Organization: cmd.Organization, Project: cmd.Project, Environment: cmd.Environment,
+		Name: CleanName(cmd.Name), Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
+	}
+	switch {
+	case k.ID == "":
+		return []Event{issued}, nil
+	case k.answers(issued):
+		return nil, ErrShownOnce
+	}
+	return nil, ErrReused
+}
+
+// answers tells whether the key is what the same request would get.
+func (k APIKey) answers(issued APIKeyIssued) bool {
+	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name &&
+		k.ExpiresAt.Equal(orZero(issued.ExpiresAt))
+}
+
+// Revoke decides to end the key. Revoking it again decides nothing: the first reason stands.
+func (k APIKey) Revoke(cmd Revoke) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case k.ID == "":
+		return nil, ErrNotFound
+	case k.Revocation.state() == Revoked:
+		return nil, nil
+	}
+	return []Event{APIKeyRevoked{APIKey: k.ID, Reason: cmd.reason(), At: cmd.At}}, nil
+}
+
+// State says whether the key works at now.
+func (k APIKey) State(now time.Time) State {
+	if state := k.Revocation.state(); state != Active {
+		return state
+	}
+	if !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) {
+		return Expired
+	}
+	return Active
+}
+
+// Apply brings the key forward.
+func (k *APIKey) Apply(event Event) {
+	switch e := event.(type) {
+	case APIKeyIssued:
+		*k = APIKey{
+			ID: e.APIKey, Organization: e.Organization, Project: e.Project, Environment: e.Environment,
+			Name: e.Name, Imprint: e.Imprint, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
+		}
+	case APIKeyRevoked:
+		k.Revocation = Revocation{At: e.At, Reason: e.Reason}
+	default:
+		panic(fmt.Sprintf("BUG: an API key does not know %T", event))
+	}
+}
+
+// optional is nil for the zero time.
+func optional(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+// orZero is the inverse of optional.
+func orZero(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
+}

@@ -1,0 +1,34 @@
+package tenants
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Caller is the holder of a service token, bound to one organization or to the Installation (an operator).
+type Caller struct {
+	ID           string
+	Organization string
+	Scopes       []string
+}
+
+// Operates tells whether the caller is an operator.
+func (c Caller) Operates() bool {
+	return c.Organization == Installation
+}
+
+// Reaches tells whether the caller may know of organization at all.
+func (c Caller) Reaches(organization string) bool {
+	return c.Operates() || c.Organization == organization
+}
+
+// Grants refuses scopes that the caller does not hold itself: a token can't make a stronger one. An operator may grant
+// any.
+func (c Caller) Grants(scopes []string) error {
+	for _, scope := range scopes {
+		if !c.Operates() && !slices.Contains(c.Scopes, scope) {
+			return fmt.Errorf("cannot grant scope %q without holding it: %w", scope, ErrForbidden)
+		}
+	}
+	return nil
+}

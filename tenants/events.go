@@ -1,0 +1,136 @@
+package tenants
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// An Event is something that happened. The set is closed: what is not in this file can't happen.
+type Event interface {
+	isEvent()
+}
+
+// OrganizationCreated starts an organization.
+type OrganizationCreated struct {
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	Tier         Tier      `json:"tier"`
+	At           time.Time `json:"at"`
+}
+
+// ProjectCreated starts a project.
+type ProjectCreated struct {
+	Project      string    `json:"project"`
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	At           time.Time `json:"at"`
+}
+
+// APIKeyIssued starts an API key.
+type APIKeyIssued struct {
+	APIKey       string      `json:"api_key"`
+	Organization string      `json:"organization"`
+	Project      string      `json:"project"`
+	Environment  Environment `json:"environment"`
+	Name         string      `json:"name"`
+	Imprint      Imprint     `json:"imprint"`
+	At           time.Time   `json:"at"`
+	ExpiresAt    *time.Time  `json:"expires_at,omitempty"`
+}
+
+// APIKeyRevoked ends an API key.
+type APIKeyRevoked struct {
+	APIKey string    `json:"api_key"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// ServiceTokenIssued starts a service token.
+type ServiceTokenIssued struct {
+	ServiceToken string    `json:"service_token"`
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	Scopes       []string  `json:"scopes"`
+	Imprint      Imprint   `json:"imprint"`
+	Configured   bool      `json:"configured,omitempty"`
+	At           time.Time `json:"at"`
+}
+
+// ServiceTokenRevoked ends a service token.
+type ServiceTokenRevoked struct {
+	ServiceToken string    `json:"service_token"`
+	Reason       string    `json:"reason"`
+	At           time.Time `json:"at"`
+}
+
+func (OrganizationCreated) isEvent() {}
+func (ProjectCreated) isEvent()      {}
+func (APIKeyIssued) isEvent()        {}
+func (APIKeyRevoked) isEvent()       {}
+func (ServiceTokenIssued) isEvent()  {}
+func (ServiceTokenRevoked) isEvent() {}
+
+// Names under which events are stored. They are data: never renamed, and a form that changes gets a new version.
+const (
+	nameOrganizationCreated = "tenants.v1.organization_created"
+	nameProjectCreated      = "tenants.v1.project_created"
+	nameAPIKeyIssued        = "tenants.v1.api_key_issued"
+	nameAPIKeyRevoked       = "tenants.v1.api_key_revoked"
+	nameServiceTokenIssued  = "tenants.v1.service_token_issued"
+	nameServiceTokenRevoked = "tenants.v1.service_token_revoked"
+)
+
+// EncodeEvent returns the stored form of an event.
+func EncodeEvent(event Event) (name string, data []byte, err error) {
+	if name, err = eventName(event); err != nil {
+		return "", nil, err
+	}
+	data, err = json.Marshal(event)
+	return name, data, err
+}
+
+func eventName(event Event) (string, error) {
+	switch event.(type) {
+	case OrganizationCreated:
+		return nameOrganizationCreated, nil
+	case ProjectCreated:
+		return nameProjectCreated, nil
+	case APIKeyIssued:
+		return nameAPIKeyIssued, nil
+	case APIKeyRevoked:
+		return nameAPIKeyRevoked, nil
+	case ServiceTokenIssued:
+		return nameServiceTokenIssued, nil
+	case ServiceTokenRevoked:
+		return nameServiceTokenRevoked, nil
+	}
+	return "", fmt.Errorf("cannot name event %T", event)
+}
+
+// DecodeEvent reads a stored event back, of whatever version, in its newest form.
+func DecodeEvent(name string, data []byte) (Event, error) {
+	switch name {
+	case nameOrganizationCreated:
+		return decode[OrganizationCreated](data)
+	case nameProjectCreated:
+		return decode[ProjectCreated](data)
+	case nameAPIKeyIssued:
+		return decode[APIKeyIssued](data)
+	case nameAPIKeyRevoked:
+		return decode[APIKeyRevoked](data)
+	case nameServiceTokenIssued:
+		return decode[ServiceTokenIssued](data)
+	case nameServiceTokenRevoked:
+		return decode[ServiceTokenRevoked](data)
+	}
+	return nil, fmt.Errorf("cannot decode event %q: its name is unknown", name)
+}
+
+func decode[E Event](data []byte) (Event, error) {
+	var event E
+	if err := json.Unmarshal(data, &event); err != nil {
+		return nil, err
+	}
+	return event, nil
+}

@@ -1,0 +1,77 @@
+package tenants_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+const golden = "testdata/events"
+
+// samples has one event of each kind. What it encodes to is pinned by golden files that are never edited: events that
+// were stored in that form must decode for ever.
+func samples() map[string]tenants.Event {
+	token := tokenIssued()
+	token.Configured = true
+	key := keyIssued()
+	key.ExpiresAt = &later
+	return map[string]tenants.Event{
+		"tenants.v1.organization_created":  tenants.OrganizationCreated{Organization: "org_1", Name: "Acme ä <&>", Tier: tenants.Scale, At: noon},
+		"tenants.v1.project_created":       tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon},
+		"tenants.v1.api_key_issued":        key,
+		"tenants.v1.api_key_revoked":       tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: later},
+		"tenants.v1.service_token_issued":  token,
+		"tenants.v1.service_token_revoked": tenants.ServiceTokenRevoked{ServiceToken: "tok_1", Reason: "", At: later},
+	}
+}
+
+// What is stored today has the form of the golden file.
+func TestEventsEncodeAsEver(t *testing.T) {
+	for want, event := range samples() {
+		name, data, err := tenants.EncodeEvent(event)
+		if err != nil || name != want {
+			t.Errorf("%T: got name %q, %v; want %q", event, name, err, want)
+			continue
+		}
+		if stored := read(t, name+".json"); string(data) != stored {
+			t.Errorf("%s:\n got %s\nwant %s", name, data, stored)
+		}
+	}
+}
+
+// What was ever stored is still understood.
+func TestGoldenEventsDecode(t *testing.T) {
+	files, err := os.ReadDir(golden)
+	if err != nil || len(files) < len(samples()) {
+		t.Fatalf("%s has %d files, %v; every name needs one", golden, len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".json")
+		event, err := tenants.DecodeEvent(name, []byte(read(t, file.Name())))
+		if err != nil {
+			t.Errorf("%s: %v", file.Name(), err)
+		} else if want := samples()[name]; want != nil && !reflect.DeepEqual(event, want) {
+			t.Errorf("%s: got %+v, want %+v", file.Name(), event, want)
+		}
+	}
+}
+
+// An event of a future version stops the reader instead of being passed over.
+func TestUnknownEventFails(t *testing.T) {
+	if event, err := tenants.DecodeEvent("tenants.v9.project_created", []byte(`{}`)); err == nil {
+		t.Errorf("got %+v", event)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(golden, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(string(data), "\n")
+}

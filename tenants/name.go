@@ -1,0 +1,58 @@
+package tenants
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of texts, in characters (Unicode code points).
+const (
+	maxName   = 200
+	maxReason = 500
+	maxID     = 64
+)
+
+// CleanName is a name as it is kept: without white space around it.
+func CleanName(name string) string {
+	return strings.TrimSpace(name)
+}
+
+// checkName says what is wrong with the name in field: it has 1 to 200 characters and no control characters.
+func checkName(field, name string) Invalid {
+	if CleanName(name) == "" {
+		return Invalid{{field, field + " is missing.", fmt.Sprintf("Send %s: 1 to %d characters.", field, maxName)}}
+	}
+	return checkText(field, name, maxName)
+}
+
+// checkText says what is wrong with an optional text.
+func checkText(field, text string, limit int) Invalid {
+	text = strings.TrimSpace(text)
+	if n := utf8.RuneCountInString(text); n > limit {
+		return Invalid{{field, fmt.Sprintf("%s has %d characters.", field, n), fmt.Sprintf("Use at most %d.", limit)}}
+	}
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return Invalid{{field, fmt.Sprintf("%s %q has a control character.", field, text), "Leave it out."}}
+	}
+	return nil
+}
+
+// checkGiven says whether a value that names something else is missing.
+func checkGiven(field, id string) Invalid {
+	if id == "" {
+		return Invalid{{field, field + " is missing.", fmt.Sprintf("Send the id of the %s as %q.", field, field)}}
+	}
+	return nil
+}
+
+// IsID tells whether text can be an id at all: 1 to 64 URL-safe characters. Anything else names nothing.
+func IsID(text string) bool {
+	return text != "" && len(text) <= maxID && strings.IndexFunc(text, notURLSafe) < 0
+}
+
+func notURLSafe(r rune) bool {
+	digitOrLetter := r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !digitOrLetter && r != '_' && r != '-'
+}

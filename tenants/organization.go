@@ -1,0 +1,73 @@
+package tenants
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Tier is what an organization has subscribed to. What a tier grants is the ledger's business.
+type Tier string
+
+// The tiers.
+const (
+	Indie        Tier = "indie"
+	Bootstrapper Tier = "bootstrapper"
+	Compliance   Tier = "compliance"
+	Scale        Tier = "scale"
+)
+
+func tiers() []Tier {
+	return []Tier{Indie, Bootstrapper, Compliance, Scale}
+}
+
+// An Organization owns everything else.
+type Organization struct {
+	ID        string // empty until it is created
+	Name      string
+	Tier      Tier
+	CreatedAt time.Time
+}
+
+// CreateOrganization asks for a new organization.
+type CreateOrganization struct {
+	ID   string
+	Name string
+	Tier Tier
+	At   time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c CreateOrganization) Check() error {
+	faults := checkName("name", c.Name)
+	if !slices.Contains(tiers(), c.Tier) {
+		faults = append(faults, Fault{"tier", fmt.Sprintf("tier is %q.", c.Tier), fmt.Sprintf("Use one of %v.", tiers())})
+	}
+	return faults.orNil()
+}
+
+// Create decides on a new organization. Asked again for the same one, it decides nothing; for one with another name or
+// tier, it fails with ErrReused.
+func (o Organization) Create(cmd CreateOrganization) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	name := CleanName(cmd.Name)
+	switch {
+	case o.ID == "":
+		return []Event{OrganizationCreated{Organization: cmd.ID, Name: name, Tier: cmd.Tier, At: cmd.At}}, nil
+	case o.Name != name || o.Tier != cmd.Tier:
+		return nil, ErrReused
+	}
+	return nil, nil
+}
+
+// Apply brings the organization forward.
+func (o *Organization) Apply(event Event) {
+	switch e := event.(type) {
+	case OrganizationCreated:
+		*o = Organization{ID: e.Organization, Name: e.Name, Tier: e.Tier, CreatedAt: e.At}
+	default:
+		panic(fmt.Sprintf("BUG: an organization does not know %T", event))
+	}
+}

@@ -1,0 +1,40 @@
+package tenants_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// An organization is created once, with a clean name and a tier that exists; the same request again changes nothing.
+func TestOrganizationDecisions(t *testing.T) {
+	created := tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Scale, At: noon}
+	create := func(name string, tier tenants.Tier) func(tenants.Organization) ([]tenants.Event, error) {
+		return func(o tenants.Organization) ([]tenants.Event, error) {
+			return o.Create(tenants.CreateOrganization{ID: "org_1", Name: name, Tier: tier, At: noon})
+		}
+	}
+	decide(t, map[string]decision[tenants.Organization]{
+		"create":              {when: create("Acme", tenants.Scale), then: []tenants.Event{created}},
+		"the name is trimmed": {when: create(" \tAcme\n", tenants.Scale), then: []tenants.Event{created}},
+		"create again":        {given: []tenants.Event{created}, when: create("Acme", tenants.Scale)},
+		"create another name": {given: []tenants.Event{created}, when: create("Acne", tenants.Scale), fails: tenants.ErrReused},
+		"create another tier": {given: []tenants.Event{created}, when: create("Acme", tenants.Indie), fails: tenants.ErrReused},
+		"no name":             {when: create(" ", tenants.Scale), faults: []string{"name"}},
+		"a name of 201":       {when: create(strings.Repeat("ä", 201), tenants.Scale), faults: []string{"name"}},
+		"a control character": {when: create("Ac\x00me", tenants.Scale), faults: []string{"name"}},
+		"no such tier":        {when: create("Acme", "gold"), faults: []string{"tier"}},
+		"every fault at once": {when: create("", ""), faults: []string{"name", "tier"}},
+	})
+}
+
+// A name may have 200 characters of whatever script, however many bytes those are.
+func TestLongestName(t *testing.T) {
+	events, err := tenants.Organization{}.Create(tenants.CreateOrganization{
+		ID: "org_1", Name: strings.Repeat("界", 200), Tier: tenants.Indie, At: noon,
+	})
+	if err != nil || len(events) != 1 {
+		t.Errorf("got %v, %v", events, err)
+	}
+}

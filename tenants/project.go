@@ -1,0 +1,53 @@
+package tenants
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Project is one application or service of an organization. Several may have the same name.
+type Project struct {
+	ID           string // empty until it is created
+	Organization string
+	Name         string
+	CreatedAt    time.Time
+}
+
+// CreateProject asks for a new project of an organization, which exists.
+type CreateProject struct {
+	ID           string
+	Organization string
+	Name         string
+	At           time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c CreateProject) Check() error {
+	return append(checkGiven("organization", c.Organization), checkName("name", c.Name)...).orNil()
+}
+
+// Create decides on a new project. Asked again for the same one, it decides nothing; for one with another name, it
+// fails with ErrReused.
+func (p Project) Create(cmd CreateProject) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	name := CleanName(cmd.Name)
+	switch {
+	case p.ID == "":
+		return []Event{ProjectCreated{Project: cmd.ID, Organization: cmd.Organization, Name: name, At: cmd.At}}, nil
+	case p.Name != name:
+		return nil, ErrReused
+	}
+	return nil, nil
+}
+
+// Apply brings the project forward.
+func (p *Project) Apply(event Event) {
+	switch e := event.(type) {
+	case ProjectCreated:
+		*p = Project{ID: e.Project, Organization: e.Organization, Name: e.Name, CreatedAt: e.At}
+	default:
+		panic(fmt.Sprintf("BUG: a project does not know %T", event))
+	}
+}

@@ -1,0 +1,23 @@
+package tenants_test
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// A project is created once, for an organization; the same request again changes nothing.
+func TestProjectDecisions(t *testing.T) {
+	created := tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}
+	create := func(organization, name string) func(tenants.Project) ([]tenants.Event, error) {
+		return func(p tenants.Project) ([]tenants.Event, error) {
+			return p.Create(tenants.CreateProject{ID: "prj_1", Organization: organization, Name: name, At: noon})
+		}
+	}
+	decide(t, map[string]decision[tenants.Project]{
+		"create":              {when: create("org_1", " Shop "), then: []tenants.Event{created}},
+		"create again":        {given: []tenants.Event{created}, when: create("org_1", "Shop")},
+		"create another name": {given: []tenants.Event{created}, when: create("org_1", "Store"), fails: tenants.ErrReused},
+		"every fault at once": {when: create("", "\x07"), faults: []string{"organization", "name"}},
+	})
+}

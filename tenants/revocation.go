@@ -1,0 +1,44 @@
+package tenants
+
+import (
+	"strings"
+	"time"
+)
+
+// A State says whether a credential works.
+type State string
+
+// The states. Revoked is for ever, and stronger than expired.
+const (
+	Active  State = "active"
+	Expired State = "expired"
+	Revoked State = "revoked"
+)
+
+// A Revocation ends a credential. Its zero value is none.
+type Revocation struct {
+	At     time.Time
+	Reason string // for people; may be empty
+}
+
+// Revoke asks to end a credential at once and for ever.
+type Revoke struct {
+	Reason string // for people; optional, because an emergency must not fail for lack of words
+	At     time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (r Revoke) Check() error {
+	return checkText("reason", r.Reason, maxReason).orNil()
+}
+
+func (r Revoke) reason() string {
+	return strings.TrimSpace(r.Reason)
+}
+
+func (r Revocation) state() State {
+	if r.At.IsZero() {
+		return Active
+	}
+	return Revoked
+}

@@ -1,0 +1,77 @@
+package tenants
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// Prefixes by which people and scanners tell what they have found.
+const (
+	APIKeyPrefix       = "weir_"
+	ServiceTokenPrefix = "weirsvc_"
+)
+
+const (
+	secretBytes  = 24 // 192 random bits
+	secretDigits = 2 * secretBytes
+	shownDigits  = 4
+)
+
+// A Secret is an API key or a service token in clear. It never shows itself, whatever prints it; only Reveal does.
+type Secret struct {
+	prefix string
+	digits string
+}
+
+// NewSecret draws a secret from random, which is a cryptographic source.
+func NewSecret(prefix string, random io.Reader) (Secret, error) {
+	var drawn [secretBytes]byte
+	if _, err := io.ReadFull(random, drawn[:]); err != nil {
+		return Secret{}, fmt.Errorf("cannot draw a secret: %w", err)
+	}
+	return Secret{prefix: prefix, digits: hex.EncodeToString(drawn[:])}, nil
+}
+
+// ParseSecret reads a secret that somebody else drew. Its error does not show the text.
+func ParseSecret(prefix, text string) (Secret, error) {
+	digits, ok := strings.CutPrefix(text, prefix)
+	if !ok || len(digits) != secretDigits || strings.Trim(digits, "0123456789abcdef") != "" {
+		return Secret{}, fmt.Errorf("cannot read the secret: want %s and %d lower-case hexadecimal characters", prefix, secretDigits)
+	}
+	return Secret{prefix: prefix, digits: digits}, nil
+}
+
+// Reveal returns the secret in clear. Every call is a place to look at twice.
+func (s Secret) Reveal() string { return s.prefix + s.digits }
+
+// Imprint is what is kept of the secret.
+func (s Secret) Imprint() Imprint {
+	sum := sha256.Sum256([]byte(s.Reveal()))
+	return Imprint{
+		Hash:  hex.EncodeToString(sum[:]),
+		First: s.digits[:shownDigits],
+		Last:  s.digits[secretDigits-shownDigits:],
+	}
+}
+
+// Format hides the secret whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }
+
+// LogValue hides the secret.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalText hides the secret.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+const hidden = "[redacted]"
+
+// An Imprint is what is kept of a secret: enough to recognize it, not enough to use it.
+type Imprint struct {
+	Hash  string `json:"hash"`  // SHA-256 of the whole secret, hexadecimal; the secret has 192 random bits, so a slow hash would buy nothing
+	First string `json:"first"` // the first four characters after the prefix
+	Last  string `json:"last"`  // the last four characters
+}

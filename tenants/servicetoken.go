@@ -1,0 +1,130 @@
+package tenants
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxScopes is how many scopes one token may have.
+const maxScopes = 32
+
+// scopeForm is how a scope looks: what it concerns, then what may be done. Which scopes mean anything is up to the
+// modules that ask for them.
+var scopeForm = regexp.MustCompile(`^[a-z][a-z-]{0,30}:[a-z][a-z-]{0,30}$`)
+
+// A ServiceToken lets a service such as billing act for one organization, or for the Installation. The token itself is
+// not kept.
+type ServiceToken struct {
+	ID           string // empty until it is issued
+	Organization string // or Installation
+	Name         string
+	Scopes       []string // sorted, each once
+	Imprint      Imprint
+	Configured   bool // comes from the configuration of the installation, not from a request
+	IssuedAt     time.Time
+	Revocation   Revocation
+}
+
+// IssueServiceToken asks for a new token of an organization, which exists, or of the Installation.
+type IssueServiceToken struct {
+	ID           string
+	Organization string
+	Name         string
+	Scopes       []string
+	Imprint      Imprint
+	Configured   bool
+	At           time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c IssueServiceToken) Check() error {
+	faults := append(checkGiven("organization", c.Organization), checkName("name", c.Name)...)
+	return append(faults, checkScopes(c.Scopes)...).orNil()
+}
+
+func checkScopes(scopes []string) (faults Invalid) {
+	if len(scopes) == 0 || len(scopes) > maxScopes {
+		faults = append(faults, Fault{"scopes", fmt.Sprintf("There are %d scopes.", len(scopes)),
+			fmt.Sprintf("Send 1 to %d, such as [\"billing:read\"].", maxScopes)})
+	}
+	for i, scope := range scopes[:min(len(scopes), maxScopes)] {
+		if !scopeForm.MatchString(scope) {
+			faults = append(faults, Fault{fmt.Sprintf("scopes/%d", i), fmt.Sprintf("The scope is %q.", scope),
+				"Use two lower-case words with a colon between them, such as billing:read."})
+		}
+	}
+	return faults
+}
+
+// Issue decides on a new token. A token can't be issued twice: asked again for the same one it fails with ErrShownOnce,
+// for another one with ErrReused.
+func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	issued := ServiceTokenIssued{
+		ServiceToken: cmd.ID, Organization: cmd.Organization, Name: CleanName(cmd.Name), Scopes: sorted(cmd.Scopes),
+		Imprint: cmd.Imprint, Configured: cmd.Configured, At: cmd.At,
+	}
+	switch {
+	case s.ID == "":
+		return []Event{issued}, nil
+	case s.Name == issued.Name && slices.Equal(s.Scopes, issued.Scopes):
+		return nil, ErrShownOnce
+	}
+	return nil, ErrReused
+}
+
+// Register decides on a token that comes from the configuration. Asked again for the same one, it decides nothing, also
+// where that was revoked: a restart does not bring it back.
+func (s ServiceToken) Register(cmd IssueServiceToken) ([]Event, error) {
+	if s.ID != "" && s.Imprint == cmd.Imprint {
+		return nil, nil
+	}
+	cmd.Configured = true
+	return s.Issue(cmd)
+}
+
+// Revoke decides to end the token. Revoking it again decides nothing: the first reason stands.
+func (s ServiceToken) Revoke(cmd Revoke) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.ID == "":
+		return nil, ErrNotFound
+	case s.State() == Revoked:
+		return nil, nil
+	}
+	return []Event{ServiceTokenRevoked{ServiceToken: s.ID, Reason: cmd.reason(), At: cmd.At}}, nil
+}
+
+// State says whether the token works.
+func (s ServiceToken) State() State {
+	return s.Revocation.state()
+}
+
+// Apply brings the token forward.
+func (s *ServiceToken) Apply(event Event) {
+	switch e := event.(type) {
+	case ServiceTokenIssued:
+		*s = ServiceToken{
+			ID: e.ServiceToken, Organization: e.Organization, Name: e.Name, Scopes: e.Scopes, Imprint: e.Imprint,
+			Configured: e.Configured, IssuedAt: e.At,
+		}
+	case ServiceTokenRevoked:
+		s.Revocation = Revocation{At: e.At, Reason: e.Reason}
+	default:
+		panic(fmt.Sprintf("BUG: a service token does not know %T", event))
+	}
+}
+
+// sorted returns the scopes in order, each once.
+func sorted(scopes []string) []string {
+	ordered := slices.Clone(scopes)
+	slices.SortFunc(ordered, strings.Compare)
+	return slices.Compact(ordered)
+}
