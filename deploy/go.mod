@@ -1,6 +1,6 @@
 module github.com/weirlog/weir/deploy
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/weirlog/weir/grouping v0.0.0
@@ -9,6 +9,8 @@ require (
 	github.com/weirlog/weir/shared v0.0.0
 	github.com/weirlog/weir/tenants v0.0.0
 )
+
+require github.com/alecthomas/kong v1.17.0 // indirect
 
 replace (
 	github.com/weirlog/weir/grouping => ../grouping

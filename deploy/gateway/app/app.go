@@ -1,0 +1,155 @@
+// Package app is the gateway as a process of its own: its settings and its wiring.
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/deploy/gateway"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Config is what the gateway needs. The tags are the names in the environment and the help that cmd shows.
+type Config struct {
+	Listen         string   `help:"Address to serve HTTPS on." env:"WEIR_LISTEN" default:":8443"`
+	TLSCertFile    string   `help:"Certificate chain to serve with, PEM." env:"WEIR_TLS_CERT_FILE" required:""`
+	TLSKeyFile     string   `help:"Key of the certificate, PEM." env:"WEIR_TLS_KEY_FILE" required:""`
+	TrustedProxies []string `help:"Addresses or prefixes of proxies before the gateway whose X-Forwarded-For is believed." env:"WEIR_TRUSTED_PROXIES"`
+
+	IngestURL   string `help:"HTTPS address of ingest." env:"WEIR_INGEST_URL" required:""`
+	LedgerURL   string `help:"HTTPS address of ledger." env:"WEIR_LEDGER_URL" required:""`
+	GroupingURL string `help:"HTTPS address of grouping." env:"WEIR_GROUPING_URL" required:""`
+	TenantsURL  string `help:"HTTPS address of tenants." env:"WEIR_TENANTS_URL" required:""`
+	CAFile      string `help:"Authorities that the modules' certificates are checked against, PEM; the system's when empty." env:"WEIR_CA_FILE"`
+}
+
+func (c Config) urls() map[gateway.Module]string {
+	return map[gateway.Module]string{
+		gateway.Ingest: c.IngestURL, gateway.Ledger: c.LedgerURL, gateway.Grouping: c.GroupingURL, gateway.Tenants: c.TenantsURL,
+	}
+}
+
+// Validate says everything that is wrong with the settings.
+func (c Config) Validate() error {
+	var errs []error
+	for _, module := range gateway.Modules() {
+		if _, err := parseTarget(c.urls()[module]); err != nil {
+			errs = append(errs, fmt.Errorf("cannot route to %s: %w", module, err))
+		}
+	}
+	_, err := httpapi.ParseProxies(c.TrustedProxies)
+	return errors.Join(append(errs, err)...)
+}
+
+func parseTarget(text string) (*url.URL, error) {
+	target, err := url.Parse(text)
+	if err != nil || target.Scheme != "https" || target.Host == "" || (target.Path != "" && target.Path != "/") {
+		return nil, fmt.Errorf("the URL %q is not of the form https://host:port", text)
+	}
+	return target, nil
+}
+
+// App is the gateway.
+type App struct {
+	config  Config
+	gateway *gateway.Gateway
+	tls     *tls.Config
+	proxies []netip.Prefix
+	logger  *slog.Logger
+	addr    atomic.Pointer[string]
+}
+
+// New builds the gateway; it starts nothing and needs no module to be there yet.
+func New(config Config, logger *slog.Logger) (*App, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	proxies, err := httpapi.ParseProxies(config.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
+	serverTLS, err := httpapi.LoadTLS(config.TLSCertFile, config.TLSKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	backends, err := config.backends(proxies, logger)
+	if err != nil {
+		return nil, err
+	}
+	router, err := gateway.New(backends, logger, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &App{config: config, gateway: router, tls: serverTLS, proxies: proxies, logger: logger}, nil
+}
+
+func (c Config) backends(proxies []netip.Prefix, logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
+	pool, err := loadAuthorities(c.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	transport := gateway.NewTransport(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
+	backends := map[gateway.Module]gateway.Backend{}
+	for module, text := range c.urls() {
+		target, err := parseTarget(text)
+		if err != nil {
+			return nil, err
+		}
+		remote := gateway.Remote{Target: target, Transport: transport, Trusted: proxies, Logger: logger, Clock: time.Now}
+		backends[module] = remote.Backend()
+	}
+	return backends, nil
+}
+
+// loadAuthorities reads a PEM file of certificates; nil, the system's, for no file.
+func loadAuthorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the authorities: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("cannot read the authorities in %q: there is no certificate in it", file)
+	}
+	return pool, nil
+}
+
+// Handler is the whole API.
+func (a *App) Handler() http.Handler { return a.gateway }
+
+// Ready is nil when every module is ready.
+func (a *App) Ready() error { return a.gateway.Ready(context.Background()) }
+
+// Addr is the listener's address once Run has opened it, before that "".
+func (a *App) Addr() string {
+	if addr := a.addr.Load(); addr != nil {
+		return *addr
+	}
+	return ""
+}
+
+// Run serves until ctx ends, then lets the requests under way finish.
+func (a *App) Run(ctx context.Context) error {
+	listener, err := httpapi.Listen(a.config.Listen)
+	if err != nil {
+		return err
+	}
+	addr := listener.Addr().String()
+	a.addr.Store(&addr)
+	a.logger.Info("gateway listens", slog.String("addr", addr))
+	server := httpapi.Server{Handler: a.gateway, TLS: a.tls, TrustedProxies: a.proxies, Logger: a.logger, Clock: time.Now}
+	return server.Serve(ctx, listener)
+}

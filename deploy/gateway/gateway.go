@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// A Gateway is the http.Handler of the whole API.
+type Gateway struct {
+	backends map[Module]Backend
+	own      http.Handler // what no module owns: health, OpenAPI, 404
+}
+
+// New makes a gateway. Every module needs a backend.
+func New(backends map[Module]Backend, logger *slog.Logger, clock func() time.Time) (*Gateway, error) {
+	for _, module := range Modules() {
+		if backends[module].Handler == nil {
+			return nil, fmt.Errorf("cannot make a gateway: module %q has no backend", module)
+		}
+	}
+	g := &Gateway{backends: backends}
+	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock})
+	httpapi.Health(router, func() error { return g.Ready(context.Background()) })
+	router.Get(openAPIPath, httpapi.Handle(g.serveOpenAPI))
+	g.own = router
+	return g, nil
+}
+
+// ServeHTTP hands the request to the module that owns its path.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if module, known := Owner(r.URL.EscapedPath()); known {
+		g.backends[module].Handler.ServeHTTP(w, r)
+		return
+	}
+	g.own.ServeHTTP(w, r)
+}
+
+// Ready returns nil when every module is ready; else which ones are not, and why.
+func (g *Gateway) Ready(ctx context.Context) error {
+	var errs []error
+	for _, module := range Modules() {
+		if err := g.backends[module].Ready(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", module, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (g *Gateway) serveOpenAPI(w http.ResponseWriter, r *http.Request) error {
+	text, err := g.joinOpenAPI(r.Context())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(text)
+	return err
+}

@@ -1,0 +1,152 @@
+package gateway_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/gateway"
+)
+
+// module is a stand-in for a module: it says who it is, what it got, and its part of the OpenAPI document.
+func module(name gateway.Module) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Module", string(name))
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s for=%q", r.Method, r.URL.RequestURI(), body, r.Header.Get("X-Forwarded-For"))
+	})
+	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"openapi":"3.1.0","paths":{"/v1/%s":{"get":{}}},"components":{"schemas":{"Problem":{"type": "object"}}}}`, name)
+	})
+	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
+	return mux
+}
+
+func local(t *testing.T, notReady error) *gateway.Gateway {
+	t.Helper()
+	backends := map[gateway.Module]gateway.Backend{}
+	for _, name := range gateway.Modules() {
+		backends[name] = gateway.Local(module(name), func() error { return notReady })
+	}
+	return newGateway(t, backends)
+}
+
+func newGateway(t *testing.T, backends map[gateway.Module]gateway.Backend) *gateway.Gateway {
+	t.Helper()
+	g, err := gateway.New(backends, slog.New(slog.DiscardHandler), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func get(g http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(method, path, strings.NewReader("body"))
+	r.Header.Set("X-Forwarded-For", "203.0.113.9")
+	g.ServeHTTP(w, r)
+	return w
+}
+
+// A request reaches the owner of its path as it was sent; what nobody owns is a problem+json 404.
+func TestGatewayRoutes(t *testing.T) {
+	g := local(t, nil)
+	if w := get(g, "POST", "/v1/logs?x=1"); w.Header().Get("X-Module") != "ingest" || !strings.HasPrefix(w.Body.String(), "POST /v1/logs?x=1 body") {
+		t.Errorf("POST /v1/logs: %s %q", w.Header().Get("X-Module"), w.Body)
+	}
+	w := get(g, "GET", "/v1/nothing")
+	var problem struct{ Code, Request_ID string }
+	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
+		t.Fatal(err)
+	}
+	if w.Code != http.StatusNotFound || problem.Code != "not_found" || problem.Request_ID == "" || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("GET /v1/nothing: %d %+v %v", w.Code, problem, w.Header())
+	}
+}
+
+// The gateway is ready when every module is, and says which is not.
+func TestGatewayReady(t *testing.T) {
+	if w := get(local(t, nil), "GET", "/readyz"); w.Code != http.StatusOK {
+		t.Errorf("all ready: %d %s", w.Code, w.Body)
+	}
+	w := get(local(t, errors.New("still reading")), "GET", "/readyz")
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "ledger: still reading") {
+		t.Errorf("none ready: %d %s", w.Code, w.Body)
+	}
+}
+
+// The OpenAPI document of the gateway has every module's paths, and what all say alike once.
+func TestGatewayJoinsOpenAPI(t *testing.T) {
+	var whole struct {
+		Paths      map[string]any
+		Components struct{ Schemas map[string]any }
+	}
+	w := get(local(t, nil), "GET", "/v1/openapi.json")
+	if err := json.Unmarshal(w.Body.Bytes(), &whole); err != nil {
+		t.Fatal(err)
+	}
+	if len(whole.Paths) != len(gateway.Modules()) || len(whole.Components.Schemas) != 1 {
+		t.Errorf("joined: %+v", whole)
+	}
+}
+
+// A remote module gets the request whole over HTTPS, with the client's address and nobody's lies about it.
+func TestRemoteModule(t *testing.T) {
+	server := httptest.NewTLSServer(module(gateway.Ingest))
+	defer server.Close()
+	for trusted, want := range map[string]string{"": `for="192.0.2.1"`, "192.0.2.0/24": `for="203.0.113.9, 192.0.2.1"`} {
+		w := get(newGateway(t, remotes(t, server, trusted)), "POST", "/v1/logs?x=%2F")
+		if !strings.HasPrefix(w.Body.String(), "POST /v1/logs?x=%2F body") || !strings.HasSuffix(w.Body.String(), want) {
+			t.Errorf("trusting %q: %s, want %s", trusted, w.Body, want)
+		}
+	}
+	if w := get(newGateway(t, remotes(t, server, "")), "GET", "/readyz"); w.Code != http.StatusOK {
+		t.Errorf("readyz: %d %s", w.Code, w.Body)
+	}
+}
+
+// A module that is gone is a 500 unavailable that tells the client to come again, and makes the gateway unready.
+func TestRemoteModuleGone(t *testing.T) {
+	server := httptest.NewTLSServer(module(gateway.Ingest))
+	g := newGateway(t, remotes(t, server, ""))
+	server.Close()
+	w := get(g, "POST", "/v1/logs")
+	if w.Code != http.StatusInternalServerError || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"code":"unavailable"`) {
+		t.Errorf("gone: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := get(g, "GET", "/readyz"); w.Code != http.StatusInternalServerError {
+		t.Errorf("readyz: %d %s", w.Code, w.Body)
+	}
+}
+
+func remotes(t *testing.T, server *httptest.Server, trusted string) map[gateway.Module]gateway.Backend {
+	t.Helper()
+	target, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	remote := gateway.Remote{Target: target, Transport: gateway.NewTransport(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}),
+		Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
+	if trusted != "" {
+		remote.Trusted = []netip.Prefix{netip.MustParsePrefix(trusted)}
+	}
+	backends := map[gateway.Module]gateway.Backend{}
+	for _, name := range gateway.Modules() {
+		backends[name] = remote.Backend()
+	}
+	return backends
+}

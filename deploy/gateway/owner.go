@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Module is the name of a module that serves a part of the API.
+type Module string
+
+// The modules.
+const (
+	Ingest   Module = "ingest"
+	Ledger   Module = "ledger"
+	Grouping Module = "grouping"
+	Tenants  Module = "tenants"
+)
+
+// Modules lists all of them in the order in which they are shown.
+func Modules() []Module {
+	return []Module{Ingest, Ledger, Grouping, Tenants}
+}
+
+// nouns maps the first segment after /v1 to its owner, where no deeper segment says otherwise.
+var nouns = map[string]Module{
+	"logs":           Ingest,
+	"error-groups":   Grouping,
+	"organizations":  Tenants,
+	"projects":       Tenants,
+	"api-keys":       Tenants,
+	"members":        Tenants,
+	"audit-events":   Tenants,
+	"service-tokens": Tenants,
+}
+
+// books are the parts of an organization that the ledger keeps.
+var books = []string{"balance", "entries", "statements", "grants", "subscription", "usage"}
+
+// Owner tells which module serves path, given in its escaped form; false where none does.
+func Owner(path string) (Module, bool) {
+	rest, ok := strings.CutPrefix(path, "/v1/")
+	if !ok {
+		return "", false
+	}
+	segments := strings.Split(rest, "/")
+	if len(segments) >= 3 {
+		switch {
+		case segments[0] == "organizations" && slices.Contains(books, segments[2]):
+			return Ledger, true
+		case segments[0] == "projects" && segments[2] == "error-groups":
+			return Grouping, true
+		}
+	}
+	module, known := nouns[segments[0]]
+	return module, known
+}

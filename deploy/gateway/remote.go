@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// A Remote is a module at an HTTPS address such as https://10.0.0.7:8443.
+type Remote struct {
+	Target    *url.URL
+	Transport http.RoundTripper
+	Trusted   []netip.Prefix // proxies before the gateway whose X-Forwarded-For is believed and passed on
+	Logger    *slog.Logger
+	Clock     func() time.Time
+}
+
+// Backend makes the gateway's view of it.
+func (r Remote) Backend() Backend {
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       r.rewrite,
+		Transport:     r.Transport,
+		FlushInterval: -1, // at once: answers may be streams
+		ErrorHandler:  r.failure(),
+		ErrorLog:      slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug),
+	}
+	return Backend{Handler: proxy, Ready: r.ready}
+}
+
+// rewrite sends the client's address along in X-Forwarded-For; what anybody but a trusted proxy wrote there is dropped.
+func (r Remote) rewrite(p *httputil.ProxyRequest) {
+	p.SetURL(r.Target)
+	p.Out.Host = p.In.Host
+	if r.trusts(p.In.RemoteAddr) {
+		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
+	}
+	p.SetXForwarded()
+	p.Out.Header.Set("X-Forwarded-Proto", "https") // plain HTTP never gets here: see httpapi.Server
+}
+
+func (r Remote) trusts(address string) bool {
+	peer, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return false
+	}
+	for _, prefix := range r.Trusted {
+		if prefix.Contains(peer.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+// failure answers for a module that can't be reached: the same 500 that the module itself gives when it can't go on.
+func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
+	router := httpapi.NewRouter(httpapi.Options{Logger: r.Logger, Clock: r.Clock})
+	router.NotFound(httpapi.Handle(func(http.ResponseWriter, *http.Request) error {
+		return httpapi.Unavailable("This part of the service is unavailable for the moment. Send the whole request again.", time.Second)
+	}))
+	return func(w http.ResponseWriter, request *http.Request, err error) {
+		if request.Context().Err() != nil {
+			panic(http.ErrAbortHandler) // the client has gone
+		}
+		r.Logger.Warn("cannot reach a module", slog.String("target", r.Target.String()), slog.String("error", err.Error()))
+		router.ServeHTTP(w, request)
+	}
+}
+
+// readyTimeout is how long a module may take to say that it is ready.
+const readyTimeout = 2 * time.Second
+
+func (r Remote) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Target.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := r.Transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("answers %s", answer.Status)
+	}
+	return nil
+}
+
+// dialTimeout bounds how long a module that is gone holds a request up.
+const dialTimeout = 3 * time.Second
+
+// NewTransport makes the connections to remote modules: kept alive, HTTP/1.1 (one request a connection, so that a slow
+// body never holds up another's), trusting what config trusts.
+func NewTransport(config *tls.Config) *http.Transport {
+	return &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:       config,
+		MaxIdleConns:          1024,
+		MaxIdleConnsPerHost:   256,
+		IdleConnTimeout:       60 * time.Second, // below the servers' own, so that no request meets a closing connection
+		TLSHandshakeTimeout:   dialTimeout,
+		ExpectContinueTimeout: time.Second,
+		DisableCompression:    true,
+	}
+}
