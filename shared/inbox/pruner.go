@@ -30,7 +30,7 @@ func (p *Pruner) Run(ctx context.Context) error {
 	ticker := time.NewTicker(pruneInterval)
 	defer ticker.Stop()
 	for {
-		if err := p.runOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := p.RunOnce(ctx); err != nil && ctx.Err() == nil {
 			p.Logger.Warn("cannot prune the inbox", slog.String("error", err.Error()))
 		}
 		select {
@@ -41,7 +41,8 @@ func (p *Pruner) Run(ctx context.Context) error {
 	}
 }
 
-func (p *Pruner) runOnce(ctx context.Context) error {
+// RunOnce prunes once.
+func (p *Pruner) RunOnce(ctx context.Context) error {
 	before := p.Clock().Add(-keep)
 	return pg.InTx(ctx, p.Pool, func(tx pgx.Tx) error {
 		if _, err := pg.DropDaysBefore(ctx, tx, "inbox", before); err != nil {

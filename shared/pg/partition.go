@@ -49,9 +49,12 @@ func ensureDay(ctx context.Context, tx pgx.Tx, table, partition string, at time.
 	return err
 }
 
+// relationExists reads the catalogue itself: to_regclass would answer from a cache that does not yet know what another
+// transaction has created while this one waited for the advisory lock.
 func relationExists(ctx context.Context, tx pgx.Tx, name string) (bool, error) {
 	var exists bool
-	err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, pgx.Identifier{name}.Sanitize()).Scan(&exists)
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class
+		WHERE relname = $1 AND relnamespace = current_schema()::regnamespace)`, name).Scan(&exists)
 	return exists, err
 }
 

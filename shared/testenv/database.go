@@ -83,24 +83,24 @@ func adminURL(t testing.TB) string {
 		return given
 	}
 	mustBeGiven(t, EnvDatabase)
-	url, err := localServer()
+	server, err := localServer()
 	if err != nil {
 		t.Fatalf("testenv: no PostgreSQL for the tests: %v\ntried: %s (not set), server binaries on PATH and in the usual places, fetching them", err, EnvDatabase)
 	}
-	return url
+	return server.AdminURL()
 }
 
 var announceGivenDatabase = sync.OnceFunc(func() { announce("PostgreSQL", "given by "+EnvDatabase) })
 
 // localServer starts this package's own server. Nothing stops it but the end of the process, which its watchdog sees:
-// the testing package offers no hook for a package's end.
-var localServer = sync.OnceValues(func() (string, error) {
+// the testing package offers no hook for a package's end. The result holds on to the server: once it were garbage, the pipe that its watchdog waits on would be closed.
+var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 	server, err := LocalPostgres(context.Background())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	announce("PostgreSQL", "local server, binaries in "+server.Binaries())
-	return server.AdminURL(), nil
+	return server, nil
 })
 
 // LocalPostgres starts a throwaway server on this machine. It ends with this process, or by Stop.

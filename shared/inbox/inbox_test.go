@@ -1,0 +1,166 @@
+package inbox_test
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+const (
+	fresh     = inbox.Fresh
+	duplicate = inbox.Duplicate
+	replayed  = inbox.Replayed
+	reused    = inbox.Reused
+)
+
+func open(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), "inboxtest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, "inboxtest", inbox.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+func filter(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		verdicts, err = inbox.Filter(t.Context(), tx, records)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdicts
+}
+
+func batch(digit string) string { return "0000000" + digit + "-0000-7000-8000-000000000000" }
+
+func record(digit string, part int) contract.LogsAccepted {
+	return contract.LogsAccepted{Batch: batch(digit), Part: part, Parts: 9, Time: noon}
+}
+
+func idempotent(digit, key, digest string, at time.Time) contract.LogsAccepted {
+	r := record(digit, 1)
+	r.Idempotency, r.Digest, r.Time = key, digest, at
+	return r
+}
+
+// A part of a batch has its effect once, whether its copies come together or in another transaction.
+func TestPartsCountOnce(t *testing.T) {
+	pool := open(t)
+	first := filter(t, pool, record("1", 1), record("1", 2), record("1", 1), record("2", 1))
+	if want := []inbox.Verdict{fresh, fresh, duplicate, fresh}; !slices.Equal(first, want) {
+		t.Errorf("verdicts = %v, want %v", first, want)
+	}
+	second := filter(t, pool, record("1", 2), record("1", 3))
+	if want := []inbox.Verdict{duplicate, fresh}; !slices.Equal(second, want) {
+		t.Errorf("verdicts = %v, want %v", second, want)
+	}
+}
+
+// What a rolled-back transaction saw is forgotten with it.
+func TestRollbackForgets(t *testing.T) {
+	pool := open(t)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inbox.Filter(t.Context(), tx, []contract.LogsAccepted{record("1", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := filter(t, pool, record("1", 1)); got[0] != fresh {
+		t.Errorf("verdict = %v, want fresh", got[0])
+	}
+}
+
+// Of one idempotency key the first batch counts for 24 hours: with the same body the others are replays, with another
+// body they are reuses, and all parts of the batch that counts are fresh. Afterwards the key is free again.
+func TestIdempotencyKeys(t *testing.T) {
+	pool := open(t)
+	secondPart := idempotent("1", "key", "same", noon)
+	secondPart.Part = 2
+	steps := []struct {
+		name   string
+		record contract.LogsAccepted
+		want   inbox.Verdict
+	}{
+		{"the first", idempotent("1", "key", "same", noon), fresh},
+		{"its second part", secondPart, fresh},
+		{"its copy", idempotent("1", "key", "same", noon), duplicate},
+		{"the same request again", idempotent("2", "key", "same", noon.Add(time.Minute)), replayed},
+		{"accepted a little earlier, by another replica", idempotent("3", "key", "same", noon.Add(-time.Second)), replayed},
+		{"another body", idempotent("4", "key", "other", noon.Add(time.Hour)), reused},
+		{"another key", idempotent("5", "key 2", "other", noon.Add(time.Hour)), fresh},
+		{"just within the day", idempotent("6", "key", "same", noon.Add(24*time.Hour-time.Microsecond)), replayed},
+		{"a day later", idempotent("7", "key", "other", noon.Add(24*time.Hour)), fresh},
+		{"again", idempotent("8", "key", "same", noon.Add(25*time.Hour)), reused},
+	}
+	for _, step := range steps {
+		if got := filter(t, pool, step.record); got[0] != step.want {
+			t.Errorf("%s: verdict = %v, want %v", step.name, got[0], step.want)
+		}
+	}
+	together := open(t)
+	var records []contract.LogsAccepted
+	var want []inbox.Verdict
+	for _, step := range steps {
+		records, want = append(records, step.record), append(want, step.want)
+	}
+	if got := filter(t, together, records...); !slices.Equal(got, want) {
+		t.Errorf("in one transaction: verdicts = %v, want %v", got, want)
+	}
+}
+
+// Two consumers that hold copies of one part (two offsets in two partitions) let one effect through.
+func TestCopiesRace(t *testing.T) {
+	pool := open(t)
+	var mu sync.Mutex
+	counts := map[inbox.Verdict]int{}
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			verdict := filter(t, pool, record("1", 1))[0]
+			mu.Lock()
+			defer mu.Unlock()
+			counts[verdict]++
+		})
+	}
+	group.Wait()
+	if counts[fresh] != 1 || counts[duplicate] != 5 {
+		t.Errorf("verdicts = %v, want one fresh and five duplicates", counts)
+	}
+}
+
+// The pruner forgets what lies more than a week back, and nothing younger.
+func TestPruner(t *testing.T) {
+	pool := open(t)
+	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
+	filter(t, pool, old, young)
+	pruner := inbox.Pruner{Pool: pool, Clock: func() time.Time { return noon }, Logger: slog.New(slog.DiscardHandler)}
+	if err := pruner.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := filter(t, pool, old, young); !slices.Equal(got, []inbox.Verdict{fresh, duplicate}) {
+		t.Errorf("verdicts = %v, want the old one forgotten only", got)
+	}
+}

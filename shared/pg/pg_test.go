@@ -1,0 +1,205 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const schema = "pgtest"
+
+// notes is a table as modules have them: the organization first, row level security forced, partitioned by day.
+var notes = pg.MigrationSet{Name: "notes", FS: fstest.MapFS{
+	"0001_notes.sql": {Data: []byte(`
+		CREATE TABLE notes (organization text NOT NULL, day date NOT NULL, text text NOT NULL) PARTITION BY RANGE (day);
+		ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+		ALTER TABLE notes FORCE ROW LEVEL SECURITY;
+		CREATE POLICY organization ON notes USING (organization = current_setting('weir.organization', true)
+			OR current_setting('weir.organization', true) = '*');`)},
+}}
+
+var day = time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC)
+
+func open(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, schema, notes); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// Several processes may migrate at once, and again: each file is applied once.
+func TestMigrateIsSafeToRepeat(t *testing.T) {
+	pool := open(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if err := pg.Migrate(t.Context(), pool, schema, notes); err != nil {
+				t.Errorf("Migrate = %v", err)
+			}
+		})
+	}
+	group.Wait()
+	var applied int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM migrations`).Scan(&applied); err != nil || applied != 1 {
+		t.Errorf("%d files noted as applied, %v; want 1", applied, err)
+	}
+}
+
+// A failing file leaves nothing behind and is named.
+func TestMigrateIsAtomic(t *testing.T) {
+	pool := open(t)
+	broken := pg.MigrationSet{Name: "broken", FS: fstest.MapFS{
+		"0001_good.sql": {Data: []byte(`CREATE TABLE good (id int)`)},
+		"0002_bad.sql":  {Data: []byte(`CREATE TABEL bad (id int)`)},
+	}}
+	if err := pg.Migrate(t.Context(), pool, schema, broken); err == nil {
+		t.Fatal("Migrate = nil, want the syntax error")
+	}
+	var exists bool
+	if err := pool.QueryRow(t.Context(), `SELECT to_regclass('good') IS NOT NULL`).Scan(&exists); err != nil || exists {
+		t.Errorf("the table of the file before exists: %t, %v", exists, err)
+	}
+}
+
+func insert(t *testing.T, pool *pgxpool.Pool, organization string, act func(ctx context.Context, tx pgx.Tx) error) error {
+	t.Helper()
+	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.EnsureDays(t.Context(), tx, "notes", day); err != nil {
+			return err
+		}
+		if err := act(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), `INSERT INTO notes VALUES ($1, $2, 'text')`, organization, day)
+		return err
+	})
+}
+
+func asOrganization(organization string) func(context.Context, pgx.Tx) error {
+	return func(ctx context.Context, tx pgx.Tx) error { return pg.AsOrganization(ctx, tx, organization) }
+}
+
+// Row level security shows an organization its own rows only, also without a WHERE; shows the system all; and shows
+// nothing to a transaction that forgot to say who it is. It refuses to write a foreign row.
+func TestOrganizationsAreIsolated(t *testing.T) {
+	pool := open(t)
+	if bypasses, err := pg.Bypasses(t.Context(), pool); err != nil || bypasses {
+		t.Fatalf("Bypasses = %t, %v: this login role would see through every policy", bypasses, err)
+	}
+	for _, organization := range []string{"org_1", "org_2"} {
+		if err := insert(t, pool, organization, asOrganization(organization)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := insert(t, pool, "org_2", asOrganization("org_1")); err == nil {
+		t.Error("org_1 could write a row of org_2")
+	}
+	nobody := func(context.Context, pgx.Tx) error { return nil }
+	for _, c := range []struct {
+		who  string
+		act  func(context.Context, pgx.Tx) error
+		want int
+	}{{"org_1", asOrganization("org_1"), 1}, {"system", pg.AsSystem, 2}, {"nobody", nobody, 0}} {
+		if got := count(t, pool, c.act); got != c.want {
+			t.Errorf("%s sees %d rows, want %d", c.who, got, c.want)
+		}
+	}
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, act func(context.Context, pgx.Tx) error) (rows int) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := act(t.Context(), tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), `SELECT count(*) FROM notes`).Scan(&rows)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// To act as nobody, or as everybody by the back door, is refused.
+func TestAsOrganizationNeedsOne(t *testing.T) {
+	pool := open(t)
+	for _, organization := range []string{"", "*"} {
+		if err := pg.ReadAs(t.Context(), pool, organization, func(pgx.Tx) error { return nil }); err == nil {
+			t.Errorf("ReadAs(%q) = nil, want an error", organization)
+		}
+	}
+}
+
+// Many transactions may want the first partition of a day at the same moment.
+func TestEnsureDaysUnderConcurrency(t *testing.T) {
+	pool := open(t)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if err := insert(t, pool, "org_1", pg.AsSystem); err != nil {
+				t.Errorf("insert = %v", err)
+			}
+		})
+	}
+	group.Wait()
+	if got := count(t, pool, pg.AsSystem); got != 8 {
+		t.Errorf("%d rows, want 8", got)
+	}
+}
+
+// Old days go whole; the day of the bound stays.
+func TestDropDaysBefore(t *testing.T) {
+	pool := open(t)
+	var dropped []string
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		if err = pg.EnsureDays(t.Context(), tx, "notes", day, day.AddDate(0, 0, -1), day.AddDate(0, 0, -400)); err != nil {
+			return err
+		}
+		dropped, err = pg.DropDaysBefore(t.Context(), tx, "notes", day)
+		return err
+	})
+	if err != nil || len(dropped) != 2 || dropped[1] != "notes_20261120" {
+		t.Errorf("dropped %q, %v; want the two older days", dropped, err)
+	}
+}
+
+func TestErrorClasses(t *testing.T) {
+	pool := open(t)
+	_, duplicate := pool.Exec(t.Context(), `INSERT INTO migrations VALUES ('notes', '0001_notes.sql')`)
+	_, data := pool.Exec(t.Context(), `SELECT '\u0000'::jsonb`)
+	_, wrong := pool.Exec(t.Context(), `SELECT 1 FROM nowhere`)
+	gone, err := pg.Open(t.Context(), "postgres://weir@127.0.0.1:1/weir", schema)
+	if gone != nil {
+		t.Fatal("opened a database that isn't there")
+	}
+	for _, c := range []struct {
+		name                    string
+		err                     error
+		unique, data, transient bool
+	}{
+		{"duplicate key", duplicate, true, true, false},
+		{"a value that Postgres refuses", data, false, true, false},
+		{"a wrong statement", wrong, false, false, false},
+		{"no server", err, false, false, true},
+		{"none of Postgres", errors.New("other"), false, false, false},
+	} {
+		if pg.IsUnique(c.err) != c.unique || pg.IsData(c.err) != c.data || pg.IsTransient(c.err) != c.transient {
+			t.Errorf("%s: unique %t, data %t, transient %t (%v)", c.name, pg.IsUnique(c.err), pg.IsData(c.err), pg.IsTransient(c.err), c.err)
+		}
+	}
+}
