@@ -37,12 +37,9 @@ func (s Stream) Validate() error {
 // Metadata says about a change what is no part of the fact itself: who asked for it, in which request.
 type Metadata map[string]string
 
-// A Cursor is a place in the order of commits: everything up to and including it has been read. The zero value stands
-// before the first event.
-type Cursor struct {
-	Transaction uint64
-	Position    int64
-}
+// A Cursor is a place in the order of commits: everything up to and including it has been read. 0 stands before the
+// first event.
+type Cursor int64
 
 // Recorded is an event as it was stored.
 type Recorded[E any] struct {

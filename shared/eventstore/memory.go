@@ -61,7 +61,7 @@ func (m *Memory[E]) Append(_ context.Context, stream Stream, expected int64, met
 func (m *Memory[E]) ReadAll(_ context.Context, after Cursor, limit int) ([]Recorded[E], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	from := min(int(after.Position), len(m.stored))
+	from := min(int(after), len(m.stored))
 	return m.decode(from, min(from+limit, len(m.stored)), func(stored) bool { return true })
 }
 
@@ -88,7 +88,7 @@ func (m *Memory[E]) projectFrom(index int) error {
 	return m.project(events)
 }
 
-// decode returns the stored events [from, to) that keep accepts. An event's position is its index plus one.
+// decode returns the stored events [from, to) that keep accepts. An event's cursor is its index plus one.
 func (m *Memory[E]) decode(from, to int, keep func(stored) bool) ([]Recorded[E], error) {
 	var events []Recorded[E]
 	for i := from; i < to; i++ {
@@ -97,7 +97,7 @@ func (m *Memory[E]) decode(from, to int, keep func(stored) bool) ([]Recorded[E],
 			continue
 		}
 		recorded := Recorded[E]{Stream: s.stream, Version: s.version, Metadata: maps.Clone(s.metadata)}
-		recorded.Cursor = Cursor{Position: int64(i) + 1}
+		recorded.Cursor = Cursor(i + 1)
 		if err := m.codec.DecodeInto(&recorded, s.encoded); err != nil {
 			return nil, err
 		}

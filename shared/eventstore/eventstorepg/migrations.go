@@ -11,7 +11,10 @@ import (
 var files embed.FS
 
 // Migrations makes the table events in the schema that they are applied to.
-func Migrations() (pg.MigrationSet, error) {
-	sub, err := fs.Sub(files, "migrations")
-	return pg.MigrationSet{Name: "eventstore", FS: sub}, err
+func Migrations() pg.MigrationSet {
+	root, err := fs.Sub(files, "migrations")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return pg.MigrationSet{Name: "eventstore", FS: root}
 }

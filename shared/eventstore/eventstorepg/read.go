@@ -10,15 +10,12 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 )
 
-const selectEvents = `SELECT organization, stream, version, transaction, position, metadata, name, data FROM events `
+const selectEvents = `SELECT organization, stream, version, position, metadata, name, data FROM events `
 
-const ofStream = `WHERE organization = $1 AND stream = $2 ORDER BY version`
-
-// afterCursor stops below the oldest transaction that is still running: one that started later may commit earlier, but
-// nothing that is not yet visible can have a transaction id below that line.
-const afterCursor = `
-WHERE (transaction, position) > ($1::xid8, $2::bigint) AND transaction < pg_snapshot_xmin(pg_current_snapshot())
-ORDER BY transaction, position LIMIT $3`
+const (
+	ofStream    = `WHERE organization = $1 AND stream = $2 ORDER BY version`
+	afterCursor = `WHERE position > $1 ORDER BY position LIMIT $2`
+)
 
 // ReadTx returns the events of a stream, oldest first, in the caller's transaction.
 func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
@@ -29,13 +26,12 @@ func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return events, nil
 }
 
-// ReadAll returns at most limit events after a cursor in commit-safe order: once a cursor has been passed, nothing can
-// appear before it any more. An event shows up here when every transaction that began before its own has ended. The
-// caller's transaction must act as the system and be READ COMMITTED.
+// ReadAll returns at most limit events after a cursor in the order of their commits: once a cursor has been passed,
+// nothing can appear before it any more. The caller's transaction must act as the system.
 func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
-	events, err := s.query(ctx, tx, afterCursor, after.Transaction, after.Position, limit)
+	events, err := s.query(ctx, tx, afterCursor, int64(after), limit)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read events after %v: %w", after, err)
+		return nil, fmt.Errorf("cannot read events after %d: %w", after, err)
 	}
 	return events, nil
 }
@@ -51,8 +47,8 @@ func (s *Store[E]) query(ctx context.Context, tx pgx.Tx, where string, args ...a
 func (s *Store[E]) scan(row pgx.CollectableRow) (recorded eventstore.Recorded[E], err error) {
 	var stored eventstore.Encoded
 	var metadata []byte
-	err = row.Scan(&recorded.Stream.Organization, &recorded.Stream.Name, &recorded.Version,
-		&recorded.Cursor.Transaction, &recorded.Cursor.Position, &metadata, &stored.Name, &stored.Data)
+	err = row.Scan(&recorded.Stream.Organization, &recorded.Stream.Name, &recorded.Version, &recorded.Cursor,
+		&metadata, &stored.Name, &stored.Data)
 	if err != nil {
 		return recorded, err
 	}

@@ -1,5 +1,11 @@
 // Package eventstorepg keeps events in Postgres: appended in the caller's transaction together with what is projected
 // from them, and read by a relay in an order in which nothing can appear behind it.
+//
+// Appends of one schema take turns: each holds an advisory lock from before it draws its first position until it has
+// committed. So positions are the order of commits, and a reader that has seen one position has seen all below it.
+// The usual alternative lets appends overlap and reads below pg_snapshot_xmin only; but that line stands still while
+// any transaction that writes runs anywhere in the database server, also another module's bulk load, and a revoked key
+// would stay in force for as long. Turns cost nothing where appends are short and few, as those of people's decisions.
 package eventstorepg
 
 import (
@@ -46,8 +52,8 @@ func (s *Store[E]) Append(ctx context.Context, stream eventstore.Stream, expecte
 	})
 }
 
-// AppendTx appends and projects in the caller's transaction, which must act as the stream's organization. After an
-// error the transaction must be rolled back.
+// AppendTx appends and projects in the caller's transaction, which must act as the stream's organization and be READ
+// COMMITTED. Other appends wait until that transaction ends, so it should end soon. After an error it must be rolled back.
 func (s *Store[E]) AppendTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events ...E) error {
 	if len(events) == 0 {
@@ -83,8 +89,8 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	return pg.AsOrganization(ctx, tx, organization)
 }
 
-// insert adds events when the stream is at version expected. Two appends at once both pass that check; then the primary
-// key lets one of them through.
+// insert adds events when the stream is at version expected. It takes its turn first, in a statement of its own: so the
+// statement that checks the version sees everything that was appended before.
 func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events []E) ([]eventstore.Cursor, error) {
 	encoded, err := s.codec.EncodeAll(events)
@@ -95,20 +101,25 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode metadata of %q: %w", stream, err)
 	}
+	if _, err := tx.Exec(ctx, takeTurn); err != nil {
+		return nil, fmt.Errorf("cannot take the turn to append to %q: %w", stream, err)
+	}
 	names, data := columns(encoded)
 	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(said), names, data)
-	if err == nil {
-		var cursors []eventstore.Cursor
-		cursors, err = pgx.CollectRows(rows, scanCursor)
-		if err == nil && len(cursors) == len(events) {
-			return cursors, nil
-		}
+	if err != nil {
+		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
-	if err == nil || pg.IsUnique(err) {
+	cursors, err := pgx.CollectRows(rows, pgx.RowTo[eventstore.Cursor])
+	switch {
+	case pg.IsUnique(err), err == nil && len(cursors) != len(events):
 		return nil, eventstore.Conflict(stream, expected)
+	case err != nil:
+		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
-	return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
+	return cursors, nil
 }
+
+const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('weir events ' || current_schema(), 0))`
 
 const insertEvents = `
 INSERT INTO events (organization, stream, version, name, data, metadata)
@@ -116,18 +127,13 @@ SELECT $1, $2, $3::bigint + e.ordinality, e.name, e.data::json, $4::json
 FROM unnest($5::text[], $6::text[]) WITH ORDINALITY AS e (name, data, ordinality)
 WHERE $3 = (SELECT coalesce(max(version), 0) FROM events WHERE organization = $1 AND stream = $2)
 ORDER BY e.ordinality
-RETURNING transaction, position`
+RETURNING position`
 
 func columns(encoded []eventstore.Encoded) (names, data []string) {
 	for _, e := range encoded {
 		names, data = append(names, e.Name), append(data, string(e.Data))
 	}
 	return names, data
-}
-
-func scanCursor(row pgx.CollectableRow) (cursor eventstore.Cursor, err error) {
-	err = row.Scan(&cursor.Transaction, &cursor.Position)
-	return cursor, err
 }
 
 // record is what projections see of an append: the same as a later read returns.

@@ -222,11 +222,11 @@ func readsAllOnce(t *testing.T, factory Factory) {
 func follow(t *testing.T, subject Subject, total int) map[eventstore.Stream][]int64 {
 	t.Helper()
 	seen := map[eventstore.Stream][]int64{}
-	var after eventstore.Cursor
+	after := eventstore.Cursor(0)
 	for count := 0; count < total; {
 		page, err := subject.ReadAll(t.Context(), after, 3)
 		if err != nil || len(page) > 3 {
-			t.Fatalf("read after %v: %d events, %v", after, len(page), err)
+			t.Fatalf("read after %d: %d events, %v", after, len(page), err)
 		}
 		for _, recorded := range page {
 			seen[recorded.Stream] = append(seen[recorded.Stream], recorded.Version)

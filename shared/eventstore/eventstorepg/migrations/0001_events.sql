@@ -1,13 +1,10 @@
 -- What happened, for ever: rows are added, never changed and never removed.
 --
--- The relay reads in the order (transaction, position) and only below the oldest transaction that is still running
--- (pg_snapshot_xmin). A sequence alone would lose events: a lower position may be committed after a higher one was read.
--- After restoring a dump into another cluster, whose transaction ids start elsewhere, set transaction = '1' everywhere.
+-- Appends take turns under an advisory lock, so position is the order of commits, with gaps where one was rolled back.
 CREATE TABLE events (
     organization text   NOT NULL CHECK (organization <> ''), -- '*': belongs to the installation
     stream       text   NOT NULL CHECK (stream <> ''),
     version      bigint NOT NULL CHECK (version > 0),
-    transaction  xid8   NOT NULL DEFAULT pg_current_xact_id(),
     position     bigserial NOT NULL,
     name         text   NOT NULL,
     data         json   NOT NULL, -- json and not jsonb: the text stays as it was written
@@ -16,7 +13,7 @@ CREATE TABLE events (
 );
 
 -- Read across organizations by the relay only.
-CREATE UNIQUE INDEX events_in_commit_order ON events (transaction, position);
+CREATE UNIQUE INDEX events_in_commit_order ON events (position);
 
 ALTER TABLE events ENABLE ROW LEVEL SECURITY;
 ALTER TABLE events FORCE ROW LEVEL SECURITY;

@@ -1,0 +1,188 @@
+package eventstorepg_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/eventstore/eventstoretest"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+type (
+	event    = eventstoretest.Counted
+	recorded = eventstore.Recorded[event]
+	store    = eventstorepg.Store[event]
+)
+
+// Postgres promises what every store promises.
+func TestStore(t *testing.T) {
+	url := testenv.Postgres(t)
+	eventstoretest.Run(t, func(t *testing.T, project func([]recorded) error) eventstoretest.Subject {
+		pool, store := open(t, url, project)
+		return eventstoretest.Subject{
+			Store: store,
+			ReadAll: func(ctx context.Context, after eventstore.Cursor, limit int) ([]recorded, error) {
+				return readAll(ctx, pool, store, after, limit)
+			},
+		}
+	})
+}
+
+// A transaction that drew its position early and commits late must not be overtaken: a reader that had already passed
+// its position would never publish it.
+func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
+	pool, store := open(t, testenv.Postgres(t), nil)
+	early, late := stream("early"), stream("late")
+	slow := begin(t, pool)
+	if err := store.AppendTx(t.Context(), slow, early, 0, nil, event{By: 1}); err != nil {
+		t.Fatal(err)
+	}
+	appended := make(chan error, 1)
+	go func() { appended <- store.Append(t.Context(), late, 0, nil, event{By: 2}) }()
+	testenv.Eventually(t, 10*time.Second, func() error { return someoneWaits(t.Context(), pool) })
+	if got, err := readAll(t.Context(), pool, store, 0, 10); err != nil || len(got) != 0 {
+		t.Fatalf("while an older transaction runs: read %d events, %v; want none", len(got), err)
+	}
+	if err := slow.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-appended; err != nil {
+		t.Fatal(err)
+	}
+	got, err := readAll(t.Context(), pool, store, 0, 10)
+	if err != nil || len(got) != 2 || got[0].Stream != early || got[1].Stream != late {
+		t.Fatalf("after its commit: read %+v, %v", got, err)
+	}
+}
+
+// What is appended can be read at once, whatever else runs for long in the same database server: a revocation does not
+// wait for another module's bulk load.
+func TestReadAllWaitsForNobodyElse(t *testing.T) {
+	pool, store := open(t, testenv.Postgres(t), nil)
+	foreign := begin(t, pool)
+	if _, err := foreign.Exec(t.Context(), `CREATE TABLE bulk (n int); INSERT INTO bulk VALUES (1)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), stream("key"), 0, nil, event{By: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readAll(t.Context(), pool, store, 0, 10); err != nil || len(got) != 1 {
+		t.Errorf("while a foreign transaction runs: read %d events, %v; want 1", len(got), err)
+	}
+}
+
+// A roll back leaves a gap in the positions, not in what is read.
+func TestReadAllPassesGaps(t *testing.T) {
+	pool, store := open(t, testenv.Postgres(t), nil)
+	lost := begin(t, pool)
+	if err := store.AppendTx(t.Context(), lost, stream("lost"), 0, nil, event{By: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := lost.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), stream("kept"), 0, nil, event{By: 2}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readAll(t.Context(), pool, store, 0, 10)
+	if err != nil || len(got) != 1 || got[0].Stream != stream("kept") {
+		t.Errorf("read %+v, %v", got, err)
+	}
+}
+
+// Row level security keeps a foreign stream out of reach even where a query forgets its WHERE.
+func TestEventsAreRowSecured(t *testing.T) {
+	pool, store := open(t, testenv.Postgres(t), nil)
+	if err := store.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for organization, want := range map[string]int{"org_a": 1, "org_b": 0} {
+		var got int
+		err := pg.ReadAs(t.Context(), pool, organization, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&got)
+		})
+		if err != nil || got != want {
+			t.Errorf("%s sees %d events, %v; want %d", organization, got, err, want)
+		}
+	}
+	var got int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&got); err != nil || got != 0 {
+		t.Errorf("a connection that acts as nobody sees %d events, %v; want none", got, err)
+	}
+}
+
+func stream(name string) eventstore.Stream {
+	return eventstore.Stream{Organization: "org_a", Name: name}
+}
+
+// open returns a store in an empty schema of its own.
+func open(t *testing.T, url string, project func([]recorded) error) (*pgxpool.Pool, *store) {
+	t.Helper()
+	schema := schemaFor(t)
+	pool, err := pg.Open(t.Context(), url, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, schema, eventstorepg.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	return pool, eventstorepg.New(pool, eventstoretest.Codec(), projection(project))
+}
+
+func projection(project func([]recorded) error) eventstorepg.Projection[event] {
+	if project == nil {
+		return nil
+	}
+	return func(_ context.Context, _ pgx.Tx, events []recorded) error { return project(events) }
+}
+
+func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	if err := pg.AsOrganization(t.Context(), tx, "org_a"); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+func readAll(ctx context.Context, pool *pgxpool.Pool, store *store, after eventstore.Cursor, limit int) (events []recorded, err error) {
+	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		events, err = store.ReadAll(ctx, tx, after, limit)
+		return err
+	})
+	return events, err
+}
+
+// someoneWaits fails unless an append of this database waits for its turn.
+func someoneWaits(ctx context.Context, pool *pgxpool.Pool) error {
+	var waiting int
+	err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waiting)
+	if err == nil && waiting == 0 {
+		err = errors.New("nobody waits for a turn")
+	}
+	return err
+}
+
+// schemaFor names a schema after the test; Postgres cuts names at 63 bytes, so it takes a digest.
+func schemaFor(t *testing.T) string {
+	return fmt.Sprintf("events_%x", sha256.Sum256([]byte(t.Name())))[:39]
+}
