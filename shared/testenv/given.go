@@ -70,7 +70,7 @@ func takeTurn(brokers []string) (*os.File, error) {
 
 // sweep deletes what an earlier test left.
 func sweep(ctx context.Context, brokers []string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DisableClientMetrics())
 	if err != nil {
 		return err
 	}

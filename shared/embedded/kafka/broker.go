@@ -75,6 +75,7 @@ func (b *Broker) start(cfg Config) error {
 	b.listener = ln
 	if err := b.open(cfg); err != nil {
 		ln.Close()
+		b.closeCluster()
 		return err
 	}
 	ln.open()
@@ -142,10 +143,16 @@ func (b *Broker) Close() error {
 	var err error
 	b.closing.Do(func() {
 		b.keeper.stop()
-		b.cluster.Close()
+		b.closeCluster()
 		err = errors.Join(b.failures.err(), b.lock.release())
 	})
 	return err
+}
+
+func (b *Broker) closeCluster() {
+	if b.cluster != nil {
+		b.cluster.Close()
+	}
 }
 
 func listen(cfg Config) (*listener, error) {

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,6 +83,6 @@ func readSegments(partitionDir string) ([]segment, error) {
 			segments = append(segments, segment{filepath.Join(partitionDir, entry.Name()), base})
 		}
 	}
-	slices.SortFunc(segments, func(a, b segment) int { return int(a.base - b.base) })
+	slices.SortFunc(segments, func(a, b segment) int { return cmp.Compare(a.base, b.base) })
 	return segments, nil
 }

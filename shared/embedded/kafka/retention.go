@@ -31,7 +31,7 @@ func startHousekeeper(cfg Config, addr string) (*housekeeper, error) {
 	if cfg.Dir == "" {
 		return nil, nil
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DisableClientMetrics())
 	if err != nil {
 		return nil, err
 	}

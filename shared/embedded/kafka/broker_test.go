@@ -1,0 +1,205 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func start(t *testing.T, cfg Config) *Broker {
+	t.Helper()
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	b, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+func stop(t *testing.T, b *Broker) {
+	t.Helper()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func client(t *testing.T, addr string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(addr), kgo.DisableClientMetrics())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// create makes a topic of one partition; configs are pairs of name and value.
+func create(t *testing.T, addr, name string, configs ...string) {
+	t.Helper()
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, 1, 1
+	for i := 0; i < len(configs); i += 2 {
+		c := kmsg.NewCreateTopicsRequestTopicConfig()
+		c.Name, c.Value = configs[i], &configs[i+1]
+		topic.Configs = append(topic.Configs, c)
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(t.Context(), client(t, addr))
+	if err != nil || resp.Topics[0].ErrorCode != 0 {
+		t.Fatalf("cannot create %s: %v %+v", name, err, resp)
+	}
+}
+
+// produce writes records one request each, as separate batches.
+func produce(t *testing.T, addr, topic string, records ...*kgo.Record) {
+	t.Helper()
+	c := client(t, addr, kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	for _, r := range records {
+		if err := c.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// consume reads a topic from its start until n records came.
+func consume(t *testing.T, addr, topic string, n int) []*kgo.Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c := client(t, addr, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	var records []*kgo.Record
+	for len(records) < n {
+		fetches := c.PollFetches(ctx)
+		if err := ctx.Err(); err != nil {
+			t.Fatalf("%d of %d records of %s: %v", len(records), n, topic, err)
+		}
+		records = append(records, fetches.Records()...)
+	}
+	return records
+}
+
+func values(n int) []*kgo.Record {
+	var records []*kgo.Record
+	for i := range n {
+		records = append(records, kgo.StringRecord(strconv.Itoa(i)))
+	}
+	return records
+}
+
+// What was written before an orderly stop is there after it, and offsets go on where they were.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, Config{Dir: dir})
+	create(t, b.Addr(), "test.kept")
+	produce(t, b.Addr(), "test.kept", values(3)...)
+	stop(t, b)
+
+	b = start(t, Config{Dir: dir})
+	produce(t, b.Addr(), "test.kept", kgo.StringRecord("3"))
+	for i, r := range consume(t, b.Addr(), "test.kept", 4) {
+		if string(r.Value) != strconv.Itoa(i) || r.Offset != int64(i) {
+			t.Errorf("offset %d holds %q, want %d", r.Offset, r.Value, i)
+		}
+	}
+}
+
+// Every way in which a start can fail is one line that says what to do.
+func TestStartErrors(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, Config{Dir: dir})
+	_, port, _ := net.SplitHostPort(b.Addr())
+	taken, _ := strconv.Atoi(port)
+	for _, test := range []struct {
+		cfg  Config
+		want error
+		says string
+	}{
+		{Config{Port: taken}, ErrPortInUse, b.Addr()},
+		{Config{Dir: dir}, ErrLocked, dir},
+	} {
+		test.cfg.Logger = slog.New(slog.DiscardHandler)
+		_, err := Start(test.cfg)
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want one line of %q that names %s", err, test.want, test.says)
+		}
+	}
+}
+
+// A request of a version that Apache Kafka 4 dropped ends the connection, as there, and is remembered.
+func TestRefusesDroppedVersions(t *testing.T) {
+	for _, test := range []struct {
+		key     kmsg.Key
+		version int16
+		refused bool
+	}{
+		{kmsg.JoinGroup, 1, true},
+		{kmsg.Produce, 2, true},
+		{kmsg.Fetch, 3, true},
+		{kmsg.ListOffsets, 0, true},
+		{kmsg.OffsetCommit, 1, true},
+		{kmsg.OffsetFetch, 0, true},
+		{kmsg.Metadata, 0, false},
+		{kmsg.ListOffsets, 1, false},
+	} {
+		name := fmt.Sprintf("%s v%d", test.key.Name(), test.version)
+		t.Run(name, func(t *testing.T) {
+			b := start(t, Config{RefuseDropped: true})
+			answered := ask(t, b.Addr(), test.key, test.version)
+			refused := len(b.Refused()) == 1 && b.Refused()[0] == name
+			if answered == test.refused || refused != test.refused {
+				t.Errorf("answered %v, refusals %v; want refused = %v", answered, b.Refused(), test.refused)
+			}
+		})
+	}
+}
+
+// ask sends an empty request and says whether an answer came.
+func ask(t *testing.T, addr string, key kmsg.Key, version int16) bool {
+	t.Helper()
+	req := kmsg.RequestForKey(int16(key))
+	req.SetVersion(version)
+	body := kmsg.NewRequestFormatter().AppendRequest(nil, req, 1)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := conn.Write(body); err != nil {
+		t.Fatal(err)
+	}
+	var size uint32
+	return binary.Read(conn, binary.BigEndian, &size) == nil
+}
+
+// A browser, or anything else that does not speak Kafka, is turned away and harms nobody.
+func TestStrangers(t *testing.T) {
+	b := start(t, Config{})
+	if _, err := http.Get("http://" + b.Addr()); err == nil {
+		t.Error("the broker answered HTTP")
+	}
+	conn, err := net.Dial("tcp", b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.Write([]byte{0, 0, 0, 8, 0x7f, 0xff, 0, 0, 0, 0, 0, 0}) // a request that does not exist
+	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+		t.Error(err)
+	}
+	create(t, b.Addr(), "test.alive")
+}

@@ -1,0 +1,194 @@
+package kafka
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// envServe makes this test program a broker for its parent, which kills it.
+const envServe = "WEIR_TEST_SERVE_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envServe); dir != "" {
+		serve(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// serve runs a broker until it is killed.
+func serve(dir string) {
+	b, err := Start(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(b.Addr())
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// startChild starts a broker in another process and returns its address.
+func startChild(t *testing.T, dir string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), envServe+"="+dir), os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // held open: the child ends with its parent
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd, strings.TrimSpace(addr)
+}
+
+// SIGKILL in the middle of a load loses no record that was acknowledged, round after round.
+func TestKillLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	acked := map[string]bool{}
+	for round := range 3 {
+		child, addr := startChild(t, dir)
+		if round == 0 {
+			create(t, addr, "test.kill")
+		}
+		for _, value := range produceUntilKilled(t, child, addr, round) {
+			acked[value] = true
+		}
+	}
+	b := start(t, Config{Dir: dir})
+	end := endOffset(t, b.Addr(), "test.kill")
+	for _, r := range consume(t, b.Addr(), "test.kill", int(end)) {
+		delete(acked, string(r.Value))
+	}
+	if len(acked) > 0 {
+		t.Errorf("%d acknowledged records are lost", len(acked))
+	}
+}
+
+// produceUntilKilled kills the broker after a few hundred acknowledgements while more is on its way, and returns what
+// was acknowledged.
+func produceUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int) []string {
+	t.Helper()
+	c := client(t, addr, kgo.DefaultProduceTopic("test.kill"), kgo.RecordRetries(0), kgo.ProducerLinger(0))
+	var mu sync.Mutex
+	var acked []string
+	var answers sync.WaitGroup
+	enough := make(chan struct{})
+	for i := range 5000 {
+		answers.Add(1)
+		value := fmt.Sprintf("%d/%d/%s", round, i, strings.Repeat("x", 200))
+		c.Produce(t.Context(), kgo.StringRecord(value), func(r *kgo.Record, err error) {
+			defer answers.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				return
+			}
+			if acked = append(acked, string(r.Value)); len(acked) == 300 {
+				close(enough)
+			}
+		})
+	}
+	<-enough
+	child.Process.Kill()
+	child.Wait()
+	c.Close()
+	answers.Wait()
+	return acked
+}
+
+// Damage is found and named; what a crash leaves behind is not damage.
+func TestDamage(t *testing.T) {
+	for name, test := range map[string]struct {
+		harm func(t *testing.T, dir string)
+		want error
+	}{
+		"unharmed":                {func(*testing.T, string) {}, nil},
+		"unfinished write":        {appendTo(segmentOf, []byte{0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 1}), nil},
+		"zeros after a power cut": {appendTo(segmentOf, make([]byte, 4096)), nil},
+		"a byte has changed":      {changeByte(segmentOf, 80), ErrDamaged},
+		"the first length is odd": {changeByte(segmentOf, 8), ErrDamaged},
+		"the end is missing":      {cut(segmentOf, 100), ErrDamaged},
+		"the file is missing":     {remove(segmentOf), ErrDamaged},
+		"topics.json is missing":  {remove(fileOf("topics.json")), ErrDamaged},
+		"topics.json is no JSON":  {changeByte(fileOf("topics.json"), 0), ErrDamaged},
+		"meta.json is missing":    {remove(fileOf("meta.json")), ErrDamaged},
+		"meta.json is not JSON":   {changeByte(fileOf("meta.json"), 0), ErrDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b := start(t, Config{Dir: dir})
+			create(t, b.Addr(), "test.damage")
+			produce(t, b.Addr(), "test.damage", values(5)...)
+			stop(t, b)
+			test.harm(t, dir)
+			b, err := Start(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				defer b.Close()
+			}
+			if !errors.Is(err, test.want) {
+				t.Fatalf("got %v, want %v", err, test.want)
+			}
+			if err != nil && (!strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("want one line that names %s: %v", dir, err)
+			}
+		})
+	}
+}
+
+func segmentOf(dir string) string { return filepath.Join(dir, "partitions", "test.damage-0", "0.dat") }
+
+func fileOf(name string) func(string) string {
+	return func(dir string) string { return filepath.Join(dir, name) }
+}
+
+func appendTo(file func(string) string, tail []byte) func(*testing.T, string) {
+	return rewrite(file, func(b []byte) []byte { return append(b, tail...) })
+}
+
+func changeByte(file func(string) string, at int) func(*testing.T, string) {
+	return rewrite(file, func(b []byte) []byte { b[at] ^= 0x55; return b })
+}
+
+func cut(file func(string) string, keep int) func(*testing.T, string) {
+	return rewrite(file, func(b []byte) []byte { return b[:keep] })
+}
+
+func rewrite(file func(string) string, change func([]byte) []byte) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		raw, err := os.ReadFile(file(dir))
+		if err == nil {
+			err = os.WriteFile(file(dir), change(raw), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func remove(file func(string) string) func(*testing.T, string) {
+	return func(t *testing.T, dir string) {
+		if err := os.Remove(file(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
