@@ -8,6 +8,12 @@ const (
 	MaxCharge = int64(1) << 40
 )
 
+// FirstYear and LastYear bound the years in which anything can happen. An instant outside of them is a defect.
+const (
+	FirstYear = 2020
+	LastYear  = 2200
+)
+
 // A Charge is what one LogsAccepted costs. Its period is the one in which the logs were accepted, however late they
 // are booked.
 type Charge struct {
@@ -25,7 +31,7 @@ func (c Charge) Validate() error {
 		return fmt.Errorf("cannot charge event %q: it has no organization", c.Cause.Event)
 	case c.Bytes < 0 || c.Bytes > MaxCharge:
 		return fmt.Errorf("cannot charge event %q: %d bytes is outside 0..%d", c.Cause.Event, c.Bytes, MaxCharge)
-	case c.Cause.At.Year() < 2020 || c.Cause.At.Year() > 2200:
+	case c.Cause.At.Year() < FirstYear || c.Cause.At.Year() > LastYear:
 		return fmt.Errorf("cannot charge event %q: accepted at %s", c.Cause.Event, c.Cause.At)
 	}
 	return nil

@@ -41,7 +41,8 @@ const (
 
 // A Cause is the event that made a transfer necessary. (Source, Partition, Offset) identifies it.
 type Cause struct {
-	Event     string
+	Event     string // the event's id
+	Batch     string // the batch of log entries; empty where it is none
 	Source    Source
 	Partition int
 	Offset    int64

@@ -1,0 +1,213 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// source is the ce_source of what the ledger says.
+const source = "weir/ledger"
+
+// look is how often Accounts looks whether anything is due although no signal came: a record may have been parked, which
+// moves a position without one, and another replica may have stopped publishing.
+const look = time.Second
+
+// chunk is how many accounts are published at once.
+const chunk = 500
+
+// Accounts publishes the states of accounts. Of all replicas one does it at a time: the one whose connection holds a lock
+// in the database. The lock goes with the connection, so another takes over as soon as the holder is gone.
+//
+// A round is read in one snapshot through the connection that holds the lock, published, acknowledged, followed by its
+// marker, and only then noted as published. A crash at any point repeats a round; it can't lose one.
+type Accounts struct {
+	Pool      *pgxpool.Pool
+	Store     *postgres.Store
+	Publisher *bus.Publisher
+	Clock     func() time.Time
+	Logger    *slog.Logger
+}
+
+// Run publishes until ctx ends. A failure is logged, and tried again after a second.
+func (a *Accounts) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := a.lead(ctx); err != nil && ctx.Err() == nil {
+			a.Logger.Warn("cannot publish accounts", slog.String("error", err.Error()))
+		}
+		wait(ctx, look)
+	}
+	return nil
+}
+
+// lead publishes rounds for as long as this replica holds the lock; it returns nil when another one does.
+func (a *Accounts) lead(ctx context.Context) error {
+	pooled, err := a.Pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot get a connection: %w", err)
+	}
+	conn := pooled.Hijack() // it holds a lock and listens: it must not go back to the pool
+	defer closeConn(conn)
+	if mine, err := takeLead(ctx, conn); err != nil || !mine {
+		return err
+	}
+	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return a.Store.RepublishOnNewTerms(ctx, tx) }); err != nil {
+		return fmt.Errorf("cannot compare the terms of the tiers: %w", err)
+	}
+	a.Logger.Info("publishing accounts")
+	var counted contract.Positions
+	for ctx.Err() == nil {
+		if counted, err = a.publishRound(ctx, conn, counted); err != nil {
+			return err
+		}
+		if err := awaitSignal(ctx, conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeLead tries to take the lock, and starts to listen.
+func takeLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	var mine bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended('weir publish ' || current_schema(), 0))`).Scan(&mine); err != nil {
+		return false, fmt.Errorf("cannot ask for the lead: %w", err)
+	}
+	if !mine {
+		return false, nil
+	}
+	if _, err := conn.Exec(ctx, `LISTEN `+postgres.Channel); err != nil {
+		return false, fmt.Errorf("cannot listen: %w", err)
+	}
+	return true, nil
+}
+
+// awaitSignal waits until a transaction has changed books, or for look. Signals that came meanwhile are one.
+func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
+	waiting, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	_, err := conn.WaitForNotification(waiting)
+	cancel()
+	for err == nil {
+		_, err = conn.WaitForNotification(waiting) // ended: returns only what has already arrived
+	}
+	if ctx.Err() == nil && !conn.IsClosed() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// publishRound publishes what is due, if anything, and returns the positions that are counted now. before are those of
+// the marker that was published last.
+func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before contract.Positions) (contract.Positions, error) {
+	round, err := a.nextRound(ctx, conn)
+	if err != nil {
+		return before, fmt.Errorf("cannot read the accounts that are due: %w", err)
+	}
+	if len(round.Accounts) == 0 && maps.Equal(round.Counted, before) {
+		return before, nil
+	}
+	if err := a.publishAccounts(ctx, round); err != nil {
+		return before, err
+	}
+	if err := a.publishCounted(ctx, round.Counted); err != nil {
+		return before, err
+	}
+	return round.Counted, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return a.Store.MarkPublished(ctx, tx, round)
+	})
+}
+
+func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round postgres.Round, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		round, err = a.Store.NextRound(ctx, tx)
+		return err
+	})
+	return round, err
+}
+
+func (a *Accounts) publishAccounts(ctx context.Context, round postgres.Round) error {
+	messages := make([]*message.Message, 0, min(len(round.Accounts), chunk))
+	for i, account := range round.Accounts {
+		attributes := contract.Attributes{
+			ID: account.Organization + "/" + strconv.FormatInt(account.Version, 10), Type: contract.TypeAccountChanged,
+			Source: source, Time: a.Clock(), Organization: account.Organization,
+		}
+		messages = append(messages, newMessage(attributes, account.Organization, encode(account)))
+		if len(messages) == chunk || i == len(round.Accounts)-1 {
+			if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, messages...); err != nil {
+				return fmt.Errorf("cannot publish %d accounts: %w", len(messages), err)
+			}
+			messages = messages[:0]
+		}
+	}
+	return nil
+}
+
+// publishCounted publishes the marker. It comes after the acknowledgement of every account of its round, so whoever
+// reads it has read them.
+func (a *Accounts) publishCounted(ctx context.Context, counted contract.Positions) error {
+	at := a.Clock()
+	attributes := contract.Attributes{
+		ID: contract.AccountsCountedKey + "/" + strconv.FormatInt(at.UnixNano(), 10), Type: contract.TypeAccountsCounted, Source: source, Time: at,
+	}
+	marker := newMessage(attributes, contract.AccountsCountedKey, encode(contract.AccountsCounted{Counted: counted}))
+	if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, marker); err != nil {
+		return fmt.Errorf("cannot publish the marker: %w", err)
+	}
+	return nil
+}
+
+func newMessage(attributes contract.Attributes, key string, payload []byte) *message.Message {
+	m := message.NewMessage(attributes.ID, payload)
+	for name, value := range attributes.Headers() {
+		m.Metadata.Set(name, value)
+	}
+	m.Metadata.Set(bus.KeyMetadata, key)
+	return m
+}
+
+func encode(value any) []byte {
+	payload, err := json.Marshal(value)
+	if err != nil {
+		panic("BUG: cannot encode an event: " + err.Error())
+	}
+	return payload
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), look)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+// wait waits for d or the end of ctx.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

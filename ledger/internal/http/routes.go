@@ -1,0 +1,101 @@
+// Package http answers for the ledger over HTTP: balances, entries and usage of an organization.
+package http
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// ScopeRead is what a service token needs to read books.
+const ScopeRead = "billing:read"
+
+//go:embed openapi.json
+var openAPI []byte
+
+// An API reads books for service tokens.
+type API struct {
+	Pool        *pgxpool.Pool
+	Store       *postgres.Store
+	Credentials *identity.Credentials
+}
+
+// Mount adds the ledger's routes.
+func (a *API) Mount(router chi.Router) {
+	router.Get("/v1/ledger/openapi.json", document)
+	router.Group(func(router chi.Router) {
+		router.Use(identity.RequireScope(a.Credentials, ScopeRead))
+		router.Get("/v1/organizations/{organization}/balance", httpapi.Handle(a.balance))
+		router.Get("/v1/organizations/{organization}/entries", httpapi.Handle(a.entries))
+		router.Get("/v1/organizations/{organization}/usage", httpapi.Handle(a.usage))
+	})
+}
+
+func document(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openAPI)
+}
+
+// read runs fn in a snapshot that sees the rows of the path's organization alone. An organization that the token does not
+// reach is answered like one that does not exist.
+func (a *API) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, organization string) error) error {
+	organization := chi.URLParam(r, "organization")
+	if organization == "" || !identity.FromContext(r.Context()).Reaches(organization) {
+		return httpapi.NotFound("organization", organization)
+	}
+	err := pg.Snapshot(r.Context(), a.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
+			return httpapi.NotFound("organization", organization)
+		}
+		return fn(r.Context(), tx, organization)
+	})
+	if errors.Is(err, postgres.ErrNoOrganization) {
+		return httpapi.NotFound("organization", organization)
+	}
+	return err
+}
+
+// instant reads an RFC 3339 time of the query; fallback where it is absent.
+func instant(r *http.Request, name string, fallback time.Time) (time.Time, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return fallback, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.Year() < 1970 || at.Year() > 9000 {
+		return time.Time{}, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, text),
+			"Use an RFC 3339 time such as 2026-11-20T14:00:00Z.")
+	}
+	return at.UTC(), nil
+}
+
+// The span of a list that names none.
+func earliest() time.Time { return time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC) }
+func latest() time.Time   { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// span reads from and to of the query: half-open, all time where absent.
+func span(r *http.Request) (from, to time.Time, err error) {
+	from, errFrom := instant(r, "from", earliest())
+	to, errTo := instant(r, "to", latest())
+	return from, to, errors.Join(errFrom, errTo)
+}
+
+// position reads the page's cursor into cursor, which stays as it is on the first page.
+func position(page httpapi.Page, cursor any) error {
+	if page.Cursor == "" {
+		return nil
+	}
+	return httpapi.DecodeCursor(page.Cursor, cursor)
+}

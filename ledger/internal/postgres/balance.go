@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// ErrNoOrganization is the error for an organization that the ledger does not know, or not at the instant asked for.
+var ErrNoOrganization = errors.New("no such organization")
+
+// A Balance is what an organization may send and has sent, and how far the log had been applied when that was true.
+type Balance struct {
+	Organization ledger.Organization
+	Tier         ledger.Tier
+	Terms        ledger.Terms
+	Book         ledger.Book
+	Applied      contract.Positions
+	At           time.Time
+}
+
+// Balance reads the balance of now. tx should be a snapshot.
+func (s *Store) Balance(ctx context.Context, tx pgx.Tx, organization string) (Balance, error) {
+	now := s.Clock().UTC()
+	o, err := s.known(ctx, tx, organization, now)
+	if err != nil {
+		return Balance{}, err
+	}
+	start := ledger.PeriodAt(now, o.AnchorDay).Start
+	books, err := loadBooks(ctx, tx, map[bookKey]bool{{organization, start}: true})
+	if err != nil {
+		return Balance{}, err
+	}
+	applied, err := positions(ctx, tx)
+	if err != nil {
+		return Balance{}, err
+	}
+	return s.balance(o, now, applied, books[organization]...)
+}
+
+// BalanceAt reads the balance of the period that holds an instant, by what had been booked until then.
+func (s *Store) BalanceAt(ctx context.Context, tx pgx.Tx, organization string, at time.Time) (Balance, error) {
+	o, err := s.known(ctx, tx, organization, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	period := ledger.PeriodAt(at, o.AnchorDay)
+	balances, err := bookedBy(ctx, tx, organization, period, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	applied, err := positionsAt(ctx, tx, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	if balances == (ledger.Balances{}) {
+		return s.balance(o, at, applied)
+	}
+	return s.balance(o, at, applied, ledger.Book{Period: period, Balances: balances})
+}
+
+// known reads an organization that has a plan at an instant.
+func (s *Store) known(ctx context.Context, tx pgx.Tx, organization string, at time.Time) (ledger.Organization, error) {
+	o, found, err := loadOrganization(ctx, tx, organization)
+	switch {
+	case err != nil:
+		return o, err
+	case !found || o.Provisional() || at.Before(o.Plans[0].From):
+		return o, ErrNoOrganization
+	}
+	return o, nil
+}
+
+func (s *Store) balance(o ledger.Organization, at time.Time, applied contract.Positions, books ...ledger.Book) (Balance, error) {
+	tier := o.Plans.At(at)
+	terms, err := s.Tiers.Terms(tier)
+	if err != nil {
+		return Balance{}, err
+	}
+	book, err := ledger.OpenBooks(o, s.Tiers, books...).At(at)
+	return Balance{Organization: o, Tier: tier, Terms: terms, Book: book, Applied: applied, At: at}, err
+}
+
+// Exists returns ErrNoOrganization where the ledger knows no such organization.
+func (s *Store) Exists(ctx context.Context, tx pgx.Tx, organization string) error {
+	o, found, err := loadOrganization(ctx, tx, organization)
+	if err == nil && (!found || o.Provisional()) {
+		return ErrNoOrganization
+	}
+	return err
+}

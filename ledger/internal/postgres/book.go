@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// bookKey is where a book is kept.
+type bookKey struct {
+	organization string
+	start        time.Time
+}
+
+// orgBook is a book and whose it is.
+type orgBook struct {
+	organization string
+	book         ledger.Book
+}
+
+const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, reached`
+
+func loadBooks(ctx context.Context, tx pgx.Tx, keys map[bookKey]bool) (map[string][]ledger.Book, error) {
+	var ids []string
+	var starts []time.Time
+	for key := range keys {
+		ids, starts = append(ids, key.organization), append(starts, key.start)
+	}
+	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books
+		JOIN unnest($1::text[], $2::timestamptz[]) AS wanted (organization, period_start) USING (organization, period_start)`, ids, starts)
+	if err != nil {
+		return nil, err
+	}
+	books := make(map[string][]ledger.Book, len(keys))
+	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
+}
+
+func loadAllBooks(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Book, error) {
+	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books WHERE organization = $1`, organization)
+	if err != nil {
+		return nil, err
+	}
+	var books []ledger.Book
+	return books, forEachBook(rows, func(b orgBook) { books = append(books, b.book) })
+}
+
+func forEachBook(rows pgx.Rows, each func(orgBook)) error {
+	var b orgBook
+	_, err := pgx.ForEachRow(rows, b.fields(), func() error {
+		b.book.Period = ledger.Period{Start: b.book.Period.Start.UTC(), End: b.book.Period.End.UTC()}
+		each(b)
+		return nil
+	})
+	return err
+}
+
+// fields are the addresses of bookColumns.
+func (b *orgBook) fields() []any {
+	balances := &b.book.Balances
+	return []any{
+		&b.organization, &b.book.Period.Start, &b.book.Period.End,
+		&balances[ledger.Issuer], &balances[ledger.Grant], &balances[ledger.Consumed], &balances[ledger.Overage], &b.book.Reached,
+	}
+}
+
+// queueBooks writes the books as they are now. They were read under the organization's lock, so nothing is overwritten.
+func queueBooks(batch *pgx.Batch, books []orgBook) {
+	n := len(books)
+	ids, starts, ends, reached := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n)
+	var balances [4][]int64
+	for i, b := range books {
+		ids[i], starts[i], ends[i], reached[i] = b.organization, b.book.Period.Start, b.book.Period.End, int16(b.book.Reached)
+		for account, amount := range b.book.Balances {
+			balances[account] = append(balances[account], amount)
+		}
+	}
+	batch.Queue(`INSERT INTO books (`+bookColumns+`)
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::smallint[])
+		ON CONFLICT (organization, period_start) DO UPDATE SET issuer = excluded.issuer, grant_left = excluded.grant_left,
+			consumed = excluded.consumed, overage = excluded.overage, reached = excluded.reached`,
+		ids, starts, ends, balances[ledger.Issuer], balances[ledger.Grant], balances[ledger.Consumed], balances[ledger.Overage], reached)
+}

@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// A Violation is an invariant that does not hold. There should never be one.
+type Violation struct {
+	Invariant string
+	Detail    string
+}
+
+// The invariants.
+const (
+	SumIsZero         = "the balances of a book sum to zero"
+	BalanceIsEntries  = "a book's balances are the sum of its transfers"
+	UsageIsCharges    = "usage per day and project is what was charged"
+	RangeIsTransfers  = "what a range charged is the sum of its transfers"
+	RangesFollow      = "the ranges of a partition leave out nothing but parked records"
+	LedgerIsLog       = "the ledger's bytes are the log's bytes"
+	PositionsAreKnown = "the applied ranges end where the positions stand"
+)
+
+// CheckRange compares a range with the transfers that its transaction wrote.
+func CheckRange(ctx context.Context, tx pgx.Tx, r Range) ([]Violation, error) {
+	var bytes int64
+	var events int
+	err := tx.QueryRow(ctx, `SELECT coalesce(sum(amount), 0)::bigint, count(DISTINCT "offset") FROM transfers
+		WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 AND source = $4 AND reason = $5
+			AND partition = $6 AND "offset" >= $7 AND "offset" < $8`,
+		r.Booked, r.From, r.To, ledger.FromLogs, ledger.Charged, r.Partition, r.First, r.Next).Scan(&bytes, &events)
+	if err != nil || (bytes == r.ChargedBytes && events <= r.Charged) {
+		return nil, err
+	}
+	return []Violation{{RangeIsTransfers, fmt.Sprintf("partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d",
+		r.Partition, r.First, r.Next, r.ChargedBytes, r.Charged, bytes, events)}}, nil
+}
+
+// CheckBooksOf compares the books that a range touched with all their transfers, at most limit of them. tx has to be a
+// snapshot.
+func CheckBooksOf(ctx context.Context, tx pgx.Tx, r Range, limit int) ([]Violation, error) {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM transfers
+		WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4`, r.Booked, r.From, r.To, limit)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[bookKey]bool{}
+	var key bookKey
+	if _, err := pgx.ForEachRow(rows, []any{&key.organization, &key.start}, func() error {
+		keys[key] = true
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	books, err := loadBooks(ctx, tx, keys)
+	if err != nil {
+		return nil, err
+	}
+	return checkBooks(ctx, tx, books)
+}
+
+func checkBooks(ctx context.Context, tx pgx.Tx, books map[string][]ledger.Book) ([]Violation, error) {
+	var violations []Violation
+	for organization, held := range books {
+		for _, book := range held {
+			rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
+				WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 GROUP BY from_account, to_account`,
+				organization, book.Period.Start, book.Period.End)
+			if err != nil {
+				return nil, err
+			}
+			sum, err := sumTransfers(rows)
+			if err != nil {
+				return nil, err
+			}
+			violations = append(violations, compare(organization, book, sum)...)
+		}
+	}
+	return violations, nil
+}
+
+func compare(organization string, book ledger.Book, sum ledger.Balances) []Violation {
+	var violations []Violation
+	where := fmt.Sprintf("organization %q, period %s", organization, book.Period.Start.Format("2006-01-02"))
+	if book.Balances.Sum() != 0 {
+		violations = append(violations, Violation{SumIsZero, fmt.Sprintf("%s: %v", where, book.Balances)})
+	}
+	if book.Balances != sum {
+		violations = append(violations, Violation{BalanceIsEntries, fmt.Sprintf("%s: balances %v, transfers %v", where, book.Balances, sum)})
+	}
+	return violations
+}
+
+// Verify checks everything that the database alone can tell. It reads it all. tx has to be a snapshot that sees every
+// organization.
+func Verify(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
+	var violations []Violation
+	for _, check := range []func(context.Context, pgx.Tx) ([]Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder} {
+		found, err := check(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		violations = append(violations, found...)
+	}
+	return violations, nil
+}
+
+func verifyBooks(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
+	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books`)
+	if err != nil {
+		return nil, err
+	}
+	books := map[string][]ledger.Book{}
+	if err := forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) }); err != nil {
+		return nil, err
+	}
+	return checkBooks(ctx, tx, books)
+}
+
+// verifyUsage compares, per organization, what usage says with what the log was charged for.
+func verifyUsage(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
+	return differences(ctx, tx, UsageIsCharges, `SELECT organization, coalesce(u.bytes, 0), coalesce(t.bytes, 0)
+		FROM (SELECT organization, sum(bytes)::bigint AS bytes FROM usage GROUP BY 1) u
+		FULL JOIN (SELECT organization, sum(amount)::bigint AS bytes FROM transfers WHERE source = 0 AND reason = 2 GROUP BY 1) t
+		USING (organization) WHERE coalesce(u.bytes, 0) <> coalesce(t.bytes, 0)`)
+}
+
+func verifyRanges(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
+	return differences(ctx, tx, RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
+		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
+			FROM ranges r LEFT JOIN transfers t ON t.source = 0 AND t.reason = 2 AND t.partition = r.partition
+				AND t."offset" >= r.first_offset AND t."offset" < r.next_offset
+			GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`)
+}
+
+// verifyOrder compares the records that ranges and parked records account for with how far the ranges reach.
+func verifyOrder(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
+	return differences(ctx, tx, RangesFollow, `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset, previous
+		FROM (SELECT partition, first_offset, lag(next_offset) OVER (PARTITION BY partition ORDER BY first_offset) AS previous FROM ranges) r
+		WHERE previous > first_offset`)
+}
+
+// differences makes violations of rows (what, one, other).
+func differences(ctx context.Context, tx pgx.Tx, invariant, query string) ([]Violation, error) {
+	rows, err := tx.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("cannot check that %s: %w", invariant, err)
+	}
+	var violations []Violation
+	var what string
+	var one, other int64
+	_, err = pgx.ForEachRow(rows, []any{&what, &one, &other}, func() error {
+		violations = append(violations, Violation{invariant, fmt.Sprintf("%s: %d and %d", what, one, other)})
+		return nil
+	})
+	return violations, err
+}

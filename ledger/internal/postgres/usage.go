@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+type usageKey struct {
+	organization string
+	day          time.Time
+	project      string
+}
+
+type usage struct {
+	bytes, entries, errors int64
+}
+
+// usageOf adds charges up per organization, day and project.
+func usageOf(charges []ledger.Charge) map[usageKey]usage {
+	uses := map[usageKey]usage{}
+	for _, charge := range charges {
+		key := usageKey{charge.Organization, charge.Cause.At.UTC().Truncate(24 * time.Hour), charge.Cause.Project}
+		use := uses[key]
+		use.bytes += charge.Bytes
+		use.entries += int64(charge.Entries)
+		use.errors += int64(charge.Errors)
+		uses[key] = use
+	}
+	return uses
+}
+
+func queueUsage(batch *pgx.Batch, uses map[usageKey]usage) {
+	keys := make([]usageKey, 0, len(uses))
+	for key := range uses {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b usageKey) int {
+		return cmp.Or(cmp.Compare(a.organization, b.organization), a.day.Compare(b.day), cmp.Compare(a.project, b.project))
+	})
+	n := len(keys)
+	ids, days, projects := make([]string, n), make([]time.Time, n), make([]string, n)
+	bytes, entries, errors := make([]int64, n), make([]int64, n), make([]int64, n)
+	for i, key := range keys {
+		use := uses[key]
+		ids[i], days[i], projects[i] = key.organization, key.day, key.project
+		bytes[i], entries[i], errors[i] = use.bytes, use.entries, use.errors
+	}
+	batch.Queue(`INSERT INTO usage AS u (organization, day, project, bytes, entries, errors)
+		SELECT * FROM unnest($1::text[], $2::date[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+		ON CONFLICT (organization, day, project) DO UPDATE SET bytes = u.bytes + excluded.bytes,
+			entries = u.entries + excluded.entries, errors = u.errors + excluded.errors`,
+		ids, days, projects, bytes, entries, errors)
+}
+
+// A Usage is what one project was charged on one UTC day.
+type Usage struct {
+	Day     time.Time
+	Project string
+	Bytes   int64
+	Entries int64
+	Errors  int64 // how many of the entries carried an error payload
+}
+
+// A UsageCursor is a place in the list of an organization's usage. The zero value is the start.
+type UsageCursor struct {
+	Day     time.Time `json:"d"`
+	Project string    `json:"p"`
+}
+
+// Cursor is the place of a Usage in the list.
+func (u Usage) Cursor() UsageCursor { return UsageCursor{u.Day, u.Project} }
+
+// Usage lists at most limit days and projects of [from, to), the latest day first, beginning after the cursor. project
+// "" means all of them.
+func (s *Store) Usage(ctx context.Context, tx pgx.Tx, organization, project string, from, to time.Time, after UsageCursor, limit int) ([]Usage, error) {
+	rows, err := tx.Query(ctx, `SELECT day, project, bytes, entries, errors FROM usage
+		WHERE organization = $1 AND day >= $2::date AND day < $3::date AND ($4 = '' OR project = $4)
+			AND (NOT $5::boolean OR (day, project) < ($6::date, $7))
+		ORDER BY day DESC, project DESC LIMIT $8`,
+		organization, from, to, project, after != UsageCursor{}, after.Day, after.Project, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Usage])
+}
