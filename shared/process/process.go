@@ -1,0 +1,45 @@
+// Package process is what every main of Weir does: read the configuration from flags and environment, log, and end in
+// order on a signal.
+package process
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Main reads a configuration of type C (kong's struct tags: help, env, default) and runs the service with it until it
+// ends or SIGINT or SIGTERM comes; a second signal ends it at once. A failure is one line on standard error and exit
+// status 1; --help shows every setting with its variable.
+func Main[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
+	var options struct {
+		Config   C      `embed:""`
+		LogLevel string `help:"What to log: debug, info, warn or error." env:"WEIR_LOG_LEVEL" default:"info" enum:"debug,info,warn,error"`
+		LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
+	}
+	kong.Parse(&options, kong.Name(name), kong.Description(description), kong.UsageOnError())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	logger := newLogger(options.LogLevel, options.LogJSON).With(slog.String("service", name))
+	if err := run(ctx, options.Config, logger); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+func newLogger(level string, asJSON bool) *slog.Logger {
+	var parsed slog.Level
+	if err := parsed.UnmarshalText([]byte(level)); err != nil {
+		parsed = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: parsed}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
