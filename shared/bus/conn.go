@@ -1,0 +1,161 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/apiversions"
+	"github.com/segmentio/kafka-go/protocol/saslauthenticate"
+	"github.com/segmentio/kafka-go/protocol/saslhandshake"
+	"github.com/segmentio/kafka-go/sasl"
+)
+
+const defaultDialTimeout = 5 * time.Second
+
+// connection is one socket to one broker with one request at a time. kafka-go's Transport is not used: it finds out about a new
+// leader only when its cache of metadata runs out, and passes each request through three goroutines.
+type connection struct {
+	wire *protocol.Conn
+}
+
+// connect dials a broker, agrees on versions and authenticates. It takes at most the dialer's timeout.
+func connect(ctx context.Context, dialer *kafka.Dialer, address string) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout(dialer))
+	defer cancel()
+	socket, err := dialSocket(ctx, dialer, address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to broker %q: %w", address, err)
+	}
+	c := &connection{wire: protocol.NewConn(socket, dialer.ClientID)}
+	if err := c.open(ctx, dialer, address); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot open a session with broker %q: %w", address, err)
+	}
+	return c, nil
+}
+
+func dialTimeout(dialer *kafka.Dialer) time.Duration {
+	if dialer.Timeout > 0 {
+		return dialer.Timeout
+	}
+	return defaultDialTimeout
+}
+
+func dialSocket(ctx context.Context, dialer *kafka.Dialer, address string) (net.Conn, error) {
+	dial := dialer.DialFunc
+	if dial == nil {
+		dial = (&net.Dialer{KeepAlive: dialer.KeepAlive, LocalAddr: dialer.LocalAddr}).DialContext
+	}
+	socket, err := dial(ctx, "tcp", address)
+	if err != nil || dialer.TLS == nil {
+		return socket, err
+	}
+	return tls.Client(socket, tlsFor(dialer.TLS, address)), nil
+}
+
+// tlsFor names the broker to be verified where the settings do not.
+func tlsFor(settings *tls.Config, address string) *tls.Config {
+	if settings.ServerName != "" {
+		return settings
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return settings
+	}
+	settings = settings.Clone()
+	settings.ServerName = host
+	return settings
+}
+
+func (c *connection) open(ctx context.Context, dialer *kafka.Dialer, address string) error {
+	if err := c.agree(ctx); err != nil {
+		return err
+	}
+	if dialer.SASLMechanism == nil {
+		return nil
+	}
+	return c.authenticate(ctx, dialer.SASLMechanism, address)
+}
+
+// agree learns which version of each request both sides speak.
+func (c *connection) agree(ctx context.Context) error {
+	answer, err := c.roundTrip(ctx, defaultDialTimeout, new(apiversions.Request))
+	if err != nil {
+		return err
+	}
+	known := answer.(*apiversions.Response)
+	if known.ErrorCode != 0 {
+		return kafka.Error(known.ErrorCode)
+	}
+	versions := make(map[protocol.ApiKey]int16, len(known.ApiKeys))
+	for _, k := range known.ApiKeys {
+		key := protocol.ApiKey(k.ApiKey)
+		versions[key] = key.SelectVersion(k.MinVersion, k.MaxVersion)
+	}
+	c.wire.SetVersions(versions)
+	return nil
+}
+
+func (c *connection) authenticate(ctx context.Context, mechanism sasl.Mechanism, address string) error {
+	answer, err := c.roundTrip(ctx, defaultDialTimeout, &saslhandshake.Request{Mechanism: mechanism.Name()})
+	if err != nil {
+		return err
+	}
+	if code := answer.(*saslhandshake.Response).ErrorCode; code != 0 {
+		return kafka.Error(code)
+	}
+	session, state, err := mechanism.Start(sasl.WithMetadata(ctx, saslMetadata(address)))
+	for done := false; err == nil && !done; {
+		var challenge []byte
+		if challenge, err = c.saslStep(ctx, state); err == nil {
+			done, state, err = session.Next(ctx, challenge)
+		}
+	}
+	return err
+}
+
+func saslMetadata(address string) *sasl.Metadata {
+	host, port, _ := net.SplitHostPort(address)
+	number, _ := strconv.Atoi(port)
+	return &sasl.Metadata{Host: host, Port: number}
+}
+
+func (c *connection) saslStep(ctx context.Context, state []byte) ([]byte, error) {
+	answer, err := c.roundTrip(ctx, defaultDialTimeout, &saslauthenticate.Request{AuthBytes: state})
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, kafka.SASLAuthenticationFailed // brokers may refuse by hanging up
+	}
+	if err != nil {
+		return nil, err
+	}
+	step := answer.(*saslauthenticate.Response)
+	if step.ErrorCode != 0 {
+		return nil, fmt.Errorf("%w: %s", kafka.Error(step.ErrorCode), step.ErrorMessage)
+	}
+	return step.AuthBytes, nil
+}
+
+// roundTrip sends a request and waits for its answer, at most timeout. After an error the connection is of no use any more: what
+// comes next on it may be the answer to an older request.
+func (c *connection) roundTrip(ctx context.Context, timeout time.Duration, request protocol.Message) (protocol.Message, error) {
+	if err := c.wire.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { c.wire.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	answer, err := c.wire.RoundTrip(request)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return answer, err
+}
+
+func (c *connection) Close() error { return c.wire.Close() }

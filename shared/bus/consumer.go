@@ -1,0 +1,208 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	kafka "github.com/segmentio/kafka-go"
+)
+
+// Handler applies records inside tx, which moves their positions as well. It returns Permanent(err) when a record can never be
+// applied; any other error is taken for a passing one and the same records come again. It must not keep tx, and may be called
+// again with the same records after a rollback, whole or in smaller groups. Records of one partition come in their order.
+type Handler func(ctx context.Context, tx pgx.Tx, records []Record) error
+
+// ConsumerConfig says what a Consumer applies and how. Brokers, Group, Topic, Pool and Handle are required; zero means the default.
+type ConsumerConfig struct {
+	Brokers []string
+	Dialer  *kafka.Dialer // TLS, SASL, client id
+	Group   string        // owns the positions: a constant
+	Topic   string
+	Pool    *pgxpool.Pool // its search_path leads to the tables of Migrations
+
+	MaxRecords int           // most records of one transaction; default 1000
+	MaxBytes   int           // most bytes of one transaction, unless one record is larger; default 8 MiB
+	MaxWait    time.Duration // how long the first record of a transaction waits for others; default 20 ms
+
+	Handle    Handler
+	Committed func([]Record) // called after each commit with the records that took effect; may be nil
+
+	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
+	FetchWait   time.Duration // how long a broker may hold an empty answer back; default 500 ms
+
+	HeartbeatInterval time.Duration // default 1 s; a rebalance is noticed this late
+	SessionTimeout    time.Duration // default 15 s; a dead member's partitions are given away this late, brokers want 6 s or more
+	RebalanceTimeout  time.Duration // default 15 s
+	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
+	PartitionWatch    time.Duration // default 5 s, between looks for new partitions
+}
+
+func (c ConsumerConfig) withDefaults() ConsumerConfig {
+	c.MaxRecords = cmp.Or(c.MaxRecords, 1000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 8<<20)
+	c.MaxWait = cmp.Or(c.MaxWait, 20*time.Millisecond)
+	c.BufferBytes = cmp.Or(c.BufferBytes, 2*c.MaxBytes)
+	c.FetchWait = cmp.Or(c.FetchWait, 500*time.Millisecond)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 15*time.Second)
+	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
+	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
+	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
+	if c.Dialer == nil {
+		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: defaultDialTimeout}
+	}
+	if c.Committed == nil {
+		c.Committed = func([]Record) {}
+	}
+	return c
+}
+
+func (c ConsumerConfig) validate() error {
+	var missing []error
+	for name, absent := range map[string]bool{
+		"Brokers": len(c.Brokers) == 0, "Group": c.Group == "", "Topic": c.Topic == "", "Pool": c.Pool == nil, "Handle": c.Handle == nil,
+	} {
+		if absent {
+			missing = append(missing, fmt.Errorf("%s is missing", name))
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// Consumer applies the records of a topic once each: a transaction of the handler's database moves the positions and takes the
+// effect, or neither. The Kafka group only says which partitions to work on. Any number of Consumers of one group, in any
+// number of processes, share the partitions.
+type Consumer struct {
+	cfg     ConsumerConfig
+	logger  *slog.Logger
+	cluster *cluster
+
+	mu       sync.Mutex
+	assigned bool
+	caughtUp bool
+	halted   map[int]error
+	lag      map[int]int64
+}
+
+// NewConsumer returns a consumer that joins its group when Run is called.
+func NewConsumer(cfg ConsumerConfig, logger *slog.Logger) (*Consumer, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("cannot make a consumer of %q: %w", cfg.Topic, err)
+	}
+	cfg = cfg.withDefaults()
+	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
+	return &Consumer{cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer), halted: make(map[int]error), lag: make(map[int]int64)}, nil
+}
+
+// Ready is nil once the consumer has its partitions and has once applied everything that was in them when it got them. It is an
+// error again, which says why, as soon as a partition is stopped because its position lies outside the log.
+func (c *Consumer) Ready() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p, err := range c.halted {
+		return fmt.Errorf("consumer %q has stopped partition %d of %q: %w", c.cfg.Group, p, c.cfg.Topic, err)
+	}
+	switch {
+	case c.caughtUp:
+		return nil
+	case !c.assigned:
+		return fmt.Errorf("consumer %q has no partitions of %q yet", c.cfg.Group, c.cfg.Topic)
+	default:
+		return fmt.Errorf("consumer %q has not caught up with %q yet", c.cfg.Group, c.cfg.Topic)
+	}
+}
+
+// Lag returns how many offsets each assigned partition is behind the end of its log, as far as is known.
+func (c *Consumer) Lag() map[int]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lag := make(map[int]int64, len(c.lag))
+	for p, n := range c.lag {
+		lag[p] = n
+	}
+	return lag
+}
+
+// Run joins the group and applies records until ctx ends, whatever happens to brokers and database, and then returns nil.
+func (c *Consumer) Run(ctx context.Context) error {
+	group, err := kafka.NewConsumerGroup(c.groupConfig())
+	if err != nil {
+		return fmt.Errorf("cannot join group %q: %w", c.cfg.Group, err)
+	}
+	defer c.cluster.close()
+	defer group.Close()
+	for failures := 0; ctx.Err() == nil; {
+		generation, err := group.Next(ctx)
+		if err != nil {
+			c.logger.Debug("not in the group yet", "error", err)
+			continue // kafka-go waits JoinBackoff by itself
+		}
+		if err := c.serve(ctx, generation, failures); err != nil {
+			failures++
+		} else {
+			failures = 0
+		}
+	}
+	return nil
+}
+
+func (c *Consumer) groupConfig() kafka.ConsumerGroupConfig {
+	return kafka.ConsumerGroupConfig{
+		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: []string{c.cfg.Topic}, Dialer: c.cfg.Dialer,
+		HeartbeatInterval: c.cfg.HeartbeatInterval, SessionTimeout: c.cfg.SessionTimeout, RebalanceTimeout: c.cfg.RebalanceTimeout,
+		JoinGroupBackoff: c.cfg.JoinBackoff, WatchPartitionChanges: true, PartitionWatchInterval: c.cfg.PartitionWatch,
+		StartOffset: kafka.FirstOffset, Timeout: requestTimeout / 2,
+	}
+}
+
+// serve works as a member of one generation until it ends. An error is a reason of ours to leave it early; the pause before
+// keeps a consumer that always fails from turning the group upside down.
+func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, failures int) error {
+	var failed error
+	done := make(chan struct{})
+	generation.Start(func(member context.Context) {
+		defer close(done)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(member, cancel)()
+		if failed = c.work(ctx, generation); failed != nil && ctx.Err() == nil {
+			c.logger.Warn("giving up the partitions", "error", failed)
+			pause(ctx, backoff(failures+1, 100*time.Millisecond, 5*time.Second))
+		}
+	})
+	<-done
+	c.note(func() { c.assigned, c.lag = false, make(map[int]int64) })
+	return failed
+}
+
+// work claims the assigned partitions and applies what they hold.
+func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error {
+	var partitions []int
+	for _, a := range generation.Assignments[c.cfg.Topic] {
+		partitions = append(partitions, a.ID)
+	}
+	if len(partitions) == 0 {
+		c.note(func() { c.assigned, c.caughtUp, c.halted = true, true, make(map[int]error) })
+		<-ctx.Done()
+		return nil
+	}
+	a, err := c.claim(ctx, generation.MemberID, partitions)
+	if err != nil {
+		return err
+	}
+	c.logger.Info("working", "partitions", len(partitions), "generation", generation.ID)
+	return a.run(ctx, generation)
+}
+
+func (c *Consumer) note(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}

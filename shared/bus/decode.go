@@ -1,0 +1,166 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/segmentio/kafka-go/compress"
+)
+
+const (
+	attributeCompression = 0x07
+	attributeControl     = 0x20
+	attributeLogTime     = 0x08
+
+	// mostUnpacked bounds what a batch may unpack to, so that a damaged one cannot take all memory.
+	mostUnpacked = 256 << 20
+)
+
+// decoder turns the bytes of a Fetch answer into records. It belongs to one goroutine.
+type decoder struct {
+	topic string
+	names map[string]string // header names seen so far: few and always the same
+}
+
+func newDecoder(topic string) *decoder { return &decoder{topic: topic, names: make(map[string]string)} }
+
+// records reads the batches in set and appends the records from offset on to dst. next is the offset that follows the last whole
+// batch, or offset if there is none: compaction leaves holes and batches without records, and next is beyond them.
+func (d *decoder) records(dst []Record, set []byte, partition int, offset int64) (records []Record, next int64, err error) {
+	next = offset
+	for len(set) >= batchHeader-4 {
+		length := int(int32(binary.BigEndian.Uint32(set[8:])))
+		if length < batchHeader-16 {
+			return dst, next, fmt.Errorf("cannot read a batch of %d bytes at offset %d", length, next)
+		}
+		if len(set) < 12+length {
+			break // the broker cut the last batch off; it comes again
+		}
+		if dst, err = d.batch(dst, set[:12+length], partition, offset); err != nil {
+			return dst, next, fmt.Errorf("cannot read the batch at offset %d of %q, partition %d: %w", next, d.topic, partition, err)
+		}
+		last := int64(binary.BigEndian.Uint64(set)) + int64(int32(binary.BigEndian.Uint32(set[23:])))
+		next = max(next, last+1)
+		set = set[12+length:]
+	}
+	return dst, next, nil
+}
+
+// batch reads one whole record batch, from its base offset on.
+func (d *decoder) batch(dst []Record, b []byte, partition int, offset int64) ([]Record, error) {
+	if magic := b[16]; magic != 2 {
+		return dst, fmt.Errorf("unknown format %d", magic)
+	}
+	if want, got := binary.BigEndian.Uint32(b[17:]), crc32.Checksum(b[21:], castagnoli); want != got {
+		return dst, fmt.Errorf("checksum is %08x, content has %08x", want, got)
+	}
+	attributes := binary.BigEndian.Uint16(b[21:])
+	if attributes&attributeControl != 0 {
+		return dst, nil
+	}
+	body, err := unpack(b[batchHeader-4:], compress.Compression(attributes&attributeCompression))
+	if err != nil {
+		return dst, err
+	}
+	first := Record{
+		Topic: d.topic, Partition: partition, Offset: int64(binary.BigEndian.Uint64(b)),
+		Time: time.UnixMilli(int64(binary.BigEndian.Uint64(b[27:]))).UTC(),
+	}
+	if attributes&attributeLogTime != 0 {
+		first.Time = time.UnixMilli(int64(binary.BigEndian.Uint64(b[35:]))).UTC()
+	}
+	return d.unroll(dst, first, body, int(int32(binary.BigEndian.Uint32(b[57:]))), offset, attributes&attributeLogTime != 0)
+}
+
+// unroll reads the records of a batch that lie at offset or after.
+func (d *decoder) unroll(dst []Record, first Record, body []byte, count int, offset int64, logTime bool) ([]Record, error) {
+	r := &scanner{rest: body}
+	for range count {
+		one := &scanner{rest: r.bytes(int(r.varint()))}
+		record := d.record(first, one, logTime)
+		if r.bad || one.bad {
+			return dst, errors.New("a record ends too early")
+		}
+		if record.Offset >= offset {
+			dst = append(dst, record)
+		}
+	}
+	return dst, nil
+}
+
+func (d *decoder) record(first Record, r *scanner, logTime bool) Record {
+	r.bytes(1) // attributes: none are defined
+	record := first
+	if delta := r.varint(); !logTime {
+		record.Time = first.Time.Add(time.Duration(delta) * time.Millisecond)
+	}
+	record.Offset += r.varint()
+	record.Key = r.bytes(int(r.varint()))
+	record.Value = r.bytes(int(r.varint()))
+	if n := int(r.varint()); n > 0 && n <= len(r.rest) {
+		record.Headers = make([]Header, n)
+		for i := range record.Headers {
+			record.Headers[i] = Header{d.name(r.bytes(int(r.varint()))), r.bytes(int(r.varint()))}
+		}
+	}
+	return record
+}
+
+// name returns a header's name without a copy for each record.
+func (d *decoder) name(b []byte) string {
+	if s, ok := d.names[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(d.names) < 256 {
+		d.names[s] = s
+	}
+	return s
+}
+
+// unpackers are kept: each holds a window of memory.
+var unpackers = sync.Pool{New: func() any {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostUnpacked))
+	if err != nil {
+		return err
+	}
+	return d
+}}
+
+func unpack(b []byte, packed compress.Compression) ([]byte, error) {
+	switch packed {
+	case compress.None:
+		return b, nil
+	case compress.Zstd:
+		return unpackZstd(b)
+	}
+	codec := packed.Codec()
+	if codec == nil {
+		return nil, fmt.Errorf("unknown compression %d", packed)
+	}
+	r := codec.NewReader(bytes.NewReader(b))
+	defer r.Close()
+	out, err := io.ReadAll(io.LimitReader(r, mostUnpacked+1))
+	if len(out) > mostUnpacked {
+		return nil, fmt.Errorf("a batch unpacks to more than %d bytes", mostUnpacked)
+	}
+	return out, err
+}
+
+func unpackZstd(b []byte) ([]byte, error) {
+	switch d := unpackers.Get().(type) {
+	case *zstd.Decoder:
+		defer unpackers.Put(d)
+		return d.DecodeAll(b, nil)
+	case error:
+		return nil, d
+	}
+	return nil, errors.New("no decoder")
+}

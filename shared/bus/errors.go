@@ -1,0 +1,69 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed answers every call on something that was closed. Nothing was sent.
+	ErrClosed = errors.New("bus is closed")
+
+	// ErrUnknownOutcome says that a message was perhaps written, perhaps not, and that nobody will ever be able to tell this
+	// caller: the answer was lost, or the caller did not wait for it. Every other error of a Publisher means: not written.
+	ErrUnknownOutcome = errors.New("outcome unknown: written or not written")
+
+	// ErrTooLarge refuses a message that no batch can hold. Nothing was sent.
+	ErrTooLarge = errors.New("message too large")
+
+	// ErrUnknownTopic says that the brokers do not know the topic. Nothing was sent.
+	ErrUnknownTopic = errors.New("unknown topic")
+
+	// ErrNotDelivered says that a message could not be written before its delivery timeout, and was not written.
+	ErrNotDelivered = errors.New("not delivered in time")
+
+	// ErrFenced says that another consumer owns the positions now: what was being applied was rolled back.
+	ErrFenced = errors.New("position is owned by another consumer")
+
+	// ErrOutsideLog says that a position lies before the start or beyond the end of its partition's log.
+	ErrOutsideLog = errors.New("position outside the log")
+)
+
+// permanentError marks what no repetition can heal.
+type permanentError struct {
+	err       error
+	record    bool // partition and offset name the record to blame
+	partition int
+	offset    int64
+}
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// Permanent marks err as the fault of a record that can never be applied. A Handler returns it to have the record found by
+// bisection and parked. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err: err}
+}
+
+// PermanentRecord is Permanent for a handler that knows which record is to blame: it spares the bisection.
+func PermanentRecord(r Record, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err: err, record: true, partition: r.Partition, offset: r.Offset}
+}
+
+// IsPermanent reports whether err, or an error that it wraps, was marked by Permanent or PermanentRecord.
+func IsPermanent(err error) bool {
+	var marked *permanentError
+	return errors.As(err, &marked)
+}
+
+// unknown wraps cause as an outcome that cannot be known.
+func unknown(topic string, cause error) error {
+	return fmt.Errorf("cannot say whether a message for %q was written: %w (%w)", topic, ErrUnknownOutcome, cause)
+}

@@ -1,0 +1,160 @@
+package bus
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// partition is the publisher's end of one partition: batches in the order in which they were begun, at most one of them under way.
+// One under way is what makes sequence numbers simple, and costs nothing: what arrives meanwhile gathers in the next batch.
+type partition struct {
+	topic  string
+	index  int
+	leader atomic.Int32 // -1: nobody
+
+	mu       sync.Mutex
+	busy     bool     // a worker has it, or it waits in a link, for its backoff or for a leader
+	head     *batch   // sealed under a sequence; stays until its outcome is final
+	queue    []*batch // not sealed; records go into the last one
+	failures int      // attempts of head in a row without a final answer
+
+	producer identity
+	next     int32 // sequence of the next batch
+}
+
+// add appends a record and reports whether the partition was idle, so that somebody has to schedule it.
+func (p *partition) add(r outgoing, now int64, deadline time.Time, limit int) (b *batch, index int, idle bool) {
+	size := r.bound()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.queue); n > 0 && p.queue[n-1].takes(size, limit) {
+		b = p.queue[n-1]
+	} else {
+		b = newBatch(deadline, size)
+		p.queue = append(p.queue, b)
+	}
+	index = b.add(r, now)
+	b.reserved += size
+	idle = !p.busy
+	p.busy = true
+	return b, index, idle
+}
+
+// ready returns the batch to send next without taking it.
+func (p *partition) ready() *batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.head != nil {
+		return p.head
+	}
+	if len(p.queue) > 0 {
+		return p.queue[0]
+	}
+	return nil
+}
+
+// take makes the next batch the head and returns it; nil means there is nothing. A fresh one is to be sealed under who and the
+// sequence before it is sent, without the lock: nobody else touches the head of a busy partition.
+func (p *partition) take(who identity) (b *batch, sequence int32, fresh bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.head != nil || len(p.queue) == 0 {
+		return p.head, 0, false
+	}
+	p.head = p.queue[0]
+	p.queue[0] = nil
+	p.queue = p.queue[1:]
+	if p.producer != who {
+		p.producer, p.next = who, 0
+	}
+	sequence = p.next
+	p.next = addSequence(p.next, p.head.count)
+	return p.head, sequence, true
+}
+
+// finish ends the turn of a batch whose outcome is final and reports whether it was the head. One that was removed before has no
+// turn to end.
+func (p *partition) finish(b *batch) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.head != b {
+		return false
+	}
+	p.head, p.failures = nil, 0
+	return true
+}
+
+// rewind gives the sequence of the head, which surely was not written, to the next batch.
+func (p *partition) rewind(b *batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = b.sequence
+}
+
+// unseal returns the head, which surely was not written, to the queue to be sealed again under another producer.
+func (p *partition) unseal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = append([]*batch{p.head}, p.queue...)
+	p.head = nil
+}
+
+// takeExpired removes the batches whose time is over. Those behind one that still has time have time as well.
+func (p *partition) takeExpired(now time.Time) []*batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var expired []*batch
+	if p.head != nil {
+		if now.Before(p.head.deadline) {
+			return nil
+		}
+		expired, p.head = append(expired, p.head), nil
+	}
+	for len(p.queue) > 0 && !now.Before(p.queue[0].deadline) {
+		expired = append(expired, p.queue[0])
+		p.queue = p.queue[1:]
+	}
+	return expired
+}
+
+// rest ends the partition's turn. It reports whether there is more to send, and the partition then stays busy.
+func (p *partition) rest() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = p.head != nil || len(p.queue) > 0
+	return p.busy
+}
+
+// failed counts one more attempt without a final answer and returns how many there were.
+func (p *partition) failed() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures++
+	return p.failures
+}
+
+// takeAll empties the partition.
+func (p *partition) takeAll() []*batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.queue
+	if p.head != nil {
+		all = append([]*batch{p.head}, all...)
+	}
+	p.head, p.queue = nil, nil
+	return all
+}
+
+// addSequence counts as the brokers do: after the largest int32 comes 0.
+func addSequence(sequence int32, n int) int32 {
+	return int32((int64(sequence) + int64(n)) % (math.MaxInt32 + 1))
+}
+
+func (t *topic) list() []*partition {
+	if list := t.partitions.Load(); list != nil {
+		return *list
+	}
+	return nil
+}

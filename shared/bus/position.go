@@ -1,0 +1,184 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const claimPositions = `
+INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
+SELECT $1, $2, p, s, 1, $5 FROM unnest($3::integer[], $4::bigint[]) AS t(p, s) ORDER BY p
+ON CONFLICT (group_name, topic, partition) DO UPDATE
+   SET epoch = bus_positions.epoch + 1, owner = excluded.owner, updated_at = now()
+RETURNING partition, next, epoch, coalesce(halted, '')`
+
+// claim takes the partitions over under new epochs: whoever had them can commit nothing more. A partition that was never
+// consumed starts where its log does. One whose position lies outside its log is stopped.
+func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
+	logs, err := c.cluster.bounds(ctx, c.cfg.Topic, partitions)
+	if err != nil {
+		return nil, err
+	}
+	a := &assignment{
+		consumer: c, claims: make(map[int]*claimed), intake: make(chan chunk, 64), room: newBudget(c.cfg.BufferBytes),
+		goals: make(map[int]int64), committed: make(map[int]int64),
+	}
+	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
+	if err != nil {
+		return nil, err
+	}
+	c.note(func() { c.assigned, c.halted = true, halted })
+	for p, claim := range a.claims {
+		if log := logs[p]; claim.next < log.start || claim.next > log.end {
+			a.outside(ctx, p, claim.next, log)
+			delete(a.claims, p)
+			continue
+		}
+		a.goals[p] = -1
+	}
+	for p, err := range halted {
+		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
+	}
+	return a, nil
+}
+
+// takeOver waits for the rows as long as ctx lives: a member that stands still may hold them until its session times out.
+func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, partitions []int, logs map[int]logBounds) (map[int]error, error) {
+	for failures := 1; ; failures++ {
+		halted, err := c.takeOverOnce(ctx, a, owner, partitions, logs)
+		if err == nil || ctx.Err() != nil {
+			return halted, err
+		}
+		c.logger.Warn("cannot take the partitions over yet", "error", err)
+		pause(ctx, backoff(failures, 50*time.Millisecond, 2*time.Second))
+	}
+}
+
+func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string, partitions []int, logs map[int]logBounds) (map[int]error, error) {
+	tx, err := c.cfg.Pool.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
+		return nil, err
+	}
+	starts := make([]int64, len(partitions))
+	for i, p := range partitions {
+		starts[i] = logs[p].start
+	}
+	rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner)
+	if err != nil {
+		return nil, err
+	}
+	halted, err := scanClaims(rows, a.claims)
+	if err != nil {
+		return nil, fmt.Errorf("cannot claim positions of %q: %w", c.cfg.Group, err)
+	}
+	return halted, tx.Commit(ctx)
+}
+
+func scanClaims(rows pgx.Rows, claims map[int]*claimed) (map[int]error, error) {
+	halted := make(map[int]error)
+	var partition int
+	var next, epoch int64
+	var reason string
+	_, err := pgx.ForEachRow(rows, []any{&partition, &next, &epoch, &reason}, func() error {
+		if reason != "" {
+			halted[partition] = errors.New(reason)
+			return nil
+		}
+		claims[partition] = &claimed{next, epoch}
+		return nil
+	})
+	return halted, err
+}
+
+// halt stops a partition in the database and in Ready.
+func (c *Consumer) halt(ctx context.Context, partition int, epoch int64, reason error) error {
+	c.logger.Error("partition stopped", "partition", partition, "error", reason)
+	c.note(func() { c.halted[partition] = reason })
+	_, err := c.cfg.Pool.Exec(ctx, `UPDATE bus_positions SET halted = $5, updated_at = now()
+		WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4`, c.cfg.Group, c.cfg.Topic, partition, epoch, reason.Error())
+	return err
+}
+
+const movePositions = `
+UPDATE bus_positions AS b SET next = m.until, updated_at = now()
+  FROM unnest($3::integer[], $4::bigint[], $5::bigint[], $6::bigint[]) AS m(partition, since, until, epoch)
+ WHERE b.group_name = $1 AND b.topic = $2 AND b.partition = m.partition AND b.next = m.since AND b.epoch = m.epoch`
+
+// moves are the positions that a transaction moves, one row per partition.
+type moves struct {
+	partitions           []int
+	since, until, epochs []int64
+}
+
+// movesFor says how the positions move when records are applied: each partition to behind its last record.
+func (a *assignment) movesFor(records []Record) moves {
+	until := make(map[int]int64)
+	for _, r := range records {
+		until[r.Partition] = r.Offset + 1
+	}
+	var m moves
+	for _, p := range slices.Sorted(maps.Keys(until)) { // one order for all, so that nobody waits in a circle
+		m.partitions = append(m.partitions, p)
+		m.since = append(m.since, a.claims[p].next)
+		m.until = append(m.until, until[p])
+		m.epochs = append(m.epochs, a.claims[p].epoch)
+	}
+	return m
+}
+
+// move is the first statement of every transaction: it locks the rows, refuses a member that lost them, and refuses records that
+// were applied before. A member that stands still in the middle is thrown out by the database after its session timeout, so
+// that whoever takes over need not wait longer.
+func (a *assignment) move(ctx context.Context, tx pgx.Tx, m moves) error {
+	c := a.consumer
+	idle := strconv.FormatInt(c.cfg.SessionTimeout.Milliseconds(), 10)
+	batch := &pgx.Batch{}
+	batch.Queue(`SELECT set_config('idle_in_transaction_session_timeout', $1, true)`, idle)
+	batch.Queue(movePositions, c.cfg.Group, c.cfg.Topic, m.partitions, m.since, m.until, m.epochs)
+	results := tx.SendBatch(ctx, batch)
+	_, err := results.Exec()
+	var moved pgconn.CommandTag
+	if err == nil {
+		moved, err = results.Exec()
+	}
+	if err = errors.Join(err, results.Close()); err != nil {
+		return err
+	}
+	if int(moved.RowsAffected()) != len(m.partitions) {
+		return fmt.Errorf("%w: %d of %d positions moved", ErrFenced, moved.RowsAffected(), len(m.partitions))
+	}
+	return nil
+}
+
+// alreadyMoved reports whether all positions are where they were to move to: then a commit whose answer was lost has succeeded.
+func (a *assignment) alreadyMoved(ctx context.Context, m moves) (bool, error) {
+	c := a.consumer
+	var n int
+	err := c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions AS b
+		JOIN unnest($3::integer[], $4::bigint[], $5::bigint[]) AS m(partition, until, epoch)
+		  ON b.partition = m.partition AND b.next = m.until AND b.epoch = m.epoch
+		WHERE b.group_name = $1 AND b.topic = $2`, c.cfg.Group, c.cfg.Topic, m.partitions, m.until, m.epochs).Scan(&n)
+	return n == len(m.partitions), err
+}
+
+// advance notes that a transaction with these moves is committed.
+func (a *assignment) advance(m moves) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, p := range m.partitions {
+		a.claims[p].next = m.until[i]
+		a.committed[p] = m.until[i]
+	}
+}

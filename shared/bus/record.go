@@ -1,0 +1,46 @@
+package bus
+
+import "time"
+
+// Header is one header of a record. Keys may repeat; order is kept.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Record is one record of a topic. Key and Value may be nil; a nil Value is a tombstone.
+// The bytes are shared between records and must not be changed.
+type Record struct {
+	Topic     string
+	Partition int
+	Offset    int64
+	Key       []byte
+	Value     []byte
+	Headers   []Header
+	Time      time.Time // as the producer set it, to the millisecond
+}
+
+// Header returns the value of the first header of that name, or "".
+func (r Record) Header(name string) string {
+	for i := range r.Headers {
+		if r.Headers[i].Key == name {
+			return string(r.Headers[i].Value)
+		}
+	}
+	return ""
+}
+
+// size is what the record counts for in limits of memory: its bytes and a flat rate for what surrounds them.
+func (r Record) size() int {
+	n := len(r.Key) + len(r.Value) + 128
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value) + 40
+	}
+	return n
+}
+
+// Position is the place of one record in its topic. Offset is -1 when the record is written but the broker no longer knows where.
+type Position struct {
+	Partition int
+	Offset    int64
+}

@@ -1,0 +1,116 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/createtopics"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// EnsureTopics creates the topics that do not exist, and returns when all of them have leaders. What exists is left as it is. With three
+// brokers or more a topic gets three replicas, else one. It retries until ctx ends, so it may be called before the brokers run.
+func EnsureTopics(ctx context.Context, brokers []string, topics []contract.Topic) error {
+	return EnsureTopicsWith(ctx, brokers, nil, topics)
+}
+
+// EnsureTopicsWith is EnsureTopics over connections that need TLS or SASL.
+func EnsureTopicsWith(ctx context.Context, brokers []string, dialer *kafka.Dialer, topics []contract.Topic) error {
+	c := newCluster(brokers, dialer)
+	defer c.close()
+	for failures := 1; ; failures++ {
+		missing, err := createMissing(ctx, c, topics)
+		if err == nil && missing == 0 {
+			return nil
+		}
+		var final *finalError
+		if errors.As(err, &final) {
+			return err
+		}
+		pause(ctx, backoff(failures, 20*time.Millisecond, time.Second))
+		if ctx.Err() != nil {
+			return fmt.Errorf("cannot ensure topics: %w", errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+// finalError is one that a repetition does not heal.
+type finalError struct{ error }
+
+// createMissing creates what is missing and returns how many topics were not usable when it looked.
+func createMissing(ctx context.Context, c *cluster, topics []contract.Topic) (int, error) {
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.Name
+	}
+	seen, err := c.layout(ctx, names...)
+	if err != nil {
+		return 0, err
+	}
+	unusable := 0
+	request := &createtopics.Request{TimeoutMs: int32(requestTimeout.Milliseconds())}
+	for _, t := range topics {
+		found := seen.topics[t.Name]
+		if !usable(found) {
+			unusable++
+		}
+		if errors.Is(found.err, kafka.UnknownTopicOrPartition) {
+			request.Topics = append(request.Topics, newTopicRequest(t, len(seen.brokers)))
+		}
+	}
+	if len(request.Topics) == 0 {
+		return unusable, nil
+	}
+	return unusable, create(ctx, c, seen, request)
+}
+
+// usable reports whether every partition has a leader.
+func usable(t topicLayout) bool {
+	for _, leader := range t.leaders {
+		if leader < 0 {
+			return false
+		}
+	}
+	return t.err == nil && len(t.leaders) > 0
+}
+
+func newTopicRequest(t contract.Topic, brokers int) createtopics.RequestTopic {
+	replicas := int16(1)
+	if brokers >= 3 {
+		replicas = 3
+	}
+	request := createtopics.RequestTopic{Name: t.Name, NumPartitions: int32(t.Partitions), ReplicationFactor: replicas}
+	for name, value := range t.Config {
+		request.Configs = append(request.Configs, createtopics.RequestConfig{Name: name, Value: value})
+	}
+	return request
+}
+
+// create asks the controller. A topic that somebody else created meanwhile is fine.
+func create(ctx context.Context, c *cluster, seen layout, request *createtopics.Request) error {
+	conn, err := connect(ctx, c.dialer, seen.brokers[seen.controller])
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	answer, err := conn.roundTrip(ctx, 2*requestTimeout, request)
+	if err != nil {
+		return err
+	}
+	for _, t := range answer.(*createtopics.Response).Topics {
+		code := kafka.Error(t.ErrorCode)
+		if code == 0 || code == kafka.TopicAlreadyExists {
+			continue
+		}
+		err := fmt.Errorf("cannot create topic %q: %w: %s", t.Name, code, t.ErrorMessage)
+		if !code.Temporary() && code != kafka.InvalidReplicationFactor { // brokers may still be joining
+			return &finalError{err}
+		}
+		return err
+	}
+	return nil
+}
