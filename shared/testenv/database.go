@@ -93,7 +93,8 @@ func adminURL(t testing.TB) string {
 var announceGivenDatabase = sync.OnceFunc(func() { announce("PostgreSQL", "given by "+EnvDatabase) })
 
 // localServer starts this package's own server. Nothing stops it but the end of the process, which its watchdog sees:
-// the testing package offers no hook for a package's end. The result holds on to the server: once it were garbage, the pipe that its watchdog waits on would be closed.
+// the testing package offers no hook for a package's end. The result holds on to the server: once that were garbage,
+// the pipe that its watchdog waits on would be closed.
 var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 	server, err := LocalPostgres(context.Background())
 	if err != nil {

@@ -1,0 +1,58 @@
+# Every command of Weir. `make` alone lists them.
+
+GO      ?= go
+LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+MODULES  = $(shell $(GO) list -m -f '{{.Dir}}')
+PACKAGES = $(MODULES:%=%/...)
+PROGRAMS = $(wildcard */cmd/*)
+
+# The race detector needs a C compiler; without one Go turns cgo off.
+RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
+TESTFLAGS = -timeout=15m
+BACKENDS = $(GO) run ./shared/testenv/cmd/backends
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo bench build lint verify test test-kafka test-containers test-images clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: bin/weir ## start everything in one process, with a demo organization; data under .weir/
+	@exec bin/weir run $(ARGS)
+
+demo: bin/weir ## send a minute of believable traffic to what `make run` started
+	@exec bin/weir demo $(ARGS)
+
+bench: bin/weir ## measure throughput, latency and memory, with the embedded broker and with Apache Kafka
+	@exec bin/weir bench $(ARGS)
+
+.PHONY: bin/weir
+bin/weir:
+	@$(GO) build -o $@ ./deploy/cmd/weir
+
+build: ## build every program into bin/
+	@mkdir -p bin
+	$(GO) build -o bin/ $(PROGRAMS:%=./%)
+
+lint: ## check style and the architecture's rules
+	$(GO) run $(LINTER) run $(PACKAGES)
+
+verify: ## each module builds alone, is tidy and formatted
+	@sh .ci/verify $(MODULES)
+
+test: ## unit and integration tests: a local PostgreSQL, the embedded broker, the race detector
+	$(if $(RACE),,@echo "the race detector is off: it needs a C compiler")
+	$(BACKENDS) -- $(GO) test $(RACE) $(TESTFLAGS) $(TESTS)
+
+test-kafka: ## the same tests against a real Apache Kafka node
+	$(BACKENDS) -backend=kafka -- $(GO) test $(TESTFLAGS) $(TESTS)
+
+test-containers: ## the same tests against PostgreSQL and Kafka in containers
+	WEIR_TEST_BACKEND=containers $(BACKENDS) -backend=containers -- $(GO) test $(TESTFLAGS) $(TESTS)
+
+test-images: ## build the images of test-containers here, where none can be pulled (Debian, root)
+	deploy/docker/build-test-images
+
+clean: ## remove what was built; data under .weir/ stays
+	rm -rf bin

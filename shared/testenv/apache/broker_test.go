@@ -1,0 +1,22 @@
+package apache
+
+import (
+	"strings"
+	"testing"
+)
+
+// A node is alone: whatever would wait for a second one must be told that there is none.
+func TestPropertiesAreOfASingleNode(t *testing.T) {
+	got := properties("/data", 9092, 9093)
+	for _, line := range []string{
+		"listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+		"controller.quorum.voters=1@127.0.0.1:9093",
+		"offsets.topic.replication.factor=1",
+		"transaction.state.log.replication.factor=1",
+		"transaction.state.log.min.isr=1",
+	} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("missing %q in\n%s", line, got)
+		}
+	}
+}

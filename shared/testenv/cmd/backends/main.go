@@ -1,0 +1,73 @@
+// Command backends starts what tests need, hands its addresses to a command by environment variables, runs the command
+// and stops everything again. It ends with the command's exit code.
+//
+//	backends [-backend machine|kafka|containers] -- go test ./...
+//
+// Addresses that are given already (WEIR_TEST_DATABASE_URL, WEIR_TEST_BROKERS) are used as they are.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+func main() {
+	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests), "+
+		"kafka (PostgreSQL here, Apache Kafka), containers (both in containers)")
+	flag.Parse()
+	code, err := run(*backend, flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "backends:", err)
+	}
+	os.Exit(code)
+}
+
+func run(backend string, command []string) (code int, err error) {
+	if len(command) == 0 {
+		return 2, errors.New("no command to run: backends [-backend …] -- command")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	set, err := start(ctx, backend)
+	defer func() { err = errors.Join(err, set.stop()) }()
+	if err != nil {
+		return 1, err
+	}
+	return execute(ctx, command, set)
+}
+
+// execute runs the command. A Ctrl-C reaches it as well, and it may take its time to end.
+func execute(ctx context.Context, command []string, set *set) (int, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), set.environment()...)
+	err := cmd.Run()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return max(failed.ExitCode(), 1), ctx.Err()
+	}
+	if err != nil {
+		return 1, fmt.Errorf("cannot run %q: %w", command[0], err)
+	}
+	return 0, nil
+}
+
+// environment tells testenv where things are.
+func (s *set) environment() []string {
+	var env []string
+	if s.database != "" {
+		env = append(env, testenv.EnvDatabase+"="+s.database)
+	}
+	if s.brokers != "" {
+		env = append(env, testenv.EnvBrokers+"="+s.brokers)
+	}
+	return env
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/apache"
+	"github.com/weirlog/weir/shared/testenv/containers"
+)
+
+// A set is what was started for a run.
+type set struct {
+	database string // URL of a role that may create databases; "" leaves it to each package
+	brokers  string // host:port; "" leaves it to each test
+	stops    []func() error
+}
+
+// stop stops everything, the last first.
+func (s *set) stop() error {
+	var errs []error
+	for _, stop := range slices.Backward(s.stops) {
+		errs = append(errs, stop())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *set) onStop(stop func() error) { s.stops = append(s.stops, stop) }
+
+// Images of the containers.
+func postgresImage() string { return cmp.Or(os.Getenv("WEIR_TEST_POSTGRES_IMAGE"), "postgres:17") }
+func kafkaImage() string {
+	return cmp.Or(os.Getenv("WEIR_TEST_KAFKA_IMAGE"), "apache/kafka:"+apache.Version)
+}
+
+// start starts a backend. What it has started is in the set even when it fails.
+func start(ctx context.Context, backend string) (*set, error) {
+	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers)}
+	switch backend {
+	case "machine":
+		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.sayBroker())
+	case "kafka":
+		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.anyKafka))
+	case "containers":
+		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka))
+	}
+	return s, fmt.Errorf("there is no backend %q: machine, kafka or containers", backend)
+}
+
+func say(what, where string) { fmt.Printf("backends: %s: %s\n", what, where) }
+
+func (s *set) startDatabase(ctx context.Context, start func(context.Context) error) error {
+	if s.database != "" {
+		say("PostgreSQL", "given by "+testenv.EnvDatabase)
+		return nil
+	}
+	if err := start(ctx); err != nil {
+		return fmt.Errorf("no PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+func (s *set) startBroker(ctx context.Context, start func(context.Context) error) error {
+	if s.brokers != "" {
+		say("Kafka", "given by "+testenv.EnvBrokers)
+		return nil
+	}
+	if err := start(ctx); err != nil {
+		return fmt.Errorf("no Apache Kafka: %w", err)
+	}
+	return nil
+}
+
+func (s *set) sayBroker() error {
+	where := "embedded broker, one for each test"
+	if s.brokers != "" {
+		where = "given by " + testenv.EnvBrokers
+	}
+	say("Kafka", where)
+	return nil
+}
+
+func (s *set) localDatabase(ctx context.Context) error {
+	server, err := testenv.LocalPostgres(ctx)
+	if err != nil {
+		return err
+	}
+	s.onStop(func() error { return server.Stop(context.WithoutCancel(ctx)) })
+	s.database = server.AdminURL()
+	say("PostgreSQL", "local server, binaries in "+server.Binaries())
+	return nil
+}
+
+// anyKafka takes a container where an engine can provide the image, else the published jars.
+func (s *set) anyKafka(ctx context.Context) error {
+	unavailable := containers.Provides(ctx, kafkaImage())
+	if unavailable == nil {
+		return s.containerKafka(ctx)
+	}
+	fmt.Printf("backends: no container for Kafka: %v\n", unavailable)
+	return s.jarsKafka(ctx)
+}
+
+func (s *set) jarsKafka(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "weir-test-kafka-")
+	if err != nil {
+		return err
+	}
+	broker, err := apache.Start(ctx, apache.Config{Dir: dir})
+	if err != nil {
+		return err
+	}
+	s.onStop(broker.Stop)
+	s.brokers = broker.Addr()
+	say("Kafka", "Apache Kafka "+apache.Version+" from its jars, at "+broker.Addr())
+	return nil
+}
+
+func (s *set) containerDatabase(ctx context.Context) error {
+	c, err := containers.Postgres(ctx, postgresImage())
+	if err != nil {
+		return err
+	}
+	s.onStop(c.Stop)
+	s.database = c.Address
+	say("PostgreSQL", "container of "+postgresImage())
+	return nil
+}
+
+func (s *set) containerKafka(ctx context.Context) error {
+	c, err := containers.Kafka(ctx, kafkaImage())
+	if err != nil {
+		return err
+	}
+	s.onStop(c.Stop)
+	s.brokers = c.Address
+	say("Kafka", "container of "+kafkaImage()+" at "+c.Address)
+	return nil
+}

@@ -1,0 +1,246 @@
+// Package containers starts PostgreSQL and Apache Kafka in containers, by testcontainers-go. Only the command backends
+// imports it: it stands on a large library that test binaries need not carry.
+package containers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+	"github.com/testcontainers/testcontainers-go/wait"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// A Container is a running one.
+type Container struct {
+	Address   string // URL of PostgreSQL's superuser, or host:port of Kafka
+	container testcontainers.Container
+}
+
+// stopTime bounds how long removing a container may take.
+const stopTime = time.Minute
+
+// Stop removes the container and what it kept.
+func (c *Container) Stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	return c.container.Terminate(ctx, testcontainers.StopTimeout(0))
+}
+
+// pullTime bounds the download of an image, startTime how long a container may take to answer.
+const (
+	pullTime  = 5 * time.Minute
+	startTime = 2 * time.Minute
+)
+
+// Provides returns nil when a container engine is there and has the image or can pull it, else why not.
+func Provides(ctx context.Context, image string) error {
+	engine, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	return provide(ctx, engine, image)
+}
+
+// connect reaches the engine.
+func connect(ctx context.Context) (*client.Client, error) {
+	engine, err := client.New(client.FromEnv)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := engine.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		engine.Close()
+		return nil, fmt.Errorf("no container engine answers: %w", err)
+	}
+	return engine, nil
+}
+
+func provide(ctx context.Context, engine *client.Client, image string) error {
+	if _, err := engine.ImageInspect(ctx, image); err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullTime)
+	defer cancel()
+	progress, err := engine.ImagePull(ctx, image, client.ImagePullOptions{})
+	if err == nil {
+		_, err = io.Copy(io.Discard, progress)
+		err = errors.Join(err, progress.Close())
+	}
+	if err == nil {
+		_, err = engine.ImageInspect(ctx, image)
+	}
+	if err != nil {
+		return fmt.Errorf("the image %s is not here and cannot be pulled (%w); `make test-images` builds it", image, err)
+	}
+	return nil
+}
+
+// adapt sets what testcontainers needs to be told on some machines, before it reads it for the first time. What a person
+// has set stays.
+func adapt(ctx context.Context, engine *client.Client) error {
+	if insideContainer() && strings.HasPrefix(engine.DaemonHost(), "unix://") {
+		// It would dial the default gateway, as from inside a container of this engine; but the engine runs here.
+		if err := setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1"); err != nil {
+			return err
+		}
+	}
+	if provide(ctx, engine, testcontainers.ReaperDefaultImage) != nil {
+		// Without its image there is no reaper; Stop removes the containers.
+		return setDefault("TESTCONTAINERS_RYUK_DISABLED", "true")
+	}
+	return nil
+}
+
+func insideContainer() bool {
+	_, err := os.Stat("/.dockerenv")
+	return err == nil
+}
+
+func setDefault(name, value string) error {
+	if os.Getenv(name) != "" {
+		return nil
+	}
+	return os.Setenv(name, value)
+}
+
+// Postgres starts a container of an image that behaves as the official one: POSTGRES_USER, POSTGRES_PASSWORD,
+// POSTGRES_DB, port 5432.
+func Postgres(ctx context.Context, image string) (*Container, error) {
+	password := rand.Text()
+	c, err := run(ctx, image, testcontainers.WithExposedPorts("5432/tcp"),
+		testcontainers.WithEnv(map[string]string{"POSTGRES_USER": "postgres", "POSTGRES_PASSWORD": password, "POSTGRES_DB": "postgres"}),
+		testcontainers.WithCmdArgs("-c", "max_connections=200", "-c", "fsync=off"),
+		testcontainers.WithWaitStrategy(wait.ForListeningPort("5432/tcp").WithStartupTimeout(startTime)))
+	if err != nil {
+		return nil, err
+	}
+	address, err := c.container.PortEndpoint(ctx, "5432/tcp", "")
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}
+	c.Address = u.String()
+	if err := await(ctx, c.answersSQL); err != nil {
+		return nil, errors.Join(fmt.Errorf("PostgreSQL in a container of %s: %w", image, err), c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Container) answersSQL(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, c.Address)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// Kafka starts a container of an image that behaves as apache/kafka: a setting a.b.c is the variable KAFKA_A_B_C.
+//
+// A broker tells its clients where it is, so the port must be known before it starts: a free one of this machine.
+func Kafka(ctx context.Context, image string) (*Container, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	c, err := run(ctx, image,
+		testcontainers.WithExposedPorts(fmt.Sprintf("127.0.0.1:%d:9092/tcp", port)),
+		testcontainers.WithEnv(kafkaSettings(port)))
+	if err != nil {
+		return nil, err
+	}
+	c.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if err := await(ctx, c.answersKafka); err != nil {
+		return nil, errors.Join(fmt.Errorf("Kafka in a container of %s: %w", image, err), c.Stop())
+	}
+	return c, nil
+}
+
+func kafkaSettings(port int) map[string]string {
+	return map[string]string{
+		"KAFKA_NODE_ID":                                  "1",
+		"KAFKA_PROCESS_ROLES":                            "broker,controller",
+		"KAFKA_LISTENERS":                                "PLAINTEXT://:9092,CONTROLLER://:9093",
+		"KAFKA_ADVERTISED_LISTENERS":                     fmt.Sprintf("PLAINTEXT://127.0.0.1:%d", port),
+		"KAFKA_CONTROLLER_LISTENER_NAMES":                "CONTROLLER",
+		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP":           "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+		"KAFKA_CONTROLLER_QUORUM_VOTERS":                 "1@localhost:9093",
+		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",
+		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":             "5",
+		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":            "1",
+		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":         "0",
+		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false",
+	}
+}
+
+func (c *Container) answersKafka(ctx context.Context) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Address), kgo.DisableClientMetrics())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Ping(ctx)
+}
+
+// run starts a container of an image.
+func run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
+	engine, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	if err := errors.Join(provide(ctx, engine, image), adapt(ctx, engine)); err != nil {
+		return nil, err
+	}
+	log.SetDefault(log.NewNoopLogger()) // an error says enough
+	options = append(options, testcontainers.WithLogger(log.Default()))
+	c, err := testcontainers.Run(ctx, image, options...)
+	if err != nil && c != nil {
+		err = errors.Join(err, (&Container{container: c}).Stop())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot start a container of %s: %w", image, err)
+	}
+	return &Container{container: c}, nil
+}
+
+// await calls answers until it succeeds.
+func await(ctx context.Context, answers func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := answers(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no answer within %s: %w", startTime, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}
