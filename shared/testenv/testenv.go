@@ -35,8 +35,8 @@ const (
 func mustBeGiven(t testing.TB, variable string) {
 	t.Helper()
 	if backend := os.Getenv(EnvBackend); backend != "" && backend != "machine" {
-		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-containers`, or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`",
-			EnvBackend, backend, variable, backend)
+		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-containers`, "+
+			"or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`", EnvBackend, backend, variable, backend)
 	}
 }
 

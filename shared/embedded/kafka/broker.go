@@ -61,8 +61,7 @@ func Start(cfg Config) (*Broker, error) {
 	}
 	b := &Broker{lock: lock, failures: &failureLog{logger: cfg.Logger}}
 	if err := b.start(cfg); err != nil {
-		lock.release()
-		return nil, err
+		return nil, errors.Join(err, lock.release())
 	}
 	return b, nil
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -73,20 +74,31 @@ func inspectPartition(partitionDir string, compacted bool) error {
 	return nil
 }
 
+// A snapshot is how a partition stood at the last orderly stop.
+type snapshot struct {
+	Segments []struct {
+		Base int64 `json:"base_offset"`
+		Size int64 `json:"size"`
+	} `json:"segments"`
+}
+
+// readSnapshot returns an empty one where there is none to be read: kfake then goes by the log itself.
+func readSnapshot(partitionDir string) (s snapshot) {
+	raw, err := os.ReadFile(filepath.Join(partitionDir, "snapshot.json"))
+	if err != nil || json.Unmarshal(raw, &s) != nil {
+		return snapshot{}
+	}
+	return s
+}
+
 // inspectSnapshot finds the end of a log missing: files only grow after an orderly stop. Compaction rewrites a log, so
 // nothing can be said of a compacted one.
 func inspectSnapshot(partitionDir string, segments []segment, compacted bool) error {
-	var snapshot struct {
-		Segments []struct {
-			Base int64 `json:"base_offset"`
-			Size int64 `json:"size"`
-		} `json:"segments"`
+	known := readSnapshot(partitionDir).Segments
+	if compacted || len(known) == 0 {
+		return nil
 	}
-	raw, err := os.ReadFile(filepath.Join(partitionDir, "snapshot.json"))
-	if compacted || err != nil || json.Unmarshal(raw, &snapshot) != nil || len(snapshot.Segments) == 0 {
-		return nil // kfake reads the log itself where there is no snapshot that it can use
-	}
-	last := snapshot.Segments[len(snapshot.Segments)-1]
+	last := known[len(known)-1]
 	for _, s := range segments {
 		if info, err := os.Stat(s.path); s.base == last.Base && err == nil && info.Size() < last.Size {
 			return damaged(s.path, "it has %d bytes, %d at the last stop", info.Size(), last.Size)
@@ -121,7 +133,7 @@ func inspectSegment(s segment, last bool) (end int64, err error) {
 		switch {
 		case errors.Is(err, io.EOF):
 			return end, nil
-		case err != nil && last && tornTail(batch, in):
+		case err != nil && last && onlyZeros(in): // the end of an unfinished write
 			return end, nil
 		case err != nil:
 			return 0, damaged(s.path, "batch at byte %d: %v", at, err)
@@ -159,17 +171,9 @@ func readBatch(in io.Reader, buf []byte) ([]byte, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// tornTail says whether a bad batch is only the end of an unfinished write: nothing follows it, or only the zeros that
-// a file system leaves where data never reached the disk.
-func tornTail(bad []byte, rest io.Reader) bool {
+// onlyZeros says whether nothing follows a bad batch, or only the zeros that a file system leaves where data never
+// reached the disk.
+func onlyZeros(rest io.Reader) bool {
 	tail, err := io.ReadAll(rest)
-	if err != nil {
-		return false
-	}
-	for _, b := range tail {
-		if b != 0 {
-			return false
-		}
-	}
-	return true
+	return err == nil && len(bytes.TrimLeft(tail, "\x00")) == 0
 }

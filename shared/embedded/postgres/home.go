@@ -56,7 +56,8 @@ func reachablePlace(dir string, a account) (string, error) {
 		return "", err
 	}
 	if !a.reaches(place) {
-		return "", fmt.Errorf("user %s, which PostgreSQL runs as, can reach neither %q nor %q: open the folders above to it, or run as an ordinary user", a.name, dir, place)
+		return "", fmt.Errorf("user %s, which PostgreSQL runs as, can reach neither %q nor %q: open the folders above to it, "+
+			"or run as an ordinary user", a.name, dir, place)
 	}
 	note := "PostgreSQL cannot run as root, and its user cannot reach this folder. Its data is in " + place + "\n"
 	return place, os.WriteFile(filepath.Join(dir, "ELSEWHERE"), []byte(note), 0o644)
@@ -69,7 +70,8 @@ func lockFile(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("%w: another process holds the database's directory %q: stop it, or choose another directory", ErrLocked, filepath.Dir(path))
+		return nil, fmt.Errorf("%w: another process holds the database's directory %q: stop it, or choose another directory",
+			ErrLocked, filepath.Dir(path))
 	}
 	return file, nil
 }

@@ -74,8 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s := &Server{cluster: &cluster{home: home, account: account, logger: cfg.Logger}}
 	if err := s.start(ctx, cfg); err != nil {
-		home.close()
-		return nil, err
+		return nil, errors.Join(err, home.close())
 	}
 	return s, nil
 }

@@ -31,7 +31,7 @@ type Broker struct {
 	dir  string
 	cmd  *exec.Cmd
 	pipe io.Closer
-	done chan error
+	done chan struct{} // closed when it has ended
 }
 
 // startTime bounds how long a node may take until it answers.
@@ -53,7 +53,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{dir: cfg.Dir, done: make(chan error, 1)}
+	b := &Broker{dir: cfg.Dir, done: make(chan struct{})}
 	if err := b.start(ctx, jars); err != nil {
 		return nil, errors.Join(err, b.Stop())
 	}
@@ -158,7 +158,10 @@ func (b *Broker) launch(jars string) error {
 	if err := b.cmd.Start(); err != nil {
 		return err
 	}
-	go func() { b.done <- b.cmd.Wait() }()
+	go func() {
+		defer close(b.done)
+		_ = b.cmd.Wait() // the log says more than the exit code
+	}()
 	return nil
 }
 
@@ -178,8 +181,7 @@ func (b *Broker) await(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case ended := <-b.done:
-			b.done <- ended
+		case <-b.done:
 			return fmt.Errorf("Apache Kafka ended at its start: %s", b.lastWords())
 		case <-ctx.Done():
 			return fmt.Errorf("Apache Kafka does not answer: %w: %s", err, b.lastWords())
@@ -218,7 +220,7 @@ const stopTime = 30 * time.Second
 func (b *Broker) Stop() error {
 	var err error
 	if b.cmd != nil && b.cmd.Process != nil {
-		b.pipe.Close()
+		err = b.pipe.Close()
 		select {
 		case <-b.done:
 		case <-time.After(stopTime):

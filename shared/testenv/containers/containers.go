@@ -97,12 +97,15 @@ func adapt(ctx context.Context, engine *client.Client) error {
 			return err
 		}
 	}
-	if provide(ctx, engine, testcontainers.ReaperDefaultImage) != nil {
+	if provide(ctx, engine, reaperImage) != nil {
 		// Without its image there is no reaper; Stop removes the containers.
 		return setDefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 	}
 	return nil
 }
+
+// reaperImage is what this version of testcontainers-go starts to remove containers that nobody has stopped.
+const reaperImage = "testcontainers/ryuk:0.14.0"
 
 func insideContainer() bool {
 	_, err := os.Stat("/.dockerenv")

@@ -42,7 +42,7 @@ func start(ctx context.Context, backend string) (*set, error) {
 	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers)}
 	switch backend {
 	case "machine":
-		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.sayBroker())
+		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, leaveKafkaToTests))
 	case "kafka":
 		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.anyKafka))
 	case "containers":
@@ -75,12 +75,9 @@ func (s *set) startBroker(ctx context.Context, start func(context.Context) error
 	return nil
 }
 
-func (s *set) sayBroker() error {
-	where := "embedded broker, one for each test"
-	if s.brokers != "" {
-		where = "given by " + testenv.EnvBrokers
-	}
-	say("Kafka", where)
+// leaveKafkaToTests starts nothing: an embedded broker is quick to start, so that each test has its own.
+func leaveKafkaToTests(context.Context) error {
+	say("Kafka", "embedded broker, one for each test")
 	return nil
 }
 
