@@ -38,12 +38,12 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	}
 	verdicts, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	booked := c.Clock().UTC().Truncate(time.Microsecond)
 	fresh, ranges := sortOut(charges, verdicts, booked)
 	if err := c.Store.Charge(ctx, tx, booked, fresh); err != nil {
-		return refused(err)
+		return err
 	}
 	if err := c.Store.SaveRanges(ctx, tx, ranges); err != nil {
 		return fmt.Errorf("cannot note what was applied: %w", err)
@@ -79,14 +79,6 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 			At: logs.Time.Truncate(time.Microsecond), Project: logs.Project, Key: logs.Key,
 		},
 	}
-}
-
-// refused marks an error of a value that the database does not take, which no repetition can heal.
-func refused(err error) error {
-	if pg.IsData(err) {
-		return bus.Permanent(err)
-	}
-	return err
 }
 
 // sortOut picks what is to be charged, and adds up the ranges of the partitions.
@@ -148,5 +140,5 @@ func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bu
 	if errors.Is(err, ledger.ErrUnknownTier) {
 		return bus.PermanentRecord(record, err)
 	}
-	return refused(err)
+	return err
 }

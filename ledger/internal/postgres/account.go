@@ -30,7 +30,7 @@ type Round struct {
 // NextRound reads the round that is due. tx has to be a snapshot (see pg.Snapshot): books and positions are from the same
 // instant, which is what makes Counted true.
 func (s *Store) NextRound(ctx context.Context, tx pgx.Tx) (Round, error) {
-	counted, err := positions(ctx, tx)
+	counted, err := Positions(ctx, tx)
 	if err != nil {
 		return Round{}, err
 	}
@@ -97,7 +97,7 @@ func (s *Store) RepublishOnNewTerms(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	changed, err := tx.Exec(ctx, `INSERT INTO published_terms AS p (terms) VALUES ($1)
-		ON CONFLICT (only) DO UPDATE SET terms = excluded.terms WHERE p.terms <> excluded.terms`, terms)
+		ON CONFLICT (one_row) DO UPDATE SET terms = excluded.terms WHERE p.terms <> excluded.terms`, terms)
 	if err != nil || changed.RowsAffected() == 0 {
 		return err
 	}

@@ -36,7 +36,7 @@ func (s *Store) Balance(ctx context.Context, tx pgx.Tx, organization string) (Ba
 	if err != nil {
 		return Balance{}, err
 	}
-	applied, err := positions(ctx, tx)
+	applied, err := Positions(ctx, tx)
 	if err != nil {
 		return Balance{}, err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// positions are the next offsets of weir.logs.v1 that the ledger has not applied, as the transaction sees them.
-func positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
-	rows, err := tx.Query(ctx, `SELECT partition, next FROM bus_positions WHERE consumer_group = $1 AND topic = $2`,
+// Positions are the next offsets of weir.logs.v1 that the ledger has not applied, as the transaction sees them.
+func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
+	rows, err := tx.Query(ctx, `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2`,
 		contract.GroupLedger, contract.TopicLogs)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 // positionsAt are the positions that had been applied at an instant.
 func positionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, `SELECT p.partition, r.next_offset FROM (SELECT DISTINCT partition FROM bus_positions
-			WHERE consumer_group = $1 AND topic = $2) p
+			WHERE group_name = $1 AND topic = $2) p
 		CROSS JOIN LATERAL (SELECT next_offset FROM ranges WHERE partition = p.partition AND booked_at <= $3
 			ORDER BY booked_at DESC LIMIT 1) r`, contract.GroupLedger, contract.TopicLogs, at)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract"
 )
 
 // A Range is the stretch of one partition of weir.logs.v1 that one transaction applied.
@@ -62,17 +63,28 @@ func (s *Store) SaveRanges(ctx context.Context, tx pgx.Tx, ranges []Range) error
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// RangesAfter reads at most limit ranges that were noted behind position, and where to go on.
-func RangesAfter(ctx context.Context, tx pgx.Tx, position int64, limit int) ([]Range, int64, error) {
-	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+`, position FROM ranges WHERE position > $1 ORDER BY position LIMIT $2`, position, limit)
+// RangesAfter reads, of each partition, at most limit ranges from the given positions on. A partition's ranges are committed
+// in their order, so none can appear before one that was read.
+func RangesAfter(ctx context.Context, tx pgx.Tx, from contract.Positions, limit int) ([]Range, error) {
+	var partitions []int
+	var offsets []int64
+	for partition, offset := range from {
+		partitions, offsets = append(partitions, partition), append(offsets, offset)
+	}
+	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM bus_positions p
+		LEFT JOIN unnest($1::int[], $2::bigint[]) AS f (partition, start) USING (partition)
+		CROSS JOIN LATERAL (SELECT first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at
+			FROM ranges WHERE ranges.partition = p.partition AND first_offset >= coalesce(f.start, 0)
+			ORDER BY first_offset LIMIT $3) r
+		WHERE group_name = $4 AND topic = $5`, partitions, offsets, limit, contract.GroupLedger, contract.TopicLogs)
 	if err != nil {
-		return nil, position, err
+		return nil, err
 	}
 	var ranges []Range
 	var r Range
-	_, err = pgx.ForEachRow(rows, append(r.fields(), &position), func() error {
+	_, err = pgx.ForEachRow(rows, r.fields(), func() error {
 		ranges = append(ranges, r)
 		return nil
 	})
-	return ranges, position, err
+	return ranges, err
 }

@@ -71,7 +71,6 @@ CREATE TABLE ranges (
 	effective_from timestamptz NOT NULL,
 	effective_to   timestamptz NOT NULL,
 	booked_at      timestamptz NOT NULL,
-	position       bigint      NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE,
 	PRIMARY KEY (partition, first_offset)
 );
 
@@ -100,8 +99,8 @@ CREATE TABLE unpublished (
 
 -- With which terms of the tiers the accounts were last published: other terms publish them all again.
 CREATE TABLE published_terms (
-	only  boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (only),
-	terms jsonb   NOT NULL
+	one_row boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (one_row),
+	terms   jsonb   NOT NULL
 );
 
 DO $$

@@ -1,0 +1,207 @@
+// Package app wires the ledger into one process.
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	nethttp "net/http"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/http"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// An App is one ledger. Several may run against one database and share the work.
+type App struct {
+	config    Config
+	clock     func() time.Time
+	logger    *slog.Logger
+	pool      *pgxpool.Pool
+	store     *postgres.Store
+	publisher *sharedbus.Publisher
+	logs      *sharedbus.Consumer
+	tenants   *sharedbus.Consumer
+	relay     *sharedbus.Relay
+	state     *sharedbus.StateReader
+	accounts  *bus.Accounts
+	checker   *Checker
+	handler   nethttp.Handler
+
+	mu      sync.Mutex
+	address string
+}
+
+// New connects, migrates the schema and builds the process. It starts nothing. The App belongs to one Run.
+func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot start the ledger: %w", err)
+	}
+	clock := config.Clock
+	if clock == nil {
+		clock = time.Now
+	}
+	pool, err := open(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the ledger: %w", err)
+	}
+	a := &App{
+		config: config, clock: clock, logger: logger, pool: pool,
+		store: &postgres.Store{Tiers: config.tiers(), Clock: clock},
+	}
+	if err := a.build(); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("cannot start the ledger: %w", err)
+	}
+	return a, nil
+}
+
+// open connects to the database and brings its schema up to date.
+func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		return nil, err
+	}
+	err = pg.Migrate(ctx, pool, postgres.Schema,
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), postgres.Migrations())
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+func (a *App) build() (err error) {
+	if a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Clock: a.clock}, a.logger); err != nil {
+		return err
+	}
+	if err := a.buildConsumers(); err != nil {
+		return err
+	}
+	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.ReadFacts,
+	}, a.logger)
+	a.accounts = &bus.Accounts{Pool: a.pool, Store: a.store, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
+	a.checker = &Checker{
+		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Logger: a.logger,
+	}
+	a.buildAPI()
+	return nil
+}
+
+func (a *App) buildConsumers() (err error) {
+	consumer := &bus.Consumer{Store: a.store, Clock: a.clock}
+	wake := func([]sharedbus.Record) { a.relay.Wake() }
+	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+		Brokers: a.config.Brokers, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
+		Handle: consumer.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
+		MaxBytes: batchBytes,
+	}, a.logger)
+	if err != nil {
+		return err
+	}
+	a.tenants, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+		Brokers: a.config.Brokers, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool,
+		Handle: consumer.Tenants, Committed: wake, MaxWait: time.Millisecond,
+	}, a.logger)
+	return err
+}
+
+// Defaults where the configuration has zero.
+const (
+	batchRecords  = 5000
+	batchWait     = 10 * time.Millisecond
+	batchBytes    = 32 << 20 // the records come with their lines
+	checkInterval = 10 * time.Second
+)
+
+func (a *App) buildAPI() {
+	credentials := identity.NewCredentials(a.clock)
+	a.state = sharedbus.NewStateReader(sharedbus.StateConfig{
+		Brokers: a.config.Brokers, Topic: contract.TopicCredentials,
+		Apply: func(record sharedbus.Record) {
+			if err := credentials.Apply(string(record.Key), record.Value); err != nil {
+				a.logger.Error("cannot read a credential", slog.String("error", err.Error()))
+			}
+		},
+	}, a.logger)
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	httpapi.Health(router, a.Ready)
+	api := &http.API{Pool: a.pool, Store: a.store, Credentials: credentials}
+	api.Mount(router)
+	a.handler = router
+}
+
+// Handler serves the ledger's routes.
+func (a *App) Handler() nethttp.Handler { return a.handler }
+
+// Addr is where Run listens; empty before it does.
+func (a *App) Addr() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.address
+}
+
+// Ready is nil once credentials are read and both consumers have caught up.
+func (a *App) Ready() error {
+	select {
+	case <-a.state.Ready():
+	default:
+		return errors.New("credentials are not read yet")
+	}
+	return errors.Join(a.logs.Ready(), a.tenants.Ready())
+}
+
+// Report is what the running checks have found so far.
+func (a *App) Report() Report { return a.checker.Report() }
+
+// Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
+func (a *App) Run(ctx context.Context) error {
+	defer a.pool.Close()
+	defer func() { _ = a.publisher.Close() }()
+	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
+	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.serve)
+}
+
+// serve listens where the configuration says so.
+func (a *App) serve(ctx context.Context) error {
+	if a.config.Listen == "" {
+		return nil
+	}
+	certificate, err := httpapi.LoadTLS(a.config.TLSCertFile, a.config.TLSKeyFile)
+	if err != nil {
+		return err
+	}
+	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
+	if err != nil {
+		return err
+	}
+	listener, err := httpapi.Listen(a.config.Listen)
+	if err != nil {
+		return err
+	}
+	a.listening(listener)
+	server := &httpapi.Server{Handler: a.handler, TLS: certificate, TrustedProxies: proxies, Logger: a.logger, Clock: a.clock}
+	return server.Serve(ctx, listener)
+}
+
+func (a *App) listening(listener net.Listener) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.address = listener.Addr().String()
+	a.logger.Info("listening", slog.String("address", a.address))
+}

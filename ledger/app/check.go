@@ -1,0 +1,181 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Bounds of one round of checks, so that checking stays a small part of the work.
+const (
+	rangesPerRound = 100 // of each partition
+	booksPerRound  = 20
+)
+
+// A Report counts what the checks have looked at, and lists what they have found.
+type Report struct {
+	Rounds     int64
+	Ranges     int64                // compared with their transfers
+	Reread     int64                // read again from the log
+	Violations []postgres.Violation // the first 100
+	At         time.Time            // of the last round; zero before it
+}
+
+// A Checker looks at what was just applied: every range against its transfers, the books of the latest range against
+// all of theirs, and one range a round against the log itself. What it finds it logs as an error.
+type Checker struct {
+	Pool     *pgxpool.Pool
+	Log      *bus.Log
+	Interval time.Duration
+	Logger   *slog.Logger
+
+	mu      sync.Mutex
+	report  Report
+	checked contract.Positions // nil before the first round
+}
+
+// Report is what was found so far.
+func (c *Checker) Report() Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.report
+}
+
+// Run checks every Interval until ctx ends. It begins with what is applied from now on.
+func (c *Checker) Run(ctx context.Context) error {
+	ticker := time.NewTicker(c.Interval)
+	defer ticker.Stop()
+	for {
+		if err := c.runOnce(ctx); err != nil && ctx.Err() == nil {
+			c.Logger.Warn("cannot check the books", slog.String("error", err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (c *Checker) runOnce(ctx context.Context) error {
+	ranges, found, err := c.checkDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	reread := 0
+	if len(ranges) > 0 {
+		violations, err := c.Log.Check(ctx, ranges[len(ranges)/2])
+		if err != nil {
+			return fmt.Errorf("cannot compare a range with the log: %w", err)
+		}
+		found, reread = append(found, violations...), 1
+	}
+	c.note(len(ranges), reread, found)
+	return nil
+}
+
+func (c *Checker) checkDatabase(ctx context.Context) (ranges []postgres.Range, found []postgres.Violation, err error) {
+	checked := maps.Clone(c.checked)
+	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		if checked == nil {
+			checked, err = postgres.Positions(ctx, tx)
+			return err
+		}
+		if ranges, err = postgres.RangesAfter(ctx, tx, checked, rangesPerRound); err != nil || len(ranges) == 0 {
+			return err
+		}
+		for _, r := range ranges {
+			checked[r.Partition] = max(checked[r.Partition], r.Next)
+			violations, err := postgres.CheckRange(ctx, tx, r)
+			if err != nil {
+				return err
+			}
+			found = append(found, violations...)
+		}
+		violations, err := postgres.CheckBooksOf(ctx, tx, ranges[len(ranges)-1], booksPerRound)
+		found = append(found, violations...)
+		return err
+	})
+	if err == nil {
+		c.checked = checked
+	}
+	return ranges, found, err
+}
+
+func (c *Checker) note(ranges, reread int, found []postgres.Violation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Rounds++
+	c.report.Ranges += int64(ranges)
+	c.report.Reread += int64(reread)
+	for _, v := range found {
+		c.Logger.Error("an invariant of the books does not hold", slog.String("invariant", v.Invariant), slog.String("detail", v.Detail))
+		if len(c.report.Violations) < 100 {
+			c.report.Violations = append(c.report.Violations, v)
+		}
+	}
+}
+
+// Verify checks everything there is, in the database and in the log as far as it is kept, and returns what does not hold.
+// It takes as long as reading all of it takes.
+func Verify(ctx context.Context, config Config) ([]postgres.Violation, error) {
+	pool, err := open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	checker := &Checker{Pool: pool, Log: &bus.Log{Brokers: config.Brokers}}
+	return checker.verify(ctx)
+}
+
+func (c *Checker) verify(ctx context.Context) (found []postgres.Violation, err error) {
+	var ranges []postgres.Range
+	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		if found, err = postgres.Verify(ctx, tx); err != nil {
+			return err
+		}
+		ranges, err = allRanges(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range ranges {
+		violations, err := c.Log.Check(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, violations...)
+	}
+	return found, nil
+}
+
+func allRanges(ctx context.Context, tx pgx.Tx) (all []postgres.Range, err error) {
+	for from := (contract.Positions{}); ; {
+		ranges, err := postgres.RangesAfter(ctx, tx, from, rangesPerRound)
+		if err != nil || len(ranges) == 0 {
+			return all, err
+		}
+		for _, r := range ranges {
+			from[r.Partition] = max(from[r.Partition], r.Next)
+		}
+		all = append(all, ranges...)
+	}
+}

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Config is what the ledger needs to run. Sizes are bytes.
+type Config struct {
+	Listen         string         `help:"Address to serve HTTPS on, such as :8443. Empty: serve nothing." env:"WEIR_LISTEN" default:""`
+	TLSCertFile    string         `help:"PEM file of the certificate." env:"WEIR_TLS_CERT_FILE" default:""`
+	TLSKeyFile     string         `help:"PEM file of the certificate's key." env:"WEIR_TLS_KEY_FILE" default:""`
+	TrustedProxies []string       `help:"Addresses or prefixes of proxies whose X-Forwarded-Proto counts." env:"WEIR_TRUSTED_PROXIES"`
+	Brokers        []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
+	DatabaseURL    httpapi.Secret `help:"Postgres URL of the ledger's database." env:"WEIR_DATABASE_URL" default:""`
+
+	TierIndieBytes           int64 `help:"Quota of tier indie, bytes per period." env:"WEIR_TIER_INDIE_BYTES" default:"1073741824"`
+	TierIndieRequests        int   `help:"Requests per minute of tier indie." env:"WEIR_TIER_INDIE_REQUESTS" default:"60"`
+	TierBootstrapperBytes    int64 `help:"Quota of tier bootstrapper, bytes per period." env:"WEIR_TIER_BOOTSTRAPPER_BYTES" default:"10737418240"`
+	TierBootstrapperRequests int   `help:"Requests per minute of tier bootstrapper." env:"WEIR_TIER_BOOTSTRAPPER_REQUESTS" default:"300"`
+	TierComplianceBytes      int64 `help:"Quota of tier compliance, bytes per period." env:"WEIR_TIER_COMPLIANCE_BYTES" default:"53687091200"`
+	TierComplianceRequests   int   `help:"Requests per minute of tier compliance." env:"WEIR_TIER_COMPLIANCE_REQUESTS" default:"600"`
+	TierScaleBytes           int64 `help:"Quota of tier scale, bytes per period." env:"WEIR_TIER_SCALE_BYTES" default:"536870912000"`
+	TierScaleRequests        int   `help:"Requests per minute of tier scale." env:"WEIR_TIER_SCALE_REQUESTS" default:"1800"`
+
+	BatchRecords  int           `help:"Most records that one transaction applies." env:"WEIR_LEDGER_BATCH_RECORDS" default:"5000"`
+	BatchWait     time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_LEDGER_BATCH_WAIT" default:"10ms"`
+	CheckInterval time.Duration `help:"How often what was just applied is checked." env:"WEIR_LEDGER_CHECK_INTERVAL" default:"10s"`
+
+	Clock func() time.Time `kong:"-"` // the system's where nil
+}
+
+// Validate joins what is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Brokers) == 0 {
+		errs = append(errs, errors.New("WEIR_BROKERS is empty: name at least one broker as host:port"))
+	}
+	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
+	}
+	if c.Listen != "" && (c.TLSCertFile == "" || c.TLSKeyFile == "") {
+		errs = append(errs, fmt.Errorf("WEIR_LISTEN is %q: set WEIR_TLS_CERT_FILE and WEIR_TLS_KEY_FILE as well", c.Listen))
+	}
+	if _, err := httpapi.ParseProxies(c.TrustedProxies); err != nil {
+		errs = append(errs, err)
+	}
+	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
+		errs = append(errs, errors.New("WEIR_LEDGER_* can't be negative"))
+	}
+	return errors.Join(append(errs, c.tiers().Validate())...)
+}
+
+// tiers are the default terms, where the configuration does not say otherwise.
+func (c Config) tiers() ledger.Tiers {
+	tiers := ledger.DefaultTiers()
+	for tier, set := range map[ledger.Tier]ledger.Terms{
+		ledger.Indie:        {Quota: c.TierIndieBytes, RequestsPerMinute: c.TierIndieRequests},
+		ledger.Bootstrapper: {Quota: c.TierBootstrapperBytes, RequestsPerMinute: c.TierBootstrapperRequests},
+		ledger.Compliance:   {Quota: c.TierComplianceBytes, RequestsPerMinute: c.TierComplianceRequests},
+		ledger.Scale:        {Quota: c.TierScaleBytes, RequestsPerMinute: c.TierScaleRequests},
+	} {
+		terms := tiers[tier]
+		if set.Quota != 0 {
+			terms.Quota = set.Quota
+		}
+		if set.RequestsPerMinute != 0 {
+			terms.RequestsPerMinute = set.RequestsPerMinute
+		}
+		tiers[tier] = terms
+	}
+	return tiers
+}
