@@ -1,0 +1,274 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// Whatever is sent twice is charged once: a part that was produced again, a request that was made again with its
+// Idempotency-Key, and a key reused for another body, which is never charged. A record that can't be true is parked and
+// holds nobody up. Account state, marker, balance, facts and the log agree to the byte.
+func TestChargedOnce(t *testing.T) {
+	r := newRig(t)
+	ledger, _ := r.start()
+	r.create("acme", "indie")
+	r.create("other", "scale")
+
+	plain := logs("acme", 100)
+	parts := logs("acme", 50)
+	parts.Parts = 2
+	second := parts
+	second.Part, second.First, second.Bytes = 2, 2, 60
+	keyed := logs("acme", 200)
+	keyed.Idempotency, keyed.Digest = digest("project+key"), digest("body")
+	replay, reused := keyed, keyed
+	replay.Batch, reused.Batch = uuid.Must(uuid.NewV7()).String(), uuid.Must(uuid.NewV7()).String()
+	reused.Digest, reused.Bytes = digest("another body"), 400
+
+	r.accept(plain, parts, second, keyed, plain, replay, reused, second, logs("other", 7))
+	headers := logs("acme", 1).Headers()
+	headers[contract.HeaderBytes] = "many"
+	r.publish(contract.TopicLogs, "acme-project:0", headers, nil)
+	r.accept(plain, replay, keyed, logs("acme", 150))
+
+	accounts := r.awaitCounted()
+	const used = 100 + 50 + 60 + 200 + 150
+	if got := accounts["acme"]; got.Used != used || got.Quota != 1000 || got.State != contract.AccountActive || got.RequestsPerMinute != 60 {
+		t.Errorf("account %+v, want %d used", got, used)
+	}
+	if got := accounts["other"].Used; got != 7 {
+		t.Errorf("other used %d, want 7", got)
+	}
+	token := r.token("acme", "billing:read")
+	testenv.Eventually(t, patience, func() error {
+		status, body := get(t, ledger, token, "/v1/organizations/acme/balance")
+		if status != http.StatusOK || body["consumed"] != float64(used) || body["remaining"] != float64(1000-used) {
+			return fmt.Errorf("%d %v", status, body)
+		}
+		return nil
+	})
+	if facts := r.awaitFacts(1); len(facts) != 1 || !strings.HasSuffix(facts[0], "threshold/50") {
+		t.Errorf("facts %v", facts)
+	}
+	r.verify()
+	testenv.Eventually(t, patience, func() error {
+		if report := ledger.Report(); report.Ranges == 0 || len(report.Violations) > 0 {
+			return fmt.Errorf("report %+v", report)
+		}
+		return nil
+	})
+}
+
+// An organization's logs may be consumed before the news that it exists: they are charged, and its account is published
+// with them as soon as the news is there.
+func TestLogsBeforeTheirOrganization(t *testing.T) {
+	r := newRig(t)
+	_, _ = r.start()
+	r.accept(logs("early", 300), logs("early", 250))
+	if accounts := r.awaitCounted(); len(accounts) != 0 {
+		t.Errorf("accounts %v before anything is known of them", accounts)
+	}
+	r.create("early", "indie")
+	r.awaitAccount("early")
+	r.accept(logs("early", 250))
+	got := r.awaitCounted()["early"]
+	if got.Used != 800 || got.Quota != 1000 {
+		t.Errorf("account %+v", got)
+	}
+	facts := r.awaitFacts(2)
+	if !contains(facts, "threshold/50") || !contains(facts, "threshold/80") || len(facts) != 2 {
+		t.Errorf("facts %v", facts)
+	}
+	r.verify()
+}
+
+// What exceeds the quota is charged as overage and turns the account exhausted; each threshold is said once.
+func TestExhausted(t *testing.T) {
+	r := newRig(t)
+	_, _ = r.start()
+	r.create("acme", "indie")
+	r.awaitAccount("acme")
+	for range 12 {
+		r.accept(logs("acme", 99))
+	}
+	got := r.awaitCounted()["acme"]
+	if got.Used != 12*99 || got.State != contract.AccountExhausted || got.NextQuota != 1000 {
+		t.Errorf("account %+v", got)
+	}
+	if facts := r.awaitFacts(4); len(facts) != 4 {
+		t.Errorf("facts %v, want three thresholds and one exhaustion", facts)
+	}
+	r.verify()
+}
+
+// Two ledgers share the work. One stops in the middle, another starts: every byte is charged once, and one of them at a
+// time publishes.
+func TestTwoLedgers(t *testing.T) {
+	r := newRig(t)
+	_, stopFirst := r.start()
+	_, _ = r.start()
+	want := map[string]int64{}
+	feed := func(n int) {
+		for i := range n {
+			organization, bytes := fmt.Sprint("org", i%5), int64(i%7)
+			accepted := logs(organization, bytes)
+			r.accept(accepted, accepted)
+			want[organization] += bytes
+		}
+	}
+	for i := range 5 {
+		r.create(fmt.Sprint("org", i), "scale")
+	}
+	feed(100)
+	stopFirst()
+	feed(100)
+	_, _ = r.start()
+	feed(100)
+	accounts := r.awaitCounted()
+	for organization, used := range want {
+		if got := accounts[organization].Used; got != used {
+			t.Errorf("%s used %d, want %d", organization, got, used)
+		}
+	}
+	r.verify()
+}
+
+// What was charged but not published when a ledger stopped is published by the next one, though nothing new happens.
+func TestRestartPublishesWhatIsDue(t *testing.T) {
+	r := newRig(t)
+	_, stop := r.start()
+	r.create("acme", "indie")
+	r.awaitAccount("acme")
+	r.accept(logs("acme", 10))
+	stop()
+	r.accept(logs("acme", 20))
+	_, _ = r.start()
+	if got := r.awaitCounted()["acme"]; got.Used != 30 {
+		t.Errorf("account %+v", got)
+	}
+	r.verify()
+}
+
+// Other terms of a tier reach every account after a restart, though nothing new happens to it.
+func TestNewTermsAfterRestart(t *testing.T) {
+	r := newRig(t)
+	_, stop := r.start()
+	r.create("acme", "indie")
+	r.awaitAccount("acme")
+	stop()
+	r.config.TierIndieBytes, r.config.TierIndieRequests = 5000, 7
+	_, _ = r.start()
+	testenv.Eventually(t, patience, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if got := r.accounts["acme"]; got.RequestsPerMinute != 7 || got.NextQuota != 5000 || got.Quota != 1000 {
+			return fmt.Errorf("account %+v", got)
+		}
+		return nil
+	})
+}
+
+// Books are shown to service tokens with the scope that are bound to the organization or to the installation. For all
+// others the organization does not exist.
+func TestWhoMayRead(t *testing.T) {
+	r := newRig(t)
+	ledger, _ := r.start()
+	r.create("acme", "indie")
+	r.create("evil", "indie")
+	r.accept(logs("acme", 10), logs("acme", 20))
+	own, operator := r.token("acme", "billing:read"), r.token("", "billing:read")
+	foreign, scopeless := r.token("evil", "billing:read"), r.token("acme", "billing:write")
+	r.awaitCounted()
+	r.awaitAccount("evil")
+	awaitReady(t, ledger)
+	for _, token := range []string{own, operator, foreign} { // all are known from here on
+		testenv.Eventually(t, patience, func() error {
+			if status, _ := get(t, ledger, token, "/v1/organizations/nobody/balance"); status != http.StatusNotFound {
+				return errNot
+			}
+			return nil
+		})
+	}
+	tests := []struct {
+		name, token, path string
+		status            int
+		code              string
+	}{
+		{"own", own, "acme/balance", 200, ""},
+		{"operator", operator, "acme/balance", 200, ""},
+		{"own entries", own, "acme/entries", 200, ""},
+		{"own usage", own, "acme/usage", 200, ""},
+		{"foreign", foreign, "acme/balance", 404, "not_found"},
+		{"foreign entries", foreign, "acme/entries", 404, "not_found"},
+		{"foreign usage", foreign, "acme/usage", 404, "not_found"},
+		{"unknown", operator, "nobody/balance", 404, "not_found"},
+		{"unknown entries", operator, "nobody/entries", 404, "not_found"},
+		{"all at once", operator, "*/balance", 404, "not_found"},
+		{"without the scope", scopeless, "acme/balance", 403, "forbidden"},
+		{"without a token", "", "acme/balance", 401, "missing_token"},
+		{"with an unknown token", "weirsvc_" + strings.Repeat("0", 48), "acme/balance", 401, "invalid_token"},
+		{"with a time that is none", own, "acme/balance?at=yesterday", 400, "invalid_request"},
+		{"before it existed", own, "acme/balance?at=2026-01-01T00:00:00Z", 404, "not_found"},
+		{"with a cursor that is none", own, "acme/entries?cursor=abc", 400, "invalid_cursor"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			status, body := get(t, ledger, test.token, "/v1/organizations/"+test.path)
+			if status != test.status || (test.code != "" && body["code"] != test.code) {
+				t.Errorf("%d %v", status, body)
+			}
+		})
+	}
+	_, known := get(t, ledger, foreign, "/v1/organizations/acme/balance")
+	_, unknown := get(t, ledger, foreign, "/v1/organizations/acne/balance")
+	if strings.ReplaceAll(fmt.Sprint(known["detail"]), "acme", "") != strings.ReplaceAll(fmt.Sprint(unknown["detail"]), "acne", "") {
+		t.Errorf("a foreign organization shows: %v, %v", known, unknown)
+	}
+}
+
+// Balance, entries and usage say the same, and the balance says how much of the log it contains.
+func TestReadingBooks(t *testing.T) {
+	r := newRig(t)
+	ledger, _ := r.start()
+	r.create("acme", "indie")
+	r.accept(logs("acme", 10), logs("acme", 20), logs("acme", 30))
+	token := r.token("acme", "billing:read")
+	r.awaitCounted()
+	r.awaitAccount("acme")
+	awaitReady(t, ledger)
+	testenv.Eventually(t, patience, func() error {
+		if status, body := get(t, ledger, token, "/v1/organizations/acme/balance"); status != 200 || body["consumed"] != 60.0 {
+			return fmt.Errorf("%d %v", status, body)
+		}
+		return nil
+	})
+	_, balance := get(t, ledger, token, "/v1/organizations/acme/balance")
+	positions := balance["as_of"].(map[string]any)["positions"].(map[string]any)
+	for partition, end := range r.end {
+		if positions[fmt.Sprint(partition)] != float64(end) {
+			t.Errorf("positions %v, want %v", positions, r.end)
+		}
+	}
+	_, past := get(t, ledger, token, "/v1/organizations/acme/balance?at="+time.Now().UTC().Add(-30*time.Second).Format(time.RFC3339))
+	if past["consumed"] != 0.0 || past["granted"] != 1000.0 {
+		t.Errorf("half a minute ago: %v", past)
+	}
+	if charged, pages := r.chargedByEntries(ledger, token); charged != 60 || pages < 2 {
+		t.Errorf("entries charge %v on %d pages", charged, pages)
+	}
+	_, usage := get(t, ledger, token, "/v1/organizations/acme/usage")
+	if day := usage["items"].([]any)[0].(map[string]any); day["bytes"] != 60.0 || day["entries"] != 6.0 {
+		t.Errorf("usage %v", usage)
+	}
+	if status, document := get(t, ledger, "", "/v1/ledger/openapi.json"); status != 200 || document["openapi"] != "3.1.0" {
+		t.Errorf("openapi: %d", status)
+	}
+}

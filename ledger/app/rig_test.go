@@ -1,0 +1,333 @@
+package app_test
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crypto/rand"
+	"crypto/sha256"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+
+	"github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const partitions = 4
+
+// patience is how long a test waits for what has to happen. A partition of a ledger that died is only given away after
+// its session has timed out.
+const patience = 60 * time.Second
+
+// A rig is a broker with all topics, a database, and what the other services would say and read there.
+type rig struct {
+	t         testing.TB
+	config    app.Config
+	publisher *bus.Publisher
+
+	mu       sync.Mutex
+	accounts map[string]contract.Account
+	counted  contract.Positions
+	facts    []string
+	end      contract.Positions // behind the last record that the test has published
+	seen     func(contract.Account)
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	r := &rig{t: t, accounts: map[string]contract.Account{}, end: contract.Positions{}, seen: func(contract.Account) {}}
+	r.config = app.Config{
+		Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t)),
+		TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
+	}
+	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, contract.Topics(partitions, 0)); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: r.config.Brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = publisher.Close() })
+	r.publisher = publisher
+	r.follow(contract.TopicAccounts, r.account)
+	r.follow(contract.TopicLedger, r.fact)
+	return r
+}
+
+// follow reads a topic until the test ends.
+func (r *rig) follow(topic string, apply func(bus.Record)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: topic, Apply: apply}, testenv.Logger(r.t))
+	wait.Go(func() { _ = reader.Run(ctx) })
+	r.t.Cleanup(func() {
+		cancel()
+		wait.Wait()
+	})
+}
+
+// account takes a record of weir.accounts.v1. Neither an account nor the marker may ever fall back.
+func (r *rig) account(record bus.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if string(record.Key) == contract.AccountsCountedKey {
+		var marker contract.AccountsCounted
+		r.decode(record.Value, &marker)
+		for partition, next := range r.counted {
+			if marker.Counted[partition] < next {
+				r.t.Errorf("the marker fell back in partition %d from %d to %d", partition, next, marker.Counted[partition])
+			}
+		}
+		r.counted = marker.Counted
+		return
+	}
+	var account contract.Account
+	r.decode(record.Value, &account)
+	if before := r.accounts[account.Organization]; account.Version < before.Version || account.Organization != string(record.Key) {
+		r.t.Errorf("after %+v came %+v with key %q", before, account, record.Key)
+	}
+	r.accounts[account.Organization] = account
+	r.seen(account)
+}
+
+func (r *rig) decode(value []byte, into any) {
+	if err := json.Unmarshal(value, into); err != nil {
+		r.t.Errorf("cannot read %s: %v", value, err)
+	}
+}
+
+func (r *rig) fact(record bus.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.facts = append(r.facts, record.Header(contract.HeaderID))
+}
+
+// start runs one more ledger and returns how to stop it in order.
+func (r *rig) start() (ledger *app.App, stop func()) {
+	r.t.Helper()
+	ledger, err := app.New(r.t.Context(), r.config, testenv.Logger(r.t))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if err := ledger.Run(ctx); err != nil {
+			r.t.Errorf("the ledger ended: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		wait.Wait()
+	})
+	r.t.Cleanup(stop)
+	return ledger, stop
+}
+
+// create says that an organization exists.
+func (r *rig) create(organization, tier string) {
+	r.t.Helper()
+	fact := contract.OrganizationCreated{Organization: organization, Name: organization, Tier: tier, CreatedAt: time.Now().Add(-time.Minute)}
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeOrganizationCreated, Source: "weir/tenants", Time: time.Now(), Organization: organization}
+	value, _ := json.Marshal(fact)
+	r.publish(contract.TopicTenants, organization, attributes.Headers(), value)
+}
+
+// logs is a LogsAccepted of one part.
+func logs(organization string, bytes int64) contract.LogsAccepted {
+	return contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: organization + "-project",
+		Environment: "prod", Key: "key", Source: "weir/ingest", Time: time.Now(), Entries: 2, Bytes: bytes, Lines: []byte("{}\n{}\n"),
+	}
+}
+
+// accept publishes LogsAccepted and remembers how far the log reaches.
+func (r *rig) accept(accepted ...contract.LogsAccepted) {
+	r.t.Helper()
+	messages := make([]*message.Message, len(accepted))
+	for i, l := range accepted {
+		messages[i] = newMessage(l.RecordKey(16), l.Headers(), l.Lines)
+	}
+	r.send(contract.TopicLogs, messages...)
+}
+
+func (r *rig) publish(topic, key string, headers map[string]string, value []byte) {
+	r.t.Helper()
+	r.send(topic, newMessage(key, headers, value))
+}
+
+func newMessage(key string, headers map[string]string, value []byte) *message.Message {
+	m := message.NewMessage("", value)
+	for name, value := range headers {
+		m.Metadata.Set(name, value)
+	}
+	m.Metadata.Set(bus.KeyMetadata, key)
+	return m
+}
+
+func (r *rig) send(topic string, messages ...*message.Message) {
+	r.t.Helper()
+	positions, err := r.publisher.PublishContext(context.Background(), topic, messages...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if topic != contract.TopicLogs {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range positions {
+		r.end[p.Partition] = max(r.end[p.Partition], p.Offset+1)
+	}
+}
+
+// awaitCounted waits until the marker covers all that was published, and returns the accounts as they were published.
+func (r *rig) awaitCounted() map[string]contract.Account {
+	r.t.Helper()
+	testenv.Eventually(r.t, patience, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for partition, end := range r.end {
+			if r.counted[partition] < end {
+				return fmt.Errorf("partition %d is counted to %d of %d", partition, r.counted[partition], end)
+			}
+		}
+		return nil
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	accounts := map[string]contract.Account{}
+	for id, account := range r.accounts {
+		accounts[id] = account
+	}
+	return accounts
+}
+
+func (r *rig) awaitAccount(organization string) {
+	r.t.Helper()
+	testenv.Eventually(r.t, patience, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if _, ok := r.accounts[organization]; !ok {
+			return fmt.Errorf("no account %q", organization)
+		}
+		return nil
+	})
+}
+
+func (r *rig) awaitFacts(n int) []string {
+	r.t.Helper()
+	testenv.Eventually(r.t, patience, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.facts) < n {
+			return fmt.Errorf("%d facts of %d: %v", len(r.facts), n, r.facts)
+		}
+		return nil
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.facts...)
+}
+
+// verify fails the test where any invariant does not hold, in the database or against the log.
+func (r *rig) verify() {
+	r.t.Helper()
+	violations, err := app.Verify(context.Background(), r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, v := range violations {
+		r.t.Errorf("%s: %s", v.Invariant, v.Detail)
+	}
+}
+
+// token publishes a service token and returns it.
+func (r *rig) token(organization string, scopes ...string) string {
+	r.t.Helper()
+	var random [24]byte
+	_, _ = rand.Read(random[:])
+	secret := "weirsvc_" + hex.EncodeToString(random[:])
+	value, _ := json.Marshal(contract.Credential{
+		Kind: contract.CredentialServiceToken, ID: uuid.NewString(), Organization: organization, Scopes: scopes,
+		State: contract.CredentialActive, Version: 1,
+	})
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeCredentialChanged, Source: "weir/tenants", Time: time.Now()}
+	r.publish(contract.TopicCredentials, contract.CredentialKey(secret), attributes.Headers(), value)
+	return secret
+}
+
+// get asks the ledger and returns the status and the body's members.
+func get(t testing.TB, ledger *app.App, token, path string) (int, map[string]any) {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	recorder := httptest.NewRecorder()
+	ledger.Handler().ServeHTTP(recorder, request)
+	body, _ := io.ReadAll(recorder.Body)
+	members := map[string]any{}
+	if err := json.Unmarshal(body, &members); err != nil {
+		t.Fatalf("%s answered %d %s", path, recorder.Code, body)
+	}
+	return recorder.Code, members
+}
+
+func awaitReady(t testing.TB, ledger *app.App) {
+	t.Helper()
+	testenv.Eventually(t, patience, ledger.Ready)
+}
+
+// digest is any text as ingest would digest it.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+var errNot = errors.New("not yet")
+
+func contains(list []string, part string) bool {
+	for _, item := range list {
+		if strings.Contains(item, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// chargedByEntries adds up the charges in all pages of the entries.
+func (r *rig) chargedByEntries(ledger *app.App, token string) (bytes float64, pages int) {
+	r.t.Helper()
+	for cursor := ""; ; {
+		path := "/v1/organizations/acme/entries?limit=2"
+		if cursor != "" {
+			path += "&cursor=" + cursor
+		}
+		_, page := get(r.t, ledger, token, path)
+		pages++
+		for _, item := range page["items"].([]any) {
+			if entry := item.(map[string]any); entry["reason"] == "charged" {
+				bytes += entry["amount"].(float64)
+			}
+		}
+		if page["next_cursor"] == nil {
+			return bytes, pages
+		}
+		cursor = page["next_cursor"].(string)
+	}
+}
