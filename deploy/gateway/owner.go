@@ -36,13 +36,35 @@ var nouns = map[string]Module{
 // books are the parts of an organization that the ledger keeps.
 var books = []string{"balance", "entries", "statements", "grants", "subscription", "usage"}
 
+// pages maps the first segment after /console to its owner. What is not here, /console itself, signing in and out and the
+// settings, belongs to tenants; style sheets and icons are the same in every module.
+var pages = map[string]Module{
+	"logs":   Ingest,
+	"errors": Grouping,
+	"usage":  Ledger,
+}
+
 // Owner tells which module serves path, given in its escaped form; false where none does.
 func Owner(path string) (Module, bool) {
-	rest, ok := strings.CutPrefix(path, "/v1/")
-	if !ok {
-		return "", false
+	if segments, ok := under("/v1", path); ok {
+		return ownerOfNoun(segments)
 	}
-	segments := strings.Split(rest, "/")
+	if segments, ok := under("/console", path); ok {
+		return ownerOfPage(segments), true
+	}
+	return "", false
+}
+
+// under splits what comes after prefix into its segments.
+func under(prefix, path string) (segments []string, ok bool) {
+	rest, ok := strings.CutPrefix(path, prefix)
+	if !ok || rest != "" && rest[0] != '/' {
+		return nil, false
+	}
+	return strings.Split(strings.TrimPrefix(rest, "/"), "/"), true
+}
+
+func ownerOfNoun(segments []string) (Module, bool) {
 	if len(segments) >= 3 {
 		switch {
 		case segments[0] == "organizations" && slices.Contains(books, segments[2]):
@@ -53,4 +75,11 @@ func Owner(path string) (Module, bool) {
 	}
 	module, known := nouns[segments[0]]
 	return module, known
+}
+
+func ownerOfPage(segments []string) Module {
+	if module, known := pages[segments[0]]; known {
+		return module
+	}
+	return Tenants
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"sync/atomic"
@@ -21,10 +20,7 @@ import (
 
 // Config is what the gateway needs. The tags are the names in the environment and the help that cmd shows.
 type Config struct {
-	Listen         string   `help:"Address to serve HTTPS on." env:"WEIR_LISTEN" default:":8443"`
-	TLSCertFile    string   `help:"Certificate chain to serve with, PEM." env:"WEIR_TLS_CERT_FILE" required:""`
-	TLSKeyFile     string   `help:"Key of the certificate, PEM." env:"WEIR_TLS_KEY_FILE" required:""`
-	TrustedProxies []string `help:"Addresses or prefixes of proxies before the gateway whose X-Forwarded-For is believed." env:"WEIR_TRUSTED_PROXIES"`
+	httpapi.ServerConfig `embed:""`
 
 	IngestURL   string `help:"HTTPS address of ingest." env:"WEIR_INGEST_URL" required:""`
 	LedgerURL   string `help:"HTTPS address of ledger." env:"WEIR_LEDGER_URL" required:""`
@@ -47,8 +43,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("cannot route to %s: %w", module, err))
 		}
 	}
-	_, err := httpapi.ParseProxies(c.TrustedProxies)
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, c.ServerConfig.Validate())...)
 }
 
 func parseTarget(text string) (*url.URL, error) {
@@ -63,8 +58,6 @@ func parseTarget(text string) (*url.URL, error) {
 type App struct {
 	config  Config
 	gateway *gateway.Gateway
-	tls     *tls.Config
-	proxies []netip.Prefix
 	logger  *slog.Logger
 	addr    atomic.Pointer[string]
 }
@@ -74,15 +67,7 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	proxies, err := httpapi.ParseProxies(config.TrustedProxies)
-	if err != nil {
-		return nil, err
-	}
-	serverTLS, err := httpapi.LoadTLS(config.TLSCertFile, config.TLSKeyFile)
-	if err != nil {
-		return nil, err
-	}
-	backends, err := config.backends(proxies, logger)
+	backends, err := config.backends(logger)
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +75,14 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &App{config: config, gateway: router, tls: serverTLS, proxies: proxies, logger: logger}, nil
+	return &App{config: config, gateway: router, logger: logger}, nil
 }
 
-func (c Config) backends(proxies []netip.Prefix, logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
+func (c Config) backends(logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
+	proxies, err := httpapi.ParseProxies(c.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
 	pool, err := loadAuthorities(c.CAFile)
 	if err != nil {
 		return nil, err
@@ -143,13 +132,11 @@ func (a *App) Addr() string {
 
 // Run serves until ctx ends, then lets the requests under way finish.
 func (a *App) Run(ctx context.Context) error {
-	listener, err := httpapi.Listen(a.config.Listen)
+	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now)
 	if err != nil {
 		return err
 	}
-	addr := listener.Addr().String()
+	addr := endpoint.Addr()
 	a.addr.Store(&addr)
-	a.logger.Info("gateway listens", slog.String("addr", addr))
-	server := httpapi.Server{Handler: a.gateway, TLS: a.tls, TrustedProxies: a.proxies, Logger: a.logger, Clock: time.Now}
-	return server.Serve(ctx, listener)
+	return endpoint.Run(ctx)
 }

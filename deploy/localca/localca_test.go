@@ -1,0 +1,95 @@
+package localca_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/localca"
+)
+
+// A client that trusts the authority alone gets through under every local name.
+func TestCertificateServesLocalNames(t *testing.T) {
+	files := ensure(t, t.TempDir(), time.Now())
+	for _, name := range []string{"localhost", "127.0.0.1", "::1"} {
+		if err := handshake(t, files, name); err != nil {
+			t.Errorf("as %s: %v", name, err)
+		}
+	}
+	if err := handshake(t, files, "example.com"); err == nil {
+		t.Error("the certificate serves example.com too")
+	}
+}
+
+// Keys are for their owner alone; a second start changes nothing; an old certificate is renewed under the same authority.
+func TestEnsureKeepsAndRenews(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	files := ensure(t, dir, now)
+	for _, key := range []string{files.CAKey, files.ServerKey} {
+		info, err := os.Stat(key)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", key, info.Mode(), err)
+		}
+	}
+	authority, server := read(t, files.CA), read(t, files.Server)
+	ensure(t, dir, now.AddDate(0, 6, 0))
+	if read(t, files.CA) != authority || read(t, files.Server) != server {
+		t.Error("a good certificate was replaced")
+	}
+	ensure(t, dir, now.AddDate(1, 0, 10))
+	if read(t, files.CA) != authority || read(t, files.Server) == server {
+		t.Error("want a new certificate of the old authority once it is about to expire")
+	}
+}
+
+func ensure(t *testing.T, dir string, now time.Time) localca.Files {
+	t.Helper()
+	files, err := localca.Ensure(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func handshake(t *testing.T, files localca.Files, name string) error {
+	t.Helper()
+	certificate, err := tls.LoadX509KeyPair(files.Server, files.ServerKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(read(t, files.CA)))
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go serve(listener)
+	conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// serve shakes hands with one client.
+func serve(listener net.Listener) {
+	conn, err := listener.Accept()
+	if err != nil {
+		return
+	}
+	_ = conn.(*tls.Conn).Handshake()
+	_ = conn.Close()
+}
