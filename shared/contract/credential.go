@@ -10,6 +10,7 @@ import (
 const (
 	CredentialAPIKey       = "api_key"
 	CredentialServiceToken = "service_token"
+	CredentialSession      = "session" // of a person who has signed in to the console
 )
 
 // States of a credential.
@@ -26,7 +27,8 @@ type Credential struct {
 	Organization  string     `json:"organization"` // empty: bound to the whole installation
 	Project       string     `json:"project,omitempty"`
 	Environment   string     `json:"environment,omitempty"`
-	Scopes        []string   `json:"scopes,omitempty"`
+	Member        string     `json:"member,omitempty"` // whose session it is
+	Scopes        []string   `json:"scopes,omitempty"` // of a session: the member's role, as in "role:owner"
 	State         string     `json:"state"`
 	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
 	RatePerMinute int        `json:"rate_per_minute,omitempty"` // 0: no limit of its own

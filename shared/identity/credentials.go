@@ -22,11 +22,12 @@ type Credentials struct {
 	clock func() time.Time
 	mu    sync.RWMutex
 	byKey map[string]contract.Credential // by contract.CredentialKey
+	news  chan struct{}                  // closed when byKey changes
 }
 
 // NewCredentials makes an empty set; feed it with Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
-	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}}
+	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, news: make(chan struct{})}
 }
 
 // Apply takes one record of weir.credentials.v1; an empty value is a tombstone. A state older than the known one is
@@ -46,8 +47,15 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	defer c.mu.Unlock()
 	if credential.Version >= c.byKey[key].Version {
 		c.byKey[key] = credential
+		c.tell()
 	}
 	return nil
+}
+
+// tell wakes those who wait for a credential; the caller holds the lock.
+func (c *Credentials) tell() {
+	close(c.news)
+	c.news = make(chan struct{})
 }
 
 // Lookup returns who holds secret; else ErrUnknown, ErrRevoked or ErrExpired. It looks up a hash, so its time says
@@ -75,6 +83,7 @@ func principal(credential contract.Credential) Principal {
 		Organization:  credential.Organization,
 		Project:       credential.Project,
 		Environment:   credential.Environment,
+		Member:        credential.Member,
 		Scopes:        credential.Scopes,
 		RatePerMinute: credential.RatePerMinute,
 	}

@@ -9,11 +9,12 @@ import (
 
 // A Principal is who calls.
 type Principal struct {
-	Kind          string // contract.CredentialAPIKey or contract.CredentialServiceToken
+	Kind          string // contract.CredentialAPIKey, contract.CredentialServiceToken or contract.CredentialSession
 	ID            string
 	Organization  string // empty: bound to the whole installation
 	Project       string
 	Environment   string
+	Member        string // whose session it is
 	Scopes        []string
 	RatePerMinute int // 0: no limit of its own
 }

@@ -1,0 +1,111 @@
+package identity_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+func session(state string) contract.Credential {
+	return contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "org_1", Member: "mem_1",
+		Scopes: []string{"role:viewer"}, State: state, Version: 1}
+}
+
+func apply(t *testing.T, credentials *identity.Credentials, secret string, credential contract.Credential) {
+	t.Helper()
+	value, err := json.Marshal(credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := credentials.Apply(contract.CredentialKey(secret), value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withCookie sends a request with the session's cookie through RequireSession: 200 means that it passed.
+func withCookie(t *testing.T, credentials *identity.Credentials, secret string) *httptest.ResponseRecorder {
+	t.Helper()
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	router.With(identity.RequireSession(credentials)).Get("/console/logs", func(_ http.ResponseWriter, r *http.Request) {
+		got := identity.FromContext(r.Context())
+		if got.Organization != "org_1" || got.Member != "mem_1" || got.Role() != "viewer" {
+			t.Errorf("principal = %+v", got)
+		}
+	})
+	request := httptest.NewRequest(http.MethodGet, "/console/logs", nil)
+	if secret != "" {
+		request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: secret})
+	}
+	answer := httptest.NewRecorder()
+	router.ServeHTTP(answer, request)
+	return answer
+}
+
+// Whoever has no valid session is sent to sign in, whatever else they hold.
+func TestRequireSession(t *testing.T) {
+	credentials := known(t)
+	apply(t, credentials, secret("weirses_", "1"), session(contract.CredentialActive))
+	apply(t, credentials, secret("weirses_", "2"), session(contract.CredentialRevoked))
+	expired := session(contract.CredentialActive)
+	expired.ExpiresAt = &now
+	apply(t, credentials, secret("weirses_", "3"), expired)
+	for name, c := range map[string]struct {
+		secret string
+		want   int
+	}{
+		"active":                       {secret("weirses_", "1"), http.StatusOK},
+		"none":                         {"", http.StatusSeeOther},
+		"signed out":                   {secret("weirses_", "2"), http.StatusSeeOther},
+		"expired at this very moment":  {secret("weirses_", "3"), http.StatusSeeOther},
+		"malformed":                    {"weirses_short", http.StatusSeeOther},
+		"unknown":                      {secret("weirses_", "4"), http.StatusSeeOther},
+		"an API key":                   {secret("weir_", "a"), http.StatusSeeOther},
+		"a service token":              {secret("weirsvc_", "d"), http.StatusSeeOther},
+		"the hash instead of a secret": {contract.CredentialKey(secret("weirses_", "1")), http.StatusSeeOther},
+	} {
+		answer := withCookie(t, credentials, c.secret)
+		if answer.Code != c.want {
+			t.Errorf("%s: status = %d, want %d", name, answer.Code, c.want)
+		}
+		if c.want == http.StatusSeeOther && answer.Header().Get("Location") != "/console/sign-in" {
+			t.Errorf("%s: Location = %q", name, answer.Header().Get("Location"))
+		}
+	}
+}
+
+// A session opens the console and nothing else.
+func TestSessionIsNoKeyAndNoToken(t *testing.T) {
+	credentials := known(t)
+	apply(t, credentials, secret("weirses_", "1"), session(contract.CredentialActive))
+	if _, err := identity.APIKey(credentials, secret("weirses_", "1")); err == nil {
+		t.Error("a session works as an API key")
+	}
+	request := httptest.NewRequest(http.MethodGet, "/", nil)
+	request.Header.Set("Authorization", "Bearer "+secret("weirses_", "1"))
+	check(t, identity.RequireScope(credentials, "role:viewer"), request, "invalid_token", "Bearer")
+}
+
+// A session that arrives a moment after its holder is let in, not sent away.
+func TestAwaitMeetsALateCredential(t *testing.T) {
+	credentials := known(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	found := make(chan error, 1)
+	go func() {
+		_, err := credentials.Await(ctx, secret("weirses_", "1"))
+		found <- err
+	}()
+	apply(t, credentials, secret("weirses_", "9"), session(contract.CredentialActive)) // news of something else
+	apply(t, credentials, secret("weirses_", "1"), session(contract.CredentialActive))
+	if err := <-found; err != nil {
+		t.Error(err)
+	}
+}
