@@ -23,11 +23,16 @@ func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.Hand
 
 // WriteError answers with err (see Handle).
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	writeProblem(w, r, AsProblem(r, err))
+}
+
+// AsProblem is what the client of r is told of err (see Handle).
+func AsProblem(r *http.Request, err error) *Problem {
 	var problem *Problem
-	if !errors.As(err, &problem) {
-		problem = hide(r, err)
+	if errors.As(err, &problem) {
+		return problem
 	}
-	writeProblem(w, r, problem)
+	return hide(r, err)
 }
 
 // hide logs an error that is not meant for clients and returns what they see instead.

@@ -1,0 +1,74 @@
+package ui
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// A Field is one field of a form, with its fault beside it. The template "field" shows it.
+type Field struct {
+	Name         string
+	Label        string
+	Type         string // of the input: text, email, password, …; not used with Choices
+	Value        string
+	Hint         string
+	Fault        string
+	Autocomplete string
+	MaxLength    int      // in characters; 0: none
+	Required     bool     // for the browser; the server decides anew
+	Choices      []Choice // one of these instead of a text
+}
+
+// A Choice is one of the values of a field.
+type Choice struct {
+	Value    string
+	Text     string
+	Selected bool
+}
+
+// Choose makes choices of pairs of value and text; the one with value is selected.
+func Choose(value string, pairs ...[2]string) []Choice {
+	var choices []Choice
+	for _, pair := range pairs {
+		choices = append(choices, Choice{Value: pair[0], Text: pair[1], Selected: pair[0] == value})
+	}
+	return choices
+}
+
+// An Empty is what stands where a list has nothing: what would be here, and how to get it. The template "empty" shows it.
+type Empty struct {
+	Title  string
+	Text   string
+	Action *Link // may be nil
+}
+
+// A Pager leads through a list. The template "pager" shows it.
+type Pager struct {
+	First string // address of the first page; empty on it
+	Next  string // address of the next page; empty on the last
+}
+
+// NewPager makes the pager of the page that r asks for; nextCursor is that of the list, nil on the last page. Whatever
+// else the address says, such as filters, stays.
+func NewPager(r *http.Request, nextCursor *string) Pager {
+	var pager Pager
+	query := r.URL.Query()
+	if query.Get("cursor") != "" {
+		pager.First = address(r, query, "")
+	}
+	if nextCursor != nil {
+		pager.Next = address(r, query, *nextCursor)
+	}
+	return pager
+}
+
+func address(r *http.Request, query url.Values, cursor string) string {
+	query.Del("cursor")
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	if len(query) == 0 {
+		return r.URL.Path
+	}
+	return r.URL.Path + "?" + query.Encode()
+}

@@ -1,0 +1,44 @@
+package ui
+
+import (
+	"net/http"
+	"time"
+)
+
+// A Flash says what just happened.
+type Flash struct {
+	Text  string
+	Fault bool // it did not work
+}
+
+// flashCookie carries the code of a flash over one redirect. It names one of the program's own texts, so nobody can
+// make the console say something else.
+const flashCookie = "__Host-weir-flash"
+
+const flashLasts = time.Minute
+
+// SetFlash lets the next page say what code stands for.
+func SetFlash(w http.ResponseWriter, code string) {
+	http.SetCookie(w, flash(code, int(flashLasts/time.Second)))
+}
+
+// TakeFlash returns what the page before wanted to say, once; nil where it said nothing that texts knows.
+func TakeFlash(w http.ResponseWriter, r *http.Request, texts map[string]string) *Flash {
+	cookie, err := r.Cookie(flashCookie)
+	if err != nil {
+		return nil
+	}
+	http.SetCookie(w, flash("", -1))
+	text, known := texts[cookie.Value]
+	if !known {
+		return nil
+	}
+	return &Flash{Text: text}
+}
+
+func flash(code string, maxAge int) *http.Cookie {
+	return &http.Cookie{
+		Name: flashCookie, Value: code, Path: "/", MaxAge: maxAge, Secure: true, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+	}
+}

@@ -1,0 +1,61 @@
+package ui
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// functions are what templates may call.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"bytes":      Bytes,
+		"count":      Count,
+		"when":       When,
+		"datetime":   func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
+		"stylesheet": stylesheetPath,
+		"icon":       iconPath,
+	}
+}
+
+// When is an instant for people, to the second.
+func When(at time.Time) string {
+	return at.UTC().Format("2006-01-02 15:04:05") + " UTC"
+}
+
+// Count is a whole number with its thousands apart, such as 1,234,567.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	var groups []string
+	for len(digits) > 3 {
+		groups = append([]string{digits[len(digits)-3:]}, groups...)
+		digits = digits[:len(digits)-3]
+	}
+	return sign + strings.Join(append([]string{digits}, groups...), ",")
+}
+
+// Bytes is a size for people: exact below 1 KiB, else with one decimal place, rounded down so that nothing looks
+// exhausted or whole before it is.
+func Bytes(n int64) string {
+	if n > -1024 && n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	unit := int64(1024)
+	for _, name := range []string{"KiB", "MiB", "GiB"} {
+		if n > -unit*1024 && n < unit*1024 {
+			return oneDecimal(n, unit, name)
+		}
+		unit *= 1024
+	}
+	return oneDecimal(n, unit, "TiB")
+}
+
+func oneDecimal(n, unit int64, name string) string {
+	return fmt.Sprintf("%d.%d %s", n/unit, max(n, -n)%unit*10/unit, name)
+}

@@ -1,0 +1,89 @@
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed templates/*.html
+var shell embed.FS
+
+// A Section is an entry of the console's navigation; each page belongs to one.
+type Section string
+
+// The sections, in the order of the navigation.
+const (
+	Logs     Section = "Logs"
+	Errors   Section = "Errors"
+	Usage    Section = "Usage"
+	Settings Section = "Settings"
+)
+
+// A Link leads somewhere.
+type Link struct {
+	Text    string
+	Href    string
+	Current bool // leads to where the reader is
+}
+
+func navigation(current Section) []Link {
+	return []Link{
+		{string(Logs), "/console/logs", current == Logs},
+		{string(Errors), "/console/errors", current == Errors},
+		{string(Usage), "/console/usage", current == Usage},
+		{string(Settings), "/console/settings/projects", current == Settings},
+	}
+}
+
+// Pages are the pages of one module. Safe for concurrent use.
+type Pages struct {
+	section   Section
+	templates map[string]*template.Template // by the file's name without .html
+}
+
+// NewPages reads a module's templates, *.html in files: each defines "content", whose dot is the View. A template that
+// can't be read is a programmer's error and panics.
+func NewPages(section Section, files fs.FS) *Pages {
+	base := template.Must(template.New("").Funcs(functions()).ParseFS(shell, "templates/*.html"))
+	pages := &Pages{section: section, templates: map[string]*template.Template{}}
+	names, err := fs.Glob(files, "*.html")
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("BUG: there are no templates: %v", err))
+	}
+	for _, name := range names {
+		page := template.Must(template.Must(base.Clone()).ParseFS(files, name))
+		pages.templates[strings.TrimSuffix(path.Base(name), ".html")] = page
+	}
+	pages.templates[problemPage] = base
+	return pages
+}
+
+// A View is what a page shows.
+type View struct {
+	Title string
+	Tabs  []Link // pages beside this one in the section
+	Flash *Flash // what just happened, said once
+	Bare  bool   // without navigation: nobody has signed in yet
+	Data  any    // the page's own
+}
+
+// Write answers with a page. A page that can't be rendered is a programmer's error and panics before anything is sent.
+func (p *Pages) Write(w http.ResponseWriter, status int, page string, view View) {
+	var rendered bytes.Buffer
+	data := struct {
+		View
+		Navigation []Link
+	}{view, navigation(p.section)}
+	if err := p.templates[page].ExecuteTemplate(&rendered, "layout", data); err != nil {
+		panic(fmt.Sprintf("BUG: cannot render page %q: %v", page, err))
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(rendered.Bytes())
+}

@@ -1,0 +1,55 @@
+package ui
+
+import (
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+const problemPage = "problem"
+
+// Handle makes a handler of a function that returns its failure, which becomes a page: a httpapi.Problem says what it
+// says, anything else shows nothing of the inside.
+func (p *Pages) Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := handle(w, r); err != nil {
+			p.writeError(w, r, err)
+		}
+	}
+}
+
+func (p *Pages) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	problem := httpapi.AsProblem(r, err)
+	for name, values := range problem.Header {
+		w.Header()[name] = values
+	}
+	p.Write(w, problem.Status, problemPage, View{
+		Title: problemTitle(problem.Status),
+		Data: struct {
+			Detail    string
+			RequestID string // empty where the reader can't gain anything from a report
+		}{problem.Detail, reportID(r, problem.Status)},
+	})
+}
+
+func problemTitle(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "There is nothing here"
+	case http.StatusForbidden:
+		return "You may not do this"
+	case http.StatusTooManyRequests:
+		return "Too many attempts"
+	}
+	if status >= http.StatusInternalServerError {
+		return "Something went wrong"
+	}
+	return "This did not work"
+}
+
+func reportID(r *http.Request, status int) string {
+	if status < http.StatusInternalServerError {
+		return ""
+	}
+	return httpapi.RequestID(r.Context())
+}

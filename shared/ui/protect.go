@@ -1,0 +1,36 @@
+package ui
+
+import (
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// policy allows the console's own stylesheet, images and forms, and nothing else: no script from anywhere, no frame
+// around a page. So a text of a client that got past the templates still could not act.
+const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Protect lets pages through only with the headers that protect them, and refuses what changes something when a browser
+// says that another site sent it (cross-site request forgery). Every route of the console goes through it, also the
+// ones before the sign-in.
+func (p *Pages) Protect(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(p.Handle(func(http.ResponseWriter, *http.Request) error {
+		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+			"Another site sent this request, so nothing was done. Open the page in the console and try again there.")
+	}))
+	return withHeaders(protection.Handler(next))
+}
+
+func withHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
+		header.Set("Referrer-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		next.ServeHTTP(w, r)
+	})
+}

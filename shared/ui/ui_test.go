@@ -1,0 +1,233 @@
+package ui_test
+
+import (
+	"errors"
+	"html"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
+
+var formPage = fstest.MapFS{"form.html": {Data: []byte(`{{define "content"}}
+{{template "field" .Data.Field}}{{template "empty" .Data.Empty}}{{template "pager" .Data.Pager}}{{template "time" .Data.At}}
+{{end}}`)}}
+
+type formData struct {
+	Field ui.Field
+	Empty ui.Empty
+	Pager ui.Pager
+	At    time.Time
+}
+
+// serve answers a request by a router with one page of everything, a form to submit, a fault and a panic.
+func serve(t *testing.T, request *http.Request, view ui.View) *httptest.ResponseRecorder {
+	t.Helper()
+	pages := ui.NewPages(ui.Logs, formPage)
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	router.Group(func(r chi.Router) {
+		r.Use(pages.Protect)
+		show := func(w http.ResponseWriter, _ *http.Request) error {
+			pages.Write(w, http.StatusOK, "form", view)
+			return nil
+		}
+		r.Get("/console/form", pages.Handle(show))
+		r.Post("/console/form", pages.Handle(show))
+		r.Get("/console/broken", pages.Handle(func(http.ResponseWriter, *http.Request) error {
+			return errors.New("password=hunter2 of database db7")
+		}))
+		r.Get("/console/none", pages.Handle(func(http.ResponseWriter, *http.Request) error {
+			return httpapi.NotFound("group", hostile)
+		}))
+	})
+	ui.MountAssets(router)
+	answer := httptest.NewRecorder()
+	router.ServeHTTP(answer, request)
+	return answer
+}
+
+func get(t *testing.T, path string, view ui.View) *httptest.ResponseRecorder {
+	t.Helper()
+	return serve(t, httptest.NewRequest(http.MethodGet, path, nil), view)
+}
+
+func hostileView() ui.View {
+	return ui.View{
+		Title: hostile,
+		Tabs:  []ui.Link{{Text: hostile, Href: "javascript:alert(1)"}},
+		Flash: &ui.Flash{Text: hostile},
+		Data: formData{
+			Field: ui.Field{Name: "name", Label: hostile, Value: hostile, Hint: hostile, Fault: hostile},
+			Empty: ui.Empty{Title: hostile, Text: hostile, Action: &ui.Link{Text: hostile, Href: "javascript:alert(1)"}},
+		},
+	}
+}
+
+// No text gets out of its place, whichever part of a page it stands in.
+func TestTextsStayTexts(t *testing.T) {
+	body := get(t, "/console/form", hostileView()).Body.String()
+	for _, bad := range []string{"<script", "<img src=x", "javascript:"} {
+		if strings.Contains(body, bad) {
+			t.Errorf("the page has %q:\n%s", bad, body)
+		}
+	}
+	if !strings.Contains(html.UnescapeString(body), hostile) {
+		t.Error("the text is not shown at all")
+	}
+}
+
+// Every page, also one that says what went wrong, allows no script, no frame and nothing from elsewhere.
+func TestPagesAreProtected(t *testing.T) {
+	for _, path := range []string{"/console/form", "/console/broken", "/console/none"} {
+		header := get(t, path, hostileView()).Header()
+		policy := header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+			if !strings.Contains(policy, want) {
+				t.Errorf("%s: the policy %q lacks %q", path, policy, want)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
+			t.Errorf("%s: the policy %q allows scripts", path, policy)
+		}
+		if got := header.Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control = %q, want no-store", path, got)
+		}
+		if got := header.Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("%s: X-Content-Type-Options = %q", path, got)
+		}
+	}
+}
+
+// The policy forbids scripts and inline styles, so the shell must not need any.
+func TestShellHasNoInlineCode(t *testing.T) {
+	body := get(t, "/console/form", ui.View{Title: "Form", Data: formData{}}).Body.String()
+	if found := regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|http://|https://`).FindString(body); found != "" {
+		t.Errorf("the page has %q", found)
+	}
+}
+
+// A form that another site sends is refused before it reaches a page, by what browsers say of themselves.
+func TestOtherSitesCannotPost(t *testing.T) {
+	cases := []struct {
+		name, site, origin string
+		want               int
+	}{
+		{"the console itself", "same-origin", "https://weir.example", http.StatusOK},
+		{"another site", "cross-site", "https://evil.example", http.StatusForbidden},
+		{"a neighbor under the same domain", "same-site", "https://blog.weir.example", http.StatusForbidden},
+		{"an old browser at another site", "", "https://evil.example", http.StatusForbidden},
+		{"a page that hides its origin", "", "null", http.StatusForbidden},
+		{"no browser", "", "", http.StatusOK},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			request := httptest.NewRequest(http.MethodPost, "https://weir.example/console/form", nil)
+			setIfAny(request.Header, "Sec-Fetch-Site", c.site)
+			setIfAny(request.Header, "Origin", c.origin)
+			if got := serve(t, request, ui.View{Data: formData{}}).Code; got != c.want {
+				t.Errorf("status = %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func setIfAny(header http.Header, name, value string) {
+	if value != "" {
+		header.Set(name, value)
+	}
+}
+
+// A failure shows nothing of the inside, only what it takes to report it.
+func TestFailuresShowNothingInside(t *testing.T) {
+	answer := get(t, "/console/broken", ui.View{})
+	body := answer.Body.String()
+	if answer.Code != http.StatusInternalServerError || strings.Contains(body, "hunter2") || strings.Contains(body, "db7") {
+		t.Errorf("status %d: %s", answer.Code, body)
+	}
+	if !strings.Contains(body, answer.Header().Get("X-Request-Id")) {
+		t.Error("the page lacks the request's id")
+	}
+	if answer := get(t, "/console/none", ui.View{}); answer.Code != http.StatusNotFound || strings.Contains(answer.Body.String(), "<script") {
+		t.Errorf("status %d: %s", answer.Code, answer.Body)
+	}
+}
+
+// A field names its fault and its hint to those who do not see them beside it.
+func TestFieldDescribesItself(t *testing.T) {
+	body := get(t, "/console/form", ui.View{Data: formData{Field: ui.Field{Name: "name", Label: "Name", Hint: "Any.", Fault: "It is missing."}}}).Body.String()
+	for _, want := range []string{`<label for="field-name"`, `aria-invalid="true"`, `aria-describedby="fault-name hint-name"`, `id="fault-name"`, `id="hint-name"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the field lacks %s:\n%s", want, body)
+		}
+	}
+}
+
+// The pager leads on without losing the filters.
+func TestPagerKeepsFilters(t *testing.T) {
+	next := "abc"
+	request := httptest.NewRequest(http.MethodGet, "/console/logs?level=error&cursor=xyz&q=a+%26b", nil)
+	got := ui.NewPager(request, &next)
+	want := ui.Pager{First: "/console/logs?level=error&q=a+%26b", Next: "/console/logs?cursor=abc&level=error&q=a+%26b"}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := ui.NewPager(httptest.NewRequest(http.MethodGet, "/console/logs", nil), nil); got != (ui.Pager{}) {
+		t.Errorf("on the only page: got %+v", got)
+	}
+}
+
+// The stylesheet may be kept for ever under its own address, and not under that of another version.
+func TestStylesheet(t *testing.T) {
+	page := get(t, "/console/form", ui.View{Data: formData{}}).Body.String()
+	own := regexp.MustCompile(`/console/assets/[0-9a-f]{16}/weir\.css`).FindString(page)
+	for path, caching := range map[string]string{own: "public, max-age=31536000, immutable", "/console/assets/0000000000000000/weir.css": "no-cache"} {
+		answer := get(t, path, ui.View{})
+		if answer.Code != http.StatusOK || answer.Header().Get("Cache-Control") != caching || answer.Header().Get("Content-Type") != "text/css; charset=utf-8" {
+			t.Errorf("%s: %d %v", path, answer.Code, answer.Header())
+		}
+	}
+}
+
+// A flash is said once, and says only what the program itself knows to say.
+func TestFlash(t *testing.T) {
+	texts := map[string]string{"done": "It is done."}
+	set := httptest.NewRecorder()
+	ui.SetFlash(set, "done")
+	request := httptest.NewRequest(http.MethodGet, "/", nil)
+	request.AddCookie(set.Result().Cookies()[0])
+	taken := httptest.NewRecorder()
+	if flash := ui.TakeFlash(taken, request, texts); flash == nil || flash.Text != "It is done." {
+		t.Errorf("got %+v", flash)
+	}
+	if cookies := taken.Result().Cookies(); len(cookies) != 1 || cookies[0].MaxAge >= 0 {
+		t.Errorf("the flash stays: %v", cookies)
+	}
+	if flash := ui.TakeFlash(httptest.NewRecorder(), request, map[string]string{}); flash != nil {
+		t.Errorf("an unknown code says %+v", flash)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1535: "1.4 KiB", 1<<20 - 1: "1023.9 KiB",
+		500 << 30: "500.0 GiB", 3 << 40: "3.0 TiB", -2048: "-2.0 KiB", 5000 << 40: "5000.0 TiB"} {
+		if got := ui.Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
+		if got := ui.Count(n); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
