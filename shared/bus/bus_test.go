@@ -3,12 +3,14 @@ package bus_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5/pgxpool"
+	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -41,8 +43,14 @@ func newPublisher(t testing.TB, cfg bus.PublisherConfig) *bus.Publisher {
 // database is a fresh database with the bus's tables.
 func database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
+	return databaseAt(t, testenv.Postgres(t))
+}
+
+// databaseAt makes the bus's tables in an empty database.
+func databaseAt(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
 	ctx := context.Background()
-	pool, err := pg.Open(ctx, testenv.Postgres(t), "bus")
+	pool, err := pg.Open(ctx, url, "bus")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,4 +109,28 @@ func readAll(t testing.TB, brokers []string, topic string) []bus.Record {
 	mu.Lock()
 	defer mu.Unlock()
 	return records
+}
+
+// addPartitions raises the number of partitions of a topic to n.
+func addPartitions(t testing.TB, brokers []string, topic string, n int32) {
+	t.Helper()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: patience}
+	res, err := client.CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: n}}})
+	if err == nil {
+		err = res.Errors[topic]
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freePort is a port that nobody listens on now.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
 }

@@ -1,0 +1,220 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// network dials connections that break in a chosen way now and then.
+type network struct {
+	fault  func(n *network, c *brittle, written []byte) error
+	mu     sync.Mutex
+	random *rand.Rand
+	healed atomic.Bool
+	faults atomic.Int64
+}
+
+func (n *network) dialer() *kafka.Dialer {
+	return &kafka.Dialer{ClientID: "test", Timeout: time.Second, DialFunc: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &brittle{Conn: conn, network: n}, nil
+	}}
+}
+
+// strikes reports, with one chance in so many, that a fault is to happen now.
+func (n *network) strikes(in int) bool {
+	if n.healed.Load() {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.random.IntN(in) != 0 {
+		return false
+	}
+	n.faults.Add(1)
+	return true
+}
+
+// brittle is a connection of a network.
+type brittle struct {
+	net.Conn
+	network *network
+	deaf    atomic.Bool // answers do not arrive any more
+	mute    atomic.Bool // nor does the end of the connection
+	slow    atomic.Bool
+}
+
+// isProduce reports whether a write begins a Produce request.
+func isProduce(b []byte) bool {
+	return len(b) >= 8 && binary.BigEndian.Uint16(b[4:]) == 0 && binary.BigEndian.Uint16(b[6:]) <= 13
+}
+
+func (c *brittle) Write(b []byte) (int, error) {
+	if err := c.network.fault(c.network, c, b); err != nil {
+		c.Conn.Close()
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *brittle) Read(b []byte) (int, error) {
+	if c.slow.Load() && len(b) > 7 {
+		time.Sleep(5 * time.Millisecond) // the fault is the pace
+		b = b[:7]
+	}
+	n, err := c.Conn.Read(b)
+	if c.deaf.Load() && err == nil {
+		if c.mute.Load() {
+			return c.Read(b) // swallow until the deadline
+		}
+		c.Conn.Close()
+		return 0, errors.New("connection reset by the test")
+	}
+	return n, err
+}
+
+// Whatever the network does to requests and answers, each message is written exactly once, in the order of its key.
+func TestPublishOverBadNetworks(t *testing.T) {
+	cut := errors.New("cut by the test")
+	for name, fault := range map[string]func(*network, *brittle, []byte) error{
+		"answers lost": func(n *network, c *brittle, b []byte) error {
+			if isProduce(b) && n.strikes(10) {
+				c.deaf.Store(true)
+			}
+			return nil
+		},
+		"requests lost": func(n *network, _ *brittle, b []byte) error {
+			if isProduce(b) && n.strikes(10) {
+				return cut
+			}
+			return nil
+		},
+		"requests cut in the middle": func(n *network, c *brittle, b []byte) error {
+			if isProduce(b) && len(b) > 100 && n.strikes(10) {
+				c.Conn.Write(b[:len(b)/2])
+				return cut
+			}
+			return nil
+		},
+		"black hole": func(n *network, c *brittle, b []byte) error {
+			if isProduce(b) && n.strikes(100) {
+				c.mute.Store(true)
+				c.deaf.Store(true)
+			}
+			return nil
+		},
+		"trickle": func(n *network, c *brittle, b []byte) error {
+			if n.strikes(30) {
+				c.slow.Store(true)
+			}
+			return nil
+		},
+		"everything": func(n *network, c *brittle, b []byte) error {
+			if n.strikes(20) {
+				c.deaf.Store(true)
+			}
+			if n.strikes(20) {
+				return cut
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			brokers, topic := testenv.Kafka(t), "test.network."+string(rune('a'+len(name)))
+			ensure(t, brokers, topic, 4, nil)
+			n := &network{fault: fault, random: chance(t)}
+			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 300 * time.Millisecond})
+			tr := startTraffic(p, topic, 16, time.Millisecond)
+			testenv.Eventually(t, patience, func() error {
+				if n.faults.Load() < int64(rounds(t, 5)) || tr.confirmed() < 500 {
+					return errors.New("not enough faults yet")
+				}
+				return nil
+			})
+			n.healed.Store(true)
+			tr.stop()
+			if repeated := tr.audit(t, readAll(t, brokers, topic)); repeated > 0 || len(tr.unknown)+len(tr.refused) > 0 {
+				t.Errorf("%d repeated, %d unknown, %d not written: want none", repeated, len(tr.unknown), len(tr.refused))
+			}
+		})
+	}
+}
+
+// The same networks under a consumer: each record takes effect once.
+func TestConsumeOverBadNetworks(t *testing.T) {
+	brokers, topic, pool := testenv.Kafka(t), "test.network", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 4, nil)
+	n := &network{random: chance(t), fault: func(n *network, c *brittle, _ []byte) error {
+		if n.strikes(10) {
+			c.deaf.Store(true)
+		}
+		if n.strikes(10) {
+			return errors.New("cut by the test")
+		}
+		return nil
+	}}
+	cfg := quick(brokers, topic, pool, writeEffects)
+	cfg.Dialer, cfg.FetchWait = n.dialer(), 50*time.Millisecond
+	tr := startTraffic(newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 8, time.Millisecond)
+	startConsumer(t, cfg)
+	testenv.Eventually(t, patience, func() error {
+		if n.faults.Load() < int64(rounds(t, 20)) || tr.confirmed() < 500 {
+			return errors.New("not enough faults yet")
+		}
+		return nil
+	})
+	n.healed.Store(true)
+	tr.stop()
+	applied(t, pool, tr.confirmed(), patience)
+}
+
+// When nothing answers, every caller learns within the delivery timeout what became of its message, and Close does not hang.
+func TestPublishIntoABlackHole(t *testing.T) {
+	brokers, topic := testenv.Kafka(t), "test.hole"
+	ensure(t, brokers, topic, 1, nil)
+	n := &network{random: chance(t), fault: func(n *network, c *brittle, b []byte) error {
+		if isProduce(b) && n.strikes(1) {
+			c.mute.Store(true)
+			c.deaf.Store(true)
+		}
+		return nil
+	}}
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 200 * time.Millisecond, DeliveryTimeout: time.Second})
+	tr := startTraffic(p, topic, 4, time.Millisecond)
+	testenv.Eventually(t, patience, func() error {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		if len(tr.unknown) < 4 {
+			return errors.New("nobody was told yet")
+		}
+		return nil
+	})
+	n.healed.Store(true)
+	testenv.Eventually(t, patience, func() error {
+		if tr.confirmed() < 100 {
+			return errors.New("not working again")
+		}
+		return nil
+	})
+	tr.stop()
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	tr.audit(t, readAll(t, brokers, topic))
+}

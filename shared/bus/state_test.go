@@ -1,0 +1,166 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// table is a state in memory.
+type table struct {
+	mu   sync.Mutex
+	rows map[string]string
+	at   time.Time
+}
+
+func (s *table) apply(r bus.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = time.Now()
+	if r.Value == nil {
+		delete(s.rows, string(r.Key))
+		return
+	}
+	s.rows[string(r.Key)] = string(r.Value)
+}
+
+func (s *table) copy() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.rows)
+}
+
+func put(key string, value []byte) *message.Message {
+	m := message.NewMessage(key, value)
+	m.Metadata[bus.KeyMetadata] = key
+	return m
+}
+
+// A state reader is ready when it has all that was there, then follows, tombstones included, within moments.
+func TestStateReaderFollows(t *testing.T) {
+	brokers, topic := testenv.Kafka(t), "test.state"
+	ensure(t, brokers, topic, 3, map[string]string{"cleanup.policy": "compact"})
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	want := make(map[string]string)
+	for i := range 300 {
+		key := fmt.Sprint(i % 100)
+		want[key] = fmt.Sprint(i)
+		if err := p.Publish(topic, put(key, []byte(want[key]))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &table{rows: make(map[string]string)}
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: s.apply}, testenv.Logger(t))
+	start(t, r.Run)
+	<-r.Ready()
+	if got := s.copy(); !maps.Equal(got, want) {
+		t.Fatalf("ready with %d rows, want %d", len(got), len(want))
+	}
+	published := time.Now()
+	if err := p.Publish(topic, put("7", nil)); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, patience, func() error {
+		if _, there := s.copy()["7"]; there {
+			return errors.New("tombstone not applied")
+		}
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if late := s.at.Sub(published); late > 100*time.Millisecond {
+		t.Errorf("a change was visible after %v", late)
+	}
+}
+
+// An empty topic is ready at once, a topic that does not exist yet once it does.
+func TestStateReaderWaitsForItsTopic(t *testing.T) {
+	brokers, topic := testenv.Kafka(t), "test.later"
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(bus.Record) {}}, testenv.Logger(t))
+	start(t, r.Run)
+	select {
+	case <-r.Ready():
+		t.Fatal("ready without a topic")
+	case <-time.After(200 * time.Millisecond):
+	}
+	ensure(t, brokers, topic, 1, nil)
+	select {
+	case <-r.Ready():
+	case <-time.After(patience):
+		t.Fatal("not ready with an empty topic")
+	}
+}
+
+// Compaction leaves holes and batches without records, at the end of the log as well: a reader gets past all of them, and comes
+// back after the broker was away.
+func TestStateReaderAndCompaction(t *testing.T) {
+	dir, topic := t.TempDir(), "test.compacted"
+	open := func(port int) *kafka.Broker {
+		b, err := kafka.Start(kafka.Config{Dir: dir, Port: port, Logger: testenv.Logger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	port := freePort(t)
+	broker := open(port)
+	brokers := []string{broker.Addr()}
+	ensure(t, brokers, topic, 1, map[string]string{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "segment.ms": "1", "delete.retention.ms": "0"})
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	fill := func(rounds int) {
+		for i := range rounds {
+			var messages []*message.Message
+			for k := range 50 {
+				messages = append(messages, put(fmt.Sprint(k), fmt.Appendf(nil, "%d", i)))
+			}
+			if err := p.Publish(topic, messages...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill(20)
+	live := &table{rows: make(map[string]string)}
+	follower := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: live.apply}, testenv.Logger(t))
+	start(t, follower.Run)
+	<-follower.Ready()
+	for range 3 { // the embedded broker compacts when it starts
+		fill(20)
+		if err := broker.Close(); err != nil {
+			t.Fatal(err)
+		}
+		broker = open(port)
+		s := &table{rows: make(map[string]string)}
+		r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: s.apply}, testenv.Logger(t))
+		stop := start(t, r.Run)
+		select {
+		case <-r.Ready():
+		case <-time.After(patience):
+			t.Fatal("not ready on a compacted topic")
+		}
+		stop()
+		if got := s.copy(); len(got) != 50 || got["49"] != "19" {
+			t.Fatalf("state is %v", got)
+		}
+	}
+	if err := p.Publish(topic, put("last", []byte("word"))); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, patience, func() error {
+		if live.copy()["last"] != "word" {
+			return errors.New("the reader that was there all the time has not seen the last word")
+		}
+		return nil
+	})
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
