@@ -49,8 +49,7 @@ type IssueAPIKey struct {
 func (c IssueAPIKey) Check() error {
 	faults := append(checkGiven("project", c.Project), checkName("name", c.Name)...)
 	if !slices.Contains(environments(), c.Environment) {
-		faults = append(faults, Fault{"environment", fmt.Sprintf("environment is %q.", c.Environment),
-			fmt.Sprintf("Use one of %v.", environments())})
+		faults = append(faults, Fault{"environment", fmt.Sprintf("environment is %q.", c.Environment), oneOf(environments())})
 	}
 	if !c.ExpiresAt.IsZero() && !c.ExpiresAt.After(c.At) {
 		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is %s, which is past.", c.ExpiresAt.Format(time.RFC3339)),

@@ -56,3 +56,12 @@ func notURLSafe(r rune) bool {
 	digitOrLetter := r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	return !digitOrLetter && r != '_' && r != '-'
 }
+
+// oneOf lists the words that a value may be.
+func oneOf[W ~string](words []W) string {
+	texts := make([]string, len(words))
+	for i, word := range words {
+		texts[i] = string(word)
+	}
+	return "Use one of " + strings.Join(texts, ", ") + "."
+}

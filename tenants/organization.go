@@ -41,7 +41,7 @@ type CreateOrganization struct {
 func (c CreateOrganization) Check() error {
 	faults := checkName("name", c.Name)
 	if !slices.Contains(tiers(), c.Tier) {
-		faults = append(faults, Fault{"tier", fmt.Sprintf("tier is %q.", c.Tier), fmt.Sprintf("Use one of %v.", tiers())})
+		faults = append(faults, Fault{"tier", fmt.Sprintf("tier is %q.", c.Tier), oneOf(tiers())})
 	}
 	return faults.orNil()
 }

@@ -1,0 +1,199 @@
+// Package app wires tenants into one process.
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	nethttp "net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/http"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// A change that another replica made is found within relayInterval, one that this replica made at once. A relay that
+// died is replaced after relayLease.
+const (
+	relayInterval = 200 * time.Millisecond
+	relayLease    = 3 * time.Second
+)
+
+// An App is one process of tenants. Several may run against one database and share the work.
+type App struct {
+	config      Config
+	clock       func() time.Time
+	logger      *slog.Logger
+	pool        *pgxpool.Pool
+	publisher   *sharedbus.Publisher
+	relay       *sharedbus.Relay
+	state       *sharedbus.StateReader
+	credentials *identity.Credentials
+	registrar   *registrar.Registrar
+	handler     nethttp.Handler
+	endpoint    atomic.Pointer[httpapi.Endpoint]
+}
+
+// New connects, brings the schema up to date, registers the operator's token and builds the process. It starts nothing.
+func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot start tenants: %w", err)
+	}
+	a := &App{config: config, clock: config.Clock, logger: logger}
+	if a.clock == nil {
+		a.clock = time.Now
+	}
+	if err := a.build(ctx); err != nil {
+		a.close()
+		return nil, fmt.Errorf("cannot start tenants: %w", err)
+	}
+	return a, nil
+}
+
+func (a *App) build(ctx context.Context) (err error) {
+	if a.pool, err = open(ctx, a.config); err != nil {
+		return err
+	}
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Clock: a.clock}, a.logger)
+	if err != nil {
+		return err
+	}
+	events := postgres.NewEvents(a.pool)
+	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(events).Read,
+		Interval: relayInterval, Lease: relayLease,
+	}, a.logger)
+	a.credentials = identity.NewCredentials(a.clock)
+	gate := bus.NewGate(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
+	a.state = sharedbus.NewStateReader(sharedbus.StateConfig{
+		Brokers: a.config.Brokers, Topic: contract.TopicCredentials, Apply: gate.Apply,
+	}, a.logger)
+	a.registrar = registrar.New(registrar.Config{
+		Events: events, Views: postgres.NewViews(a.pool), Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
+	})
+	a.handler = a.routes()
+	return a.registerOperator(ctx)
+}
+
+// open connects to the database and brings its schema up to date.
+func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		return nil, err
+	}
+	err = pg.Migrate(ctx, pool, postgres.Schema,
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, eventstorepg.Migrations(), postgres.Migrations())
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+func (a *App) routes() nethttp.Handler {
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	httpapi.Health(router, a.Ready)
+	http.Mount(router, a.registrar, a.credentials, a.clock)
+	return router
+}
+
+// newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.
+func newID() string {
+	id := uuid.Must(uuid.NewV7()) // fails only where the system has no randomness
+	return hex.EncodeToString(id[:])
+}
+
+// registerOperator makes the configured operator known. One that was revoked stays so, and is no reason not to serve
+// everybody else.
+func (a *App) registerOperator(ctx context.Context) error {
+	if a.config.OperatorToken == "" {
+		return nil
+	}
+	secret, err := a.config.operator()
+	if err != nil {
+		return err
+	}
+	err = a.registrar.RegisterOperator(ctx, secret)
+	if errors.Is(err, registrar.ErrOperatorRevoked) {
+		a.logger.Error("the operator can't act", slog.String("error", err.Error()))
+		return nil
+	}
+	return err
+}
+
+// Handler serves the routes of tenants.
+func (a *App) Handler() nethttp.Handler { return a.handler }
+
+// Addr is where Run listens; empty before it does, or where no address is configured.
+func (a *App) Addr() string {
+	if endpoint := a.endpoint.Load(); endpoint != nil {
+		return endpoint.Addr()
+	}
+	return ""
+}
+
+// Ready is nil once all credentials are read, the configured operator's among them.
+func (a *App) Ready() error {
+	select {
+	case <-a.state.Ready():
+	default:
+		return errors.New("credentials are not read yet")
+	}
+	if a.config.OperatorToken == "" {
+		return nil
+	}
+	if _, err := a.credentials.Lookup(a.config.OperatorToken.Reveal()); errors.Is(err, identity.ErrUnknown) {
+		return errors.New("the operator's token is not published yet")
+	}
+	return nil
+}
+
+// Run works until ctx ends. It may be called once.
+func (a *App) Run(ctx context.Context) error {
+	defer a.close()
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.state.Run, a.serve)
+}
+
+// ensureTopics creates the topics that tenants writes, where they are missing.
+func (a *App) ensureTopics(ctx context.Context) error {
+	own := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool {
+		return topic.Name != contract.TopicCredentials && topic.Name != contract.TopicTenants
+	})
+	return sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
+}
+
+func (a *App) serve(ctx context.Context) error {
+	endpoint, err := a.config.Open(a.handler, a.logger, a.clock)
+	if err != nil {
+		return err
+	}
+	a.endpoint.Store(endpoint)
+	return endpoint.Run(ctx)
+}
+
+func (a *App) close() {
+	if a.publisher != nil {
+		_ = a.publisher.Close() // whatever is not published yet is in the table of events
+	}
+	if a.pool != nil {
+		a.pool.Close()
+	}
+}

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+)
+
+// Config is what tenants needs to run.
+type Config struct {
+	httpapi.ServerConfig `embed:""`
+
+	Brokers       []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
+	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
+	OperatorToken httpapi.Secret `help:"The operator's service token: weirsvc_ and 48 lower-case hexadecimal characters. Only its hash is kept. Another one revokes the one before; empty: none is registered." env:"WEIR_OPERATOR_TOKEN"`
+
+	InForceWait time.Duration `help:"How long the answer to a new or revoked credential may wait until the broker has told everyone." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
+
+	Clock func() time.Time `kong:"-"` // the system's where nil
+}
+
+// Validate joins what is wrong with the configuration. It shows no secret.
+func (c Config) Validate() error {
+	errs := []error{c.ServerConfig.Validate()}
+	if len(c.Brokers) == 0 {
+		errs = append(errs, errors.New("WEIR_BROKERS is empty: name at least one broker as host:port"))
+	}
+	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
+	}
+	if c.InForceWait < 0 {
+		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
+	}
+	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
+		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) operator() (tenants.Secret, error) {
+	return tenants.ParseSecret(tenants.ServiceTokenPrefix, c.OperatorToken.Reveal())
+}

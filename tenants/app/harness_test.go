@@ -1,0 +1,173 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants/app"
+)
+
+// operatorToken is the operator of every test.
+const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// patience is how long a test waits for what should take milliseconds.
+const patience = 20 * time.Second
+
+// A world is where tenants runs: a database, a broker and a log.
+type world struct {
+	database string
+	brokers  []string
+	log      *journal
+}
+
+func newWorld(t *testing.T) world {
+	return world{database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{}}
+}
+
+// A journal keeps what is logged. Safe for concurrent use.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// A process is one running replica.
+type process struct {
+	*app.App
+	stop func()
+}
+
+// start starts a replica with operator and waits until it is ready.
+func (w world) start(t *testing.T, operator string) *process {
+	t.Helper()
+	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	config := app.Config{
+		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
+		InForceWait: patience, // a slow machine makes a test slow, not red
+	}
+	tenants, err := app.New(t.Context(), config, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- tenants.Run(ctx) }()
+	p := &process{App: tenants, stop: sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the replica did not end in order: %v", err)
+		}
+	})}
+	t.Cleanup(p.stop)
+	testenv.Eventually(t, patience, tenants.Ready)
+	return p
+}
+
+// An answer is what a request got.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+	body   map[string]any
+}
+
+// get returns a text of the body, "" where it has none.
+func (a answer) get(member string) string {
+	text, _ := a.body[member].(string)
+	return text
+}
+
+// items returns the items of a list.
+func (a answer) items(t *testing.T) []map[string]any {
+	t.Helper()
+	list, ok := a.body["items"].([]any)
+	if !ok {
+		t.Fatalf("no list: %s", a.text)
+	}
+	items := make([]map[string]any, len(list))
+	for i, item := range list {
+		items[i], _ = item.(map[string]any)
+	}
+	return items
+}
+
+type header struct{ name, value string }
+
+// call sends a request with a service token, which may be empty.
+func (p *process) call(t *testing.T, token, method, path, body string, headers ...header) answer {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for _, h := range headers {
+		request.Header.Set(h.name, h.value)
+	}
+	recorder := httptest.NewRecorder()
+	p.Handler().ServeHTTP(recorder, request)
+	got := answer{status: recorder.Code, header: recorder.Header(), text: recorder.Body.String()}
+	if err := json.Unmarshal(recorder.Body.Bytes(), &got.body); err != nil {
+		t.Fatalf("%s %s: the answer %q is no JSON object: %v", method, path, got.text, err)
+	}
+	return got
+}
+
+// must sends a request as the operator that has to succeed with status.
+func (p *process) must(t *testing.T, status int, method, path, body string, headers ...header) answer {
+	t.Helper()
+	got := p.call(t, operatorToken, method, path, body, headers...)
+	if got.status != status {
+		t.Fatalf("%s %s %s: got %d %s, want %d", method, path, body, got.status, got.text, status)
+	}
+	return got
+}
+
+func text(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(encoded)
+}
+
+// A tenant is an organization with one of everything.
+type tenant struct {
+	organization, project, key, secret, tokenID, token string
+}
+
+func (p *process) tenant(t *testing.T, name string) tenant {
+	t.Helper()
+	var made tenant
+	made.organization = p.must(t, 201, "POST", "/v1/organizations", text(map[string]any{"name": name, "tier": "indie"})).get("id")
+	made.project = p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": made.organization, "name": "Shop"})).get("id")
+	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": made.project, "environment": "prod", "name": "live"}))
+	made.key, made.secret = key.get("id"), key.get("key")
+	token := p.must(t, 201, "POST", "/v1/service-tokens", text(map[string]any{
+		"organization": made.organization, "name": "admin", "scopes": []string{"tenants:admin", "billing:read"}}))
+	made.tokenID, made.token = token.get("id"), token.get("token")
+	return made
+}

@@ -1,0 +1,226 @@
+package app_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every answer has the members that clients may rely on, with values of the promised form, and a secret is in the
+// answer to its creation only.
+func TestShapes(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	id := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+	organization := p.must(t, 201, "POST", "/v1/organizations", `{"name":" Acme ","tier":"scale"}`)
+	expect(t, organization, map[string]any{"id": id, "name": "Acme", "tier": "scale", "created_at": utc})
+
+	project := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": organization.get("id"), "name": "Shop"}))
+	expect(t, project, map[string]any{"id": id, "organization": organization.get("id"), "name": "Shop", "created_at": utc})
+
+	key := p.must(t, 201, "POST", "/v1/api-keys",
+		text(map[string]any{"project": project.get("id"), "environment": "staging", "name": "live", "expires_at": "2099-01-01T02:00:00+02:00"}))
+	secret := key.get("key")
+	shown := map[string]any{
+		"id": id, "prefix": secret[:len("weir_")+4], "last4": secret[len(secret)-4:], "project": project.get("id"),
+		"organization": organization.get("id"), "environment": "staging", "name": "live", "created_at": utc,
+		"expires_at": "2099-01-01T00:00:00Z", "state": "active", "revoked_at": nil, "revoked_reason": nil,
+	}
+	expect(t, key, with(shown, "key", regexp.MustCompile(`^weir_[0-9a-f]{48}$`)))
+
+	listed := p.must(t, 200, "GET", "/v1/api-keys?project="+project.get("id"), "")
+	expectOne(t, listed, shown)
+
+	revoked := p.must(t, 200, "POST", "/v1/api-keys/"+key.get("id")+"/revoke", `{"reason":"leaked"}`)
+	shown = with(with(with(shown, "state", "revoked"), "revoked_at", utc), "revoked_reason", "leaked")
+	expect(t, revoked, shown)
+	again := p.must(t, 200, "POST", "/v1/api-keys/"+key.get("id")+"/revoke", `{"reason":"other"}`)
+	if again.text != revoked.text {
+		t.Errorf("revoking again changed %s\ninto %s", revoked.text, again.text)
+	}
+
+	token := p.must(t, 201, "POST", "/v1/service-tokens",
+		text(map[string]any{"organization": organization.get("id"), "name": "Billing", "scopes": []string{"billing:read"}}))
+	secret = token.get("token")
+	shown = map[string]any{
+		"id": id, "prefix": secret[:len("weirsvc_")+4], "last4": secret[len(secret)-4:], "organization": organization.get("id"),
+		"name": "Billing", "scopes": []any{"billing:read"}, "created_at": utc, "state": "active", "revoked_at": nil, "revoked_reason": nil,
+	}
+	expect(t, token, with(shown, "token", regexp.MustCompile(`^weirsvc_[0-9a-f]{48}$`)))
+	expectOne(t, p.must(t, 200, "GET", "/v1/service-tokens?organization="+organization.get("id"), ""), shown)
+	expect(t, p.must(t, 200, "POST", "/v1/service-tokens/"+token.get("id")+"/revoke", ""),
+		with(with(with(shown, "state", "revoked"), "revoked_at", utc), "revoked_reason", ""))
+
+	expectOne(t, p.must(t, 200, "GET", "/v1/organizations", ""), map[string]any{"id": id, "name": "Acme", "tier": "scale", "created_at": utc})
+	expectOne(t, p.must(t, 200, "GET", "/v1/projects?organization="+organization.get("id"), ""),
+		map[string]any{"id": project.get("id"), "organization": organization.get("id"), "name": "Shop", "created_at": utc})
+}
+
+var utc = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$`)
+
+func with(members map[string]any, name string, value any) map[string]any {
+	more := map[string]any{name: value}
+	for n, v := range members {
+		if n != name {
+			more[n] = v
+		}
+	}
+	return more
+}
+
+func expect(t *testing.T, got answer, want map[string]any) {
+	t.Helper()
+	expectMembers(t, got.body, want)
+}
+
+func expectOne(t *testing.T, list answer, want map[string]any) {
+	t.Helper()
+	items := list.items(t)
+	if next, given := list.body["next_cursor"]; len(items) != 1 || next != nil || !given {
+		t.Errorf("got %s, want one item and next_cursor null", list.text)
+		return
+	}
+	expectMembers(t, items[0], want)
+}
+
+// expectMembers checks that got has exactly the members of want; a pattern stands for every text that it matches.
+func expectMembers(t *testing.T, got, want map[string]any) {
+	t.Helper()
+	for name, value := range want {
+		given, found := got[name]
+		if pattern, ok := value.(*regexp.Regexp); ok {
+			if word, _ := given.(string); !pattern.MatchString(word) {
+				t.Errorf("%s is %v, want %s", name, given, pattern)
+			}
+		} else if !found || text(given) != text(value) {
+			t.Errorf("%s is %v, want %v", name, given, value)
+		}
+	}
+	for name := range got {
+		if _, wanted := want[name]; !wanted {
+			t.Errorf("%s is there and should not be", name)
+		}
+	}
+}
+
+// A value that can't be accepted is named, with the way out, and nothing is created.
+func TestRefusals(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	long := strings.Repeat("x", 201)
+	for name, test := range map[string]struct {
+		path, body string
+		pointers   []string
+	}{
+		"an organization without anything": {"/v1/organizations", `{}`, []string{"/name", "/tier"}},
+		"a tier that is not":               {"/v1/organizations", `{"name":"A","tier":"Indie"}`, []string{"/tier"}},
+		"a name too long":                  {"/v1/organizations", text(map[string]any{"name": long, "tier": "indie"}), []string{"/name"}},
+		"a name with NUL":                  {"/v1/organizations", `{"name":"a\u0000b","tier":"indie"}`, []string{"/name"}},
+		"a name that is a number":          {"/v1/organizations", `{"name":7,"tier":"indie"}`, []string{"/name"}},
+		"a project without anything":       {"/v1/projects", `{}`, []string{"/organization", "/name"}},
+		"a key without anything":           {"/v1/api-keys", `{}`, []string{"/project", "/name", "/environment"}},
+		"a key that has expired":           {"/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "expires_at": "2001-01-01T00:00:00Z"}), []string{"/expires_at"}},
+		"an end that is no time":           {"/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "expires_at": "tomorrow"}), []string{"/expires_at"}},
+		"a token without anything":         {"/v1/service-tokens", `{}`, []string{"/organization", "/name", "/scopes"}},
+		"a scope that is none":             {"/v1/service-tokens", text(map[string]any{"organization": acme.organization, "name": "n", "scopes": []string{"all"}}), []string{"/scopes/0"}},
+		"a reason with an escape":          {"/v1/api-keys/" + acme.key + "/revoke", `{"reason":"a\u001bb"}`, []string{"/reason"}},
+		"an unknown member":                {"/v1/projects", `{"organisation":"x"}`, []string{""}},
+		"no JSON":                          {"/v1/projects", `{"organization":`, []string{""}},
+	} {
+		got := p.call(t, operatorToken, "POST", test.path, test.body)
+		if got.status != 400 || got.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: got %d %s", name, got.status, got.text)
+			continue
+		}
+		if pointers := pointersOf(got); !slices.Equal(pointers, test.pointers) {
+			t.Errorf("%s: pointers %q, want %q (%s)", name, pointers, test.pointers, got.text)
+		}
+		for _, member := range []string{"type", "title", "status", "detail", "code", "message", "request_id"} {
+			if got.body[member] == nil || got.body[member] == "" {
+				t.Errorf("%s: %s is missing in %s", name, member, got.text)
+			}
+		}
+	}
+	if keys := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(keys) != 1 || keys[0]["state"] != "active" {
+		t.Errorf("refused requests left traces: %v", keys)
+	}
+	for _, path := range []string{"/v1/api-keys", "/v1/projects", "/v1/organizations?limit=0", "/v1/organizations?limit=1001",
+		"/v1/organizations?cursor=x", "/v1/organizations?cursor=eyJhdCI6IjIwMjYtMDEtMDFUMDA6MDA6MDBaIiwiaWQiOiJcdTAwMDAifQ"} {
+		if got := p.call(t, operatorToken, "GET", path, ""); got.status != 400 || len(pointersOf(got)) != 1 {
+			t.Errorf("GET %s: got %d %s", path, got.status, got.text)
+		}
+	}
+}
+
+func pointersOf(got answer) (pointers []string) {
+	faults, _ := got.body["errors"].([]any)
+	for _, fault := range faults {
+		members, _ := fault.(map[string]any)
+		pointer, _ := members["pointer"].(string)
+		if members["fix"] == "" || members["detail"] == "" {
+			pointer = "no way out: " + pointer
+		}
+		pointers = append(pointers, pointer)
+	}
+	return pointers
+}
+
+// Following next_cursor shows everything once, from old to new, whatever is added meanwhile.
+func TestPages(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	var want []string
+	for i := range 6 {
+		want = append(want, p.must(t, 201, "POST", "/v1/projects",
+			text(map[string]any{"organization": acme.organization, "name": strings.Repeat("p", i+1)})).get("id"))
+	}
+	want = append([]string{acme.project}, want...)
+	var got []string
+	for path := "/v1/projects?limit=3&organization=" + acme.organization; ; {
+		page := p.must(t, 200, "GET", path, "")
+		for _, item := range page.items(t) {
+			got = append(got, item["id"].(string))
+		}
+		next, more := page.body["next_cursor"].(string)
+		if !more {
+			break
+		}
+		path = "/v1/projects?limit=3&organization=" + acme.organization + "&cursor=" + next
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The same request with the same Idempotency-Key creates nothing more; with another body it is refused.
+func TestIdempotencyKey(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	same := header{"Idempotency-Key", "one"}
+	for path, bodies := range map[string][2]map[string]any{
+		"/v1/organizations": {{"name": "B", "tier": "indie"}, {"name": "C", "tier": "indie"}},
+		"/v1/projects":      {{"organization": acme.organization, "name": "B"}, {"organization": acme.organization, "name": "C"}},
+	} {
+		first := p.must(t, 201, "POST", path, text(bodies[0]), same)
+		if again := p.must(t, 201, "POST", path, text(bodies[0]), same); again.text != first.text {
+			t.Errorf("POST %s again: got %s, want %s", path, again.text, first.text)
+		}
+		if other := p.call(t, operatorToken, "POST", path, text(bodies[1]), same); other.status != 400 || other.get("code") != "idempotency_key_reused" {
+			t.Errorf("POST %s with another body: got %d %s", path, other.status, other.text)
+		}
+	}
+	key := text(map[string]any{"project": acme.project, "environment": "dev", "name": "B"})
+	p.must(t, 201, "POST", "/v1/api-keys", key, same)
+	if again := p.call(t, operatorToken, "POST", "/v1/api-keys", key, same); again.status != 409 || again.get("code") != "secret_shown_once" || again.get("key") != "" {
+		t.Errorf("POST /v1/api-keys again: got %d %s", again.status, again.text)
+	}
+	if keys := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(keys) != 2 {
+		t.Errorf("there are %d keys, want the first and one more", len(keys))
+	}
+	for _, bad := range []string{"", "a\x7f", "ä", strings.Repeat("k", 256)} {
+		if got := p.call(t, operatorToken, "POST", "/v1/projects", key, header{"Idempotency-Key", bad}); got.status != 400 || got.get("code") != "invalid_idempotency_key" {
+			t.Errorf("Idempotency-Key %q: got %d %s", bad, got.status, got.text)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/tenants"
+)
+
+// A telling is one message before it is encoded.
+type telling struct {
+	topic string
+	kind  string // the event type
+	key   string
+	at    time.Time
+	value any
+}
+
+func organizationCreated(e tenants.OrganizationCreated) telling {
+	return fact(contract.TypeOrganizationCreated, e.Organization, e.At, contract.OrganizationCreated{
+		Organization: e.Organization, Name: e.Name, Tier: string(e.Tier), CreatedAt: e.At,
+	})
+}
+
+func projectCreated(e tenants.ProjectCreated) telling {
+	return fact(contract.TypeProjectCreated, e.Organization, e.At, contract.ProjectCreated{
+		Organization: e.Organization, Project: e.Project, Name: e.Name, CreatedAt: e.At,
+	})
+}
+
+func apiKeyIssued(k tenants.APIKey) telling {
+	return fact(contract.TypeAPIKeyIssued, k.Organization, k.IssuedAt, contract.APIKeyIssued{
+		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Environment: string(k.Environment), Name: k.Name,
+		IssuedAt: k.IssuedAt,
+	})
+}
+
+func apiKeyRevoked(k tenants.APIKey) telling {
+	return fact(contract.TypeAPIKeyRevoked, k.Organization, k.Revocation.At, contract.APIKeyRevoked{
+		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Reason: k.Revocation.Reason,
+		RevokedAt: k.Revocation.At,
+	})
+}
+
+func fact(kind, organization string, at time.Time, value any) telling {
+	return telling{topic: contract.TopicTenants, kind: kind, key: organization, at: at, value: value}
+}
+
+// apiKeyCredential is the key's state at a version. Expiry is no state: those who hold the credential watch the clock.
+func apiKeyCredential(k tenants.APIKey, version int64) telling {
+	value := contract.Credential{
+		Kind: contract.CredentialAPIKey, ID: k.ID, Organization: k.Organization, Project: k.Project,
+		Environment: string(k.Environment), State: credentialState(k.Revocation), Version: version,
+	}
+	if !k.ExpiresAt.IsZero() {
+		value.ExpiresAt = &k.ExpiresAt
+	}
+	return credential(k.Imprint, k.IssuedAt, k.Revocation, value)
+}
+
+func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {
+	value := contract.Credential{
+		Kind: contract.CredentialServiceToken, ID: s.ID, Organization: s.Organization, Scopes: s.Scopes,
+		State: credentialState(s.Revocation), Version: version,
+	}
+	if s.Organization == tenants.Installation {
+		value.Organization = "" // the contract's word for it
+	}
+	return credential(s.Imprint, s.IssuedAt, s.Revocation, value)
+}
+
+func credential(imprint tenants.Imprint, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) telling {
+	at := issuedAt
+	if !revocation.At.IsZero() {
+		at = revocation.At
+	}
+	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: imprint.Hash, at: at, value: value}
+}
+
+func credentialState(revocation tenants.Revocation) string {
+	if revocation.At.IsZero() {
+		return contract.CredentialActive
+	}
+	return contract.CredentialRevoked
+}
+
+// outgoing encodes what is told of one event. The id of a message is the same each time, so that a reader can tell what
+// was published twice.
+func outgoing(r recorded, tellings ...telling) ([]weirbus.Outgoing, error) {
+	var messages []weirbus.Outgoing
+	for _, told := range tellings {
+		value, err := json.Marshal(told.value)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode %s: %w", told.kind, err)
+		}
+		m := message.NewMessage(fmt.Sprintf("%s/%d", told.kind, r.Cursor), value)
+		m.Metadata = told.headers(r, m.UUID)
+		m.Metadata[weirbus.KeyMetadata] = told.key
+		place := weirbus.Cursor{Position: int64(r.Cursor)}
+		messages = append(messages, weirbus.Outgoing{Topic: told.topic, Message: m, Cursor: place})
+	}
+	return messages, nil
+}
+
+func (t telling) headers(r recorded, id string) map[string]string {
+	attributes := contract.Attributes{ID: id, Type: t.kind, Source: source, Time: t.at}
+	if r.Stream.Organization != tenants.Installation {
+		attributes.Organization = r.Stream.Organization
+	}
+	return attributes.Headers()
+}

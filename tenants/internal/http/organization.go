@@ -1,0 +1,56 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+type organizationJSON struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Tier      string    `json:"tier"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func showOrganization(o tenants.Organization) organizationJSON {
+	return organizationJSON{ID: o.ID, Name: o.Name, Tier: string(o.Tier), CreatedAt: o.CreatedAt.UTC()}
+}
+
+func (a *API) createOrganization(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Name string       `json:"name"`
+		Tier tenants.Tier `json:"tier"`
+	}
+	request, err := requestOf(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	organization, err := a.registrar.CreateOrganization(r.Context(), request, body.Name, body.Tier)
+	if err != nil {
+		return problemOf(err, "organization", "")
+	}
+	httpapi.WriteJSON(w, http.StatusCreated, showOrganization(organization))
+	return nil
+}
+
+func (a *API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
+	after, limit, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.registrar.Organizations(r.Context(), callerOf(r), after, limit+1)
+	if err != nil {
+		return err
+	}
+	listOf(w, found, limit, showOrganization, func(o tenants.Organization) postgres.Position {
+		return postgres.Position{At: o.CreatedAt, ID: o.ID}
+	})
+	return nil
+}

@@ -1,0 +1,55 @@
+package http
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+)
+
+// problemOf is how an error about what, which the caller calls id, is answered. What is unknown and what belongs to
+// another organization are one and the same.
+func problemOf(err error, what, id string) error {
+	var invalid tenants.Invalid
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &invalid):
+		return invalidProblem(invalid)
+	case errors.Is(err, tenants.ErrNotFound):
+		return httpapi.NotFound(what, id)
+	case errors.Is(err, tenants.ErrForbidden):
+		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+			"The service token may not do this. Creating organizations takes a token that is bound to the installation; "+
+				"granting a scope takes a token that holds it.")
+	case errors.Is(err, tenants.ErrReused):
+		return httpapi.Invalid("", "idempotency_key_reused", "The Idempotency-Key was used for another request.",
+			"Send a new Idempotency-Key with a new request.")
+	case errors.Is(err, tenants.ErrShownOnce):
+		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
+			"The same request was answered before, and the secret was in that answer only. "+
+				"If it is lost, revoke it and create another with a new Idempotency-Key.")
+	case errors.Is(err, eventstore.ErrConflict):
+		return httpapi.Unavailable("Too many changes at once. Send the request again.", time.Second)
+	}
+	return err
+}
+
+func invalidProblem(invalid tenants.Invalid) error {
+	problem := httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, invalid.Error())
+	for _, fault := range invalid {
+		problem.Faults = append(problem.Faults, httpapi.Fault{
+			Pointer: "/" + fault.Field, Code: httpapi.CodeInvalidRequest, Detail: fault.Detail, Fix: fault.Fix,
+		})
+	}
+	return problem
+}
+
+// missing is the answer where a query lacks the parameter that it is about.
+func missing(parameter string) error {
+	return httpapi.Invalid("?"+parameter, httpapi.CodeInvalidRequest, "The query lacks "+parameter+".",
+		"Send ?"+parameter+"= with the id of the "+parameter+".")
+}

@@ -1,0 +1,92 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+type serviceTokenJSON struct {
+	ID            string     `json:"id"`
+	Token         string     `json:"token,omitempty"` // in the answer to its creation only
+	Prefix        string     `json:"prefix"`          // how the token begins
+	Last4         string     `json:"last4"`           // how it ends
+	Organization  string     `json:"organization"`    // "*": bound to the installation
+	Name          string     `json:"name"`
+	Scopes        []string   `json:"scopes"`
+	State         string     `json:"state"`
+	CreatedAt     time.Time  `json:"created_at"`
+	RevokedAt     *time.Time `json:"revoked_at"`
+	RevokedReason *string    `json:"revoked_reason"`
+}
+
+func showServiceToken(s tenants.ServiceToken) serviceTokenJSON {
+	return serviceTokenJSON{
+		ID: s.ID, Prefix: tenants.ServiceTokenPrefix + s.Imprint.First, Last4: s.Imprint.Last, Organization: s.Organization,
+		Name: s.Name, Scopes: s.Scopes, State: string(s.State()), CreatedAt: s.IssuedAt.UTC(),
+		RevokedAt: optional(s.Revocation.At), RevokedReason: reasonJSON(s.Revocation),
+	}
+}
+
+func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Organization string   `json:"organization"`
+		Name         string   `json:"name"`
+		Scopes       []string `json:"scopes"`
+	}
+	request, err := requestOf(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	token, secret, err := a.registrar.IssueServiceToken(r.Context(), request, registrar.NewServiceToken(body))
+	if err != nil {
+		return problemOf(err, "organization", body.Organization)
+	}
+	shown := showServiceToken(token)
+	shown.Token = secret.Reveal()
+	httpapi.WriteJSON(w, http.StatusCreated, shown)
+	return nil
+}
+
+func (a *API) listServiceTokens(w http.ResponseWriter, r *http.Request) error {
+	after, limit, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	organization := organizationOf(r)
+	found, err := a.registrar.ServiceTokens(r.Context(), callerOf(r), organization, after, limit+1)
+	if err != nil {
+		return problemOf(err, "organization", organization)
+	}
+	listOf(w, found, limit, showServiceToken, func(s tenants.ServiceToken) postgres.Position {
+		return postgres.Position{At: s.IssuedAt, ID: s.ID}
+	})
+	return nil
+}
+
+func (a *API) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
+	request, err := requestOf(r)
+	if err != nil {
+		return err
+	}
+	reason, err := reasonOf(w, r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	token, err := a.registrar.RevokeServiceToken(r.Context(), request, id, reason)
+	if err != nil {
+		return problemOf(err, "service token", id)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, showServiceToken(token))
+	return nil
+}

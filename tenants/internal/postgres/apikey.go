@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+func insertAPIKey(ctx context.Context, tx pgx.Tx, e tenants.APIKeyIssued) error {
+	return exactlyOne(ctx, tx, `
+		INSERT INTO api_keys (organization, id, project, environment, name, hash, first, last, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		e.Organization, e.APIKey, e.Project, e.Environment, e.Name, e.Imprint.Hash, e.Imprint.First, e.Imprint.Last,
+		e.At, e.ExpiresAt)
+}
+
+func revokeAPIKey(ctx context.Context, tx pgx.Tx, organization string, e tenants.APIKeyRevoked) error {
+	return exactlyOne(ctx, tx, `UPDATE api_keys SET revoked_at = $3, revoke_reason = $4 WHERE organization = $1 AND id = $2`,
+		organization, e.APIKey, e.At, e.Reason)
+}
+
+const selectAPIKeys = `
+SELECT organization, id, project, environment, name, hash, first, last, created_at, expires_at, revoked_at, revoke_reason
+FROM api_keys `
+
+func scanAPIKey(row pgx.CollectableRow) (k tenants.APIKey, err error) {
+	var expires, revoked *time.Time
+	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Imprint.Hash, &k.Imprint.First,
+		&k.Imprint.Last, &k.IssuedAt, &expires, &revoked, &k.Revocation.Reason)
+	k.ExpiresAt, k.Revocation.At = orZero(expires), orZero(revoked)
+	return k, err
+}
+
+// orZero is the zero time for null.
+func orZero(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
+}
+
+// APIKey returns one API key, or ErrNotFound.
+func (v *Views) APIKey(ctx context.Context, as, id string) (tenants.APIKey, error) {
+	return one(ctx, v, as, scanAPIKey, selectAPIKeys+`WHERE id = $1`, id)
+}
+
+// APIKeys lists at most limit API keys of a project after a position, the revoked ones among them.
+func (v *Views) APIKeys(ctx context.Context, as string, of tenants.Project, after Position, limit int) ([]tenants.APIKey, error) {
+	return list(ctx, v, as, scanAPIKey, selectAPIKeys+
+		`WHERE organization = $1 AND project = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+		of.Organization, of.ID, after.At, after.ID, limit)
+}

@@ -1,0 +1,33 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+func insertProject(ctx context.Context, tx pgx.Tx, e tenants.ProjectCreated) error {
+	return exactlyOne(ctx, tx, `INSERT INTO projects (organization, id, name, created_at) VALUES ($1, $2, $3, $4)`,
+		e.Organization, e.Project, e.Name, e.At)
+}
+
+const selectProjects = `SELECT organization, id, name, created_at FROM projects `
+
+func scanProject(row pgx.CollectableRow) (p tenants.Project, err error) {
+	err = row.Scan(&p.Organization, &p.ID, &p.Name, &p.CreatedAt)
+	return p, err
+}
+
+// Project returns one project, or ErrNotFound.
+func (v *Views) Project(ctx context.Context, as, id string) (tenants.Project, error) {
+	return one(ctx, v, as, scanProject, selectProjects+`WHERE id = $1`, id)
+}
+
+// Projects lists at most limit projects of an organization after a position.
+func (v *Views) Projects(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.Project, error) {
+	return list(ctx, v, as, scanProject, selectProjects+
+		`WHERE organization = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4`,
+		organization, after.At, after.ID, limit)
+}

@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+func insertServiceToken(ctx context.Context, tx pgx.Tx, e tenants.ServiceTokenIssued) error {
+	return exactlyOne(ctx, tx, `
+		INSERT INTO service_tokens (organization, id, name, scopes, configured, hash, first, last, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		e.Organization, e.ServiceToken, e.Name, e.Scopes, e.Configured, e.Imprint.Hash, e.Imprint.First, e.Imprint.Last, e.At)
+}
+
+func revokeServiceToken(ctx context.Context, tx pgx.Tx, organization string, e tenants.ServiceTokenRevoked) error {
+	return exactlyOne(ctx, tx, `UPDATE service_tokens SET revoked_at = $3, revoke_reason = $4 WHERE organization = $1 AND id = $2`,
+		organization, e.ServiceToken, e.At, e.Reason)
+}
+
+const selectServiceTokens = `
+SELECT organization, id, name, scopes, configured, hash, first, last, created_at, revoked_at, revoke_reason
+FROM service_tokens `
+
+func scanServiceToken(row pgx.CollectableRow) (s tenants.ServiceToken, err error) {
+	var revoked *time.Time
+	err = row.Scan(&s.Organization, &s.ID, &s.Name, &s.Scopes, &s.Configured, &s.Imprint.Hash, &s.Imprint.First,
+		&s.Imprint.Last, &s.IssuedAt, &revoked, &s.Revocation.Reason)
+	s.Revocation.At = orZero(revoked)
+	return s, err
+}
+
+// ServiceToken returns one service token, or ErrNotFound.
+func (v *Views) ServiceToken(ctx context.Context, as, id string) (tenants.ServiceToken, error) {
+	return one(ctx, v, as, scanServiceToken, selectServiceTokens+`WHERE id = $1`, id)
+}
+
+// ServiceTokens lists at most limit service tokens of an organization, or of the installation, after a position.
+func (v *Views) ServiceTokens(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.ServiceToken, error) {
+	return list(ctx, v, as, scanServiceToken, selectServiceTokens+
+		`WHERE organization = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4`,
+		organization, after.At, after.ID, limit)
+}
+
+// Configured returns the tokens of the configuration that were registered and are not revoked.
+func (v *Views) Configured(ctx context.Context) ([]tenants.ServiceToken, error) {
+	return list(ctx, v, tenants.Installation, scanServiceToken, selectServiceTokens+
+		`WHERE organization = $1 AND configured AND revoked_at IS NULL`, tenants.Installation)
+}

@@ -1,0 +1,82 @@
+package registrar
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// NewAPIKey is what a caller says of a key that it wants.
+type NewAPIKey struct {
+	Project     string
+	Environment tenants.Environment
+	Name        string
+	ExpiresAt   time.Time // zero: never
+}
+
+// IssueAPIKey issues a key for a project that the caller reaches. When it returns, the key is in force, unless the
+// broker is slow or away. The secret is in no other place.
+func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted NewAPIKey) (tenants.APIKey, tenants.Secret, error) {
+	cmd := tenants.IssueAPIKey{
+		Project: wanted.Project, Environment: wanted.Environment, Name: wanted.Name, ExpiresAt: wanted.ExpiresAt, At: r.now(),
+	}
+	if err := cmd.Check(); err != nil {
+		return tenants.APIKey{}, tenants.Secret{}, err
+	}
+	project, err := r.project(ctx, request.Caller, wanted.Project)
+	if err != nil {
+		return tenants.APIKey{}, tenants.Secret{}, err
+	}
+	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, r.Random)
+	if err != nil {
+		return tenants.APIKey{}, tenants.Secret{}, err
+	}
+	cmd.Organization, cmd.Imprint = project.Organization, secret.Imprint()
+	cmd.ID = r.newID(request, apiKeyPrefix, project.Organization)
+	key, err := r.changeAPIKey(ctx, request, streamOf(project.Organization, "api-key", cmd.ID), cmd.Imprint.Hash,
+		contract.CredentialActive, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) })
+	return key, secret, err
+}
+
+// RevokeAPIKey ends a key that the caller reaches. When it returns, no replica that follows the broker accepts the key
+// for longer than a record takes to get there.
+func (r *Registrar) RevokeAPIKey(ctx context.Context, request Request, id, reason string) (tenants.APIKey, error) {
+	cmd := tenants.Revoke{Reason: reason, At: r.now()}
+	if !tenants.IsID(id) {
+		return tenants.APIKey{}, fmt.Errorf("API key %q: %w", id, tenants.ErrNotFound)
+	}
+	found, err := r.Views.APIKey(ctx, request.Caller.Organization, id)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	return r.changeAPIKey(ctx, request, streamOf(found.Organization, "api-key", id), found.Imprint.Hash,
+		contract.CredentialRevoked, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
+}
+
+// changeAPIKey keeps a decision on a key, and waits until the credential with that hash is in state.
+func (r *Registrar) changeAPIKey(ctx context.Context, request Request, stream eventstore.Stream, hash, state string,
+	decide func(tenants.APIKey) ([]tenants.Event, error)) (key tenants.APIKey, err error) {
+	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
+		key, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.APIKey) ([]tenants.Event, error) {
+			events, err := decide(before)
+			changed = len(events) > 0
+			return events, err
+		})
+		return changed, err
+	})
+	return key, err
+}
+
+// APIKeys lists the keys of a project that the caller reaches.
+func (r *Registrar) APIKeys(ctx context.Context, caller tenants.Caller, project string, after postgres.Position, limit int) ([]tenants.APIKey, error) {
+	of, err := r.project(ctx, caller, project)
+	if err != nil {
+		return nil, err
+	}
+	return r.Views.APIKeys(ctx, caller.Organization, of, after, limit)
+}

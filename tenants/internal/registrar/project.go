@@ -1,0 +1,42 @@
+package registrar
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// CreateProject creates a project of an organization that the caller reaches.
+func (r *Registrar) CreateProject(ctx context.Context, request Request, organization, name string) (tenants.Project, error) {
+	cmd := tenants.CreateProject{Organization: organization, Name: name, At: r.now()}
+	if err := cmd.Check(); err != nil {
+		return tenants.Project{}, err
+	}
+	if err := r.reachable(ctx, request.Caller, organization); err != nil {
+		return tenants.Project{}, err
+	}
+	cmd.ID = r.newID(request, projectPrefix, organization)
+	project, err := eventstore.Update(ctx, r.Events, streamOf(organization, "project", cmd.ID), request.metadata(),
+		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) })
+	r.Gate.Wake()
+	return project, err
+}
+
+// Projects lists the projects of an organization that the caller reaches.
+func (r *Registrar) Projects(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]tenants.Project, error) {
+	if err := r.reachable(ctx, caller, organization); err != nil {
+		return nil, err
+	}
+	return r.Views.Projects(ctx, caller.Organization, organization, after, limit)
+}
+
+// project returns a project that the caller reaches, or ErrNotFound.
+func (r *Registrar) project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error) {
+	if !tenants.IsID(id) {
+		return tenants.Project{}, fmt.Errorf("project %q: %w", id, tenants.ErrNotFound)
+	}
+	return r.Views.Project(ctx, caller.Organization, id)
+}

@@ -1,0 +1,89 @@
+// Package registrar carries out what callers ask for: it finds what a command concerns, lets the domain decide, keeps
+// the decision, and waits until it is in force.
+package registrar
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// Prefixes of ids, so that people tell what an id is of.
+const (
+	organizationPrefix = "org_"
+	projectPrefix      = "prj_"
+	apiKeyPrefix       = "key_"
+	serviceTokenPrefix = "tok_"
+)
+
+// Config is what a Registrar works with. All of it is required.
+type Config struct {
+	Events *postgres.Events
+	Views  *postgres.Views
+	Gate   *bus.Gate
+	Clock  func() time.Time
+	IDs    func() string // unique and at most 60 URL-safe characters, later ones sorting behind
+	Random io.Reader     // a cryptographic source
+}
+
+// A Registrar registers organizations, projects, API keys and service tokens. Its errors are those of tenants: Invalid,
+// ErrNotFound, ErrForbidden, ErrReused, ErrShownOnce; any other is a failure of what it stands on.
+type Registrar struct {
+	Config
+}
+
+// New returns a registrar.
+func New(config Config) *Registrar {
+	return &Registrar{config}
+}
+
+// A Request is who asks, and how the request can be told from others.
+type Request struct {
+	Caller         tenants.Caller
+	ID             string // of the request, for the audit
+	IdempotencyKey string // empty: every request is a new one
+}
+
+func (r Request) metadata() eventstore.Metadata {
+	return eventstore.Metadata{"actor": r.Caller.ID, "request": r.ID}
+}
+
+// newID returns the id of what a request creates in an organization. With an idempotency key it follows from that, the
+// caller, the kind and the organization: so the same request meets what it created before, for ever and without a
+// table of keys.
+func (r *Registrar) newID(request Request, prefix, organization string) string {
+	if request.IdempotencyKey == "" {
+		return prefix + r.IDs()
+	}
+	scope := strings.Join([]string{request.Caller.ID, prefix, organization, request.IdempotencyKey}, "\n")
+	sum := sha256.Sum256([]byte(scope))
+	return prefix + hex.EncodeToString(sum[:16])
+}
+
+// now is the time as the database keeps it: UTC, to the microsecond.
+func (r *Registrar) now() time.Time {
+	return r.Clock().UTC().Truncate(time.Microsecond)
+}
+
+// reachable returns the organization that the caller names, or ErrNotFound for one that is unknown or foreign.
+func (r *Registrar) reachable(ctx context.Context, caller tenants.Caller, organization string) error {
+	if !caller.Reaches(organization) || !tenants.IsID(organization) {
+		return fmt.Errorf("organization %q: %w", organization, tenants.ErrNotFound)
+	}
+	_, err := r.Views.Organization(ctx, caller.Organization, organization)
+	return err
+}
+
+// streamOf names the stream of one thing; each thing that changes as a whole has its own.
+func streamOf(organization, noun, id string) eventstore.Stream {
+	return eventstore.Stream{Organization: organization, Name: noun + "/" + id}
+}

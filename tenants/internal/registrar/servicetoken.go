@@ -1,0 +1,88 @@
+package registrar
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// NewServiceToken is what a caller says of a token that it wants.
+type NewServiceToken struct {
+	Organization string // tenants.Installation: for every organization
+	Name         string
+	Scopes       []string
+}
+
+// IssueServiceToken issues a token for an organization that the caller reaches, with no scope that the caller lacks;
+// an operator may issue any, and only an operator one for the installation. The secret is in no other place.
+func (r *Registrar) IssueServiceToken(ctx context.Context, request Request, wanted NewServiceToken) (tenants.ServiceToken, tenants.Secret, error) {
+	cmd := tenants.IssueServiceToken{Organization: wanted.Organization, Name: wanted.Name, Scopes: wanted.Scopes, At: r.now()}
+	if err := r.mayIssue(ctx, request.Caller, cmd); err != nil {
+		return tenants.ServiceToken{}, tenants.Secret{}, err
+	}
+	secret, err := tenants.NewSecret(tenants.ServiceTokenPrefix, r.Random)
+	if err != nil {
+		return tenants.ServiceToken{}, tenants.Secret{}, err
+	}
+	cmd.ID, cmd.Imprint = r.newID(request, serviceTokenPrefix, cmd.Organization), secret.Imprint()
+	token, err := r.changeServiceToken(ctx, request, streamOf(cmd.Organization, "service-token", cmd.ID), cmd.Imprint.Hash,
+		contract.CredentialActive, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) })
+	return token, secret, err
+}
+
+func (r *Registrar) mayIssue(ctx context.Context, caller tenants.Caller, cmd tenants.IssueServiceToken) error {
+	if err := cmd.Check(); err != nil {
+		return err
+	}
+	if err := r.owner(ctx, caller, cmd.Organization); err != nil {
+		return err
+	}
+	return caller.Grants(cmd.Scopes)
+}
+
+// owner makes sure that tokens of organization, or of the installation, are the caller's business.
+func (r *Registrar) owner(ctx context.Context, caller tenants.Caller, organization string) error {
+	if organization == tenants.Installation && caller.Operates() {
+		return nil
+	}
+	return r.reachable(ctx, caller, organization)
+}
+
+// RevokeServiceToken ends a token that the caller reaches.
+func (r *Registrar) RevokeServiceToken(ctx context.Context, request Request, id, reason string) (tenants.ServiceToken, error) {
+	cmd := tenants.Revoke{Reason: reason, At: r.now()}
+	if !tenants.IsID(id) {
+		return tenants.ServiceToken{}, fmt.Errorf("service token %q: %w", id, tenants.ErrNotFound)
+	}
+	found, err := r.Views.ServiceToken(ctx, request.Caller.Organization, id)
+	if err != nil {
+		return tenants.ServiceToken{}, err
+	}
+	return r.changeServiceToken(ctx, request, streamOf(found.Organization, "service-token", id), found.Imprint.Hash,
+		contract.CredentialRevoked, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
+}
+
+func (r *Registrar) changeServiceToken(ctx context.Context, request Request, stream eventstore.Stream, hash, state string,
+	decide func(tenants.ServiceToken) ([]tenants.Event, error)) (token tenants.ServiceToken, err error) {
+	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
+		token, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.ServiceToken) ([]tenants.Event, error) {
+			events, err := decide(before)
+			changed = len(events) > 0
+			return events, err
+		})
+		return changed, err
+	})
+	return token, err
+}
+
+// ServiceTokens lists the tokens of an organization that the caller reaches, or of the installation.
+func (r *Registrar) ServiceTokens(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]tenants.ServiceToken, error) {
+	if err := r.owner(ctx, caller, organization); err != nil {
+		return nil, err
+	}
+	return r.Views.ServiceTokens(ctx, caller.Organization, organization, after, limit)
+}
