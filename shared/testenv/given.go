@@ -47,7 +47,9 @@ func openGiven(brokers []string) (lease, error) {
 
 func (l givenLease) addresses() []string { return l.brokers }
 
-func (l givenLease) end(testing.TB) { l.turn.Close() }
+func (l givenLease) end(testing.TB) {
+	l.turn.Close()
+}
 
 // takeTurn waits until no other test, of this process or another, holds the brokers. The kernel ends a turn with its
 // process.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
@@ -132,12 +135,12 @@ func Postgres(ctx context.Context, image string) (*Container, error) {
 	}
 	address, err := c.container.PortEndpoint(ctx, "5432/tcp", "")
 	if err != nil {
-		return nil, errors.Join(err, c.Stop())
+		return nil, c.fail(ctx, image, err)
 	}
 	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}
 	c.Address = u.String()
 	if err := await(ctx, c.answersSQL); err != nil {
-		return nil, errors.Join(fmt.Errorf("PostgreSQL in a container of %s: %w", image, err), c.Stop())
+		return nil, c.fail(ctx, image, err)
 	}
 	return c, nil
 }
@@ -159,16 +162,24 @@ func Kafka(ctx context.Context, image string) (*Container, error) {
 		return nil, err
 	}
 	c, err := run(ctx, image,
-		testcontainers.WithExposedPorts(fmt.Sprintf("127.0.0.1:%d:9092/tcp", port)),
+		testcontainers.WithExposedPorts("9092/tcp"), publishAt("9092/tcp", port),
 		testcontainers.WithEnv(kafkaSettings(port)))
 	if err != nil {
 		return nil, err
 	}
 	c.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if err := await(ctx, c.answersKafka); err != nil {
-		return nil, errors.Join(fmt.Errorf("Kafka in a container of %s: %w", image, err), c.Stop())
+		return nil, c.fail(ctx, image, err)
 	}
 	return c, nil
+}
+
+// publishAt maps a port of the container to one of this machine.
+func publishAt(inside string, port int) testcontainers.CustomizeRequestOption {
+	binding := network.PortBinding{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: strconv.Itoa(port)}
+	return testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
+		c.PortBindings = network.PortMap{network.MustParsePort(inside): {binding}}
+	})
 }
 
 func kafkaSettings(port int) map[string]string {
@@ -212,12 +223,22 @@ func run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	options = append(options, testcontainers.WithLogger(log.Default()))
 	c, err := testcontainers.Run(ctx, image, options...)
 	if err != nil && c != nil {
-		err = errors.Join(err, (&Container{container: c}).Stop())
+		return nil, (&Container{container: c}).fail(ctx, image, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a container of %s: %w", image, err)
 	}
 	return &Container{container: c}, nil
+}
+
+// fail removes a container that is of no use and adds its last words to err.
+func (c *Container) fail(ctx context.Context, image string, err error) error {
+	err = fmt.Errorf("cannot use a container of %s: %w", image, err)
+	if lines, logErr := c.container.Logs(ctx); logErr == nil {
+		words, _ := io.ReadAll(lines)
+		err = fmt.Errorf("%w; its log ends with: %s", err, words[max(0, len(words)-1000):])
+	}
+	return errors.Join(err, c.Stop())
 }
 
 // await calls answers until it succeeds.
