@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ClientAddress is from where r was sent: the peer of the connection, or where that is one of the trusted proxies, the
+// last address in X-Forwarded-For that none of them has. What stands before it could have been written by anybody. It
+// is the zero Addr where the peer has no address.
+func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	client := peer.Addr().Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && within(trusted, client); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		client = hop.Unmap()
+	}
+	return client
+}
+
+// ClientNetwork is what one client can be expected to have to itself: an IPv4 address, or an IPv6 network of 64 bits,
+// in which a client picks addresses at will. Limits per client count by it.
+func ClientNetwork(client netip.Addr) netip.Prefix {
+	bits := 64
+	if client.Is4() {
+		bits = 32
+	}
+	network, err := client.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return network
+}
+
+func within(prefixes []netip.Prefix, address netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
