@@ -198,6 +198,11 @@ func isPostgres(pid int) bool {
 	if err := syscall.Kill(pid, 0); err != nil && !errors.Is(err, syscall.EPERM) {
 		return false
 	}
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return err != nil || strings.HasPrefix(string(name), "postgres")
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // 4711 (postgres) S …
+	if err != nil {
+		return true // not Linux: PostgreSQL itself decides
+	}
+	name, state, _ := strings.Cut(string(stat), ") ")
+	ended := strings.HasPrefix(state, "Z") // killed, and its parent has not noticed
+	return !ended && strings.HasSuffix(name, "(postgres")
 }

@@ -2,8 +2,15 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,4 +64,196 @@ func TestRoleIsOrdinary(t *testing.T) {
 	if got := query[string](t, s.URL(), "SELECT current_user || '@' || current_database()"); got != "weir@weir" {
 		t.Errorf("connected as %s", got)
 	}
+}
+
+func stop(t *testing.T, s *Server) {
+	t.Helper()
+	if err := s.Stop(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+func insert(t *testing.T, url, sql string) {
+	t.Helper()
+	query[int](t, url, sql+" RETURNING 1")
+}
+
+// What was committed is there after an orderly stop, behind the same address but for the port.
+func TestRestart(t *testing.T) {
+	home := dir(t)
+	s := start(t, Config{Dir: home})
+	create(t, s.URL())
+	insert(t, s.URL(), "INSERT INTO kept VALUES (1)")
+	stop(t, s)
+	s = start(t, Config{Dir: home, Port: s.port})
+	defer stop(t, s)
+	if n := query[int](t, s.URL(), "SELECT count(*) FROM kept"); n != 1 {
+		t.Errorf("%d rows after a restart, want 1", n)
+	}
+	if fsync := query[string](t, s.URL(), "SELECT current_setting('fsync')"); fsync != "on" {
+		t.Errorf("fsync is %s", fsync)
+	}
+}
+
+func create(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE kept (id int)"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server that outlived its caller is taken over as it is.
+func TestTakesOverAnOrphan(t *testing.T) {
+	home := dir(t)
+	orphan := start(t, Config{Dir: home})
+	create(t, orphan.URL())
+	orphan.cluster.home.close() // as the kernel does when the caller is killed
+	s := start(t, Config{Dir: home})
+	defer stop(t, s)
+	if s.URL() != orphan.URL() {
+		t.Errorf("got %s, want the orphan at %s", s.URL(), orphan.URL())
+	}
+	query[int](t, s.URL(), "SELECT count(*) FROM kept")
+}
+
+// A server that was killed together with its caller is started anew: its pid file means nothing, whoever has the
+// process id by now.
+func TestStalePid(t *testing.T) {
+	for name, pid := range map[string]int{"nobody's": 0, "another program's": os.Getpid()} {
+		t.Run(name, func(t *testing.T) {
+			home := dir(t)
+			killed := start(t, Config{Dir: home})
+			kill(t, killed)
+			if pid != 0 {
+				reuse(t, killed, pid)
+			}
+			s := start(t, Config{Dir: home})
+			defer stop(t, s)
+			query[int](t, s.URL(), "SELECT 1")
+		})
+	}
+}
+
+// kill ends a server the hard way and waits until it is gone.
+func kill(t *testing.T, s *Server) {
+	t.Helper()
+	file, _ := s.cluster.readPid()
+	if err := syscall.Kill(file.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.cluster.home.close()
+	for isPostgres(file.pid) { // a moment, while the kernel takes it down
+		runtime.Gosched()
+	}
+}
+
+func reuse(t *testing.T, s *Server, pid int) {
+	t.Helper()
+	path := filepath.Join(s.cluster.home.data(), "postmaster.pid")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "\n")
+	if err := os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"+rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every way in which a start can fail is one line that says what to do.
+func TestStartErrors(t *testing.T) {
+	held := start(t, Config{Dir: dir(t), Throwaway: true})
+	defer stop(t, held)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	for name, test := range map[string]struct {
+		cfg  Config
+		want error
+		says string
+	}{
+		"the port is taken":        {Config{Dir: dir(t), Port: port}, ErrPortInUse, strconv.Itoa(port)},
+		"the directory is held":    {Config{Dir: held.cluster.home.dir}, ErrLocked, held.cluster.home.dir},
+		"pg_control is cut off":    {Config{Dir: harmed(t, "global/pg_control")}, ErrDamaged, "server.log"},
+		"PG_VERSION is gone":       {Config{Dir: harmed(t, "PG_VERSION")}, ErrDamaged, "PG_VERSION"},
+		"the settings are garbled": {Config{Dir: harmed(t, "postgresql.conf")}, ErrDamaged, "server.log"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.cfg.Logger = slog.New(slog.DiscardHandler)
+			s, err := Start(t.Context(), test.cfg)
+			if err == nil {
+				stop(t, s)
+			}
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one line of %q that names %s", err, test.want, test.says)
+			}
+		})
+	}
+}
+
+// harmed is the directory of a stopped server of which one file has been spoilt.
+func harmed(t *testing.T, file string) string {
+	t.Helper()
+	home := dir(t)
+	s := start(t, Config{Dir: home})
+	stop(t, s)
+	path := filepath.Join(s.cluster.home.data(), file)
+	spoil := func() error { return os.WriteFile(path, []byte("= spoilt"), 0o600) }
+	if file == "PG_VERSION" {
+		spoil = func() error { return os.Remove(path) }
+	}
+	if err := spoil(); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+// The password is in no file that others can read, and on no command line.
+func TestPasswordStaysPrivate(t *testing.T) {
+	s := start(t, Config{Dir: dir(t), Throwaway: true})
+	defer stop(t, s)
+	info, err := os.Stat(s.cluster.home.path("password"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("password file: %v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(s.cluster.home.path("initial-password")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the password is still lying about")
+	}
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		if line, err := os.ReadFile(path); err == nil && strings.Contains(string(line), s.password) {
+			t.Errorf("the password is on a command line: %s", path)
+		}
+	}
+}
+
+// A folder that the server's account cannot reach, as below /root, is no obstacle: the data goes elsewhere, and the
+// next start finds it there.
+func TestUnreachableFolder(t *testing.T) {
+	closed := dir(t)
+	home := filepath.Join(closed, "inside")
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, Config{Dir: home})
+	place := s.cluster.home.dir
+	if place != home {
+		t.Cleanup(func() { os.RemoveAll(place) })
+	}
+	create(t, s.URL())
+	stop(t, s)
+	s = start(t, Config{Dir: home})
+	defer stop(t, s)
+	query[int](t, s.URL(), "SELECT count(*) FROM kept")
 }
