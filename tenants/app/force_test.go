@@ -1,0 +1,188 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A neighbour is another service: all it knows of tenants is what is on the broker.
+type neighbour struct {
+	*identity.Credentials
+	mu      sync.Mutex
+	records []bus.Record
+}
+
+func (n *neighbour) keep(record bus.Record) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.records = append(n.records, record)
+}
+
+func (n *neighbour) kept() []bus.Record {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.records)
+}
+
+// follow starts a neighbour and waits until it has read what is there.
+func (w world) follow(t *testing.T) *neighbour {
+	t.Helper()
+	n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
+	for _, topic := range []string{contract.TopicCredentials, contract.TopicTenants} {
+		reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) {
+			n.keep(record)
+			if topic != contract.TopicCredentials {
+				return
+			}
+			if err := n.Apply(string(record.Key), record.Value); err != nil {
+				t.Errorf("cannot apply %s: %v", record.Value, err)
+			}
+		}}, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		ended := make(chan error, 1)
+		go func() { ended <- reader.Run(ctx) }()
+		t.Cleanup(func() { cancel(); <-ended })
+		select {
+		case <-reader.Ready():
+		case <-time.After(patience):
+			t.Fatalf("%s was not read within %s", topic, patience)
+		}
+	}
+	return n
+}
+
+// knows waits until a neighbour answers for a secret with want, and returns who it takes the holder for.
+func (n *neighbour) knows(t *testing.T, secret string, want error) identity.Principal {
+	t.Helper()
+	var holder identity.Principal
+	testenv.Eventually(t, time.Second, func() (err error) {
+		if holder, err = n.Lookup(secret); errors.Is(err, want) {
+			return nil
+		}
+		return errors.Join(errors.New("the credential is not as it should be"), err)
+	})
+	return holder
+}
+
+// What the API answered is in force in another service within one second, and by the contract's words.
+func TestCredentialsAreInForceEverywhere(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+
+	want := identity.Principal{Kind: contract.CredentialAPIKey, ID: acme.key, Organization: acme.organization, Project: acme.project, Environment: "prod"}
+	if got := n.knows(t, acme.secret, nil); text(got) != text(want) {
+		t.Errorf("API key: got %+v, want %+v", got, want)
+	}
+	want = identity.Principal{Kind: contract.CredentialServiceToken, ID: acme.tokenID, Organization: acme.organization, Scopes: []string{"billing:read", "tenants:admin"}}
+	if got := n.knows(t, acme.token, nil); text(got) != text(want) {
+		t.Errorf("service token: got %+v, want %+v", got, want)
+	}
+	if got := n.knows(t, operatorToken, nil); got.Organization != "" || !got.Has("tenants:admin") {
+		t.Errorf("operator: got %+v, want one bound to the installation", got)
+	}
+
+	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
+	n.knows(t, acme.secret, identity.ErrRevoked)
+	p.must(t, 200, "POST", "/v1/service-tokens/"+acme.tokenID+"/revoke", `{"reason":"leaked"}`)
+	n.knows(t, acme.token, identity.ErrRevoked)
+	if got := p.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 401 {
+		t.Errorf("a revoked token still works: %d %s", got.status, got.text)
+	}
+}
+
+// An end that comes by itself is known beforehand: nobody has to be told again.
+func TestExpiryIsPublished(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	end := time.Now().Add(500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	key := p.must(t, 201, "POST", "/v1/api-keys",
+		text(map[string]any{"project": acme.project, "environment": "dev", "name": "brief", "expires_at": end})).get("key")
+	testenv.Eventually(t, patience, func() error {
+		if _, err := n.Lookup(key); !errors.Is(err, identity.ErrExpired) {
+			return errors.Join(errors.New("the key has not expired"), err)
+		}
+		return nil
+	})
+	testenv.Eventually(t, patience, func() error {
+		for _, item := range p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t) {
+			if item["name"] == "brief" && item["state"] == "expired" {
+				return nil
+			}
+		}
+		return errors.New("the list does not say so")
+	})
+}
+
+// Others are told what happened, in order, as CloudEvents.
+func TestFactsArePublished(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
+	want := []string{contract.TypeOrganizationCreated, contract.TypeProjectCreated, contract.TypeAPIKeyIssued, contract.TypeAPIKeyRevoked}
+	n := w.follow(t)
+	testenv.Eventually(t, patience, func() error {
+		if got := n.facts(t, acme.organization); !slices.Equal(got, want) {
+			return errors.New(text(got))
+		}
+		return nil
+	})
+}
+
+// facts returns the types of the facts about an organization.
+func (n *neighbour) facts(t *testing.T, organization string) (types []string) {
+	t.Helper()
+	ids := map[string]bool{}
+	for _, record := range n.kept() {
+		attributes, err := contract.ParseAttributes(record.Header)
+		if err != nil {
+			t.Fatalf("a record on %s is no event: %v", record.Topic, err)
+		}
+		if ids[attributes.ID] || attributes.Source != "weir/tenants" || !json.Valid(record.Value) {
+			t.Fatalf("a record on %s is %+v %s", record.Topic, attributes, record.Value)
+		}
+		ids[attributes.ID] = true
+		if record.Topic == contract.TopicTenants && attributes.Organization == organization {
+			types = append(types, attributes.Type)
+		}
+	}
+	return types
+}
+
+// A replica that does not hold the relay is as quick as the one that does: what it decides is in force in the other one
+// within a second.
+func TestRevocationCrossesReplicas(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
+	for range 3 {
+		acme := second.tenant(t, "Acme")
+		if got := first.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 200 {
+			testenv.Eventually(t, time.Second, func() error { return works(t, first, acme.token, 200) })
+		}
+		second.must(t, 200, "POST", "/v1/service-tokens/"+acme.tokenID+"/revoke", "")
+		testenv.Eventually(t, time.Second, func() error { return works(t, first, acme.token, 401) })
+	}
+}
+
+func works(t *testing.T, p *process, token string, status int) error {
+	t.Helper()
+	if got := p.call(t, token, "GET", "/v1/projects", ""); got.status != status {
+		return errors.New(got.text)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// A principal is one that may call, or try to.
+type principal struct {
+	name  string
+	token string
+}
+
+// A probe is one route, used on what belongs to organization A. Each builds what it needs, so that probes do not meet.
+type probe struct {
+	route string
+	call  func(t *testing.T, p *process, token string, a tenant) answer
+	// want is the status by principal: operator, admin of A, admin of B.
+	want [3]int
+}
+
+// Everyone reaches what is their own and nothing else: what belongs to another organization looks exactly like what
+// does not exist. The routes are those of the router: one that is added without a probe fails here.
+func TestIsolation(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	a, b := p.tenant(t, "A"), p.tenant(t, "B")
+	weak := p.must(t, 201, "POST", "/v1/service-tokens",
+		text(map[string]any{"organization": a.organization, "name": "billing", "scopes": []string{"billing:read"}}))
+	able := []principal{{"the operator", operatorToken}, {"an admin of A", a.token}, {"an admin of B", b.token}}
+	unable := map[principal]int{
+		{"nobody", ""}: 401,
+		{"a stranger", "weirsvc_" + strings.Repeat("f", 48)}: 401,
+		{"an API key of A", a.secret}:                        401,
+		{"a token without the scope", weak.get("token")}:     403,
+	}
+	probes := probes()
+	for _, probe := range probes {
+		for i, caller := range able {
+			got := probe.call(t, p, caller.token, a)
+			if got.status != probe.want[i] {
+				t.Errorf("%s as %s: got %d %s, want %d", probe.route, caller.name, got.status, got.text, probe.want[i])
+			}
+			if caller.token == b.token && got.status/100 == 2 && strings.Contains(got.text, a.organization) {
+				t.Errorf("%s shows %s something of A: %s", probe.route, caller.name, got.text)
+			}
+		}
+		for caller, want := range unable {
+			if got := probe.call(t, p, caller.token, a); got.status != want {
+				t.Errorf("%s as %s: got %d %s, want %d", probe.route, caller.name, got.status, got.text, want)
+			}
+		}
+	}
+	everyRouteIsProbed(t, p, probes)
+}
+
+// A foreign id and one that was never given differ in nothing but the id.
+func TestForeignLooksUnknown(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	a, b := p.tenant(t, "A"), p.tenant(t, "B")
+	for _, probe := range probes() {
+		foreign := probe.call(t, p, b.token, a)
+		if foreign.status != 404 {
+			continue
+		}
+		unknown := tenant{organization: stranger(a.organization), project: stranger(a.project), key: stranger(a.key), tokenID: stranger(a.tokenID)}
+		got := probe.call(t, p, b.token, unknown)
+		replaced := strings.NewReplacer(unknown.organization, a.organization, unknown.project, a.project,
+			unknown.key, a.key, unknown.tokenID, a.tokenID, got.get("request_id"), foreign.get("request_id")).Replace(got.text)
+		if got.status != foreign.status || replaced != foreign.text || foreign.get("code") != "not_found" {
+			t.Errorf("%s: foreign is %d %s, unknown is %d %s", probe.route, foreign.status, foreign.text, got.status, got.text)
+		}
+	}
+}
+
+// stranger is an id of the same form that names nothing.
+func stranger(id string) string {
+	return id[:len(id)-4] + "zzzz"
+}
+
+func probes() []probe {
+	send := func(method, path string, body map[string]any) func(*testing.T, *process, string, tenant) answer {
+		return func(t *testing.T, p *process, token string, a tenant) answer {
+			fill := strings.NewReplacer("{organization}", a.organization, "{project}", a.project, "{key}", a.key, "{token}", a.tokenID)
+			encoded := ""
+			if body != nil {
+				encoded = fill.Replace(text(body))
+			}
+			return p.call(t, token, method, fill.Replace(path), encoded)
+		}
+	}
+	return []probe{
+		{"POST /v1/organizations", send("POST", "/v1/organizations", map[string]any{"name": "C", "tier": "indie"}), [3]int{201, 403, 403}},
+		{"GET /v1/organizations", send("GET", "/v1/organizations", nil), [3]int{200, 200, 200}},
+		{"POST /v1/projects", send("POST", "/v1/projects", map[string]any{"organization": "{organization}", "name": "P"}), [3]int{201, 201, 404}},
+		{"GET /v1/projects", send("GET", "/v1/projects?organization={organization}", nil), [3]int{200, 200, 404}},
+		{"POST /v1/api-keys", send("POST", "/v1/api-keys", map[string]any{"project": "{project}", "environment": "dev", "name": "K"}), [3]int{201, 201, 404}},
+		{"GET /v1/api-keys", send("GET", "/v1/api-keys?project={project}", nil), [3]int{200, 200, 404}},
+		{"POST /v1/api-keys/{id}/revoke", send("POST", "/v1/api-keys/{key}/revoke", map[string]any{"reason": "test"}), [3]int{200, 200, 404}},
+		{"POST /v1/service-tokens", send("POST", "/v1/service-tokens", map[string]any{"organization": "{organization}", "name": "T", "scopes": []string{"billing:read"}}), [3]int{201, 201, 404}},
+		{"POST /v1/service-tokens", send("POST", "/v1/service-tokens", map[string]any{"organization": "{organization}", "name": "T", "scopes": []string{"billing:write"}}), [3]int{201, 403, 404}},
+		{"POST /v1/service-tokens", send("POST", "/v1/service-tokens", map[string]any{"organization": "*", "name": "T", "scopes": []string{"billing:read"}}), [3]int{201, 404, 404}},
+		{"GET /v1/service-tokens", send("GET", "/v1/service-tokens?organization={organization}", nil), [3]int{200, 200, 404}},
+		{"GET /v1/service-tokens", send("GET", "/v1/service-tokens?organization=*", nil), [3]int{200, 404, 404}},
+		{"POST /v1/service-tokens/{id}/revoke", revokeFresh, [3]int{200, 200, 404}},
+	}
+}
+
+// revokeFresh revokes a token that it has the operator make, since revoking the callers' own would end the test. An
+// unknown tenant gets no token.
+func revokeFresh(t *testing.T, p *process, token string, a tenant) answer {
+	t.Helper()
+	id := a.tokenID
+	if !strings.HasSuffix(id, "zzzz") {
+		id = p.must(t, 201, "POST", "/v1/service-tokens",
+			text(map[string]any{"organization": a.organization, "name": "T", "scopes": []string{"x:y"}})).get("id")
+	}
+	got := p.call(t, token, "POST", "/v1/service-tokens/"+id+"/revoke", `{"reason":"test"}`)
+	got.text = strings.ReplaceAll(got.text, id, a.tokenID)
+	return got
+}
+
+// open are the routes that need no credential.
+func open() map[string]bool {
+	return map[string]bool{
+		"GET /healthz": true, "GET /readyz": true, "GET /v1/openapi.json": true, "GET /v1/tenants/openapi.json": true,
+	}
+}
+
+func everyRouteIsProbed(t *testing.T, p *process, probes []probe) {
+	t.Helper()
+	probed := open()
+	for _, probe := range probes {
+		probed[probe.route] = true
+	}
+	walk(t, p, func(route string) {
+		if !probed[route] {
+			t.Errorf("%s is not probed", route)
+		}
+	})
+}
+
+// walk visits the routes of the API.
+func walk(t *testing.T, p *process, visit func(route string)) {
+	t.Helper()
+	routes, ok := p.Handler().(chi.Routes)
+	if !ok {
+		t.Fatalf("the handler %T has no routes to walk", p.Handler())
+	}
+	err := chi.Walk(routes, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		visit(method + " " + route)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

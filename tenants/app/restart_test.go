@@ -1,0 +1,158 @@
+package app_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const otherOperatorToken = "weirsvc_fedcba9876543210fedcba9876543210fedcba9876543210"
+
+// A restart decides nothing and tells nobody anything new. What was told last may be told again, as the same.
+func TestRestartChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", "")
+	testenv.Eventually(t, patience, func() error { return w.published(t) })
+	p.stop()
+	events, records := w.dump(t), w.follow(t).ids()
+	p = w.start(t, operatorToken)
+	if got := p.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 200 || len(got.items(t)) != 1 {
+		t.Errorf("after the restart: %d %s", got.status, got.text)
+	}
+	p.stop()
+	if got := w.dump(t); got != events {
+		t.Errorf("the tables changed from\n%s\nto\n%s", events, got)
+	}
+	if got := w.follow(t).ids(); !slices.Equal(got, records) {
+		t.Errorf("the topics changed from %q to %q", records, got)
+	}
+}
+
+// ids returns the distinct ids of the records that a neighbour has read, in order.
+func (n *neighbour) ids() (ids []string) {
+	for _, record := range n.kept() {
+		ids = append(ids, record.Header(contract.HeaderID))
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// published fails while an event is not yet published.
+func (w world) published(t *testing.T) error {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), w.database, "tenants")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		var behind int
+		err := tx.QueryRow(t.Context(), `SELECT count(*) FROM events WHERE position > (SELECT position FROM bus_relays)`).Scan(&behind)
+		if err == nil && behind > 0 {
+			err = fmt.Errorf("%d events are not published", behind)
+		}
+		return err
+	})
+}
+
+// Another operator's token takes the place of the one before; a configured token that was revoked stays revoked.
+func TestOperatorIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.start(t, operatorToken).stop()
+	p := w.start(t, otherOperatorToken)
+	if got := p.call(t, operatorToken, "GET", "/v1/organizations", ""); got.status != 401 {
+		t.Errorf("the token before: got %d %s", got.status, got.text)
+	}
+	if got := p.call(t, otherOperatorToken, "GET", "/v1/organizations", ""); got.status != 200 {
+		t.Errorf("the new token: got %d %s", got.status, got.text)
+	}
+	p.stop()
+	p = w.start(t, operatorToken)
+	if got := p.call(t, operatorToken, "GET", "/v1/organizations", ""); got.status != 401 {
+		t.Errorf("the token that was replaced came back: got %d %s", got.status, got.text)
+	}
+	if !strings.Contains(w.log.String(), "configure another one") {
+		t.Error("nobody is told why the operator can't act")
+	}
+}
+
+// A secret is in the answer to its creation and nowhere else: in no table, no record, no log line.
+func TestSecretsAreNowhere(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.call(t, acme.token, "GET", "/v1/projects?organization="+acme.secret, "")
+	p.call(t, acme.secret, "GET", "/v1/projects", "")
+	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
+	p.stop()
+	places := map[string]string{"the tables": w.dump(t), "the log": w.log.String()}
+	for _, record := range w.follow(t).kept() {
+		places["the topic "+record.Topic] += string(record.Key) + string(record.Value) + text(record.Headers)
+	}
+	for _, topic := range []string{contract.TopicCredentials, contract.TopicTenants} {
+		if places["the topic "+topic] == "" {
+			t.Errorf("%s is empty: there was nothing to look through", topic)
+		}
+	}
+	for _, secret := range []string{acme.secret, acme.token, operatorToken} {
+		_, digits, _ := strings.Cut(secret, "_")
+		for place, content := range places {
+			if strings.Contains(content, digits) || strings.Contains(content, digits[4:len(digits)-4]) {
+				t.Errorf("a secret is in %s", place)
+			}
+		}
+	}
+}
+
+// dump returns every row of every table of the schema as text, but for how far the relay is.
+func (w world) dump(t *testing.T) string {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), w.database, "tenants")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var all strings.Builder
+	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		tables, err := tx.Query(t.Context(), `SELECT table_name::text FROM information_schema.tables
+			WHERE table_schema = 'tenants' AND table_name <> 'bus_relays' ORDER BY 1`)
+		if err != nil {
+			return err
+		}
+		names, err := pgx.CollectRows(tables, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			rows, err := tx.Query(t.Context(), `SELECT r::text FROM `+pgx.Identifier{name}.Sanitize()+` r ORDER BY 1`)
+			if err != nil {
+				return err
+			}
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				return err
+			}
+			all.WriteString(name + "\n" + strings.Join(lines, "\n") + "\n")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}

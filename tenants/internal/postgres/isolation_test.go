@@ -1,0 +1,170 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// open returns a fresh schema with the organizations org_a and org_b, which have one of everything.
+func open(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, eventstorepg.Migrations(), postgres.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		furnish(t, postgres.NewEvents(pool), name)
+	}
+	return pool
+}
+
+func furnish(t *testing.T, events *postgres.Events, name string) {
+	t.Helper()
+	organization, project := "org_"+name, "prj_"+name
+	imprint := tenants.Imprint{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
+	for i, happened := range [][]tenants.Event{
+		{tenants.OrganizationCreated{Organization: organization, Name: name, Tier: tenants.Indie, At: noon}},
+		{tenants.ProjectCreated{Project: project, Organization: organization, Name: name, At: noon}},
+		{tenants.APIKeyIssued{APIKey: "key_" + name, Organization: organization, Project: project, Environment: tenants.Dev, Name: name, Imprint: imprint, At: noon},
+			tenants.APIKeyRevoked{APIKey: "key_" + name, Reason: "leaked", At: noon}},
+		{tenants.ServiceTokenIssued{ServiceToken: "tok_" + name, Organization: organization, Name: name, Scopes: []string{"x:y"}, Imprint: imprint, At: noon},
+			tenants.ServiceTokenRevoked{ServiceToken: "tok_" + name, At: noon}},
+	} {
+		stream := eventstore.Stream{Organization: organization, Name: fmt.Sprint(i)}
+		if err := events.Append(t.Context(), stream, 0, nil, happened...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Every table that holds what belongs to an organization is secured by row, also against its owner, and led by the
+// organization. A table that is added without that fails here.
+func TestEveryTableIsRowSecured(t *testing.T) {
+	pool := open(t)
+	rows, err := pool.Query(t.Context(), `
+		SELECT c.relname::text, c.relrowsecurity AND c.relforcerowsecurity AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid),
+		       coalesce((SELECT a.attname = 'organization' AND a.attnotnull FROM pg_index i JOIN pg_attribute a
+		                 ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indrelid = c.oid AND i.indisprimary), false)
+		FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace AND c.relname <> 'migrations'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type table struct {
+		Name         string
+		Secured, Led bool
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
+	if err != nil || len(tables) < 5 {
+		t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	for _, table := range tables {
+		if !table.Secured || !table.Led {
+			t.Errorf("%s: row security forced: %v, organization first in its key: %v", table.Name, table.Secured, table.Led)
+		}
+	}
+	if bypasses, err := pg.Bypasses(t.Context(), pool); err != nil || bypasses {
+		t.Errorf("the login role walks past row security: %v, %v", bypasses, err)
+	}
+}
+
+// A query that forgets its WHERE shows nothing foreign, and a connection that acts as nobody shows nothing at all.
+func TestRowsOfOthersAreInvisible(t *testing.T) {
+	pool := open(t)
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "events"} {
+		query := "SELECT DISTINCT organization FROM " + table
+		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
+			rows, err := tx.Query(t.Context(), query)
+			if err != nil {
+				return err
+			}
+			seen, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if !slices.Equal(seen, []string{"org_a"}) {
+				t.Errorf("%s: org_a sees the rows of %q", table, seen)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.QueryRow(t.Context(), query).Scan(new(string)); !errors.Is(err, pgx.ErrNoRows) {
+			t.Errorf("%s: nobody sees a row: %v", table, err)
+		}
+	}
+}
+
+// No organization can write into another, and no key can belong to one and be for a project of the other.
+func TestWritesStayAtHome(t *testing.T) {
+	pool := open(t)
+	imprint := tenants.Imprint{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
+	key := tenants.APIKeyIssued{APIKey: "key_c", Organization: "org_a", Project: "prj_b", Environment: tenants.Dev, Name: "n", Imprint: imprint, At: noon}
+	foreign := tenants.ProjectCreated{Project: "prj_c", Organization: "org_b", Name: "n", At: noon}
+	for _, event := range []tenants.Event{key, foreign} {
+		stream := eventstore.Stream{Organization: "org_a", Name: "new"}
+		if err := postgres.NewEvents(pool).Append(t.Context(), stream, 0, nil, event); err == nil {
+			t.Errorf("org_a wrote %+v", event)
+		}
+	}
+}
+
+// The tables can be made again from the events, and are the same then.
+func TestProjectionsCanBeRebuilt(t *testing.T) {
+	pool := open(t)
+	before := contents(t, pool)
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `TRUNCATE organizations, projects, api_keys, service_tokens`); err != nil {
+			return err
+		}
+		events, err := postgres.NewEvents(pool).ReadAll(t.Context(), tx, 0, 1000)
+		if err != nil {
+			return err
+		}
+		return postgres.Project(t.Context(), tx, events)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := contents(t, pool); after != before || !strings.Contains(after, "leaked") {
+		t.Errorf("rebuilt:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// contents returns what the views show to an operator.
+func contents(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	views, all, start := postgres.NewViews(pool), "", postgres.Position{}
+	for _, name := range []string{"a", "b"} {
+		of := tenants.Project{ID: "prj_" + name, Organization: "org_" + name}
+		organizations, err1 := views.Organizations(t.Context(), tenants.Installation, start, 10)
+		projects, err2 := views.Projects(t.Context(), tenants.Installation, of.Organization, start, 10)
+		keys, err3 := views.APIKeys(t.Context(), tenants.Installation, of, start, 10)
+		tokens, err4 := views.ServiceTokens(t.Context(), tenants.Installation, of.Organization, start, 10)
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			t.Fatal(err)
+		}
+		all += fmt.Sprintln(organizations, projects, keys, tokens)
+	}
+	return all
+}
