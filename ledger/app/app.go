@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	nethttp "net/http"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -41,12 +39,11 @@ type App struct {
 	accounts  *bus.Accounts
 	checker   *Checker
 	handler   nethttp.Handler
-
-	mu      sync.Mutex
-	address string
+	endpoint  *httpapi.Endpoint
 }
 
-// New connects, migrates the schema and builds the process. It starts nothing. The App belongs to one Run.
+// New connects, migrates the schema and builds the process. It starts nothing and waits for no broker. The App belongs to
+// one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
@@ -100,7 +97,8 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Logger: a.logger,
 	}
 	a.buildAPI()
-	return nil
+	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
+	return err
 }
 
 func (a *App) buildConsumers() (err error) {
@@ -149,12 +147,8 @@ func (a *App) buildAPI() {
 // Handler serves the ledger's routes.
 func (a *App) Handler() nethttp.Handler { return a.handler }
 
-// Addr is where Run listens; empty before it does.
-func (a *App) Addr() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.address
-}
+// Addr is where Run listens; empty where it does not.
+func (a *App) Addr() string { return a.endpoint.Addr() }
 
 // Ready is nil once credentials are read and both consumers have caught up.
 func (a *App) Ready() error {
@@ -174,34 +168,5 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.pool.Close()
 	defer func() { _ = a.publisher.Close() }()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.serve)
-}
-
-// serve listens where the configuration says so.
-func (a *App) serve(ctx context.Context) error {
-	if a.config.Listen == "" {
-		return nil
-	}
-	certificate, err := httpapi.LoadTLS(a.config.TLSCertFile, a.config.TLSKeyFile)
-	if err != nil {
-		return err
-	}
-	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
-	if err != nil {
-		return err
-	}
-	listener, err := httpapi.Listen(a.config.Listen)
-	if err != nil {
-		return err
-	}
-	a.listening(listener)
-	server := &httpapi.Server{Handler: a.handler, TLS: certificate, TrustedProxies: proxies, Logger: a.logger, Clock: a.clock}
-	return server.Serve(ctx, listener)
-}
-
-func (a *App) listening(listener net.Listener) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.address = listener.Addr().String()
-	a.logger.Info("listening", slog.String("address", a.address))
+	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run)
 }

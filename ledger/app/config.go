@@ -2,7 +2,6 @@ package app
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -12,12 +11,10 @@ import (
 
 // Config is what the ledger needs to run. Sizes are bytes.
 type Config struct {
-	Listen         string         `help:"Address to serve HTTPS on, such as :8443. Empty: serve nothing." env:"WEIR_LISTEN" default:""`
-	TLSCertFile    string         `help:"PEM file of the certificate." env:"WEIR_TLS_CERT_FILE" default:""`
-	TLSKeyFile     string         `help:"PEM file of the certificate's key." env:"WEIR_TLS_KEY_FILE" default:""`
-	TrustedProxies []string       `help:"Addresses or prefixes of proxies whose X-Forwarded-Proto counts." env:"WEIR_TRUSTED_PROXIES"`
-	Brokers        []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
-	DatabaseURL    httpapi.Secret `help:"Postgres URL of the ledger's database." env:"WEIR_DATABASE_URL" default:""`
+	httpapi.ServerConfig `embed:""`
+
+	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
+	DatabaseURL httpapi.Secret `help:"Postgres URL of the ledger's database." env:"WEIR_DATABASE_URL" default:""`
 
 	TierIndieBytes           int64 `help:"Quota of tier indie, bytes per period." env:"WEIR_TIER_INDIE_BYTES" default:"1073741824"`
 	TierIndieRequests        int   `help:"Requests per minute of tier indie." env:"WEIR_TIER_INDIE_REQUESTS" default:"60"`
@@ -44,16 +41,10 @@ func (c Config) Validate() error {
 	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
 	}
-	if c.Listen != "" && (c.TLSCertFile == "" || c.TLSKeyFile == "") {
-		errs = append(errs, fmt.Errorf("WEIR_LISTEN is %q: set WEIR_TLS_CERT_FILE and WEIR_TLS_KEY_FILE as well", c.Listen))
-	}
-	if _, err := httpapi.ParseProxies(c.TrustedProxies); err != nil {
-		errs = append(errs, err)
-	}
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
 		errs = append(errs, errors.New("WEIR_LEDGER_* can't be negative"))
 	}
-	return errors.Join(append(errs, c.tiers().Validate())...)
+	return errors.Join(append(errs, c.ServerConfig.Validate(), c.tiers().Validate())...)
 }
 
 // tiers are the default terms, where the configuration does not say otherwise.

@@ -34,6 +34,7 @@ type API struct {
 
 // Mount adds the ledger's routes.
 func (a *API) Mount(router chi.Router) {
+	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
 	router.Get("/v1/ledger/openapi.json", document)
 	router.Group(func(router chi.Router) {
 		router.Use(identity.RequireScope(a.Credentials, ScopeRead))

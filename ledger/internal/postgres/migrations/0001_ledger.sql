@@ -107,6 +107,7 @@ DO $$
 DECLARE name text;
 BEGIN
 	FOREACH name IN ARRAY ARRAY['organizations', 'books', 'transfers', 'usage', 'facts', 'unpublished'] LOOP
+		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
 		EXECUTE format('CREATE POLICY organization ON %I USING (organization = current_setting(''weir.organization'', true)

@@ -1,0 +1,59 @@
+package bus_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// newConsumer is a consumer with a fresh database, without a broker.
+func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	err = pg.Migrate(t.Context(), pool, postgres.Schema,
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), postgres.Migrations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bus.Consumer{Store: &postgres.Store{Tiers: ledger.DefaultTiers(), Clock: time.Now}, Clock: time.Now}, pool
+}
+
+// accepted is a record of weir.logs.v1 as the broker hands it out.
+func accepted(organization string, partition int, offset int64) sharedbus.Record {
+	logs := contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: organization + "-project",
+		Environment: "prod", Key: "018f0000-0000-7000-8000-000000000000", Source: "weir/ingest", Time: time.Now(), Entries: 100, Bytes: 20000,
+	}
+	return record(logs.Headers(), partition, offset)
+}
+
+func record(headers map[string]string, partition int, offset int64) sharedbus.Record {
+	r := sharedbus.Record{Topic: contract.TopicLogs, Partition: partition, Offset: offset}
+	for name, value := range headers {
+		r.Headers = append(r.Headers, sharedbus.Header{Key: name, Value: []byte(value)})
+	}
+	return r
+}
+
+func apply(t testing.TB, consumer *bus.Consumer, pool *pgxpool.Pool, records []sharedbus.Record) {
+	t.Helper()
+	if err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) }); err != nil {
+		t.Fatal(err)
+	}
+}
