@@ -1,0 +1,125 @@
+// Package architecture tests that the house keeps its rules: what may import what, and that a domain does no I/O. It
+// has no code of its own.
+package architecture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A goPackage is what `go list -json` says of a package.
+type goPackage struct {
+	ImportPath   string
+	Dir          string
+	Name         string
+	GoFiles      []string
+	Imports      []string
+	Deps         []string // Imports and what these import, and so on
+	TestImports  []string
+	XTestImports []string
+}
+
+const prefix = "github.com/weirlog/weir/"
+
+// module is the room a package of ours is in, such as ledger; "" for all others.
+func module(importPath string) string {
+	rest, ours := strings.CutPrefix(importPath, prefix)
+	if !ours {
+		return ""
+	}
+	room, _, _ := strings.Cut(rest, "/")
+	return room
+}
+
+// middle are the modules between shared and deploy. They speak by events alone.
+var middle = []string{"ingest", "ledger", "grouping", "tenants"}
+
+// mayImport is the one rule: shared <- {ingest, ledger, grouping, tenants} <- deploy.
+func mayImport(from, to string) bool {
+	switch {
+	case from == to, from == "deploy":
+		return true
+	case from == "shared":
+		return false
+	}
+	return to == "shared"
+}
+
+// siblings finds imports against the one rule, in tests too.
+func siblings(p goPackage) (found []string) {
+	for _, to := range slices.Concat(p.Deps, p.TestImports, p.XTestImports) {
+		if room := module(to); room != "" && !mayImport(module(p.ImportPath), room) {
+			found = append(found, fmt.Sprintf("%s stands on %s: %s may not know %s", p.ImportPath, to, module(p.ImportPath), room))
+		}
+	}
+	return found
+}
+
+// forTests finds programs that stand on what is for tests: testenv, and the packages whose names end in test.
+func forTests(p goPackage) (found []string) {
+	room := module(p.ImportPath)
+	if room == "deploy" || isForTests(p.ImportPath) {
+		return nil
+	}
+	for _, to := range p.Imports {
+		if module(to) != "" && isForTests(to) {
+			found = append(found, fmt.Sprintf("%s imports %s, which is for tests and deploy", p.ImportPath, to))
+		}
+	}
+	return found
+}
+
+func isForTests(importPath string) bool {
+	return slices.ContainsFunc(strings.Split(importPath, "/"), func(part string) bool {
+		return part == "testenv" || strings.HasSuffix(part, "test")
+	})
+}
+
+// isDomain says whether a package is the root of a module between shared and deploy.
+func isDomain(p goPackage) bool {
+	return slices.Contains(middle, strings.TrimPrefix(p.ImportPath, prefix))
+}
+
+// outside are packages of the standard library by which a program reaches the world around it. What a domain needs of
+// that world, such as the time, is an argument.
+var outside = []string{
+	"context", "crypto/rand", "database", "embed", "expvar", "io/fs", "io/ioutil", "log", "math/rand", "net", "os",
+	"path/filepath", "plugin", "runtime", "syscall", "testing",
+}
+
+// harmless are the exceptions: a value that says how it is logged, an address that is parsed.
+var harmless = []string{"log/slog", "net/netip", "net/url", "net/mail"}
+
+// impure finds imports by which a domain would leave the standard library or do I/O.
+func impure(p goPackage) (found []string) {
+	if !isDomain(p) {
+		return nil
+	}
+	for _, to := range p.Imports {
+		first, _, _ := strings.Cut(to, "/")
+		if strings.Contains(first, ".") {
+			found = append(found, fmt.Sprintf("the domain %s imports %s: it is for the standard library alone", p.ImportPath, to))
+		}
+		if reachesOut(to) {
+			found = append(found, fmt.Sprintf("the domain %s imports %s: it does no I/O and knows no clock", p.ImportPath, to))
+		}
+	}
+	return found
+}
+
+func reachesOut(importPath string) bool {
+	if slices.Contains(harmless, importPath) {
+		return false
+	}
+	return slices.ContainsFunc(outside, func(o string) bool {
+		return importPath == o || strings.HasPrefix(importPath, o+"/")
+	})
+}
+
+// clockCalls are the functions of package time that look at a clock or wait for one.
+var clockCalls = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// loggerCalls are the functions of package slog that write to the process's own log.
+var loggerCalls = []string{"Default", "SetDefault", "Debug", "Info", "Warn", "Error", "Log", "LogAttrs",
+	"DebugContext", "InfoContext", "WarnContext", "ErrorContext"}
