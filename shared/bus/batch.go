@@ -1,14 +1,12 @@
 package bus
 
 import (
-	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/segmentio/kafka-go/protocol"
 )
 
 // Layout of a record batch, version 2, as https://kafka.apache.org/documentation/#recordbatch gives it, after the four bytes of
@@ -123,11 +121,6 @@ func (b *batch) offsetOf(index int) int64 {
 		return -1
 	}
 	return b.baseOffset + int64(index)
-}
-
-// recordSet is the batch for one attempt to send it.
-func (b *batch) recordSet() protocol.RawRecordSet {
-	return protocol.RawRecordSet{Reader: bytes.NewReader(b.buffer)}
 }
 
 // settle makes the outcome known to all who wait. It is called once.

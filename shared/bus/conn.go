@@ -23,7 +23,8 @@ const defaultDialTimeout = 5 * time.Second
 // connection is one socket to one broker with one request at a time. kafka-go's Transport is not used: it finds out about a new
 // leader only when its cache of metadata runs out, and passes each request through three goroutines.
 type connection struct {
-	wire *protocol.Conn
+	wire   *protocol.Conn
+	socket net.Conn // below wire, for those who write large things themselves
 }
 
 // connect dials a broker, agrees on versions and authenticates. It takes at most the dialer's timeout.
@@ -34,7 +35,7 @@ func connect(ctx context.Context, dialer *kafka.Dialer, address string) (*connec
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to broker %q: %w", address, err)
 	}
-	c := &connection{wire: protocol.NewConn(socket, dialer.ClientID)}
+	c := &connection{protocol.NewConn(socket, dialer.ClientID), socket}
 	if err := c.open(ctx, dialer, address); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("cannot open a session with broker %q: %w", address, err)
@@ -99,10 +100,16 @@ func (c *connection) agree(ctx context.Context) error {
 	for _, k := range known.ApiKeys {
 		key := protocol.ApiKey(k.ApiKey)
 		versions[key] = key.SelectVersion(k.MinVersion, k.MaxVersion)
+		if ours, fixed := fixedVersions[key]; fixed && (ours < k.MinVersion || ours > k.MaxVersion) {
+			return fmt.Errorf("broker speaks %v in versions %d to %d, need %d", key, k.MinVersion, k.MaxVersion, ours)
+		}
 	}
 	c.wire.SetVersions(versions)
 	return nil
 }
+
+// fixedVersions are the requests that this package writes itself, in one version each.
+var fixedVersions = map[protocol.ApiKey]int16{protocol.Produce: produceVersion, protocol.Fetch: fetchVersion}
 
 func (c *connection) authenticate(ctx context.Context, mechanism sasl.Mechanism, address string) error {
 	answer, err := c.roundTrip(ctx, defaultDialTimeout, &saslhandshake.Request{Mechanism: mechanism.Name()})

@@ -3,7 +3,6 @@ package bus
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 
 	kafka "github.com/segmentio/kafka-go"
@@ -56,16 +55,8 @@ func (f *fetch) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if _, err := rw.Write(f.encode()); err != nil {
 		return nil, err
 	}
-	var size [4]byte
-	if _, err := io.ReadFull(rw, size[:]); err != nil {
-		return nil, err
-	}
-	length := int32(binary.BigEndian.Uint32(size[:]))
-	if length < 0 || length > 1<<30 {
-		return nil, fmt.Errorf("cannot read an answer of %d bytes", length)
-	}
-	body := make([]byte, length) // not pooled: records point into it for as long as somebody keeps them
-	if _, err := io.ReadFull(rw, body); err != nil {
+	body, err := readAnswer(rw)
+	if err != nil {
 		return nil, err
 	}
 	return f, f.decode(body)

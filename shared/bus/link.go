@@ -3,11 +3,6 @@ package bus
 import (
 	"context"
 	"sync"
-	"time"
-
-	kafka "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol/produce"
-	"github.com/segmentio/kafka-go/protocol/rawproduce"
 )
 
 // requestBytes is where a request to one broker stops taking in more partitions.
@@ -180,8 +175,8 @@ func (w *worker) hangUp() {
 // ship sends one request and gives every batch in it its answer.
 func (w *worker) ship(shipments []shipment) {
 	timeout := w.publisher.cfg.RequestTimeout
-	answer, err := w.conn.roundTrip(w.publisher.ctx, timeout, newProduceRequest(shipments, timeout))
-	if err != nil {
+	request := &production{clientID: w.publisher.cluster.dialer.ClientID, shipments: shipments, timeout: timeout, socket: w.conn.socket}
+	if _, err := w.conn.roundTrip(w.publisher.ctx, timeout, request); err != nil {
 		w.hangUp()
 		for _, s := range shipments {
 			s.batch.doubtful = true // from here on it may be in the log
@@ -189,49 +184,9 @@ func (w *worker) ship(shipments []shipment) {
 		}
 		return
 	}
-	answers := answersOf(answer.(*produce.Response))
 	for _, s := range shipments {
-		a, ok := answers[place{s.partition.topic, s.partition.index}]
-		if !ok {
-			a.ErrorCode = int16(kafka.Unknown)
-		}
-		w.publisher.answered(s, a)
+		w.publisher.answered(s, request.answerTo(s))
 	}
-}
-
-type place struct {
-	topic     string
-	partition int
-}
-
-func answersOf(r *produce.Response) map[place]produce.ResponsePartition {
-	answers := make(map[place]produce.ResponsePartition)
-	for _, t := range r.Topics {
-		for _, p := range t.Partitions {
-			answers[place{t.Topic, int(p.Partition)}] = p
-		}
-	}
-	return answers
-}
-
-func newProduceRequest(shipments []shipment, timeout time.Duration) *rawproduce.Request {
-	r := &rawproduce.Request{Acks: int16(kafka.RequireAll), Timeout: int32(timeout.Milliseconds())}
-	for _, s := range shipments {
-		t := topicOf(r, s.partition.topic)
-		t.Partitions = append(t.Partitions, rawproduce.RequestPartition{Partition: int32(s.partition.index), RecordSet: s.batch.recordSet()})
-	}
-	return r
-}
-
-// topicOf finds or adds a topic in the request. There are few, so it looks at all.
-func topicOf(r *rawproduce.Request, name string) *rawproduce.RequestTopic {
-	for i := range r.Topics {
-		if r.Topics[i].Topic == name {
-			return &r.Topics[i]
-		}
-	}
-	r.Topics = append(r.Topics, rawproduce.RequestTopic{Topic: name})
-	return &r.Topics[len(r.Topics)-1]
 }
 
 // identity returns the producer's identity, asking the brokers for one if there is none.

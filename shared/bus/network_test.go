@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -135,7 +136,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers, topic := testenv.Kafka(t), "test.network."+string(rune('a'+len(name)))
+			brokers, topic := testenv.Kafka(t), "test.network."+strings.ReplaceAll(name, " ", "-")
 			ensure(t, brokers, topic, 4, nil)
 			n := &network{fault: fault, random: chance(t)}
 			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 300 * time.Millisecond})

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol/produce"
 )
 
 // verdict is what an answer to a batch means for it.
@@ -41,11 +40,11 @@ func verdictOf(code kafka.Error) verdict {
 }
 
 // answered draws the conclusion from a broker's answer to a batch.
-func (p *Publisher) answered(s shipment, a produce.ResponsePartition) {
-	code := kafka.Error(a.ErrorCode)
+func (p *Publisher) answered(s shipment, a produceAnswer) {
+	code := a.code
 	switch verdictOf(code) {
 	case written:
-		p.settle(s, a.BaseOffset, nil)
+		p.settle(s, a.offset, nil)
 	case again:
 		p.refreshSoon()
 		p.retry(s, code)

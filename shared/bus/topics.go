@@ -55,6 +55,10 @@ func createMissing(ctx context.Context, c *cluster, topics []contract.Topic) (in
 	request := &createtopics.Request{TimeoutMs: int32(requestTimeout.Milliseconds())}
 	for _, t := range topics {
 		found := seen.topics[t.Name]
+		var code kafka.Error
+		if errors.As(found.err, &code) && !code.Temporary() {
+			return 0, &finalError{fmt.Errorf("cannot use topic %q: %w", t.Name, code)}
+		}
 		if !usable(found) {
 			unusable++
 		}

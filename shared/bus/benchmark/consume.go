@@ -1,0 +1,3 @@
+package main
+
+func consuming([]string, string, string) {}

@@ -1,0 +1,214 @@
+// Command benchmark measures the bus beside the other Kafka clients of Go on one broker, in one run, and prints the settings.
+//
+// It needs a broker that runs in another process, so that only the client's CPU is counted:
+//
+//	go run ./shared/testenv/cmd/backends -backend=kafka -- sh -c 'cd shared/bus/benchmark && GOWORK=off go run .'
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+const partitions = 8
+
+// publisher is a client under measurement: send writes one message and returns when all replicas have it.
+type publisher struct {
+	name     string
+	settings string
+	send     func(ctx context.Context, topic string, key string, value []byte) error
+	close    func()
+}
+
+// load is what is sent: size bytes a message, from so many callers at once.
+type load struct {
+	size, callers int
+}
+
+func main() {
+	brokers := flag.String("brokers", os.Getenv("WEIR_TEST_BROKERS"), "addresses of the broker, host:port,…")
+	seconds := flag.Float64("seconds", 3, "how long each client sends")
+	rounds := flag.Int("rounds", 3, "how often each client is measured")
+	profile := flag.String("profile", "", "write a CPU profile there")
+	only := flag.String("only", "", "measure only clients whose name contains this")
+	flag.Parse()
+	if *brokers == "" {
+		fmt.Fprintln(os.Stderr, "no broker: set WEIR_TEST_BROKERS or -brokers")
+		os.Exit(2)
+	}
+	addresses := strings.Split(*brokers, ",")
+	fmt.Printf("%s, %d CPUs, broker %s, %d partitions, acks=all, no compression\n\n", runtime.Version(), runtime.NumCPU(), *brokers, partitions)
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		pprof.StartCPUProfile(f)
+		defer pprof.StopCPUProfile()
+	}
+	publishing(addresses, time.Duration(*seconds*float64(time.Second)), *rounds, *only)
+	if url := os.Getenv("WEIR_TEST_DATABASE_URL"); url != "" {
+		consuming(addresses, url, *only)
+	}
+}
+
+// result is one measurement.
+type result struct {
+	rate, cpu, allocs float64 // messages/s, CPU s/GB, allocations a message
+	p50, p99          time.Duration
+}
+
+func publishing(brokers []string, span time.Duration, rounds int, only string) {
+	for _, l := range []load{{1 << 10, 1}, {1 << 10, 256}, {48 << 10, 64}} {
+		fmt.Printf("publish, %d bytes, %d callers, each waits for its message; median of %d\n", l.size, l.callers, rounds)
+		fmt.Printf("  %-16s %10s %8s %10s %12s %10s %10s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "p50", "p99")
+		for round := range rounds + 1 { // the first one warms the broker up
+			for i := range contestants {
+				c := &contestants[(i+round)%len(contestants)]
+				if r, ok := c.measure(brokers, l, span, only); ok && round > 0 {
+					c.results = append(c.results, r)
+				}
+			}
+		}
+		for i := range contestants {
+			contestants[i].print(l)
+		}
+		fmt.Println()
+	}
+}
+
+// contestant is a client with its measurements of one load.
+type contestant struct {
+	open     func([]string) (publisher, error)
+	name     string
+	settings string
+	results  []result
+}
+
+var contestants = []contestant{{open: openBus}, {open: openFranz}, {open: openWriter}, {open: openWatermill}}
+
+func (c *contestant) measure(brokers []string, l load, span time.Duration, only string) (result, bool) {
+	topic := fmt.Sprintf("test.bench.%d.%d", l.size, l.callers)
+	if err := bus.EnsureTopics(context.Background(), brokers, []contract.Topic{{Name: topic, Partitions: partitions, Config: map[string]string{"retention.bytes": "100000000", "segment.bytes": "20000000"}}}); err != nil {
+		fmt.Println("  cannot make the topic:", err)
+		return result{}, false
+	}
+	p, err := c.open(brokers)
+	if err != nil {
+		fmt.Println("  cannot open:", err)
+		return result{}, false
+	}
+	defer p.close()
+	c.name, c.settings = p.name, p.settings
+	if !strings.Contains(p.name, only) {
+		return result{}, false
+	}
+	r, err := measure(p, topic, l, span)
+	if err != nil {
+		fmt.Printf("  %-16s %v\n", p.name, err)
+	}
+	return r, err == nil
+}
+
+func (c *contestant) print(l load) {
+	if len(c.results) == 0 {
+		return
+	}
+	median := func(of func(result) float64) float64 {
+		values := make([]float64, len(c.results))
+		for i, r := range c.results {
+			values[i] = of(r)
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	rate := median(func(r result) float64 { return r.rate })
+	fmt.Printf("  %-16s %10.0f %8.1f %10.2f %12.1f %10s %10s   %s\n", c.name, rate, rate*float64(l.size)/1e6,
+		median(func(r result) float64 { return r.cpu }), median(func(r result) float64 { return r.allocs }),
+		time.Duration(median(func(r result) float64 { return float64(r.p50) })), time.Duration(median(func(r result) float64 { return float64(r.p99) })), c.settings)
+	c.results = nil
+}
+
+// usage is what the process has used so far.
+type usage struct {
+	at     time.Time
+	cpu    time.Duration
+	allocs uint64
+}
+
+func used() usage {
+	var r syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	cpu := time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	return usage{time.Now(), cpu, m.Mallocs}
+}
+
+func measure(p publisher, topic string, l load, span time.Duration) (result, error) {
+	ctx := context.Background()
+	if _, _, err := run(ctx, p, topic, l, span/4); err != nil { // warm up
+		return result{}, err
+	}
+	runtime.GC()
+	before := used()
+	n, latencies, err := run(ctx, p, topic, l, span)
+	after := used()
+	if err != nil {
+		return result{}, err
+	}
+	return result{
+		rate: float64(n) / after.at.Sub(before.at).Seconds(), cpu: (after.cpu - before.cpu).Seconds() / (float64(n) * float64(l.size) / 1e9),
+		allocs: float64(after.allocs-before.allocs) / float64(n), p50: latencies.at(0.5), p99: latencies.at(0.99),
+	}, nil
+}
+
+// run sends for a while and returns how many messages were acknowledged.
+func run(ctx context.Context, p publisher, topic string, l load, span time.Duration) (int64, *histogram, error) {
+	var sent atomic.Int64
+	var failed atomic.Pointer[error]
+	h := &histogram{}
+	end := time.Now().Add(span)
+	var wg sync.WaitGroup
+	for c := range l.callers {
+		wg.Go(func() {
+			value := payload(l.size)
+			for i := 0; time.Now().Before(end) && failed.Load() == nil; i++ {
+				began := time.Now()
+				if err := p.send(ctx, topic, fmt.Sprintf("key-%d-%d", c, i%7), value); err != nil {
+					failed.Store(&err)
+					return
+				}
+				h.add(time.Since(began))
+				sent.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return sent.Load(), h, *err
+	}
+	return sent.Load(), h, nil
+}
+
+func payload(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8)
+	}
+	return b
+}

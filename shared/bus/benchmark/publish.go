@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill"
+	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+	"github.com/ThreeDotsLabs/watermill/message"
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weirlog/weir/shared/bus"
+)
+
+func openBus(brokers []string) (publisher, error) {
+	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return publisher{}, err
+	}
+	return publisher{
+		name: "bus", settings: "defaults, idempotent",
+		send: func(ctx context.Context, topic, key string, value []byte) error {
+			m := message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
+			m.Metadata[bus.KeyMetadata] = key
+			_, err := p.PublishContext(ctx, topic, m)
+			return err
+		},
+		close: func() { p.Close() },
+	}, nil
+}
+
+func openFranz(brokers []string) (publisher, error) {
+	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(1_000_000))
+	if err != nil {
+		return publisher{}, err
+	}
+	return publisher{
+		name: "franz-go", settings: "idempotent, linger 0",
+		send: func(ctx context.Context, topic, key string, value []byte) error {
+			return c.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(key), Value: value,
+				Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}}).FirstErr()
+		},
+		close: c.Close,
+	}, nil
+}
+
+func openWriter(brokers []string) (publisher, error) {
+	w := &kafkago.Writer{Addr: kafkago.TCP(brokers...), RequiredAcks: kafkago.RequireAll, Balancer: kafkago.Murmur2Balancer{}, BatchTimeout: time.Millisecond, BatchBytes: 1_000_000}
+	return publisher{
+		name: "kafka-go Writer", settings: "not idempotent, BatchTimeout 1 ms",
+		send: func(ctx context.Context, topic, key string, value []byte) error {
+			return w.WriteMessages(ctx, kafkago.Message{Topic: topic, Key: []byte(key), Value: value,
+				Headers: []kafkago.Header{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}})
+		},
+		close: func() { w.Close() },
+	}, nil
+}
+
+func openWatermill(brokers []string) (publisher, error) {
+	settings := watermillkafka.DefaultSaramaSyncPublisherConfig()
+	settings.Producer.RequiredAcks = sarama.WaitForAll
+	p, err := watermillkafka.NewPublisher(watermillkafka.PublisherConfig{
+		Brokers: brokers, OverwriteSaramaConfig: settings,
+		Marshaler: watermillkafka.NewWithPartitioningMarshaler(func(_ string, m *message.Message) (string, error) { return m.Metadata["key"], nil }),
+	}, watermill.NopLogger{})
+	if err != nil {
+		return publisher{}, err
+	}
+	return publisher{
+		name: "watermill-kafka", settings: "sarama, WaitForAll, not idempotent",
+		send: func(_ context.Context, topic, key string, value []byte) error {
+			m := message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
+			m.Metadata["key"] = key
+			return p.Publish(topic, m)
+		},
+		close: func() { p.Close() },
+	}, nil
+}

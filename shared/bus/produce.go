@@ -1,0 +1,191 @@
+package bus
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+const (
+	// produceVersion is the one version of Produce that is spoken: brokers since Kafka 2.4 know it, Kafka 4 still does.
+	produceVersion = 8
+
+	// gatherBytes is up to which size a request is copied into one piece: below, one write of a copy is cheaper than several.
+	gatherBytes = 32 << 10
+)
+
+// production is a Produce request for batches of several partitions, and its answer. It goes over kafka-go's connection but not
+// through kafka-go's encoder, which copies every batch and writes it in pieces: here the batches' own bytes go to the socket.
+type production struct {
+	clientID  string
+	shipments []shipment
+	timeout   time.Duration
+	socket    net.Conn
+
+	answers []produceAnswer
+}
+
+// produceAnswer is what a broker says of one batch.
+type produceAnswer struct {
+	topic     string
+	partition int
+	code      kafka.Error
+	offset    int64
+}
+
+var (
+	_ protocol.Message      = (*production)(nil)
+	_ protocol.RawExchanger = (*production)(nil)
+)
+
+func (p *production) ApiKey() protocol.ApiKey { return protocol.Produce }
+
+// Required makes kafka-go leave the exchange to us.
+func (p *production) Required(map[protocol.ApiKey]int16) bool { return true }
+
+// RawExchange writes the request and reads the whole answer.
+func (p *production) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if err := p.write(); err != nil {
+		return nil, err
+	}
+	body, err := readAnswer(rw)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.decode(body)
+}
+
+// readAnswer reads an answer after its length. Its memory is its own: what it holds may be kept.
+func readAnswer(r io.Reader) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	length := int32(binary.BigEndian.Uint32(size[:]))
+	if length < 0 || length > 1<<30 {
+		return nil, fmt.Errorf("cannot read an answer of %d bytes", length)
+	}
+	body := make([]byte, length)
+	_, err := io.ReadFull(r, body)
+	return body, err
+}
+
+// write sends the parts between the batches and the batches, without copying large ones.
+func (p *production) write() error {
+	parts, size := p.parts()
+	if size > gatherBytes {
+		_, err := parts.WriteTo(p.socket)
+		return err
+	}
+	whole := takeBuffer(size)
+	for _, part := range parts {
+		whole = append(whole, part...)
+	}
+	_, err := p.socket.Write(whole)
+	giveBuffer(whole)
+	return err
+}
+
+// parts lays the request out: what surrounds the batches in one piece of memory, cut where a batch belongs.
+func (p *production) parts() (parts net.Buffers, size int) {
+	frame := make([]byte, 4, 64+len(p.clientID)+64*len(p.shipments))
+	cuts := make([]int, 0, len(p.shipments))
+	frame = p.appendHead(frame)
+	groups := p.byTopic()
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(groups)))
+	for _, group := range groups {
+		frame = appendString(frame, group[0].partition.topic)
+		frame = binary.BigEndian.AppendUint32(frame, uint32(len(group)))
+		for _, s := range group {
+			frame = binary.BigEndian.AppendUint32(frame, uint32(s.partition.index))
+			cuts = append(cuts, len(frame))
+			size += len(s.batch.buffer)
+		}
+	}
+	size += len(frame)
+	binary.BigEndian.PutUint32(frame, uint32(size-4))
+	parts = make(net.Buffers, 0, 2*len(cuts))
+	from := 0
+	for _, group := range groups {
+		for _, s := range group {
+			parts = append(parts, frame[from:cuts[0]], s.batch.buffer)
+			from, cuts = cuts[0], cuts[1:]
+		}
+	}
+	return parts, size
+}
+
+func (p *production) appendHead(b []byte) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(protocol.Produce))
+	b = binary.BigEndian.AppendUint16(b, produceVersion)
+	b = binary.BigEndian.AppendUint32(b, 0) // correlation: there is one request at a time
+	b = appendString(b, p.clientID)
+	b = binary.BigEndian.AppendUint16(b, 0xffff) // no transaction
+	b = binary.BigEndian.AppendUint16(b, 0xffff) // acks: all
+	return binary.BigEndian.AppendUint32(b, uint32(p.timeout.Milliseconds()))
+}
+
+// byTopic groups the shipments; there is hardly ever more than one topic.
+func (p *production) byTopic() [][]shipment {
+	var groups [][]shipment
+next:
+	for i, s := range p.shipments {
+		for g := range groups {
+			if groups[g][0].partition.topic == s.partition.topic {
+				groups[g] = append(groups[g], s)
+				continue next
+			}
+		}
+		groups = append(groups, append(make([]shipment, 0, len(p.shipments)-i), s))
+	}
+	return groups
+}
+
+func (p *production) decode(body []byte) error {
+	r := &scanner{rest: body}
+	r.int32() // correlation
+	for range r.int32() {
+		topic := string(r.bytes(int(r.int16())))
+		for range r.int32() {
+			if r.bad {
+				break
+			}
+			p.answers = append(p.answers, scanProduceAnswer(r, topic))
+		}
+	}
+	if r.bad {
+		return errors.New("cannot read an answer to Produce: it ends too early")
+	}
+	return nil
+}
+
+func scanProduceAnswer(r *scanner, topic string) produceAnswer {
+	a := produceAnswer{topic: topic, partition: int(r.int32()), code: kafka.Error(r.int16()), offset: r.int64()}
+	r.int64() // time of the append
+	r.int64() // start of the log
+	for range r.int32() {
+		if r.bad {
+			break
+		}
+		r.int32()
+		r.bytes(int(r.int16())) // which record, and what is wrong with it
+	}
+	r.bytes(int(r.int16())) // what is wrong with the batch
+	return a
+}
+
+// answerTo finds the answer for a shipment; a broker that forgot it has not said anything.
+func (p *production) answerTo(s shipment) produceAnswer {
+	for _, a := range p.answers {
+		if a.partition == s.partition.index && a.topic == s.partition.topic {
+			return a
+		}
+	}
+	return produceAnswer{code: kafka.Unknown}
+}
