@@ -47,7 +47,7 @@ type IssueAPIKey struct {
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c IssueAPIKey) Check() error {
-	faults := append(checkGiven("project", c.Project), checkName("name", c.Name)...)
+	faults := append(checkGiven("project", c.Project), checkName(c.Name)...)
 	if !slices.Contains(environments(), c.Environment) {
 		faults = append(faults, Fault{"environment", fmt.Sprintf("environment is %q.", c.Environment), oneOf(environments())})
 	}

@@ -19,12 +19,12 @@ func CleanName(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// checkName says what is wrong with the name in field: it has 1 to 200 characters and no control characters.
-func checkName(field, name string) Invalid {
+// checkName says what is wrong with a name: it has 1 to 200 characters and no control characters.
+func checkName(name string) Invalid {
 	if CleanName(name) == "" {
-		return Invalid{{field, field + " is missing.", fmt.Sprintf("Send %s: 1 to %d characters.", field, maxName)}}
+		return Invalid{{"name", "name is missing.", fmt.Sprintf("Send name: 1 to %d characters.", maxName)}}
 	}
-	return checkText(field, name, maxName)
+	return checkText("name", name, maxName)
 }
 
 // checkText says what is wrong with an optional text.

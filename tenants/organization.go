@@ -39,7 +39,7 @@ type CreateOrganization struct {
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c CreateOrganization) Check() error {
-	faults := checkName("name", c.Name)
+	faults := checkName(c.Name)
 	if !slices.Contains(tiers(), c.Tier) {
 		faults = append(faults, Fault{"tier", fmt.Sprintf("tier is %q.", c.Tier), oneOf(tiers())})
 	}

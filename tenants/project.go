@@ -23,7 +23,7 @@ type CreateProject struct {
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c CreateProject) Check() error {
-	return append(checkGiven("organization", c.Organization), checkName("name", c.Name)...).orNil()
+	return append(checkGiven("organization", c.Organization), checkName(c.Name)...).orNil()
 }
 
 // Create decides on a new project. Asked again for the same one, it decides nothing; for one with another name, it

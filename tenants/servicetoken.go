@@ -41,7 +41,7 @@ type IssueServiceToken struct {
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c IssueServiceToken) Check() error {
-	faults := append(checkGiven("organization", c.Organization), checkName("name", c.Name)...)
+	faults := append(checkGiven("organization", c.Organization), checkName(c.Name)...)
 	return append(faults, checkScopes(c.Scopes)...).orNil()
 }
 

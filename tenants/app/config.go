@@ -16,9 +16,9 @@ type Config struct {
 
 	Brokers       []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
-	OperatorToken httpapi.Secret `help:"The operator's service token: weirsvc_ and 48 lower-case hexadecimal characters. Only its hash is kept. Another one revokes the one before; empty: none is registered." env:"WEIR_OPERATOR_TOKEN"`
+	OperatorToken httpapi.Secret `help:"The operator's token: weirsvc_ and 48 hex digits. A new one revokes the one before." env:"WEIR_OPERATOR_TOKEN"`
 
-	InForceWait time.Duration `help:"How long the answer to a new or revoked credential may wait until the broker has told everyone." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
+	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }

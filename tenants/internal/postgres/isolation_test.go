@@ -134,7 +134,7 @@ func TestProjectionsCanBeRebuilt(t *testing.T) {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(t.Context(), `TRUNCATE organizations, projects, api_keys, service_tokens`); err != nil {
+		if _, err := tx.Exec(t.Context(), `TRUNCATE organizations, service_tokens CASCADE`); err != nil {
 			return err
 		}
 		events, err := postgres.NewEvents(pool).ReadAll(t.Context(), tx, 0, 1000)

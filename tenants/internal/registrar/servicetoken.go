@@ -80,7 +80,8 @@ func (r *Registrar) changeServiceToken(ctx context.Context, request Request, str
 }
 
 // ServiceTokens lists the tokens of an organization that the caller reaches, or of the installation.
-func (r *Registrar) ServiceTokens(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]tenants.ServiceToken, error) {
+func (r *Registrar) ServiceTokens(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position,
+	limit int) ([]tenants.ServiceToken, error) {
 	if err := r.owner(ctx, caller, organization); err != nil {
 		return nil, err
 	}
