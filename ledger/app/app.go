@@ -50,7 +50,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	}
 	clock := config.Clock
 	if clock == nil {
-		clock = time.Now
+		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
 	pool, err := open(ctx, config)
 	if err != nil {

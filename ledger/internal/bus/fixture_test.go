@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
@@ -49,11 +48,4 @@ func record(headers map[string]string, partition int, offset int64) sharedbus.Re
 		r.Headers = append(r.Headers, sharedbus.Header{Key: name, Value: []byte(value)})
 	}
 	return r
-}
-
-func apply(t testing.TB, consumer *bus.Consumer, pool *pgxpool.Pool, records []sharedbus.Record) {
-	t.Helper()
-	if err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) }); err != nil {
-		t.Fatal(err)
-	}
 }

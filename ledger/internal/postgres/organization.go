@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,7 +61,7 @@ func loadOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organ
 	var plans []byte
 	err = tx.QueryRow(ctx, `SELECT organization, anchor_day, plans, suspended FROM organizations WHERE organization = $1`, id).
 		Scan(&o.ID, &o.AnchorDay, &plans, &o.Suspended)
-	if err == pgx.ErrNoRows {
+	if errors.Is(err, pgx.ErrNoRows) {
 		return ledger.Organization{}, false, nil
 	}
 	if err == nil {
