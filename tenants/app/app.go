@@ -59,7 +59,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	}
 	a := &App{config: config, clock: config.Clock, logger: logger}
 	if a.clock == nil {
-		a.clock = time.Now
+		a.clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
 	if err := a.build(ctx); err != nil {
 		a.close()
