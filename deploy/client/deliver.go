@@ -1,0 +1,49 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Bounds of the pause before a post is tried again, where the answer names none.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// Deliver posts a batch again and again until it is accepted, refused for good, or ctx ends. It waits as long as each
+// answer asks for, else longer each time. The batch needs an idempotency key: with it, any number of tries has the effect
+// of one.
+func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted, error) {
+	if batch.IdempotencyKey == "" {
+		return Accepted{}, errors.New("cannot deliver a batch that has no idempotency key")
+	}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		accepted, err := c.Post(ctx, key, batch)
+		var problem *Problem
+		if err == nil || errors.As(err, &problem) && !problem.Temporary() {
+			return accepted, err
+		}
+		wait := pause/2 + rand.N(pause) // spread, so that clients do not come back together
+		if problem != nil && problem.RetryAfter > 0 {
+			wait = problem.RetryAfter
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return Accepted{}, err
+		}
+	}
+}
+
+// sleep waits for d, or for the end of ctx, which is an error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,96 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"time"
+)
+
+// An Organization is a tenant.
+type Organization struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Tier      string    `json:"tier"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// CreateOrganization takes an operator's token.
+func (c *Client) CreateOrganization(ctx context.Context, token, name, tier string) (Organization, error) {
+	return post[Organization](ctx, c, "/organizations", bearer(token), map[string]string{"name": name, "tier": tier})
+}
+
+// A Project belongs to an organization.
+type Project struct {
+	ID           string    `json:"id"`
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+// CreateProject makes a project of organization.
+func (c *Client) CreateProject(ctx context.Context, token, organization, name string) (Project, error) {
+	return post[Project](ctx, c, "/projects", bearer(token), map[string]string{"organization": organization, "name": name})
+}
+
+// An APIKey lets clients post; Key is there in the answer to its creation only.
+type APIKey struct {
+	ID           string    `json:"id"`
+	Key          string    `json:"key"`
+	Prefix       string    `json:"prefix"`
+	Last4        string    `json:"last4"`
+	Project      string    `json:"project"`
+	Organization string    `json:"organization"`
+	Environment  string    `json:"environment"`
+	Name         string    `json:"name"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+// CreateAPIKey makes a key of project for environment.
+func (c *Client) CreateAPIKey(ctx context.Context, token, project, environment, name string) (APIKey, error) {
+	return post[APIKey](ctx, c, "/api-keys", bearer(token),
+		map[string]string{"project": project, "environment": environment, "name": name})
+}
+
+// APIKeys lists the keys of project, without their secrets.
+func (c *Client) APIKeys(ctx context.Context, token, project string) (keys []APIKey, err error) {
+	err = each(ctx, c, "/api-keys?project="+url.QueryEscape(project), bearer(token), func(key APIKey) error {
+		keys = append(keys, key)
+		return nil
+	})
+	return keys, err
+}
+
+// RevokeAPIKey ends a key for ever.
+func (c *Client) RevokeAPIKey(ctx context.Context, token, id, reason string) error {
+	_, err := post[APIKey](ctx, c, "/api-keys/"+url.PathEscape(id)+"/revoke", bearer(token), map[string]string{"reason": reason})
+	return err
+}
+
+// A ServiceToken lets a service act for an organization; Token is there in the answer to its creation only.
+type ServiceToken struct {
+	ID           string   `json:"id"`
+	Token        string   `json:"token"`
+	Organization string   `json:"organization"`
+	Scopes       []string `json:"scopes"`
+}
+
+// CreateServiceToken makes a token of organization with scopes.
+func (c *Client) CreateServiceToken(ctx context.Context, token, organization, name string, scopes ...string) (ServiceToken, error) {
+	return post[ServiceToken](ctx, c, "/service-tokens", bearer(token),
+		map[string]any{"organization": organization, "name": name, "scopes": scopes})
+}
+
+// A NewMember is a person who may sign in.
+type NewMember struct {
+	Organization string `json:"organization"`
+	Email        string `json:"email"`
+	Name         string `json:"name"`
+	Role         string `json:"role"`
+	Password     string `json:"password"`
+}
+
+// CreateMember lets a person sign in to the console.
+func (c *Client) CreateMember(ctx context.Context, token string, member NewMember) error {
+	_, err := post[struct{}](ctx, c, "/members", bearer(token), member)
+	return err
+}

@@ -1,0 +1,83 @@
+package loadgen
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// An entry is a log entry as clients write it.
+type entry struct {
+	Timestamp   string         `json:"timestamp"`
+	Level       string         `json:"level"`
+	Message     string         `json:"message"`
+	Environment string         `json:"environment"`
+	Metadata    map[string]any `json:"metadata"`
+	Error       *errorPayload  `json:"error,omitempty"`
+}
+
+type errorPayload struct {
+	Type       string         `json:"type"`
+	Message    string         `json:"message"`
+	StackTrace []string       `json:"stack_trace"`
+	Context    map[string]any `json:"context"`
+}
+
+// Shares of the levels, in percent; the rest is info.
+const (
+	debugShare = 15
+	warnShare  = 10
+	errorShare = 6
+	fatalShare = 1
+)
+
+// entry makes one entry of s that happened at the given time.
+func (s service) entry(d dice, at time.Time) entry {
+	e := entry{
+		Timestamp: at.UTC().Format("2006-01-02T15:04:05.000Z"), Environment: "prod",
+		Metadata: map[string]any{
+			"service": s.name, "host": fmt.Sprintf("%s-%d.eu-1.example", s.name, 1+d.IntN(s.hosts)), "trace_id": d.expand("{hex}{hex}"),
+			"release": "2026.11." + d.expand("{18~3}"), "thread": d.IntN(32),
+		},
+	}
+	switch roll := d.IntN(100); {
+	case roll < fatalShare:
+		e.fail(d, "fatal", pick(d, s.failures))
+	case roll < fatalShare+errorShare:
+		e.fail(d, "error", pick(d, s.failures))
+	case roll < fatalShare+errorShare+warnShare:
+		e.Level, e.Message = "warn", d.expand(pick(d, s.worries))
+	case roll < fatalShare+errorShare+warnShare+debugShare:
+		e.Level, e.Message = "debug", d.expand(pick(d, s.routine))
+	default:
+		e.Level, e.Message = "info", d.expand(pick(d, s.routine))
+	}
+	return e
+}
+
+func (e *entry) fail(d dice, level string, f failure) {
+	e.Level, e.Message = level, d.expand(f.log)
+	e.Error = &errorPayload{Type: f.kind, Message: d.expand(f.message), Context: map[string]any{"attempt": 1 + d.IntN(3)}}
+	for _, frame := range f.frames {
+		e.Error.StackTrace = append(e.Error.StackTrace, d.expand(frame))
+	}
+}
+
+// Sizes of a batch, in entries.
+const (
+	smallestBatch = 5
+	largestBatch  = 60
+)
+
+// batch makes the body of one post of s: what has happened in the last second before now.
+func (s service) batch(d dice, now time.Time) (body []byte, entries, failures int, err error) {
+	logs := make([]entry, smallestBatch+d.IntN(largestBatch-smallestBatch+1))
+	for i := range logs {
+		logs[i] = s.entry(d, now.Add(-time.Second+time.Second*time.Duration(i)/time.Duration(len(logs))))
+		if logs[i].Error != nil {
+			failures++
+		}
+	}
+	body, err = json.Marshal(map[string]any{"logs": logs})
+	return body, len(logs), failures, err
+}

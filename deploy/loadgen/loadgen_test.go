@@ -1,0 +1,42 @@
+package loadgen
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Placeholders are filled, everything else stays, braces of a language included.
+func TestExpand(t *testing.T) {
+	d := newDice(1)
+	if got := d.expand("#3 {main} of {nothing"); got != "#3 {main} of {nothing" {
+		t.Errorf("braces: %q", got)
+	}
+	if got := d.expand("line {40~0} of {7~0}"); got != "line 40 of 7" {
+		t.Errorf("ranges: %q", got)
+	}
+	if a, b := d.expand("{hex}"), d.expand("{hex}"); a == b {
+		t.Errorf("twice %q", a)
+	}
+}
+
+// Every service fails in a way of its own language, and every template is filled completely.
+func TestBatchesAreLegal(t *testing.T) {
+	d := newDice(2)
+	for _, s := range services {
+		for range 20 {
+			body, entries, _, err := s.batch(d, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sent struct{ Logs []entry }
+			if err := json.Unmarshal(body, &sent); err != nil || len(sent.Logs) != entries {
+				t.Fatalf("%s: %d entries of %d, %v", s.name, len(sent.Logs), entries, err)
+			}
+			if text := string(body); strings.Contains(strings.ReplaceAll(text, "{main}", ""), "~") {
+				t.Errorf("%s: a placeholder was not filled: %s", s.name, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// Config says where to send what.
+type Config struct {
+	APIKey       string
+	ServiceToken string // billing:read
+	Organization string
+	Project      string
+	Duration     time.Duration
+	PerMinute    int           // posts a minute; the tier Scale admits 1,800
+	Refresh      time.Duration // how often progress is shown
+	Overwrite    bool          // progress on one line of a terminal, not line after line
+	Seed         uint64
+}
+
+// concurrent is how many posts may be under way: enough that one that has to wait delays no other.
+const concurrent = 16
+
+// Run sends traffic for the configured time, shows progress on out, and at the end the balance and the groups. It
+// returns early, without an error, when ctx ends; what was accepted stays accepted.
+func Run(ctx context.Context, api *client.Client, config Config, out io.Writer) error {
+	before, err := api.Balance(ctx, config.ServiceToken, config.Organization)
+	if err != nil {
+		return fmt.Errorf("cannot read the balance: %w", err)
+	}
+	t := &tally{begun: time.Now()}
+	if err := send(ctx, api, config, t, out); err != nil {
+		return err
+	}
+	return summarise(context.WithoutCancel(ctx), api, config, before, t, out)
+}
+
+// send posts at an even pace until the time is up.
+func send(ctx context.Context, api *client.Client, config Config, t *tally, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	pace := time.NewTicker(time.Minute / time.Duration(config.PerMinute))
+	defer pace.Stop()
+	show := time.NewTicker(config.Refresh)
+	defer show.Stop()
+	end := time.NewTimer(config.Duration)
+	defer end.Stop()
+	slots, dice := make(chan struct{}, concurrent), newDice(config.Seed)
+	var posts sync.WaitGroup
+	defer posts.Wait()
+	for number := 0; ; {
+		select {
+		case <-ctx.Done():
+			return finished(ctx, out, config, t)
+		case <-end.C:
+			posts.Wait()
+			return finished(ctx, out, config, t)
+		case <-show.C:
+			t.show(out, config)
+		case <-pace.C:
+			number++
+			batch, err := nextBatch(dice, t.begun, number)
+			if err != nil {
+				return err
+			}
+			select {
+			case slots <- struct{}{}:
+				posts.Go(func() {
+					defer func() { <-slots }()
+					if err := t.post(ctx, api, config.APIKey, batch); err != nil {
+						cancel(err)
+					}
+				})
+			default:
+				t.skip()
+			}
+		}
+	}
+}
+
+// finished shows where it stands, and tells an interruption, which is fine, from a refusal, which is not.
+func finished(ctx context.Context, out io.Writer, config Config, t *tally) error {
+	t.show(out, config)
+	fmt.Fprintln(out)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// A sized batch knows what is in it.
+type sizedBatch struct {
+	client.Batch
+	entries, failures int
+}
+
+func nextBatch(d dice, begun time.Time, number int) (sizedBatch, error) {
+	body, entries, failures, err := pick(d, services).batch(d, time.Now())
+	key := fmt.Sprintf("demo-%d-%d", begun.UnixNano(), number)
+	return sizedBatch{client.Batch{Body: body, IdempotencyKey: key}, entries, failures}, err
+}

@@ -1,0 +1,68 @@
+package loadgen
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// Bounds of the wait until the views show all that was sent.
+const (
+	viewTimeout = 10 * time.Second
+	viewPoll    = 50 * time.Millisecond
+)
+
+// groupsShown is how many groups the summary lists.
+const groupsShown = 20
+
+// summarise waits until balance shows what was sent, then says what came of it.
+func summarise(ctx context.Context, api *client.Client, config Config, before client.Balance, t *tally, out io.Writer) error {
+	after, err := awaitBalance(ctx, api, config, before.Consumed+t.bytes)
+	if err != nil {
+		return err
+	}
+	groups, err := api.ErrorGroups(ctx, config.APIKey, config.Project)
+	if err != nil {
+		return fmt.Errorf("cannot list the error groups: %w", err)
+	}
+	fmt.Fprintf(out, "\nSent %d posts with %d entries (%d errors); %d bytes were charged.\n", t.posts, t.entries, t.failures, t.bytes)
+	if t.skipped > 0 {
+		fmt.Fprintf(out, "%d posts were left out, because %d others were still under way.\n", t.skipped, concurrent)
+	}
+	fmt.Fprintf(out, "Balance: %d bytes consumed before, %d now, %s of %s remain (%s until %s).\n", before.Consumed, after.Consumed,
+		size(after.Remaining), size(after.Granted), after.State, after.Period.End.Format(time.DateOnly))
+	if missing := before.Consumed + t.bytes - after.Consumed; missing > 0 {
+		fmt.Fprintf(out, "The balance does not show %d bytes yet.\n", missing)
+	}
+	showGroups(groups, out)
+	return nil
+}
+
+func awaitBalance(ctx context.Context, api *client.Client, config Config, consumed int64) (client.Balance, error) {
+	for deadline := time.Now().Add(viewTimeout); ; {
+		balance, err := api.Balance(ctx, config.ServiceToken, config.Organization)
+		if err != nil {
+			return balance, fmt.Errorf("cannot read the balance: %w", err)
+		}
+		if balance.Consumed >= consumed || time.Now().After(deadline) {
+			return balance, nil
+		}
+		time.Sleep(viewPoll)
+	}
+}
+
+func showGroups(groups []client.ErrorGroup, out io.Writer) {
+	slices.SortFunc(groups, func(a, b client.ErrorGroup) int { return cmp.Compare(b.Count, a.Count) })
+	fmt.Fprintf(out, "Error groups of the project: %d\n", len(groups))
+	for _, group := range groups[:min(len(groups), groupsShown)] {
+		fmt.Fprintf(out, "  %6d  %-60.60s %.60s\n", group.Count, group.Title, group.Culprit)
+	}
+	if more := len(groups) - groupsShown; more > 0 {
+		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+}
