@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An Event is something that happened. The set is closed: what is not in this file can't happen.
+// An Event is something that happened. The set is closed: what has no name in this file can't happen.
 type Event interface {
 	isEvent()
 }
@@ -70,6 +70,9 @@ func (APIKeyIssued) isEvent()        {}
 func (APIKeyRevoked) isEvent()       {}
 func (ServiceTokenIssued) isEvent()  {}
 func (ServiceTokenRevoked) isEvent() {}
+func (MemberAdded) isEvent()         {}
+func (SessionStarted) isEvent()      {}
+func (SessionEnded) isEvent()        {}
 
 // Names under which events are stored. They are data: never renamed, and a form that changes gets a new version.
 const (
@@ -79,6 +82,9 @@ const (
 	nameAPIKeyRevoked       = "tenants.v1.api_key_revoked"
 	nameServiceTokenIssued  = "tenants.v1.service_token_issued"
 	nameServiceTokenRevoked = "tenants.v1.service_token_revoked"
+	nameMemberAdded         = "tenants.v1.member_added"
+	nameSessionStarted      = "tenants.v1.session_started"
+	nameSessionEnded        = "tenants.v1.session_ended"
 )
 
 // EncodeEvent returns the stored form of an event.
@@ -104,6 +110,12 @@ func eventName(event Event) (string, error) {
 		return nameServiceTokenIssued, nil
 	case ServiceTokenRevoked:
 		return nameServiceTokenRevoked, nil
+	case MemberAdded:
+		return nameMemberAdded, nil
+	case SessionStarted:
+		return nameSessionStarted, nil
+	case SessionEnded:
+		return nameSessionEnded, nil
 	}
 	return "", fmt.Errorf("cannot name event %T", event)
 }
@@ -123,6 +135,12 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 		return decode[ServiceTokenIssued](data)
 	case nameServiceTokenRevoked:
 		return decode[ServiceTokenRevoked](data)
+	case nameMemberAdded:
+		return decode[MemberAdded](data)
+	case nameSessionStarted:
+		return decode[SessionStarted](data)
+	case nameSessionEnded:
+		return decode[SessionEnded](data)
 	}
 	return nil, fmt.Errorf("cannot decode event %q: its name is unknown", name)
 }

@@ -26,6 +26,9 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.api_key_revoked":       tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: later},
 		"tenants.v1.service_token_issued":  token,
 		"tenants.v1.service_token_revoked": tenants.ServiceTokenRevoked{ServiceToken: "tok_1", Reason: "", At: later},
+		"tenants.v1.member_added":          memberAdded(),
+		"tenants.v1.session_started":       sessionStarted(),
+		"tenants.v1.session_ended":         tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 const (
 	APIKeyPrefix       = "weir_"
 	ServiceTokenPrefix = "weirsvc_"
+	SessionPrefix      = "weirses_"
 )
 
 const (

@@ -26,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/http"
+	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -86,8 +87,13 @@ func (a *App) build(ctx context.Context) (err error) {
 	a.state = sharedbus.NewStateReader(sharedbus.StateConfig{
 		Brokers: a.config.Brokers, Topic: contract.TopicCredentials, Apply: gate.Apply,
 	}, a.logger)
+	passwords, err := password.NewHasher(rand.Reader)
+	if err != nil {
+		return err
+	}
 	a.registrar = registrar.New(registrar.Config{
 		Events: events, Views: postgres.NewViews(a.pool), Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Passwords: passwords,
 	})
 	a.handler = a.routes()
 	return a.registerOperator(ctx)

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"strings"
 	"testing"
@@ -105,6 +106,7 @@ func probes() []probe {
 		{"GET /v1/service-tokens", send("GET", "/v1/service-tokens?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"GET /v1/service-tokens", send("GET", "/v1/service-tokens?organization=*", nil), [3]int{200, 404, 404}},
 		{"POST /v1/service-tokens/{id}/revoke", revokeFresh, [3]int{200, 200, 404}},
+		{"POST /v1/members", addFresh, [3]int{201, 201, 404}},
 	}
 }
 
@@ -120,6 +122,12 @@ func revokeFresh(t *testing.T, p *process, token string, a tenant) answer {
 	got := p.call(t, token, "POST", "/v1/service-tokens/"+id+"/revoke", `{"reason":"test"}`)
 	got.text = strings.ReplaceAll(got.text, id, a.tokenID)
 	return got
+}
+
+// addFresh adds a member with an address that nobody has yet.
+func addFresh(t *testing.T, p *process, token string, a tenant) answer {
+	t.Helper()
+	return p.call(t, token, "POST", "/v1/members", text(member(a.organization, "m"+rand.Text()+"@example.com", "viewer")))
 }
 
 // open are the routes that need no credential.

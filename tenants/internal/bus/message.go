@@ -9,6 +9,7 @@ import (
 
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -72,6 +73,15 @@ func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {
 		value.Organization = "" // the contract's word for it
 	}
 	return credential(s.Imprint, s.IssuedAt, s.Revocation, value)
+}
+
+func sessionCredential(s tenants.Session, version int64) telling {
+	value := contract.Credential{
+		Kind: contract.CredentialSession, ID: s.ID, Organization: s.Organization, Member: s.Member,
+		Scopes: []string{identity.RoleScope(string(s.Role))}, State: credentialState(s.Revocation), ExpiresAt: &s.ExpiresAt,
+		Version: version,
+	}
+	return credential(s.Imprint, s.StartedAt, s.Revocation, value)
 }
 
 func credential(imprint tenants.Imprint, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) telling {

@@ -74,6 +74,11 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 	case tenants.ServiceTokenIssued, tenants.ServiceTokenRevoked:
 		token := eventstore.Fold[tenants.ServiceToken](history)
 		return outgoing(r, serviceTokenCredential(token, r.Version))
+	case tenants.MemberAdded:
+		return nil, nil // what is kept of a password is nobody else's business
+	case tenants.SessionStarted, tenants.SessionEnded:
+		session := eventstore.Fold[tenants.Session](history)
+		return outgoing(r, sessionCredential(session, r.Version))
 	}
 	return nil, fmt.Errorf("event %T is told to nobody", r.Event)
 }

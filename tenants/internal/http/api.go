@@ -1,4 +1,4 @@
-// Package http is the HTTP API of tenants: organizations, projects, API keys and service tokens.
+// Package http is the HTTP API of tenants: organizations, projects, API keys, service tokens and members.
 package http
 
 import (
@@ -40,6 +40,7 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 		admin.Post("/v1/service-tokens", httpapi.Handle(api.createServiceToken))
 		admin.Get("/v1/service-tokens", httpapi.Handle(api.listServiceTokens))
 		admin.Post("/v1/service-tokens/{id}/revoke", httpapi.Handle(api.revokeServiceToken))
+		admin.Post("/v1/members", httpapi.Handle(api.createMember))
 	})
 }
 

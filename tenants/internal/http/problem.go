@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 // problemOf is how an error about what, which the caller calls id, is answered. What is unknown and what belongs to
@@ -25,6 +26,9 @@ func problemOf(err error, what, id string) error {
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
 			"The service token may not do this. Creating organizations takes a token that is bound to the installation; "+
 				"granting a scope takes a token that holds it.")
+	case errors.Is(err, registrar.ErrEmailTaken):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"Somebody already signs in with this e-mail address. Use another one.")
 	case errors.Is(err, tenants.ErrReused):
 		return httpapi.Invalid("", "idempotency_key_reused", "The Idempotency-Key was used for another request.",
 			"Send a new Idempotency-Key with a new request.")

@@ -45,6 +45,10 @@ func project(ctx context.Context, tx pgx.Tx, organization string, event tenants.
 		return insertServiceToken(ctx, tx, e)
 	case tenants.ServiceTokenRevoked:
 		return revokeServiceToken(ctx, tx, organization, e)
+	case tenants.MemberAdded:
+		return insertMember(ctx, tx, e)
+	case tenants.SessionStarted, tenants.SessionEnded:
+		return nil // nobody asks for sessions: those who know them know their credentials
 	}
 	panic(fmt.Sprintf("BUG: no projection for %T", event))
 }

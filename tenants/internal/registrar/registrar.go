@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
@@ -23,6 +24,8 @@ const (
 	projectPrefix      = "prj_"
 	apiKeyPrefix       = "key_"
 	serviceTokenPrefix = "tok_"
+	memberPrefix       = "mem_"
+	sessionPrefix      = "ses_"
 )
 
 // Config is what a Registrar works with. All of it is required.
@@ -33,9 +36,11 @@ type Config struct {
 	Clock  func() time.Time
 	IDs    func() string // unique and at most 60 URL-safe characters, later ones sorting behind
 	Random io.Reader     // a cryptographic source
+
+	Passwords *password.Hasher
 }
 
-// A Registrar registers organizations, projects, API keys and service tokens. Its errors are those of tenants: Invalid,
+// A Registrar registers organizations, projects, API keys, service tokens, members and their sessions. Its errors are those of tenants: Invalid,
 // ErrNotFound, ErrForbidden, ErrReused, ErrShownOnce; any other is a failure of what it stands on.
 type Registrar struct {
 	Config

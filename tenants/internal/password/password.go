@@ -1,0 +1,131 @@
+// Package password turns passwords into slow hashes and compares them: argon2id, in the form of the PHC string format,
+// which carries its parameters, so that old hashes stay good when the parameters grow.
+package password
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// Parameters of new hashes: those that OWASP's Password Storage Cheat Sheet gives first for argon2id (m = 19 MiB, t = 2,
+// p = 1).
+const (
+	memory  = 19 * 1024 // KiB
+	passes  = 2
+	lanes   = 1
+	saltLen = 16 // bytes
+	keyLen  = 32 // bytes
+)
+
+// atOnce is how many passwords are hashed at the same time. Each takes memory, and anybody can ask for one.
+const atOnce = 4
+
+// A Hasher hashes passwords. Safe for concurrent use.
+type Hasher struct {
+	random io.Reader
+	slots  chan struct{}
+	decoy  string // the hash of a password that nobody has
+}
+
+// NewHasher returns a hasher that draws salts from random, a cryptographic source.
+func NewHasher(random io.Reader) (*Hasher, error) {
+	h := &Hasher{random: random, slots: make(chan struct{}, atOnce)}
+	secret, err := tenants.NewSecret("", random)
+	if err != nil {
+		return nil, err
+	}
+	h.decoy, err = h.Hash(context.Background(), tenants.Password(secret.Reveal()))
+	return h, err
+}
+
+// Hash returns the hash of a password, with a salt of its own. It waits for its turn until ctx ends.
+func (h *Hasher) Hash(ctx context.Context, password tenants.Password) (string, error) {
+	made := parameters{memory: memory, passes: passes, lanes: lanes, salt: make([]byte, saltLen)}
+	if _, err := io.ReadFull(h.random, made.salt); err != nil {
+		return "", fmt.Errorf("cannot draw a salt: %w", err)
+	}
+	key, err := h.derive(ctx, made, password, keyLen)
+	if err != nil {
+		return "", err
+	}
+	return made.String() + "$" + base64.RawStdEncoding.EncodeToString(key), nil
+}
+
+// Matches tells whether hash is that of password.
+func (h *Hasher) Matches(ctx context.Context, hash string, password tenants.Password) (bool, error) {
+	kept, want, err := parse(hash)
+	if err != nil {
+		return false, err
+	}
+	key, err := h.derive(ctx, kept, password, uint32(len(want))) //nolint:gosec // 16 to 64: see parse
+	return err == nil && subtle.ConstantTimeCompare(key, want) == 1, err
+}
+
+// MatchNothing takes as long as Matches does, for when there is no hash: nobody learns from the time that there is none.
+func (h *Hasher) MatchNothing(ctx context.Context, password tenants.Password) error {
+	_, err := h.Matches(ctx, h.decoy, password)
+	return err
+}
+
+func (h *Hasher) derive(ctx context.Context, p parameters, password tenants.Password, length uint32) ([]byte, error) {
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-ctx.Done():
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return argon2.IDKey([]byte(password.Reveal()), p.salt, p.passes, p.memory, p.lanes, length), nil
+}
+
+// parameters are what a hash says of itself.
+type parameters struct {
+	memory uint32 // KiB
+	passes uint32
+	lanes  uint8
+	salt   []byte
+}
+
+func (p parameters) String() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s", argon2.Version, p.memory, p.passes, p.lanes,
+		base64.RawStdEncoding.EncodeToString(p.salt))
+}
+
+// parse reads a hash. Its error does not show it.
+func parse(hash string) (p parameters, key []byte, err error) {
+	head, encoded, found := cutLast(hash, "$")
+	head, salt, found2 := cutLast(head, "$")
+	if !found || !found2 {
+		return p, nil, errors.New("cannot read a password hash: it lacks a part")
+	}
+	var version int
+	_, err = fmt.Sscanf(head, "$argon2id$v=%d$m=%d,t=%d,p=%d", &version, &p.memory, &p.passes, &p.lanes)
+	if err != nil || version != argon2.Version || p.passes < 1 || p.lanes < 1 {
+		return p, nil, fmt.Errorf("cannot read a password hash: it is no argon2id of version %d", argon2.Version)
+	}
+	if p.salt, err = base64.RawStdEncoding.DecodeString(salt); err != nil {
+		return p, nil, fmt.Errorf("cannot read the salt of a password hash: %w", err)
+	}
+	if key, err = base64.RawStdEncoding.DecodeString(encoded); err != nil || len(key) < 16 || len(key) > 64 {
+		return p, nil, errors.New("cannot read a password hash: its key is no 16 to 64 bytes")
+	}
+	return p, key, nil
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
+}

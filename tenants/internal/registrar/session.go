@@ -1,0 +1,88 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+)
+
+// ErrSignIn says that there is no member with that address and password. It does not say which of them is wrong, and
+// takes the same time for both.
+var ErrSignIn = errors.New("no member has this address and password")
+
+// SignIn starts a session for the member with an address and a password, or fails with ErrSignIn. When it returns, the
+// session is in force, unless the broker is slow or away. The secret is in no other place.
+func (r *Registrar) SignIn(ctx context.Context, requestID, email string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
+	member, err := r.authenticate(ctx, email, password)
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	secret, err := tenants.NewSecret(tenants.SessionPrefix, r.Random)
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	cmd := tenants.StartSession{ID: sessionPrefix + r.IDs(), Member: member, Imprint: secret.Imprint(), At: r.now()}
+	request := Request{Caller: tenants.Caller{ID: member.ID, Organization: member.Organization}, ID: requestID}
+	session, err := r.changeSession(ctx, request, cmd.ID, cmd.Imprint.Hash, contract.CredentialActive,
+		func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
+	return session, secret, err
+}
+
+// authenticate compares a password with that of the member who has the address, and with nobody's where none has it.
+func (r *Registrar) authenticate(ctx context.Context, email string, password tenants.Password) (tenants.Member, error) {
+	member, err := r.member(ctx, email)
+	if errors.Is(err, tenants.ErrNotFound) {
+		if err := r.Passwords.MatchNothing(ctx, password); err != nil {
+			return tenants.Member{}, err
+		}
+		return tenants.Member{}, ErrSignIn
+	}
+	if err != nil {
+		return tenants.Member{}, err
+	}
+	right, err := r.Passwords.Matches(ctx, member.PasswordHash, password)
+	if err != nil {
+		return tenants.Member{}, fmt.Errorf("cannot compare the password of %q: %w", member.ID, err)
+	}
+	if !right {
+		return tenants.Member{}, ErrSignIn
+	}
+	return member, nil
+}
+
+// member returns the member with an address, in whatever spelling, or ErrNotFound.
+func (r *Registrar) member(ctx context.Context, email string) (tenants.Member, error) {
+	if !tenants.IsEmail(email) {
+		return tenants.Member{}, tenants.ErrNotFound
+	}
+	return r.Views.MemberByEmail(ctx, tenants.NormalEmail(email))
+}
+
+// SignOut ends a session of the caller, whose secret has that hash. When it returns, no replica that follows the broker
+// lets it in for longer than a record takes to get there.
+func (r *Registrar) SignOut(ctx context.Context, request Request, id, hash string) error {
+	cmd := tenants.Revoke{Reason: "signed out", At: r.now()}
+	_, err := r.changeSession(ctx, request, id, hash, contract.CredentialRevoked,
+		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+	return err
+}
+
+// changeSession keeps a decision on a session of the caller's organization, and waits until the credential with that
+// hash is in state.
+func (r *Registrar) changeSession(ctx context.Context, request Request, id, hash, state string,
+	decide func(tenants.Session) ([]tenants.Event, error)) (session tenants.Session, err error) {
+	stream := streamOf(request.Caller.Organization, "session", id)
+	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
+		session, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.Session) ([]tenants.Event, error) {
+			events, err := decide(before)
+			changed = len(events) > 0
+			return events, err
+		})
+		return changed, err
+	})
+	return session, err
+}
