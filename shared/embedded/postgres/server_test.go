@@ -56,6 +56,7 @@ func query[T any](t *testing.T, url, sql string) T {
 
 // The role that services log in with is not a superuser and may not pass row level security.
 func TestRoleIsOrdinary(t *testing.T) {
+	t.Parallel()
 	s := start(t, Config{Dir: dir(t), Throwaway: true})
 	defer s.Stop(t.Context())
 	if query[bool](t, s.URL(), "SELECT rolsuper OR rolbypassrls OR rolcreaterole FROM pg_roles WHERE rolname = current_user") {
@@ -80,6 +81,7 @@ func insert(t *testing.T, url, sql string) {
 
 // What was committed is there after an orderly stop, behind the same address but for the port.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	home := dir(t)
 	s := start(t, Config{Dir: home})
 	create(t, s.URL())
@@ -109,6 +111,7 @@ func create(t *testing.T, url string) {
 
 // A server that outlived its caller is taken over as it is.
 func TestTakesOverAnOrphan(t *testing.T) {
+	t.Parallel()
 	home := dir(t)
 	orphan := start(t, Config{Dir: home})
 	create(t, orphan.URL())
@@ -124,6 +127,7 @@ func TestTakesOverAnOrphan(t *testing.T) {
 // A server that was killed together with its caller is started anew: its pid file means nothing, whoever has the
 // process id by now.
 func TestStalePid(t *testing.T) {
+	t.Parallel()
 	for name, pid := range map[string]int{"nobody's": 0, "another program's": os.Getpid()} {
 		t.Run(name, func(t *testing.T) {
 			home := dir(t)
@@ -167,6 +171,7 @@ func reuse(t *testing.T, s *Server, pid int) {
 
 // Every way in which a start can fail is one line that says what to do.
 func TestStartErrors(t *testing.T) {
+	t.Parallel()
 	held := start(t, Config{Dir: dir(t), Throwaway: true})
 	defer stop(t, held)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -218,6 +223,7 @@ func harmed(t *testing.T, file string) string {
 
 // The password is in no file that others can read, and on no command line.
 func TestPasswordStaysPrivate(t *testing.T) {
+	t.Parallel()
 	s := start(t, Config{Dir: dir(t), Throwaway: true})
 	defer stop(t, s)
 	info, err := os.Stat(s.cluster.home.path("password"))
@@ -241,6 +247,7 @@ func TestPasswordStaysPrivate(t *testing.T) {
 // A folder that the server's account cannot reach, as below /root, is no obstacle: the data goes elsewhere, and the
 // next start finds it there.
 func TestUnreachableFolder(t *testing.T) {
+	t.Parallel()
 	closed := dir(t)
 	home := filepath.Join(closed, "inside")
 	if err := os.Chmod(closed, 0o700); err != nil {
