@@ -1,7 +1,9 @@
 module github.com/weirlog/weir/ingest
 
-go 1.26
+go 1.26.0
 
 require github.com/weirlog/weir/shared v0.0.0
+
+require github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 
 replace github.com/weirlog/weir/shared => ../shared

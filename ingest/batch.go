@@ -1,0 +1,56 @@
+package ingest
+
+// A Batch is what one body holds. It shares the body's memory and the Parser's: it is valid until either is used again.
+type Batch struct {
+	Entries  int    // entries in the body
+	Lines    []byte // the valid entries, each as compact JSON and a newline
+	Accepted []Line // one per valid entry, in the body's order
+	Rejected int    // entries with at least one fault
+	Bytes    int64  // what is charged: the lines without their newlines
+
+	Faults          []Fault
+	FaultsTruncated bool // there were more faults than Limits.Faults
+
+	HasAPIKey bool   // the body has the deprecated member api_key
+	APIKey    string // its value; empty if it is no string
+}
+
+// A Line is one valid entry.
+type Line struct {
+	End      int  // offset in Lines just behind the entry's newline
+	HasError bool // it carries an error payload
+}
+
+// A Part is a run of a batch's entries that fits into one record.
+type Part struct {
+	First  int // index of its first entry among the accepted ones
+	Count  int
+	Errors int   // entries that carry an error payload
+	Bytes  int64 // what is charged for it
+	Lines  []byte
+}
+
+// Parts appends to parts the batch cut into runs of at most maxBytes of lines. An entry that is larger by itself gets
+// a part of its own. The same batch is always cut the same way.
+func (b *Batch) Parts(parts []Part, maxBytes int) []Part {
+	first, start, failed := 0, 0, 0
+	for i, line := range b.Accepted {
+		if i > first && line.End-start > maxBytes {
+			parts = append(parts, b.part(first, i, start, failed))
+			first, start, failed = i, b.Accepted[i-1].End, 0
+		}
+		if line.HasError {
+			failed++
+		}
+	}
+	if first < len(b.Accepted) {
+		parts = append(parts, b.part(first, len(b.Accepted), start, failed))
+	}
+	return parts
+}
+
+func (b *Batch) part(first, after, start, failed int) Part {
+	lines := b.Lines[start:b.Accepted[after-1].End]
+	count := after - first
+	return Part{First: first, Count: count, Errors: failed, Bytes: int64(len(lines) - count), Lines: lines}
+}

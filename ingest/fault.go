@@ -1,0 +1,79 @@
+package ingest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Code names what is wrong, for programs. Codes are part of the interface: they are never renamed.
+type Code string
+
+// What makes a whole body unacceptable.
+const (
+	CodeInvalidJSON    Code = "invalid_json"
+	CodeEmptyBatch     Code = "empty_batch"
+	CodeBatchTooLarge  Code = "batch_too_large"
+	CodeTooManyFields  Code = "too_many_fields"
+	CodeInvalidEntries Code = "invalid_entries" // no entry is valid, or one is not and the client asked for all or none
+)
+
+// What makes one entry unacceptable. The first three can concern the body's own members, too.
+const (
+	CodeMissingField     Code = "missing_field"
+	CodeInvalidType      Code = "invalid_type"
+	CodeDuplicateField   Code = "duplicate_field"
+	CodeInvalidTimestamp Code = "invalid_timestamp"
+	CodeInvalidLevel     Code = "invalid_level"
+	CodeMessageTooLarge  Code = "message_too_large"
+	CodeMetadataTooLarge Code = "metadata_too_large"
+	CodeEntryTooLarge    Code = "entry_too_large"
+)
+
+// A Fault is one thing that is wrong with one entry.
+type Fault struct {
+	Index   int    `json:"index"`   // the entry's place in the array, from 0
+	Pointer string `json:"pointer"` // RFC 6901, from the body's root
+	Code    Code   `json:"code"`
+	Detail  string `json:"detail"`
+	Fix     string `json:"fix"`
+}
+
+// A BodyError says why no entry of a body can be accepted.
+type BodyError struct {
+	Code    Code
+	Pointer string // RFC 6901; empty for the body itself
+	Offset  int    // byte of the decoded body at which it was noticed, from 0
+	Detail  string
+	Fix     string
+}
+
+func (e *BodyError) Error() string {
+	return fmt.Sprintf("cannot accept body: %s at byte %d: %s", e.Code, e.Offset, e.Detail)
+}
+
+// quoteShort is text for a person: quoted, and cut after 64 bytes.
+func quoteShort(text []byte) string {
+	if len(text) > 64 {
+		return strconv.Quote(string(text[:64])) + "…"
+	}
+	return strconv.Quote(string(text))
+}
+
+// entryPointer is the RFC 6901 pointer of a member of an entry; path is "" or "/name" or "/error/name".
+func entryPointer(index int, path string) string {
+	return "/logs/" + strconv.Itoa(index) + path
+}
+
+// pointerToken is a name as one reference token of RFC 6901, with its slash.
+func pointerToken(name string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// memberPointer is the RFC 6901 pointer of a member of what parent points to. A name too long to be told is left out.
+func memberPointer(parent string, name []byte) string {
+	if len(name) > 256 {
+		return parent
+	}
+	return parent + pointerToken(string(name))
+}
