@@ -36,6 +36,7 @@ import (
 const (
 	relayInterval = 200 * time.Millisecond
 	relayLease    = 3 * time.Second
+	closeTimeout  = time.Second // for what is on its way; what is not published is in the table of events
 )
 
 // An App is one process of tenants. Several may run against one database and share the work.
@@ -73,7 +74,9 @@ func (a *App) build(ctx context.Context) (err error) {
 	if a.pool, err = open(ctx, a.config); err != nil {
 		return err
 	}
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Clock: a.clock}, a.logger)
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
+		Brokers: a.config.Brokers, Clock: a.clock, DeliveryTimeout: relayLease, CloseTimeout: closeTimeout,
+	}, a.logger)
 	if err != nil {
 		return err
 	}
@@ -197,7 +200,7 @@ func (a *App) serve(ctx context.Context) error {
 
 func (a *App) close() {
 	if a.publisher != nil {
-		_ = a.publisher.Close() // whatever is not published yet is in the table of events
+		_ = a.publisher.Close()
 	}
 	if a.pool != nil {
 		a.pool.Close()

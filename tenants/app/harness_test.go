@@ -28,10 +28,15 @@ type world struct {
 	database string
 	brokers  []string
 	log      *journal
+
+	inForceWait time.Duration
 }
 
 func newWorld(t *testing.T) world {
-	return world{database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{}}
+	return world{
+		database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{},
+		inForceWait: patience, // a slow machine makes a test slow, not red
+	}
 }
 
 // A journal keeps what is logged. Safe for concurrent use.
@@ -64,7 +69,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: patience, // a slow machine makes a test slow, not red
+		InForceWait: w.inForceWait,
 	}
 	tenants, err := app.New(t.Context(), config, logger)
 	if err != nil {

@@ -1,0 +1,81 @@
+package app_test
+
+import (
+	"log/slog"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// While the broker is away a key can be issued all the same; its answer is late, and the key is in force once the
+// broker is back.
+func TestBrokerIsAway(t *testing.T) {
+	directory := t.TempDir()
+	broker := startBroker(t, directory, 0)
+	_, port, err := net.SplitHostPort(broker.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
+	p := w.start(t, operatorToken)
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	acme := p.tenant(t, "Acme")
+	startBroker(t, directory, number)
+	n := w.follow(t)
+	testenv.Eventually(t, patience, func() error {
+		_, err := n.Lookup(acme.secret)
+		return err
+	})
+}
+
+func startBroker(t *testing.T, directory string, port int) *kafka.Broker {
+	t.Helper()
+	broker, err := kafka.Start(kafka.Config{Dir: directory, Port: port, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	return broker
+}
+
+// A bulk load of another module in the same database server, however long, does not hold a revocation back.
+func TestRevocationWaitsForNobody(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	n.knows(t, acme.secret, nil)
+	pool, err := pg.Open(t.Context(), w.database, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pg.Migrate(t.Context(), pool, "other"); err != nil {
+		t.Fatal(err)
+	}
+	err = pg.InTx(t.Context(), pool, func(load pgx.Tx) error {
+		if _, err := load.Exec(t.Context(), `CREATE TABLE bulk AS SELECT generate_series(1, 1000)`); err != nil {
+			return err
+		}
+		p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", "")
+		n.knows(t, acme.secret, identity.ErrRevoked)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,91 @@
+package bus
+
+import (
+	"testing"
+	"time"
+
+	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func fold[S any, P eventstore.Folder[S, tenants.Event]](events ...tenants.Event) S {
+	var state S
+	for _, event := range events {
+		P(&state).Apply(event)
+	}
+	return state
+}
+
+// What others are told has the contract's words: every value, key and header, and an id that is the same each time.
+func TestMessages(t *testing.T) {
+	imprint := tenants.Imprint{Hash: "5e88", First: "ab12", Last: "9f3e"}
+	end := noon.Add(time.Hour)
+	issued := tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev,
+		Name: "live", Imprint: imprint, At: noon, ExpiresAt: &end}
+	revoked := tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: noon.Add(time.Minute)}
+	token := tenants.ServiceTokenIssued{ServiceToken: "tok_1", Organization: tenants.Installation, Name: "operator",
+		Scopes: []string{"tenants:admin"}, Imprint: imprint, At: noon}
+	for name, test := range map[string]struct {
+		organization string
+		told         telling
+		topic, key   string
+		at           string
+		value        string
+	}{
+		"organization": {
+			"org_1", organizationCreated(tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Scale, At: noon}),
+			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			`{"organization":"org_1","name":"Acme","tier":"scale","created_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"project": {
+			"org_1", projectCreated(tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}),
+			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			`{"organization":"org_1","project":"prj_1","name":"Shop","created_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"key issued": {
+			"org_1", apiKeyIssued(fold[tenants.APIKey](issued)),
+			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			`{"organization":"org_1","project":"prj_1","api_key":"key_1","environment":"dev","name":"live","issued_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"key revoked": {
+			"org_1", apiKeyRevoked(fold[tenants.APIKey](issued, revoked)),
+			contract.TopicTenants, "org_1", "2026-11-20T12:01:00Z",
+			`{"organization":"org_1","project":"prj_1","api_key":"key_1","reason":"leaked","revoked_at":"2026-11-20T12:01:00Z"}`,
+		},
+		"credential of a key": {
+			"org_1", apiKeyCredential(fold[tenants.APIKey](issued), 1),
+			contract.TopicCredentials, "5e88", "2026-11-20T12:00:00Z",
+			`{"kind":"api_key","id":"key_1","organization":"org_1","project":"prj_1","environment":"dev","state":"active","expires_at":"2026-11-20T13:00:00Z","version":1}`,
+		},
+		"credential of a revoked key": {
+			"org_1", apiKeyCredential(fold[tenants.APIKey](issued, revoked), 2),
+			contract.TopicCredentials, "5e88", "2026-11-20T12:01:00Z",
+			`{"kind":"api_key","id":"key_1","organization":"org_1","project":"prj_1","environment":"dev","state":"revoked","expires_at":"2026-11-20T13:00:00Z","version":2}`,
+		},
+		"credential of the installation": {
+			tenants.Installation, serviceTokenCredential(fold[tenants.ServiceToken](token), 1),
+			contract.TopicCredentials, "5e88", "2026-11-20T12:00:00Z",
+			`{"kind":"service_token","id":"tok_1","organization":"","scopes":["tenants:admin"],"state":"active","version":1}`,
+		},
+	} {
+		from := recorded{Stream: eventstore.Stream{Organization: test.organization, Name: "x"}, Cursor: 7}
+		messages, err := outgoing(from, test.told)
+		if err != nil || len(messages) != 1 {
+			t.Fatalf("%s: %d messages, %v", name, len(messages), err)
+		}
+		m := messages[0]
+		if m.Topic != test.topic || m.Message.Metadata[weirbus.KeyMetadata] != test.key || string(m.Message.Payload) != test.value {
+			t.Errorf("%s: on %s under %s:\n got %s\nwant %s", name, m.Topic, m.Message.Metadata[weirbus.KeyMetadata], m.Message.Payload, test.value)
+		}
+		if m.Message.UUID != test.told.kind+"/7" || m.Cursor.Position != 7 || m.Message.Metadata[contract.HeaderTime] != test.at {
+			t.Errorf("%s: id %q, place %v, time %s", name, m.Message.UUID, m.Cursor, m.Message.Metadata[contract.HeaderTime])
+		}
+		if organization := m.Message.Metadata[contract.HeaderOrganization]; organization != "org_1" && test.organization == "org_1" || organization == tenants.Installation {
+			t.Errorf("%s: the event belongs to %q", name, organization)
+		}
+	}
+}
