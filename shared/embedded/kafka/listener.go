@@ -64,7 +64,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &requestConn{Conn: conn, check: l.check}, nil
+	return &requestConn{Conn: conn, check: l.check, closed: l.closed}, nil
 }
 
 func (l *listener) Close() error {
@@ -102,21 +102,31 @@ func (l *listener) refusals() []string {
 	return slices.Clone(l.refused)
 }
 
-// headBytes is what every request begins with: its size, its key, its version.
-const headBytes = 8
+// headBytes is what every request begins with: its size, key and version, and the number that its answer will carry.
+const headBytes = 12
 
 // A requestConn shows the head of each request to check before the reader sees it.
+//
+// It also hides that a client is gone for as long as the client's JoinGroup or SyncGroup is unanswered: kfake watches
+// over a member of a group only once it has got an answer out, so a client that is killed in between would be a member,
+// with partitions that nobody reads, for ever. Apache Kafka does not look at the connection either.
 type requestConn struct {
 	net.Conn
-	check func(size uint32, key kmsg.Key, version int16) error
-	head  []byte // of the head just read, what the reader has not taken yet
-	left  uint32 // bytes of the request still to come after the head
+	check  func(size uint32, key kmsg.Key, version int16) error
+	closed <-chan struct{} // when the broker stops
+	head   []byte          // of the head just read, what the reader has not taken yet
+	left   uint32          // bytes of the request still to come after the head
+
+	mu       sync.Mutex
+	number   uint32        // of the JoinGroup or SyncGroup that is not answered yet
+	answered chan struct{} // closed when it is; nil when there is none
 }
 
 // Read passes requests on, never more than the rest of one.
 func (c *requestConn) Read(p []byte) (int, error) {
 	if len(c.head) == 0 && c.left == 0 {
 		if err := c.readHead(); err != nil {
+			c.awaitAnswer()
 			return 0, err
 		}
 	}
@@ -140,6 +150,44 @@ func (c *requestConn) readHead() error {
 		return io.ErrUnexpectedEOF
 	}
 	key, version := kmsg.Key(binary.BigEndian.Uint16(head[4:])), int16(binary.BigEndian.Uint16(head[6:]))
+	if err := c.check(size, key, version); err != nil {
+		return err
+	}
+	if key == kmsg.JoinGroup || key == kmsg.SyncGroup {
+		c.expectAnswer(binary.BigEndian.Uint32(head[8:]))
+	}
 	c.head, c.left = head, size-(headBytes-4)
-	return c.check(size, key, version)
+	return nil
+}
+
+func (c *requestConn) expectAnswer(number uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.number, c.answered = number, make(chan struct{})
+}
+
+// awaitAnswer waits until what was expected has been answered.
+func (c *requestConn) awaitAnswer() {
+	c.mu.Lock()
+	answered := c.answered
+	c.mu.Unlock()
+	if answered == nil {
+		return
+	}
+	select {
+	case <-answered:
+	case <-c.closed:
+	}
+}
+
+// Write sends an answer; kfake writes each with one call.
+func (c *requestConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered != nil && len(p) >= 8 && binary.BigEndian.Uint32(p[4:]) == c.number {
+		close(c.answered)
+		c.answered = nil
+	}
+	return n, err
 }
