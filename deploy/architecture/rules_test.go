@@ -37,13 +37,7 @@ var middle = []string{"ingest", "ledger", "grouping", "tenants"}
 
 // mayImport is the one rule: shared <- {ingest, ledger, grouping, tenants} <- deploy.
 func mayImport(from, to string) bool {
-	switch {
-	case from == to, from == "deploy":
-		return true
-	case from == "shared":
-		return false
-	}
-	return to == "shared"
+	return from == to || from == "deploy" || from != "shared" && to == "shared"
 }
 
 // siblings finds imports against the one rule, in tests too.
