@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
@@ -15,56 +16,86 @@ import (
 // patience is how long the broker may take to hand out a record that it has.
 const patience = 30 * time.Second
 
+// maxWait is how long the reader, when it is closed, may still wait for records that nobody needs.
+const maxWait = 20 * time.Millisecond
+
 // A Log reads weir.logs.v1 again, to compare it with what was charged.
 type Log struct {
 	Brokers []string
 }
 
-// Check reads a range's records again and adds up what their headers say. A range whose start has left the log (retention)
-// can't be checked any more and counts as sound.
-func (l *Log) Check(ctx context.Context, r postgres.Range) ([]postgres.Violation, error) {
-	records, bytes, err := l.sum(ctx, r)
-	if errors.Is(err, errGone) {
+// Check reads the records of one partition's ranges again and adds up what their headers say. The ranges are in the order
+// of their offsets. What has left the log (retention) can't be checked any more and counts as sound.
+func (l *Log) Check(ctx context.Context, ranges []postgres.Range) ([]postgres.Violation, error) {
+	if len(ranges) == 0 {
 		return nil, nil
 	}
-	if err != nil || (records == r.Records && bytes == r.Bytes) {
+	found := make([]postgres.Range, len(ranges))
+	start, err := l.read(ctx, ranges, func(offset, bytes int64) {
+		at, ok := slices.BinarySearchFunc(ranges, offset, compareRange)
+		if ok {
+			found[at].Records++
+			found[at].Bytes += bytes
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
-	return []postgres.Violation{{Invariant: postgres.LedgerIsLog, Detail: fmt.Sprintf(
-		"partition %d, offsets [%d, %d): %d bytes of %d records were applied, the log has %d bytes of %d",
-		r.Partition, r.First, r.Next, r.Bytes, r.Records, bytes, records)}}, nil
+	var violations []postgres.Violation
+	for i, r := range ranges {
+		if r.First >= start && (found[i].Records != r.Records || found[i].Bytes != r.Bytes) {
+			violations = append(violations, postgres.Violation{Invariant: postgres.LedgerIsLog, Detail: fmt.Sprintf(
+				"partition %d, offsets [%d, %d): %d bytes of %d records were applied, the log has %d bytes of %d",
+				r.Partition, r.First, r.Next, r.Bytes, r.Records, found[i].Bytes, found[i].Records)})
+		}
+	}
+	return violations, nil
 }
 
-var errGone = errors.New("the records are no longer in the log")
+// compareRange tells on which side of an offset a range lies.
+func compareRange(r postgres.Range, offset int64) int {
+	switch {
+	case r.Next <= offset:
+		return -1
+	case r.First > offset:
+		return 1
+	}
+	return 0
+}
 
-func (l *Log) sum(ctx context.Context, r postgres.Range) (records int, bytes int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+// read calls each with the records of the ranges' whole stretch, and returns the first offset that was still there.
+func (l *Log) read(ctx context.Context, ranges []postgres.Range, each func(offset, bytes int64)) (start int64, err error) {
+	first, end := ranges[0].First, ranges[len(ranges)-1].Next
 	reader := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: l.Brokers, Topic: contract.TopicLogs, Partition: r.Partition, MaxBytes: 2 * contract.MaxRecordBytes, MaxWait: time.Second,
+		Brokers: l.Brokers, Topic: contract.TopicLogs, Partition: ranges[0].Partition,
+		MaxBytes: 2 * contract.MaxRecordBytes, MaxWait: maxWait,
 	})
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	if err := reader.SetOffset(r.First); err != nil {
-		return 0, 0, err
+	if err := reader.SetOffset(first); err != nil {
+		return 0, err
 	}
-	for next := r.First; next < r.Next; {
-		record, err := reader.ReadMessage(ctx)
+	for start, next := int64(-1), first; ; {
+		record, err := readWithin(ctx, reader, patience)
 		if err != nil {
-			return 0, 0, fmt.Errorf("cannot read partition %d from offset %d: %w", r.Partition, next, err)
+			return 0, fmt.Errorf("cannot read partition %d from offset %d: %w", ranges[0].Partition, next, err)
 		}
-		if next == r.First && record.Offset > r.First {
-			return 0, 0, errGone
+		if start < 0 {
+			start = record.Offset
 		}
-		if next = record.Offset + 1; record.Offset >= r.Next {
-			break
+		// A record that can't be parsed is parked: that it is shows in what the ranges leave out.
+		if logs, err := contract.ParseLogsAccepted(headerOf(record), nil); err == nil && record.Offset < end {
+			each(record.Offset, logs.Bytes)
 		}
-		logs, err := contract.ParseLogsAccepted(headerOf(record), nil)
-		if err != nil {
-			continue // parked: see verifyOrder for that it is
+		if next = record.Offset + 1; next >= end {
+			return start, nil
 		}
-		records, bytes = records+1, bytes+logs.Bytes
 	}
-	return records, bytes, nil
+}
+
+func readWithin(ctx context.Context, reader *kafka.Reader, d time.Duration) (kafka.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return reader.ReadMessage(ctx)
 }
 
 func headerOf(record kafka.Message) func(string) string {
