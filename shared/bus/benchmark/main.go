@@ -44,6 +44,7 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how often each client is measured")
 	profile := flag.String("profile", "", "write a CPU profile there")
 	only := flag.String("only", "", "measure only clients whose name contains this")
+	flag.IntVar(&inFlight, "inflight", 0, "requests of the bus to one broker at the same time")
 	flag.Parse()
 	if *brokers == "" {
 		fmt.Fprintln(os.Stderr, "no broker: set WEIR_TEST_BROKERS or -brokers")

@@ -15,8 +15,10 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
+var inFlight int
+
 func openBus(brokers []string) (publisher, error) {
-	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, slog.New(slog.DiscardHandler))
+	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers, InFlight: inFlight}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return publisher{}, err
 	}

@@ -1,0 +1,184 @@
+package bus_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// byPayload gives each message a key, so that equal payloads keep their order.
+type byPayload struct{ *bus.Publisher }
+
+func (p byPayload) Publish(topic string, messages ...*message.Message) error {
+	for _, m := range messages {
+		m.Metadata[bus.KeyMetadata] = string(m.Payload)
+	}
+	return p.Publisher.Publish(topic, messages...)
+}
+
+// pair makes a publisher and a subscriber as Watermill's suite wants them.
+func pair(t *testing.T, brokers []string, group string, keyed bool) (message.Publisher, message.Subscriber) {
+	t.Helper()
+	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := bus.NewSubscriber(bus.SubscriberConfig{
+		Brokers: brokers, Group: group, Partitions: 10, NackPause: 10 * time.Millisecond, HeartbeatInterval: 100 * time.Millisecond,
+		SessionTimeout: 6 * time.Second, RebalanceTimeout: 3 * time.Second, JoinBackoff: 100 * time.Millisecond, CommitInterval: 50 * time.Millisecond,
+	}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keyed {
+		return byPayload{p}, s
+	}
+	return p, s
+}
+
+func features(f tests.Features) tests.Features {
+	f.Persistent = true
+	f.GenerateTopicFunc = func(c tests.TestContext) string { return "test.suite." + string(c.TestID) }
+	return f
+}
+
+// Watermill's universal suite, unordered: one group, any partition. Its test of order and the one of a single message under way
+// do not apply and are run by TestSuiteOrdered; the one of old messages by TestSuiteWithoutGroup; Reconnect by TestSuiteReconnect.
+func TestSuiteUnordered(t *testing.T) {
+	brokers := testenv.Kafka(t)
+	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
+		return pair(t, brokers, "test."+group, false)
+	}
+	tests.TestPubSub(t, features(tests.Features{ConsumerGroups: true}), func(t *testing.T) (message.Publisher, message.Subscriber) {
+		return inGroup(t, "unordered")
+	}, inGroup)
+}
+
+// The suite with keys: messages of one key come in order, one at a time.
+func TestSuiteOrdered(t *testing.T) {
+	brokers := testenv.Kafka(t)
+	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
+		return pair(t, brokers, "test."+group, true)
+	}
+	tests.TestPubSub(t, features(tests.Features{ConsumerGroups: true, GuaranteedOrder: true}), func(t *testing.T) (message.Publisher, message.Subscriber) {
+		return inGroup(t, "ordered")
+	}, inGroup)
+}
+
+// The suite without a group: whoever subscribes gets everything from the beginning. Several subscribers do not share then, so
+// the tests in which they do are left to the others.
+func TestSuiteWithoutGroup(t *testing.T) {
+	brokers := testenv.Kafka(t)
+	f := features(tests.Features{NewSubscriberReceivesOldMessages: true})
+	alone := func(t *testing.T) (message.Publisher, message.Subscriber) { return pair(t, brokers, "", true) }
+	for name, test := range map[string]func(*testing.T, tests.TestContext, tests.PubSubConstructor){
+		"PublishSubscribe":                  tests.TestPublishSubscribe,
+		"ResendOnError":                     tests.TestResendOnError,
+		"ConcurrentSubscribeMultipleTopics": tests.TestConcurrentSubscribeMultipleTopics,
+		"Topic":                             tests.TestTopic,
+		"MessageCtx":                        tests.TestMessageCtx,
+		"SubscribeCtx":                      tests.TestSubscribeCtx,
+		"ConcurrentClose":                   tests.TestConcurrentClose,
+		"PublisherClose":                    tests.TestPublisherClose,
+		"NewSubscriberReceivesOldMessages":  tests.TestNewSubscriberReceivesOldMessages,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, tests.TestContext{TestID: tests.NewTestID(), Features: f}, alone)
+		})
+	}
+}
+
+// The suite's Reconnect: ten thousand messages from a hundred publishers while the broker is killed and started twice.
+func TestSuiteReconnect(t *testing.T) {
+	dir, port := t.TempDir(), freePort(t)
+	pidFile := filepath.Join(dir, "pid")
+	broker := role{Dir: filepath.Join(dir, "data"), Port: port}
+	supervise(t, broker, pidFile)
+	// The command kills the broker that the file names and returns when another one's name is there.
+	restart := []string{"sh", "-c", `old=$(cat ` + pidFile + `); kill -9 $old; until [ "$(cat ` + pidFile + `)" != $old ]; do sleep 0.05; done`}
+	f := features(tests.Features{ConsumerGroups: true, RestartServiceCommand: restart})
+	brokers := []string{fmt.Sprintf("127.0.0.1:%d", port)}
+	tests.TestReconnect(t, tests.TestContext{TestID: tests.NewTestID(), Features: f}, func(t *testing.T) (message.Publisher, message.Subscriber) {
+		return pair(t, brokers, "test.reconnect", false)
+	})
+}
+
+// supervise keeps a broker running until the test ends and writes down which process it is.
+func supervise(t *testing.T, broker role, pidFile string) {
+	t.Helper()
+	var mu sync.Mutex
+	var over bool
+	var current *process
+	launch := func() *process {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return nil
+		}
+		current = broker.start(t)
+		return current
+	}
+	first := launch()
+	first.await(t)
+	note := func(p *process) {
+		if err := os.WriteFile(pidFile+".new", []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o600); err != nil {
+			t.Error(err)
+		}
+		os.Rename(pidFile+".new", pidFile)
+	}
+	note(first)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for p := first; p != nil; {
+			p.cmd.Wait()
+			if p = launch(); p != nil {
+				note(p)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		mu.Lock()
+		over = true
+		current.cmd.Process.Kill()
+		mu.Unlock()
+		wg.Wait()
+	})
+}
+
+// A message knows the record that it came from.
+func TestSubscriberOrigin(t *testing.T) {
+	brokers, topic := testenv.Kafka(t), "test.origin"
+	ensure(t, brokers, topic, 1, nil)
+	p, s := pair(t, brokers, "", false)
+	defer p.Close()
+	defer s.Close()
+	m := message.NewMessage("one", []byte("x"))
+	m.Metadata["name"] = strings.Repeat("v", 3)
+	if err := p.Publish(topic, m); err != nil {
+		t.Fatal(err)
+	}
+	messages, err := s.Subscribe(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := <-messages
+	defer got.Ack()
+	if origin := bus.OriginOf(got); origin.Topic != topic || origin.Offset != 0 || origin.Partition != 0 || origin.Time.IsZero() {
+		t.Errorf("origin is %+v", origin)
+	}
+	if got.UUID != "one" || got.Metadata["name"] != "vvv" || string(got.Payload) != "x" {
+		t.Errorf("message is %+v", got)
+	}
+}
