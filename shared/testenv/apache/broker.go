@@ -132,10 +132,11 @@ func (b *Broker) tool(ctx context.Context, jars string, args ...string) (string,
 	return string(out), nil
 }
 
-// runScript runs the node "$@" until it ends or standard input does, which the kernel closes when this process ends in
-// whatever way.
-const runScript = `"$@" & node=$!
-(cat >/dev/null; kill -TERM $node 2>/dev/null) <&3 &
+// runScript runs a node, the command that follows its folder, until it ends or the pipe on descriptor 3 does, which the
+// kernel closes when this process ends in whatever way; then the folder is removed as well.
+const runScript = `folder=$1; shift
+"$@" 3<&- & node=$!
+(cat; kill -TERM $node; while kill -0 $node; do sleep 0.1; done; rm -rf "$folder") <&3 >/dev/null 2>&1 &
 exec 3<&-
 wait $node`
 
@@ -151,7 +152,7 @@ func (b *Broker) launch(jars string) error {
 	}
 	defer held.Close()
 	line := b.java(jars, "kafka.Kafka", b.file("server.properties"))
-	b.cmd = exec.Command("/bin/sh", append([]string{"-c", runScript, "weir-apache-kafka"}, line...)...)
+	b.cmd = exec.Command("/bin/sh", append([]string{"-c", runScript, "weir-apache-kafka", b.dir}, line...)...)
 	b.cmd.Stdout, b.cmd.Stderr, b.cmd.ExtraFiles = log, log, []*os.File{held}
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for the caller, who stops the node in order
 	b.pipe = pipe

@@ -26,6 +26,7 @@ func main() {
 	code, err := run(*backend, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "backends:", err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
 }
