@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/http"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -49,7 +51,9 @@ type App struct {
 	relay       *sharedbus.Relay
 	state       *sharedbus.StateReader
 	credentials *identity.Credentials
+	views       *postgres.Views
 	registrar   *registrar.Registrar
+	proxies     []netip.Prefix
 	handler     nethttp.Handler
 	endpoint    atomic.Pointer[httpapi.Endpoint]
 }
@@ -80,7 +84,11 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if a.proxies, err = httpapi.ParseProxies(a.config.TrustedProxies); err != nil {
+		return err
+	}
 	events := postgres.NewEvents(a.pool)
+	a.views = postgres.NewViews(a.pool)
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(events).Read,
 		Interval: relayInterval, Lease: relayLease,
@@ -95,7 +103,7 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.registrar = registrar.New(registrar.Config{
-		Events: events, Views: postgres.NewViews(a.pool), Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Events: events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
 		Passwords: passwords,
 	})
 	a.handler = a.routes()
@@ -121,6 +129,9 @@ func (a *App) routes() nethttp.Handler {
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
 	httpapi.Health(router, a.Ready)
 	http.Mount(router, a.registrar, a.credentials, a.clock)
+	console.Mount(router, console.Config{
+		Registrar: a.registrar, Views: a.views, Credentials: a.credentials, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
+	})
 	return router
 }
 

@@ -158,7 +158,9 @@ func walk(t *testing.T, p *process, visit func(route string)) {
 		t.Fatalf("the handler %T has no routes to walk", p.Handler())
 	}
 	err := chi.Walk(routes, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-		visit(method + " " + route)
+		if !strings.HasPrefix(route, "/console") { // pages are walked by tests of their own
+			visit(method + " " + route)
+		}
 		return nil
 	})
 	if err != nil {

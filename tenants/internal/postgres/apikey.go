@@ -53,3 +53,28 @@ func (v *Views) APIKeys(ctx context.Context, as string, of tenants.Project, afte
 		`WHERE organization = $1 AND project = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		of.Organization, of.ID, after.At, after.ID, limit)
 }
+
+// A NamedAPIKey is an API key with the name of its project.
+type NamedAPIKey struct {
+	tenants.APIKey
+	ProjectName string
+}
+
+// NewestAPIKeys lists at most limit API keys of all projects of an organization before a position, newest first, the
+// revoked ones among them. The zero position is before none.
+func (v *Views) NewestAPIKeys(ctx context.Context, organization string, before Position, limit int) ([]NamedAPIKey, error) {
+	return list(ctx, v, organization, scanNamedAPIKey, `
+		SELECT k.organization, k.id, k.project, k.environment, k.name, k.hash, k.first, k.last, k.created_at, k.expires_at,
+		       k.revoked_at, k.revoke_reason, p.name
+		FROM api_keys k JOIN projects p ON p.organization = k.organization AND p.id = k.project
+		WHERE k.organization = $1 AND ($3 = '' OR (k.created_at, k.id) < ($2, $3))
+		ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, organization, before.At, before.ID, limit)
+}
+
+func scanNamedAPIKey(row pgx.CollectableRow) (k NamedAPIKey, err error) {
+	var expires, revoked *time.Time
+	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Imprint.Hash, &k.Imprint.First,
+		&k.Imprint.Last, &k.IssuedAt, &expires, &revoked, &k.Revocation.Reason, &k.ProjectName)
+	k.ExpiresAt, k.Revocation.At = orZero(expires), orZero(revoked)
+	return k, err
+}

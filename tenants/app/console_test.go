@@ -1,0 +1,553 @@
+package app_test
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+const (
+	projectsPage = "/console/settings/projects"
+	apiKeysPage  = "/console/settings/api-keys"
+)
+
+// A browser keeps cookies and says of its forms that they come from the console itself.
+type browser struct {
+	p       *process
+	address string
+	cookies map[string]*http.Cookie
+}
+
+func (p *process) browser(address string) *browser {
+	return &browser{p: p, address: address, cookies: map[string]*http.Cookie{}}
+}
+
+// A page is what a browser was shown.
+type page struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// text is the page as its reader sees it, more or less: with the entities resolved.
+func (p page) text() string { return html.UnescapeString(p.body) }
+
+func (b *browser) send(t *testing.T, request *http.Request) page {
+	t.Helper()
+	request.RemoteAddr = b.address + ":40000"
+	for _, cookie := range b.cookies {
+		request.AddCookie(cookie)
+	}
+	recorder := httptest.NewRecorder()
+	b.p.Handler().ServeHTTP(recorder, request)
+	for _, cookie := range recorder.Result().Cookies() {
+		if cookie.MaxAge < 0 {
+			delete(b.cookies, cookie.Name)
+		} else {
+			b.cookies[cookie.Name] = cookie
+		}
+	}
+	return page{recorder.Code, recorder.Header(), recorder.Body.String()}
+}
+
+func (b *browser) get(t *testing.T, path string) page {
+	t.Helper()
+	return b.send(t, httptest.NewRequestWithContext(t.Context(), "GET", "https://weir.example"+path, nil))
+}
+
+func (b *browser) post(t *testing.T, path string, form map[string]string, headers ...header) page {
+	t.Helper()
+	values := url.Values{}
+	for name, value := range form {
+		values.Set(name, value)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), "POST", "https://weir.example"+path, strings.NewReader(values.Encode()))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	for _, h := range headers {
+		request.Header.Set(h.name, h.value)
+	}
+	return b.send(t, request)
+}
+
+func (b *browser) signIn(t *testing.T, email, password string) page {
+	t.Helper()
+	return b.post(t, "/console/sign-in", map[string]string{"email": email, "password": password})
+}
+
+// secret is that of the browser's session, "" where it has none.
+func (b *browser) secret() string {
+	if cookie, ok := b.cookies[identity.SessionCookie]; ok {
+		return cookie.Value
+	}
+	return ""
+}
+
+// signedIn returns a browser in which a new member of a tenant has signed in.
+func (p *process) signedIn(t *testing.T, of tenant, role string) *browser {
+	t.Helper()
+	email := role + "@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
+	p.must(t, 201, "POST", "/v1/members", text(member(of.organization, email, role)))
+	b := p.browser("192.0.2.7")
+	if got := b.signIn(t, email, password); got.status != 303 || b.secret() == "" {
+		t.Fatalf("sign in as %s: %d %s", email, got.status, got.body)
+	}
+	return b
+}
+
+// Whoever signs in gets a session that is in force everywhere and ends everywhere; the cookie can't be read by scripts,
+// sent in clear or planted by a neighboring host.
+func TestSignInAndOut(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "developer")
+
+	cookie := b.cookies[identity.SessionCookie]
+	if cookie.Name != "__Host-weir-session" || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
+		cookie.Path != "/" || cookie.Domain != "" || cookie.MaxAge != 12*60*60 {
+		t.Errorf("the cookie is %+v", cookie)
+	}
+	if !regexp.MustCompile(`^weirses_[0-9a-f]{48}$`).MatchString(b.secret()) {
+		t.Errorf("the secret is %q", b.secret())
+	}
+	holder := n.knows(t, b.secret(), nil)
+	if holder.Kind != contract.CredentialSession || holder.Organization != acme.organization || holder.Role() != "developer" ||
+		!strings.HasPrefix(holder.Member, "mem_") || !strings.HasPrefix(holder.ID, "ses_") {
+		t.Errorf("others know the session as %+v", holder)
+	}
+	if got := b.get(t, projectsPage); got.status != 200 || !strings.Contains(got.body, "Acme") {
+		t.Errorf("the settings: %d %s", got.status, got.body)
+	}
+	if got := b.get(t, "/console/sign-in"); got.status != 303 || got.header.Get("Location") != "/console/logs" {
+		t.Errorf("signing in again: %d %v", got.status, got.header)
+	}
+
+	secret := b.secret()
+	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.header.Get("Location") != "/console/sign-in" || b.secret() != "" {
+		t.Errorf("signing out: %d %v, cookie %q", got.status, got.header, b.secret())
+	}
+	n.knows(t, secret, identity.ErrRevoked)
+	b.cookies[identity.SessionCookie] = cookie
+	if got := b.get(t, projectsPage); got.status != 303 {
+		t.Errorf("the old cookie still opens the settings: %d", got.status)
+	}
+	for _, hidden := range []string{secret, password, cookie.Value} {
+		if strings.Contains(w.log.String(), hidden) {
+			t.Error("a secret is logged")
+		}
+	}
+	for _, record := range n.kept() {
+		if strings.Contains(string(record.Value), "argon2") || strings.Contains(string(record.Value), secret) {
+			t.Errorf("a secret is published: %s", record.Value)
+		}
+	}
+}
+
+// A session has 12 hours, and everybody is told when they end.
+func TestSessionExpires(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	before := time.Now()
+	b := p.signedIn(t, p.tenant(t, "Acme"), "viewer")
+	n.knows(t, b.secret(), nil)
+	for _, record := range n.kept() {
+		if string(record.Key) != contract.CredentialKey(b.secret()) {
+			continue
+		}
+		var told contract.Credential
+		if err := json.Unmarshal(record.Value, &told); err != nil || told.ExpiresAt == nil {
+			t.Fatalf("the session never ends: %s, %v", record.Value, err)
+		}
+		if lasts := told.ExpiresAt.Sub(before); lasts < 12*time.Hour-time.Second || lasts > 12*time.Hour+patience {
+			t.Errorf("the session lasts %s", lasts)
+		}
+	}
+}
+
+// A wrong password and an unknown address get the same page, and it takes about as long.
+func TestSignInTellsNobodyWhoIsThere(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "ada@example.com", "owner")))
+	try := func(email string, address int) (page, time.Duration) {
+		b := p.browser("198.51.100." + string(rune('0'+address)))
+		started := time.Now()
+		got := b.signIn(t, email, "wrong horse battery staple")
+		return got, time.Since(started)
+	}
+	known, unknown := time.Hour, time.Hour
+	for i := range 5 {
+		wrong, took := try("ADA@example.com ", i)
+		known = min(known, took)
+		nobody, took := try("eve@example.com", i)
+		unknown = min(unknown, took)
+		if wrong.status != 422 || wrong.status != nobody.status || strings.ReplaceAll(wrong.body, "ada@", "eve@") != nobody.body {
+			t.Fatalf("a wrong password: %d %s\nan unknown address: %d %s", wrong.status, wrong.body, nobody.status, nobody.body)
+		}
+		if strings.Contains(wrong.body, "wrong horse") {
+			t.Error("the password is shown")
+		}
+	}
+	if known > 3*unknown || unknown > 3*known {
+		t.Errorf("a wrong password takes %s, an unknown address %s", known, unknown)
+	}
+	for _, email := range []string{"", "ada", "ada@example.com\x00", strings.Repeat("a", 1000) + "@example.com", "ada@example.com' OR '1'='1"} {
+		if got, _ := try(email, 6); got.status != 422 {
+			t.Errorf("address %q: %d", email, got.status)
+		}
+	}
+}
+
+// Guessing ends soon, for one address of a member and for one network, also when the right password comes at last.
+func TestAttemptsToSignInAreLimited(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "ada@example.com", "owner")))
+	attempts := func(email func(i int) string, address func(i int) string) (allowed int, last page) {
+		for i := range 40 {
+			last = p.browser(address(i)).signIn(t, email(i), "wrong horse battery staple")
+			if last.status == 429 {
+				return i, last
+			}
+		}
+		return 40, last
+	}
+	spread := func(i int) string { return "203.0.113." + strings.Repeat("1", 1+i/10) + string(rune('0'+i%10)) }
+	allowed, last := attempts(func(int) string { return "ada@example.com" }, spread)
+	if allowed != 10 || last.header.Get("Retry-After") == "" {
+		t.Errorf("%d attempts for one member from everywhere, then %d %v", allowed, last.status, last.header)
+	}
+	if got := p.browser("192.0.2.99").signIn(t, "ada@example.com", password); got.status != 429 {
+		t.Errorf("the right password after too many wrong ones: %d", got.status)
+	}
+	someone := func(i int) string { return "user" + strings.Repeat("x", i) + "@example.com" }
+	if allowed, _ := attempts(someone, func(int) string { return "192.0.2.50" }); allowed != 20 {
+		t.Errorf("%d attempts from one address", allowed)
+	}
+	if allowed, _ := attempts(someone, func(i int) string { return "[2001:db8::" + strings.Repeat("1", 1+i%4) + "]" }); allowed != 20 {
+		t.Errorf("%d attempts from one IPv6 network", allowed)
+	}
+}
+
+// A cookie that was there before the sign-in means nothing after it, and a session of before has ended.
+func TestSignInStartsANewSession(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	attacker := p.signedIn(t, acme, "viewer")
+	planted := attacker.cookies[identity.SessionCookie]
+
+	p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "ada@example.com", "owner")))
+	victim := p.browser("192.0.2.8")
+	victim.cookies[identity.SessionCookie] = planted
+	if got := victim.signIn(t, "ada@example.com", password); got.status != 303 || victim.secret() == planted.Value {
+		t.Fatalf("sign in: %d, secret as before: %t", got.status, victim.secret() == planted.Value)
+	}
+	n.knows(t, planted.Value, identity.ErrRevoked)
+	if got := n.knows(t, victim.secret(), nil); got.Role() != "owner" {
+		t.Errorf("the new session is %+v", got)
+	}
+	first := victim.secret()
+	victim.cookies = map[string]*http.Cookie{}
+	victim.signIn(t, "ada@example.com", password)
+	if victim.secret() == first || victim.secret() == "" {
+		t.Errorf("signing in twice gives %q twice", first)
+	}
+}
+
+// consoleRoutes are the routes of the console; open ones work without a session.
+func consoleRoutes(t *testing.T, p *process) (routes, open []string) {
+	t.Helper()
+	open = []string{"GET /console", "GET /console/sign-in", "POST /console/sign-in", "POST /console/sign-out",
+		"GET /console/assets/{version}/weir.css", "GET /console/assets/weir.svg"}
+	err := chi.Walk(p.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if strings.HasPrefix(route, "/console") {
+			routes = append(routes, method+" "+route)
+		}
+		return nil
+	})
+	if err != nil || len(routes) < 14 {
+		t.Fatalf("%d routes, %v", len(routes), err)
+	}
+	return routes, open
+}
+
+func pathOf(route string, of tenant) (method, path string) {
+	method, path, _ = strings.Cut(route, " ")
+	return method, strings.NewReplacer("{id}", of.key, "{version}", "0", "*", "x").Replace(path)
+}
+
+// Without a session every page leads to the sign-in, and shows and does nothing.
+func TestPagesNeedASession(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	routes, open := consoleRoutes(t, p)
+	for _, route := range routes {
+		if slices.Contains(open, route) {
+			continue
+		}
+		method, path := pathOf(route, acme)
+		for name, cookie := range map[string]string{"no cookie": "", "an API key": acme.secret, "a service token": acme.token, "nonsense": "x"} {
+			b := p.browser("192.0.2.1")
+			if cookie != "" {
+				b.cookies[identity.SessionCookie] = &http.Cookie{Name: identity.SessionCookie, Value: cookie}
+			}
+			request := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+			if got := b.send(t, request); got.status != 303 || got.header.Get("Location") != "/console/sign-in" || strings.Contains(got.body, acme.project) {
+				t.Errorf("%s with %s: %d %v", route, name, got.status, got.header)
+			}
+		}
+	}
+}
+
+// Another site can't make a member's browser do anything, and can't show the console in a frame or run scripts in it.
+func TestOtherSitesCanDoNothing(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "owner")
+	routes, _ := consoleRoutes(t, p)
+	for _, route := range routes {
+		method, path := pathOf(route, acme)
+		if method == "POST" {
+			for _, site := range []string{"cross-site", "same-site"} {
+				got := b.post(t, path, map[string]string{"name": "evil", "reason": "evil"}, header{"Sec-Fetch-Site", site}, header{"Origin", "https://evil.example"})
+				if got.status != 403 || !strings.Contains(got.body, "Another site") {
+					t.Errorf("%s from another site: %d", route, got.status)
+				}
+			}
+			continue
+		}
+		got := b.get(t, path)
+		if policy := got.header.Get("Content-Security-Policy"); !strings.Contains(path, "assets") && !strings.HasPrefix(policy, "default-src 'none'") {
+			t.Errorf("%s has the policy %q", route, policy)
+		}
+	}
+	if got := b.get(t, apiKeysPage); got.status != 200 || strings.Contains(got.body, "evil") || strings.Contains(got.body, "revoked") {
+		t.Errorf("something was done: %d %s", got.status, got.body)
+	}
+}
+
+// A key is made with a few clicks, shown once, works, can be told from others, and is revoked with a reason.
+func TestAPIKeyByTheConsole(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "developer")
+
+	if got := b.post(t, projectsPage, map[string]string{"name": " Checkout ", "form": "f1"}); got.status != 303 {
+		t.Fatalf("create a project: %d %s", got.status, got.body)
+	}
+	listed := b.get(t, projectsPage)
+	project := regexp.MustCompile(`Checkout</th>\s*<td><code>(prj_[0-9a-f]+)</code>`).FindStringSubmatch(listed.body)
+	if project == nil || !strings.Contains(listed.body, "The project was created") {
+		t.Fatalf("the project is not listed: %s", listed.body)
+	}
+	form := b.get(t, apiKeysPage+"/new?project="+project[1])
+	if !strings.Contains(form.body, `value="`+project[1]+`" selected`) || !strings.Contains(form.body, ">Staging<") {
+		t.Errorf("the form: %s", form.body)
+	}
+	values := map[string]string{"name": "pods", "project": project[1], "environment": "staging", "form": "f2"}
+	created := b.post(t, apiKeysPage, values)
+	key := regexp.MustCompile(`weir_[0-9a-f]{48}`).FindString(created.body)
+	if created.status != 201 || key == "" || !strings.Contains(created.text(), "curl 'https://weir.example/v1/logs'") || created.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("create a key: %d %v %s", created.status, created.header, created.body)
+	}
+	if got := n.knows(t, key, nil); got.Organization != acme.organization || got.Project != project[1] || got.Environment != "staging" {
+		t.Errorf("the key is %+v", got)
+	}
+	if got := b.post(t, apiKeysPage, values); got.status != 409 || strings.Contains(got.body, "weir_") {
+		t.Errorf("the same form again: %d %s", got.status, got.body)
+	}
+
+	keys := b.get(t, apiKeysPage)
+	if !strings.Contains(keys.text(), "weir_"+key[5:9]+"…"+key[len(key)-4:]) || strings.Contains(keys.body, key) {
+		t.Errorf("the list: %s", keys.body)
+	}
+	revoke := regexp.MustCompile(`href="(/console/settings/api-keys/[^/]+/revoke)">Revoke<span class="unseen"> pods`).FindStringSubmatch(keys.body)
+	if revoke == nil {
+		t.Fatalf("the list has no way to revoke: %s", keys.body)
+	}
+	if got := b.get(t, revoke[1]); got.status != 200 || !strings.Contains(got.body, "pods") {
+		t.Errorf("the page to revoke: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, revoke[1], map[string]string{"reason": "a\x1bb"}); got.status != 422 || !strings.Contains(got.body, `id="fault-reason"`) {
+		t.Errorf("a reason that can't be: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, revoke[1], map[string]string{"reason": "leaked in a gist"}); got.status != 303 {
+		t.Errorf("revoke: %d %s", got.status, got.body)
+	}
+	n.knows(t, key, identity.ErrRevoked)
+	if got := b.get(t, apiKeysPage); !strings.Contains(got.body, "leaked in a gist") || !strings.Contains(got.body, "was revoked") {
+		t.Errorf("the list after that: %s", got.body)
+	}
+	if strings.Contains(w.log.String(), key) {
+		t.Error("the key is logged")
+	}
+}
+
+// What can't be accepted is said beside its field, and nothing that was typed is lost.
+func TestFaultsStandBesideTheirFields(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "owner")
+	long := strings.Repeat("n", 201)
+	for name, test := range map[string]struct {
+		path   string
+		form   map[string]string
+		status int
+		wants  []string
+	}{
+		"a project without a name":  {projectsPage, nil, 422, []string{`id="fault-name"`}},
+		"a project's name too long": {projectsPage, map[string]string{"name": long}, 422, []string{`id="fault-name"`, long}},
+		"a key without anything":    {apiKeysPage, nil, 422, []string{`id="fault-name"`, `id="fault-project"`, `id="fault-environment"`}},
+		"no such environment":       {apiKeysPage, map[string]string{"name": "kept", "project": acme.project, "environment": "production"}, 422, []string{`id="fault-environment"`, `value="kept"`, `value="` + acme.project + `" selected`}},
+		"no such project":           {apiKeysPage, map[string]string{"name": "k", "project": "prj_0", "environment": "dev"}, 404, nil},
+		"a project that is no id":   {apiKeysPage, map[string]string{"name": "k", "project": "a\x00b", "environment": "dev"}, 404, nil},
+		"a form too large":          {projectsPage, map[string]string{"name": strings.Repeat("n", 70_000)}, 400, nil},
+		"no such key":               {apiKeysPage + "/key_0/revoke", nil, 404, nil},
+		"a key that is no id":       {apiKeysPage + "/%00/revoke", nil, 404, nil},
+	} {
+		got := b.post(t, test.path, test.form)
+		if got.status != test.status {
+			t.Errorf("%s: %d, want %d: %s", name, got.status, test.status, got.body)
+		}
+		for _, want := range test.wants {
+			if !strings.Contains(got.body, want) {
+				t.Errorf("%s: the page lacks %.80s", name, want)
+			}
+		}
+	}
+	for _, path := range []string{"/console/settings/none", projectsPage + "?cursor=x", apiKeysPage + "?cursor=e30", apiKeysPage + "/%00/revoke"} {
+		if got := b.get(t, path); got.status != 404 && got.status != 400 {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+}
+
+// What a role may not do is refused with the reason, and not offered.
+func TestRolesInTheConsole(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	for role, manages := range map[string]bool{"owner": true, "admin": true, "developer": true, "viewer": false, "billing": false} {
+		b := p.signedIn(t, acme, role)
+		for _, path := range []string{projectsPage, apiKeysPage} {
+			got := b.get(t, path)
+			if offered := strings.Contains(got.body, "<form class") || strings.Contains(got.body, "Create New API Key</a>"); got.status != 200 || offered != manages {
+				t.Errorf("%s on %s: %d, offered to manage: %t", role, path, got.status, offered)
+			}
+		}
+		revoked := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": role})).get("id")
+		for name, got := range map[string]page{
+			"create a project": b.post(t, projectsPage, map[string]string{"name": "by " + role}),
+			"ask for a key":    b.get(t, apiKeysPage+"/new"),
+			"create a key":     b.post(t, apiKeysPage, map[string]string{"name": "by " + role, "project": acme.project, "environment": "dev"}),
+			"ask to revoke":    b.get(t, apiKeysPage+"/"+revoked+"/revoke"),
+			"revoke a key":     b.post(t, apiKeysPage+"/"+revoked+"/revoke", nil),
+		} {
+			if refused := got.status == 403 && strings.Contains(got.body, "Your role here is "+role); refused == manages || got.status >= 404 {
+				t.Errorf("%s: %s: %d %s", role, name, got.status, got.body)
+			}
+		}
+	}
+	list := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").text
+	for _, trace := range []string{"by viewer", "by billing"} {
+		if strings.Contains(list, trace) {
+			t.Errorf("%q was done", trace)
+		}
+	}
+}
+
+// Members see and reach what belongs to their organization only; what is foreign looks like what is not there.
+func TestConsoleIsolation(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	a, b := p.tenant(t, "Alpha"), p.tenant(t, "Beta")
+	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": a.organization, "name": "Secret of Alpha"}))
+	owner := p.signedIn(t, b, "owner")
+	routes, _ := consoleRoutes(t, p)
+	for _, route := range routes {
+		method, path := pathOf(route, a)
+		if method != "GET" {
+			continue
+		}
+		got := owner.get(t, path+"?project="+a.project)
+		for _, foreign := range []string{"Alpha", a.organization, a.key} {
+			if strings.Contains(got.body, foreign) && !strings.Contains(path, foreign) {
+				t.Errorf("%s shows %q", route, foreign)
+			}
+		}
+		if strings.Contains(path, a.key) && got.status != 404 {
+			t.Errorf("%s of another organization: %d", route, got.status)
+		}
+	}
+	foreign := owner.post(t, apiKeysPage, map[string]string{"name": "k", "project": a.project, "environment": "dev"})
+	unknown := owner.post(t, apiKeysPage, map[string]string{"name": "k", "project": "prj_0", "environment": "dev"})
+	if foreign.status != 404 || strings.ReplaceAll(foreign.body, a.project, "prj_0") != unknown.body {
+		t.Errorf("a foreign project: %d %s", foreign.status, foreign.body)
+	}
+	if got := owner.post(t, apiKeysPage+"/"+a.key+"/revoke", nil); got.status != 404 {
+		t.Errorf("revoking a foreign key: %d", got.status)
+	}
+	keys := p.must(t, 200, "GET", "/v1/api-keys?project="+a.project, "").items(t)
+	if len(keys) != 1 || keys[0]["state"] != "active" {
+		t.Errorf("the other organization's keys are now %v", keys)
+	}
+}
+
+// Nothing that anybody can name gets out of its place on a page.
+func TestNamesStayNames(t *testing.T) {
+	const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>'{{.}}`
+	p := newWorld(t).start(t, operatorToken)
+	organization := p.must(t, 201, "POST", "/v1/organizations", text(map[string]any{"name": hostile, "tier": "indie"})).get("id")
+	project := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": organization, "name": hostile})).get("id")
+	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": project, "environment": "dev", "name": hostile})).get("id")
+	p.must(t, 200, "POST", "/v1/api-keys/"+key+"/revoke", text(map[string]any{"reason": hostile}))
+	live := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": project, "environment": "dev", "name": hostile})).get("id")
+	evil := member(organization, "'x@example.com", "owner")
+	evil["name"] = hostile
+	p.must(t, 201, "POST", "/v1/members", text(evil))
+	b := p.browser("192.0.2.3")
+	b.signIn(t, "'x@example.com", password)
+	for _, got := range []page{
+		b.get(t, projectsPage), b.get(t, apiKeysPage), b.get(t, apiKeysPage+"/new"), b.get(t, apiKeysPage+"/"+live+"/revoke"),
+		b.get(t, apiKeysPage+"/"+key+"/revoke"), b.post(t, projectsPage, map[string]string{"name": hostile + "\x00"}),
+		b.post(t, apiKeysPage, map[string]string{"name": hostile, "project": project, "environment": "prod"}),
+	} {
+		if strings.Contains(got.body, "<script") || strings.Contains(got.body, "<img src=x") {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+		if !strings.Contains(got.text(), hostile) {
+			t.Errorf("the name is not shown: %d %s", got.status, got.body)
+		}
+	}
+	if got := p.browser("192.0.2.4").signIn(t, hostile, hostile); strings.Contains(got.body, "<script") || !strings.Contains(got.text(), "<script>") {
+		t.Errorf("the sign-in: %s", got.body)
+	}
+}
+
+// A session is in force in the process that did not issue it as soon as it is asked for.
+func TestSessionCrossesReplicas(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
+	b := first.signedIn(t, first.tenant(t, "Acme"), "viewer")
+	b.p = second
+	if got := b.get(t, projectsPage); got.status != 200 {
+		t.Errorf("the other replica does not let the member in: %d", got.status)
+	}
+}

@@ -1,0 +1,228 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// shownKey is a key as a list shows it.
+type shownKey struct {
+	tenants.APIKey
+	ProjectName string
+	Shown       string // as much of the key as is kept
+	State       tenants.State
+}
+
+type apiKeysPage struct {
+	settings
+	Keys  []shownKey
+	Pager ui.Pager
+}
+
+func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	before, err := placeOf(r)
+	if err != nil {
+		return err
+	}
+	found, err := c.Views.NewestAPIKeys(r.Context(), callerOf(r).Organization, before, pageSize+1)
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(found, pageSize, func(last postgres.NamedAPIKey) any {
+		return postgres.Position{At: last.IssuedAt, ID: last.ID}
+	})
+	page := apiKeysPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	for _, key := range list.Items {
+		page.Keys = append(page.Keys, c.show(key))
+	}
+	c.pages.Write(w, http.StatusOK, "api-keys", ui.View{
+		Title: "API Keys", Tabs: tabs(apiKeysPath), Data: page,
+		Flash: ui.TakeFlash(w, r, map[string]string{"key-revoked": "The API key was revoked. It works nowhere any more."}),
+	})
+	return nil
+}
+
+func (c *console) show(key postgres.NamedAPIKey) shownKey {
+	return shownKey{
+		APIKey: key.APIKey, ProjectName: key.ProjectName, State: key.State(c.Clock()),
+		Shown: tenants.APIKeyPrefix + key.Imprint.First + "…" + key.Imprint.Last,
+	}
+}
+
+type newKeyPage struct {
+	settings
+	Projects int
+	Fields   []ui.Field
+}
+
+func (c *console) showNewAPIKey(w http.ResponseWriter, r *http.Request) error {
+	if err := mayManage(r); err != nil {
+		return err
+	}
+	wanted := registrar.NewAPIKey{Project: r.URL.Query().Get("project"), Environment: tenants.Dev}
+	return c.writeNewAPIKey(w, r, http.StatusOK, wanted, nil)
+}
+
+func (c *console) writeNewAPIKey(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewAPIKey, fault error) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	caller := callerOf(r)
+	projects, err := c.Registrar.Projects(r.Context(), caller, caller.Organization, postgres.Position{}, maxChoices)
+	if err != nil {
+		return err
+	}
+	c.pages.Write(w, status, "api-key-new", ui.View{
+		Title: "Create New API Key", Tabs: tabs(apiKeysPath),
+		Data: newKeyPage{shown, len(projects), newKeyFields(projects, wanted, fault)},
+	})
+	return nil
+}
+
+func newKeyFields(projects []tenants.Project, wanted registrar.NewAPIKey, fault error) []ui.Field {
+	var choices [][2]string
+	for _, project := range projects {
+		choices = append(choices, [2]string{project.ID, project.Name})
+	}
+	return []ui.Field{
+		{Name: "name", Label: "Name", Value: wanted.Name, Fault: faultOf(fault, "name"), MaxLength: 200, Required: true,
+			Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."},
+		{Name: "project", Label: "Project", Fault: faultOf(fault, "project"), Required: true, Choices: ui.Choose(wanted.Project, choices...)},
+		{Name: "environment", Label: "Environment", Fault: faultOf(fault, "environment"), Required: true,
+			Choices: ui.Choose(string(wanted.Environment),
+				[2]string{string(tenants.Prod), "Prod"}, [2]string{string(tenants.Staging), "Staging"}, [2]string{string(tenants.Dev), "Dev"})},
+	}
+}
+
+type createdKeyPage struct {
+	Key  shownKey
+	Full string // the key itself: this page is the only place where it is shown
+	Curl string
+}
+
+// createAPIKey issues a key and shows it in its answer, which browsers do not keep: it is in no address, no cookie and
+// no list. A form that is sent again, by a reload, gets no second key.
+func (c *console) createAPIKey(w http.ResponseWriter, r *http.Request) error {
+	if err := mayManage(r); err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	wanted := registrar.NewAPIKey{
+		Name: r.PostForm.Get("name"), Project: r.PostForm.Get("project"), Environment: tenants.Environment(r.PostForm.Get("environment")),
+	}
+	key, secret, err := c.Registrar.IssueAPIKey(r.Context(), requestOf(r), wanted)
+	switch {
+	case isInvalid(err):
+		return c.writeNewAPIKey(w, r, http.StatusUnprocessableEntity, wanted, err)
+	case errors.Is(err, tenants.ErrShownOnce):
+		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
+			"This key was created already, and was shown once. If you did not save it, revoke it and create another.")
+	case err != nil:
+		return problemOf(err, "project", wanted.Project)
+	}
+	return c.writeCreated(w, r, key, secret)
+}
+
+func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, secret tenants.Secret) error {
+	project, err := c.Views.Project(r.Context(), key.Organization, key.Project)
+	if err != nil {
+		return err
+	}
+	c.pages.Write(w, http.StatusCreated, "api-key-created", ui.View{
+		Title: "Save your new API key now", Tabs: tabs(apiKeysPath),
+		Data: createdKeyPage{
+			Key:  c.show(postgres.NamedAPIKey{APIKey: key, ProjectName: project.Name}),
+			Full: secret.Reveal(), Curl: curl(r.Host, secret.Reveal(), c.Clock()),
+		},
+	})
+	return nil
+}
+
+// plainHost is a host, with or without a port, that can stand in a command line as it is.
+var plainHost = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]+$`)
+
+// curl is a command that sends one entry with a key, ready to be pasted.
+func curl(host, key string, now time.Time) string {
+	if !plainHost.MatchString(host) {
+		host = "localhost"
+	}
+	return fmt.Sprintf(`curl 'https://%s/v1/logs' \
+  -H 'x-api-key: %s' \
+  -H 'Content-Type: application/json' \
+  -d '{"logs": [{"timestamp": "%s", "level": "info", "message": "Hello, Weir"}]}'`,
+		host, key, now.UTC().Format(time.RFC3339))
+}
+
+type revokeKeyPage struct {
+	Key    shownKey
+	Reason ui.Field
+}
+
+func (c *console) showRevokeAPIKey(w http.ResponseWriter, r *http.Request) error {
+	return c.writeRevokeAPIKey(w, r, http.StatusOK, "", nil)
+}
+
+func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
+	if err := mayManage(r); err != nil {
+		return err
+	}
+	id, organization := chi.URLParam(r, "id"), callerOf(r).Organization
+	if !tenants.IsID(id) {
+		return httpapi.NotFound("API key", id)
+	}
+	key, err := c.Views.APIKey(r.Context(), organization, id)
+	if err != nil {
+		return problemOf(err, "API key", id)
+	}
+	project, err := c.Views.Project(r.Context(), organization, key.Project)
+	if err != nil {
+		return err
+	}
+	c.pages.Write(w, status, "api-key-revoke", ui.View{
+		Title: "Revoke an API key", Tabs: tabs(apiKeysPath),
+		Data: revokeKeyPage{
+			Key: c.show(postgres.NamedAPIKey{APIKey: key, ProjectName: project.Name}),
+			Reason: ui.Field{Name: "reason", Label: "Reason", Value: reason, Fault: faultOf(fault, "reason"), MaxLength: 500,
+				Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked."},
+		},
+	})
+	return nil
+}
+
+func (c *console) revokeAPIKey(w http.ResponseWriter, r *http.Request) error {
+	if err := mayManage(r); err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id, reason := chi.URLParam(r, "id"), r.PostForm.Get("reason")
+	_, err := c.Registrar.RevokeAPIKey(r.Context(), requestOf(r), id, reason)
+	if isInvalid(err) {
+		return c.writeRevokeAPIKey(w, r, http.StatusUnprocessableEntity, reason, err)
+	}
+	if err != nil {
+		return problemOf(err, "API key", id)
+	}
+	ui.SetFlash(w, "key-revoked")
+	http.Redirect(w, r, apiKeysPath, http.StatusSeeOther)
+	return nil
+}

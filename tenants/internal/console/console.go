@@ -1,0 +1,129 @@
+// Package console is the pages of tenants: signing in and out, and the settings of an organization. Whatever they show
+// or change belongs to the organization of the session.
+package console
+
+import (
+	"embed"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// home is where people start.
+const home = "/console/logs"
+
+// Config is what the pages work with. All of it is required but TrustedProxies.
+type Config struct {
+	Registrar      *registrar.Registrar
+	Views          *postgres.Views
+	Credentials    *identity.Credentials
+	Clock          func() time.Time
+	IDs            func() string  // unique and at most 60 URL-safe characters
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For says who tries to sign in
+}
+
+type console struct {
+	Config
+	pages     *ui.Pages
+	byNetwork *attempts
+	byEmail   *attempts
+}
+
+// maxForm is the largest form, in bytes.
+const maxForm = 64 << 10
+
+// Mount adds the pages to router.
+func Mount(router chi.Router, config Config) {
+	files, err := fs.Sub(templates, "templates")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	c := &console{Config: config, pages: ui.NewPages(ui.Settings, files)}
+	c.byNetwork = newAttempts(config.Clock, perNetwork, networkRefill)
+	c.byEmail = newAttempts(config.Clock, perEmail, emailRefill)
+	ui.MountAssets(router)
+	router.Group(func(open chi.Router) {
+		open.Use(c.pages.Protect)
+		open.Get("/console", goHome)
+		open.Get(identity.SignInPath, c.pages.Handle(c.showSignIn))
+		open.Post(identity.SignInPath, c.pages.Handle(c.signIn))
+		open.Post("/console/sign-out", c.pages.Handle(c.signOut))
+	})
+	router.Group(func(settings chi.Router) {
+		settings.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
+		c.mountSettings(settings)
+	})
+}
+
+func (c *console) mountSettings(settings chi.Router) {
+	settings.Get("/console/settings", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, projectsPath, http.StatusSeeOther)
+	})
+	settings.Get(projectsPath, c.pages.Handle(c.showProjects))
+	settings.Post(projectsPath, c.pages.Handle(c.createProject))
+	settings.Get(apiKeysPath, c.pages.Handle(c.showAPIKeys))
+	settings.Get(apiKeysPath+"/new", c.pages.Handle(c.showNewAPIKey))
+	settings.Post(apiKeysPath, c.pages.Handle(c.createAPIKey))
+	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(c.showRevokeAPIKey))
+	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(c.revokeAPIKey))
+	settings.Get("/console/settings/*", c.pages.Handle(func(_ http.ResponseWriter, r *http.Request) error {
+		return httpapi.NotFound("page", r.URL.Path)
+	}))
+}
+
+func goHome(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, home, http.StatusSeeOther)
+}
+
+// callerOf is the member who has signed in, as the registrar knows callers: one who reaches their own organization.
+func callerOf(r *http.Request) tenants.Caller {
+	principal := identity.FromContext(r.Context())
+	return tenants.Caller{ID: principal.Member, Organization: principal.Organization}
+}
+
+func roleOf(r *http.Request) tenants.Role {
+	return tenants.Role(identity.FromContext(r.Context()).Role())
+}
+
+// requestOf is a request of a form, which carries a word of its own: so a form that is sent twice is carried out once.
+func requestOf(r *http.Request) registrar.Request {
+	request := registrar.Request{Caller: callerOf(r), ID: httpapi.RequestID(r.Context())}
+	if word := r.PostForm.Get("form"); tenants.IsID(word) {
+		request.IdempotencyKey = word
+	}
+	return request
+}
+
+// readForm reads a small form into r.PostForm.
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
+			"The form could not be read. Go back, reload the page and send it again.")
+	}
+	return nil
+}
+
+// mayManage refuses roles that change nothing, and says what it takes.
+func mayManage(r *http.Request) error {
+	role := roleOf(r)
+	if role.Manages() {
+		return nil
+	}
+	return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+		"Your role here is "+string(role)+", which looks at everything and changes nothing. "+
+			"Projects and API keys are managed by owners, admins and developers: ask one of them.")
+}

@@ -1,0 +1,73 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+type projectsPage struct {
+	settings
+	Projects []tenants.Project
+	Pager    ui.Pager
+	Name     ui.Field
+}
+
+func (c *console) showProjects(w http.ResponseWriter, r *http.Request) error {
+	return c.writeProjects(w, r, http.StatusOK, newProjectName("", nil))
+}
+
+func newProjectName(value string, err error) ui.Field {
+	return ui.Field{
+		Name: "name", Label: "Name", Value: value, Fault: faultOf(err, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
+		Hint: "One application or service, such as Checkout.",
+	}
+}
+
+func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status int, name ui.Field) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	after, err := placeOf(r)
+	if err != nil {
+		return err
+	}
+	caller := callerOf(r)
+	found, err := c.Registrar.Projects(r.Context(), caller, caller.Organization, after, pageSize+1)
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(found, pageSize, func(last tenants.Project) any {
+		return postgres.Position{At: last.CreatedAt, ID: last.ID}
+	})
+	c.pages.Write(w, status, "projects", ui.View{
+		Title: "Projects", Tabs: tabs(projectsPath),
+		Flash: ui.TakeFlash(w, r, map[string]string{"project-created": "The project was created. Give it an API key to send logs with."}),
+		Data:  projectsPage{shown, list.Items, ui.NewPager(r, list.NextCursor), name},
+	})
+	return nil
+}
+
+func (c *console) createProject(w http.ResponseWriter, r *http.Request) error {
+	if err := mayManage(r); err != nil {
+		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	name, caller := r.PostForm.Get("name"), callerOf(r)
+	_, err := c.Registrar.CreateProject(r.Context(), requestOf(r), caller.Organization, name)
+	if isInvalid(err) {
+		return c.writeProjects(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
+	}
+	if err != nil {
+		return problemOf(err, "organization", caller.Organization)
+	}
+	ui.SetFlash(w, "project-created")
+	http.Redirect(w, r, projectsPath, http.StatusSeeOther)
+	return nil
+}

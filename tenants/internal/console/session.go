@@ -1,0 +1,115 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
+	if _, err := identity.Session(c.Credentials, r); err == nil {
+		goHome(w, r)
+		return nil
+	}
+	c.writeSignIn(w, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{"signed-out": "You have signed out."}))
+	return nil
+}
+
+func (c *console) writeSignIn(w http.ResponseWriter, status int, email string, flash *ui.Flash) {
+	c.pages.Write(w, status, "sign-in", ui.View{
+		Title: "Sign in", Flash: flash, Bare: true,
+		Data: []ui.Field{
+			{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
+			{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
+		},
+	})
+}
+
+// signIn lets a member in who knows the password. The session is always a new one with a new secret, so a cookie that
+// somebody planted before means nothing; a session that the browser had before ends.
+func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	email := tenants.NormalEmail(r.PostForm.Get("email"))
+	if wait := c.limit(r, email); wait > 0 {
+		c.refuse(w, r, email, wait)
+		return nil
+	}
+	password := tenants.Password(r.PostForm.Get("password"))
+	_, secret, err := c.Registrar.SignIn(r.Context(), httpapi.RequestID(r.Context()), email, password)
+	if errors.Is(err, registrar.ErrSignIn) {
+		c.writeSignIn(w, http.StatusUnprocessableEntity, email,
+			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.endSession(r); err != nil {
+		return err
+	}
+	http.SetCookie(w, sessionCookie(secret.Reveal(), int(tenants.SessionLasts/time.Second)))
+	goHome(w, r)
+	return nil
+}
+
+// limit counts an attempt, per address it comes from and per address it is about.
+func (c *console) limit(r *http.Request, email string) (wait time.Duration) {
+	network := httpapi.ClientNetwork(httpapi.ClientAddress(r, c.TrustedProxies))
+	if wait = c.byNetwork.take(network.String()); wait > 0 {
+		return wait
+	}
+	return c.byEmail.take(email)
+}
+
+// refuse says how long to wait. It says the same whether the address is somebody's or not.
+func (c *console) refuse(w http.ResponseWriter, r *http.Request, email string, wait time.Duration) {
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	httpapi.Logger(r.Context()).Warn("too many attempts to sign in")
+	c.writeSignIn(w, http.StatusTooManyRequests, email,
+		&ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true})
+}
+
+func (c *console) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := c.endSession(r); err != nil {
+		return err
+	}
+	http.SetCookie(w, sessionCookie("", -1))
+	ui.SetFlash(w, "signed-out")
+	http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)
+	return nil
+}
+
+// endSession ends the session that the browser has, if any.
+func (c *console) endSession(r *http.Request) error {
+	principal, err := identity.Session(c.Credentials, r)
+	if err != nil {
+		return nil //nolint:nilerr // there is none, or it has ended
+	}
+	cookie, err := r.Cookie(identity.SessionCookie)
+	if err != nil {
+		return err
+	}
+	request := registrar.Request{
+		Caller: tenants.Caller{ID: principal.Member, Organization: principal.Organization}, ID: httpapi.RequestID(r.Context()),
+	}
+	return c.Registrar.SignOut(r.Context(), request, principal.ID, contract.CredentialKey(cookie.Value))
+}
+
+func sessionCookie(secret string, maxAge int) *http.Cookie {
+	return &http.Cookie{
+		Name: identity.SessionCookie, Value: secret, Path: "/", MaxAge: maxAge, Secure: true, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+	}
+}

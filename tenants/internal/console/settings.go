@@ -1,0 +1,100 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// Addresses of the pages.
+const (
+	projectsPath = "/console/settings/projects"
+	apiKeysPath  = "/console/settings/api-keys"
+)
+
+// pageSize is how many rows a list shows at once.
+const pageSize = 50
+
+// maxChoices is how many projects can be chosen from.
+const maxChoices = 1000
+
+// settings is what every page of the settings shows.
+type settings struct {
+	Member       tenants.Member
+	Organization tenants.Organization
+	Manages      bool
+	Form         string // the word of the form on the page, if it has one
+}
+
+func (c *console) settings(r *http.Request) (s settings, err error) {
+	caller := callerOf(r)
+	s = settings{Manages: roleOf(r).Manages(), Form: c.IDs()}
+	if s.Member, err = c.Views.Member(r.Context(), caller.Organization, caller.ID); err != nil {
+		return s, err
+	}
+	s.Organization, err = c.Views.Organization(r.Context(), caller.Organization, caller.Organization)
+	return s, err
+}
+
+// tabs are the pages of the settings, of which the reader is on the one at path.
+func tabs(path string) []ui.Link {
+	return []ui.Link{
+		{Text: "Projects", Href: projectsPath, Current: path == projectsPath},
+		{Text: "API Keys", Href: apiKeysPath, Current: path == apiKeysPath},
+	}
+}
+
+// placeOf is where a list goes on.
+func placeOf(r *http.Request) (place postgres.Position, err error) {
+	cursor := r.URL.Query().Get("cursor")
+	if cursor == "" {
+		return place, nil
+	}
+	if err := httpapi.DecodeCursor(cursor, &place); err != nil {
+		return place, err
+	}
+	if !tenants.IsID(place.ID) {
+		return place, httpapi.NotFound("page", r.URL.RequestURI())
+	}
+	return place, nil
+}
+
+// problemOf is how an error about what, which the reader calls id, is shown. Faults of a form are shown beside its fields
+// and do not come here.
+func problemOf(err error, what, id string) error {
+	switch {
+	case errors.Is(err, tenants.ErrNotFound):
+		return httpapi.NotFound(what, id)
+	case errors.Is(err, tenants.ErrReused):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"This form was sent before with other values. Open the page again and fill it in anew.")
+	case errors.Is(err, eventstore.ErrConflict):
+		return httpapi.Unavailable("Too many changes at once. Go back and send the form again.", time.Second)
+	}
+	return err
+}
+
+// faultOf is the fault of one field, in words, or "".
+func faultOf(err error, field string) string {
+	var invalid tenants.Invalid
+	if !errors.As(err, &invalid) {
+		return ""
+	}
+	for _, fault := range invalid {
+		if fault.Field == field {
+			return fault.Detail + " " + fault.Fix
+		}
+	}
+	return ""
+}
+
+func isInvalid(err error) bool {
+	var invalid tenants.Invalid
+	return errors.As(err, &invalid)
+}
