@@ -1,0 +1,142 @@
+package grouping
+
+import "strings"
+
+// Bounds of what is shown, in bytes.
+const (
+	maxTitle   = 200
+	maxType    = 200
+	maxCulprit = 200
+	maxShown   = 100 // frames of one exception
+)
+
+// Description is what people see of an error. It shares no memory with the Grouper.
+type Description struct {
+	Title      string // type and message, on one line
+	Type       string // as sent, else as the trace says
+	Culprit    string // the innermost own frame, without numbers that change
+	Language   Language
+	Exceptions []Exception // the root cause first; each one's innermost call first
+}
+
+// Part is one thing that a group's hash was made of.
+type Part struct {
+	Kind  string // "type", "message" or "frame"
+	Value string
+}
+
+// Why tells how an error came to its group.
+type Why struct {
+	Version  int
+	Level    Level
+	Hash     Hash
+	Language Language
+	Parts    []Part // what the deciding hash covers
+	Rule     string // the rule that chose them, in words
+}
+
+// Describe tells what people see of the error that was fingerprinted last.
+func (g *Grouper) Describe() Description {
+	s := g.outermost()
+	d := Description{
+		Title:    g.title(s),
+		Type:     strings.Clone(clip(firstLine(s.typ), maxType)),
+		Culprit:  g.culprit(),
+		Language: g.trace.syntax.language,
+	}
+	for _, s := range g.trace.spans {
+		frames := g.trace.frames[s.first:min(s.end, s.first+maxShown)]
+		d.Exceptions = append(d.Exceptions, Exception{s.typ, s.message, append([]Frame(nil), frames...)})
+	}
+	return d
+}
+
+func (g *Grouper) title(s span) string {
+	typ, message := firstLine(s.typ), firstLine(s.message)
+	switch {
+	case typ != "" && message != "" && message != typ:
+		return clip(typ+": "+message, maxTitle)
+	case typ != "" || message != "":
+		return clip(typ+message, maxTitle)
+	case g.culprit() != "":
+		return g.culprit()
+	}
+	return "Error"
+}
+
+func (g *Grouper) culprit() string {
+	if len(g.trace.site) == 0 {
+		return ""
+	}
+	f := &g.trace.frames[g.trace.site[0]]
+	switch g.trace.syntax.language {
+	case JavaScript, Python, Ruby:
+		return clip(placed(f), maxCulprit)
+	}
+	return clip(strings.TrimSuffix(string(g.trace.identity(g.trace.site[0])), ":"), maxCulprit)
+}
+
+// placed names a frame by function and file.
+func placed(f *Frame) string {
+	file := string(appendFileName(nil, withoutQuery(f.File)))
+	switch {
+	case f.Function == "":
+		return file
+	case file == "":
+		return f.Function
+	}
+	return f.Function + " (" + file + ")"
+}
+
+// Why tells how the error that was fingerprinted last is grouped.
+func (g *Grouper) Why(f Fingerprint) Why {
+	decides := f.Deciding()
+	why := Why{Version: f.Version, Level: decides.Level, Hash: decides.Hash, Language: g.trace.syntax.language}
+	if decides.Level == LevelMessage {
+		return g.whyMessage(why)
+	}
+	return g.whySite(why)
+}
+
+func (g *Grouper) whyMessage(why Why) Why {
+	s := g.outermost()
+	why.Parts = appendPart(why.Parts, "type", appendTypeName(nil, s.typ))
+	why.Parts = appendPart(why.Parts, "message", appendTemplate(nil, s.message))
+	why.Rule = "There is no usable stack trace: errors with this type and this message, values aside, are one group."
+	return why
+}
+
+func (g *Grouper) whySite(why Why) Why {
+	root, t := g.root(), &g.trace
+	why.Parts = appendPart(why.Parts, "type", appendTypeName(nil, root.typ))
+	if circle := g.circle(); len(circle) > 0 && isOverflow(root.typ, root.message) {
+		for _, name := range circle {
+			why.Parts = appendPart(why.Parts, "frame", name)
+		}
+		why.Rule = "Endless recursion: errors of this type that go through the same functions are one group."
+		return why
+	}
+	if g.faulty(root) {
+		why.Parts = appendPart(why.Parts, "frame", t.identity(t.site[0]))
+		why.Rule = "Errors of this type are mistakes where they are thrown: those from this function are one group."
+		return why
+	}
+	words, n := appendWords(nil, root.message)
+	why.Parts = appendPart(why.Parts, "message", words)
+	frames := siteFrames
+	if n == 0 {
+		frames = mutedSiteFrames
+	}
+	for _, i := range t.site[:min(frames, len(t.site))] {
+		why.Parts = appendPart(why.Parts, "frame", t.identity(i))
+	}
+	why.Rule = "Errors with this type, these words of the message and these innermost frames of the root cause are one group."
+	return why
+}
+
+func appendPart(parts []Part, kind string, value []byte) []Part {
+	if text := strings.TrimSpace(string(value)); text != "" {
+		return append(parts, Part{kind, text})
+	}
+	return parts
+}

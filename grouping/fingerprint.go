@@ -1,0 +1,216 @@
+package grouping
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// Version is the algorithm's. It is part of every hash: whoever changes any hash raises it, and keeps the old
+// algorithm for as long as groups are to be found by its hashes.
+const Version = 1
+
+// Level says how much of an error a hash covers. Levels are stored and shown, so they are never renamed.
+type Level string
+
+// The levels, the strictest first.
+const (
+	LevelTrace   Level = "trace"   // all exceptions of the chain with all their frames, and the words of the message
+	LevelSite    Level = "site"    // the root cause: its type, the words of its message, the innermost own frames
+	LevelPlace   Level = "place"   // its type and the three innermost own frames; similar errors, not the same
+	LevelMessage Level = "message" // without a usable stack trace: type and template of the message
+	LevelType    Level = "type"    // the type alone; similar errors, not the same
+)
+
+// Hash is a truncated SHA-256.
+type Hash [16]byte
+
+// String is the hash in hexadecimal.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// Print is the hash of an error at one level.
+type Print struct {
+	Level Level
+	Hash  Hash
+}
+
+// Fingerprint is what an error is compared by. Prints go from strict to loose. The first Joins of them decide: an
+// error belongs to the group of the strictest of these that is known, and founds a group when none is. The rest tell
+// what is similar. Prints[Joins-1] follows from every stricter one, so that it alone names the group.
+type Fingerprint struct {
+	Version int
+	Prints  []Print
+	Joins   int
+}
+
+// Deciding is the loosest print that joins: two errors are the same exactly when these are equal.
+func (f Fingerprint) Deciding() Print { return f.Prints[f.Joins-1] }
+
+// Frames that the hashes cover.
+const (
+	siteFrames      = 6  // where the message has words
+	mutedSiteFrames = 8  // where it has none
+	placeFrames     = 3  // of the loose level
+	traceHead       = 50 // of each exception, the innermost
+	traceTail       = 10 // of each exception, the outermost
+)
+
+// Grouper fingerprints errors one after another and reuses its memory. It must not be used by two goroutines at once.
+// Its zero value is ready.
+type Grouper struct {
+	sent   Error
+	trace  trace
+	key    []byte
+	prints [3]Print
+}
+
+// Fingerprint parses e and returns its hashes, valid until the next call.
+func (g *Grouper) Fingerprint(e Error) Fingerprint {
+	g.sent = e
+	g.trace.parse(&g.sent)
+	if len(g.trace.site) == 0 {
+		return g.byMessage()
+	}
+	g.prints = [3]Print{
+		{LevelTrace, g.hash(LevelTrace, g.appendTrace)},
+		{LevelSite, g.hash(LevelSite, g.appendSite)},
+		{LevelPlace, g.hash(LevelPlace, g.appendPlace)},
+	}
+	return Fingerprint{Version: Version, Prints: g.prints[:], Joins: 2}
+}
+
+func (g *Grouper) byMessage() Fingerprint {
+	g.prints[0] = Print{LevelMessage, g.hash(LevelMessage, g.appendMessage)}
+	g.prints[1] = Print{LevelType, g.hash(LevelType, g.appendType)}
+	return Fingerprint{Version: Version, Prints: g.prints[:2], Joins: 1}
+}
+
+// Parts of a key are ended by this byte, which no text that is compared holds except as part of a message.
+const keyEnd = '\n'
+
+func (g *Grouper) hash(level Level, appendKey func([]byte) []byte) Hash {
+	g.key = append(append(g.key[:0], '0'+Version, ' '), level...)
+	g.key = appendKey(append(g.key, keyEnd))
+	sum := sha256.Sum256(g.key)
+	return Hash(sum[:16])
+}
+
+func (g *Grouper) appendTrace(key []byte) []byte {
+	t := &g.trace
+	for _, s := range t.spans {
+		key = append(appendTypeName(key, s.typ), keyEnd)
+		key, _ = appendWords(key, s.message)
+		key = append(key, keyEnd)
+		var last []byte
+		kept := 0
+		for i := s.first; i < s.end; i++ {
+			name := t.identity(i)
+			if len(name) == 0 || bytes.Equal(name, last) || kept >= traceHead && i < s.end-traceTail {
+				continue
+			}
+			key = append(append(key, name...), keyEnd)
+			last, kept = name, kept+1
+		}
+	}
+	return key
+}
+
+func (g *Grouper) appendSite(key []byte) []byte {
+	root := g.root()
+	key = append(appendTypeName(key, root.typ), keyEnd)
+	if isOverflow(root.typ, root.message) {
+		if circle := g.circle(); len(circle) > 0 {
+			return appendLines(key, circle)
+		}
+	}
+	if g.faulty(root) {
+		return append(key, g.trace.identity(g.trace.site[0])...)
+	}
+	key, words := appendWords(key, root.message)
+	frames := siteFrames
+	if words == 0 {
+		frames = mutedSiteFrames
+	}
+	return g.appendFrames(append(key, keyEnd), frames)
+}
+
+func (g *Grouper) appendPlace(key []byte) []byte {
+	key = append(appendTypeName(key, g.root().typ), keyEnd)
+	return g.appendFrames(key, placeFrames)
+}
+
+func (g *Grouper) appendMessage(key []byte) []byte {
+	s := g.outermost()
+	key = append(appendTypeName(key, s.typ), keyEnd)
+	return appendTemplate(key, s.message)
+}
+
+func (g *Grouper) appendType(key []byte) []byte { return appendTypeName(key, g.outermost().typ) }
+
+func (g *Grouper) appendFrames(key []byte, n int) []byte {
+	for _, i := range g.trace.site[:min(n, len(g.trace.site))] {
+		key = append(append(key, g.trace.identity(i)...), keyEnd)
+	}
+	return key
+}
+
+func appendLines(key []byte, lines [][]byte) []byte {
+	for _, line := range lines {
+		key = append(append(key, line...), keyEnd)
+	}
+	return key
+}
+
+// root is the innermost exception that has frames; its type may be unknown, then that of the one around it counts.
+func (g *Grouper) root() span {
+	spans := g.trace.spans
+	for i, s := range spans {
+		if s.first == s.end {
+			continue
+		}
+		for _, around := range spans[i:] {
+			if s.typ == "" {
+				s.typ, s.message = around.typ, around.message
+			}
+		}
+		return s
+	}
+	return spans[len(spans)-1]
+}
+
+func (g *Grouper) outermost() span { return g.trace.spans[len(g.trace.spans)-1] }
+
+// faulty reports whether the innermost own frame alone tells where the error is.
+func (g *Grouper) faulty(root span) bool {
+	first := g.trace.site[0]
+	name := g.trace.identity(first)
+	return isFault(root.typ) && g.trace.frames[first].InApp && name[len(name)-1] != ':'
+}
+
+// circle returns the names of the frames that recursion went through, in an order that does not depend on where it
+// ended.
+func (g *Grouper) circle() [][]byte {
+	var names [][]byte
+	for k, i := range g.trace.site {
+		if g.trace.looped[k] {
+			names = append(names, g.trace.identity(i))
+		}
+	}
+	slices.SortFunc(names, bytes.Compare)
+	return names
+}
+
+// appendTypeName appends an error's type without counters and addresses: "Foo$1" and "#<Class:0x00007f>".
+func appendTypeName(dst []byte, typ string) []byte {
+	typ = clip(firstLine(typ), maxLine)
+	for typ != "" {
+		before, address, found := strings.Cut(typ, "0x")
+		dst = appendUncounted(dst, before)
+		if typ = ""; found {
+			typ = strings.TrimLeft(address, "0123456789abcdefABCDEF")
+		}
+	}
+	return dst
+}

@@ -1,0 +1,130 @@
+package grouping
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write testdata/hashes-v1.txt anew; only right before the version is in use")
+
+// Hashes are stored: those of a version never change. Whoever breaks this test raises Version instead.
+func TestGoldenHashes(t *testing.T) {
+	const path = "testdata/hashes-v1.txt"
+	var got strings.Builder
+	var g Grouper
+	for _, ks := range [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin} {
+		for _, k := range ks {
+			for _, p := range g.Fingerprint(k.base).Prints {
+				fmt.Fprintf(&got, "%s %s %s\n", p.Hash, p.Level, k.name)
+			}
+		}
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("hashes of version %d have moved:\n%s", Version, got.String())
+	}
+}
+
+// The strictest level tells more apart than the deciding one, and the deciding one follows from it.
+func TestLevels(t *testing.T) {
+	var g Grouper
+	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat org.junit.X.y(X.java:1)")
+	two := thrown("E", "boom", "\tat a.B.c(B.java:2)\n\tat org.junit.Z.y(Z.java:1)")
+	f := g.Fingerprint(one)
+	trace, site := f.Prints[0], f.Deciding()
+	if trace.Level != LevelTrace || site.Level != LevelSite || f.Joins != 2 || f.Version != Version {
+		t.Fatalf("fingerprint %+v", f)
+	}
+	f = g.Fingerprint(two)
+	if f.Prints[0] == trace || f.Deciding() != site {
+		t.Errorf("another caller in a library must move %s and not %s", LevelTrace, LevelSite)
+	}
+	if f := g.Fingerprint(Error{Type: "E"}); f.Deciding().Level != LevelMessage || f.Joins != 1 {
+		t.Errorf("without a trace: %+v", f)
+	}
+}
+
+// All threads of a process are no trace of an error.
+func TestThreadDump(t *testing.T) {
+	var g Grouper
+	f := g.Fingerprint(thrown("Deadlock", "found one", `
+"main" prio=5 tid=0x1 nid=0x2 waiting for monitor entry
+   java.lang.Thread.State: BLOCKED
+	at a.B.c(B.java:1)`))
+	if f.Deciding().Level != LevelMessage {
+		t.Errorf("grouped by %s", f.Deciding().Level)
+	}
+}
+
+// The cost of an error is linear in its size, whatever is in it: half a megabyte of anything takes a moment.
+func TestLinear(t *testing.T) {
+	const size = 512 << 10
+	var g Grouper
+	for _, seed := range []string{
+		"(", ")", "at ", "at a(", ") at ", "a.a(", ":1", "1", "\"", "'", "`", "<", "[", "File \"", "@", "/", "\\", "$", "0x", "a.", "a=",
+		"#0 a(1): ", "::", "in ", "---> ", "\tat a.B.c(B.java:1)\n", "  File \"a\", line 1, in f\n", "Caused by: x: y\n", "\n", " ",
+		"at a.B$1.c(B.java:1) at a.B$2.d(B.java:1)\n", "at Object.a.b.c.d (http://x/", "*", "func1.", "_app_", "Suppressed: a\n",
+	} {
+		long := strings.Repeat(seed, size/len(seed))
+		for _, e := range []Error{{StackTrace: []string{long}}, {Type: long}, {Message: long}, {Message: long, StackTrace: []string{"at a.B.c(B.java:1)"}},
+			{StackTrace: []string{"at " + long + "(B.java:1)"}}, {StackTrace: []string{"main." + long + "(0x1)", "\t/a.go:1"}}} {
+			started := time.Now()
+			g.Fingerprint(e)
+			g.Describe()
+			if took := time.Since(started); took > 3*time.Second {
+				t.Errorf("%q took %v", seed, took)
+			}
+		}
+	}
+}
+
+// Whatever is sent: no panic, the same answer twice, and a name for what is shown.
+func FuzzFingerprint(f *testing.F) {
+	for _, ks := range [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin} {
+		for _, k := range ks {
+			f.Add(k.base.Type, k.base.Message, strings.Join(k.base.StackTrace, "\n"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, typ, message, stack string) {
+		var g, h Grouper
+		e := Error{Type: typ, Message: message, StackTrace: []string{stack}}
+		first := g.Fingerprint(e).Deciding()
+		g.Fingerprint(Error{Type: stack, StackTrace: []string{message, typ}})
+		if again := g.Fingerprint(e); again.Deciding() != first || h.Fingerprint(e).Deciding() != first {
+			t.Fatal("the hash depends on what came before")
+		} else if d := g.Describe(); d.Title == "" || len(d.Title) > maxTitle || len(g.Why(again).Rule) == 0 {
+			t.Fatalf("description %+v", d)
+		}
+	})
+}
+
+// An error with a trace of 16 lines, from strings to hashes. Nothing is allocated.
+func BenchmarkFingerprint(b *testing.B) {
+	for _, k := range []kin{javaKin[0], javascriptKin[0], pythonKin[0], goKin[0], rubyKin[0], phpKin[0], dotnetKin[0]} {
+		b.Run(k.name, func(b *testing.B) {
+			e := k.base
+			for len(e.StackTrace) < 16 {
+				e.StackTrace = append(e.StackTrace, k.base.StackTrace...)
+			}
+			e.StackTrace = e.StackTrace[:16]
+			var g Grouper
+			b.ReportAllocs()
+			for b.Loop() {
+				g.Fingerprint(e)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "errors/s")
+		})
+	}
+}
