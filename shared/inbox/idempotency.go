@@ -22,33 +22,51 @@ func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
 }
 
-// judgeIdempotency gives a verdict to the records whose idempotency key belongs to another batch.
-func judgeIdempotency(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, verdicts []Verdict) error {
+// claimAll finds out what each record counts as, and claims the idempotency keys that are free.
+func claimAll(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) ([]candidate, error) {
 	claims, err := loadClaims(ctx, tx, records)
-	if err != nil || claims == nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
+	candidates := make([]candidate, len(records))
 	for i, record := range records {
+		candidates[i] = own(record)
 		if record.Idempotency == "" {
 			continue
 		}
 		claimed := find(claims[record.Idempotency], record.Time)
-		switch {
-		case claimed == nil:
-			made := claim{record.Batch, record.Digest, record.Time}
-			claims[record.Idempotency] = append(claims[record.Idempotency], made)
-			if err := made.save(ctx, tx, record.Idempotency); err != nil {
-				return err
-			}
-		case claimed.batch == record.Batch:
-			// Another part, or another copy, of the batch that counts.
-		case claimed.digest == record.Digest:
-			verdicts[i] = Replayed
-		default:
-			verdicts[i] = Reused
+		if claimed != nil {
+			candidates[i] = claimed.judge(record)
+			continue
+		}
+		made := claim{record.Batch, record.Digest, record.Time}
+		claims[record.Idempotency] = append(claims[record.Idempotency], made)
+		if err := made.save(ctx, tx, record.Idempotency); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return candidates, nil
+}
+
+// own is a record that counts for its own batch.
+func own(record contract.LogsAccepted) candidate {
+	return candidate{
+		part: part{record.Batch, int32(record.Part)}, //nolint:gosec // parts of a request number in the hundreds
+		day:  record.Time.UTC(), otherwise: Duplicate,
+	}
+}
+
+// judge says what a record counts as whose idempotency key the claim covers.
+func (c claim) judge(record contract.LogsAccepted) candidate {
+	counts := own(record)
+	switch {
+	case c.batch == record.Batch:
+	case c.digest == record.Digest:
+		counts.batch, counts.day, counts.otherwise = c.batch, c.at.UTC(), Replayed
+	default:
+		counts.barred, counts.otherwise = true, Reused
+	}
+	return counts
 }
 
 func find(claims []claim, at time.Time) *claim {

@@ -41,24 +41,35 @@ type Verdict int
 const (
 	Fresh     Verdict = iota + 1 // seen for the first time
 	Duplicate                    // the same part of the same batch was seen before
-	Replayed                     // another batch of the same idempotency key and body counts
+	Replayed                     // the same part of another batch with the same idempotency key and body counts
 	Reused                       // another batch of the same idempotency key with another body counts
 )
 
 // Filter gives each record its verdict, in order, and remembers the fresh ones in tx. Call it at the start of the
 // transaction that has the effect. The records of one idempotency key must come in the order of their partition.
 func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) ([]Verdict, error) {
-	verdicts := make([]Verdict, len(records))
 	if len(records) == 0 {
-		return verdicts, nil
+		return nil, nil
 	}
-	if err := judgeIdempotency(ctx, tx, records, verdicts); err != nil {
+	candidates, err := claimAll(ctx, tx, records)
+	if err != nil {
 		return nil, fmt.Errorf("cannot judge idempotency: %w", err)
 	}
-	if err := judgeParts(ctx, tx, records, verdicts); err != nil {
+	verdicts, err := judge(ctx, tx, candidates)
+	if err != nil {
 		return nil, fmt.Errorf("cannot judge parts: %w", err)
 	}
 	return verdicts, nil
+}
+
+// A candidate is what a record counts as: a part of its own batch, or, where its idempotency key belongs to another
+// batch with the same body, that part of that batch. The same body is always cut into the same parts, so a request that
+// was published in part and sent again is completed, not lost and not doubled.
+type candidate struct {
+	part
+	day       time.Time // of the batch that it counts for
+	otherwise Verdict   // the verdict where the part was seen before
+	barred    bool      // another body under the same idempotency key: no effect in any case
 }
 
 type part struct {
@@ -66,29 +77,23 @@ type part struct {
 	part  int32
 }
 
-// judgeParts gives a verdict to whatever has none yet.
-func judgeParts(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, verdicts []Verdict) error {
-	first := map[part]int{} // where in records a part stands first
+// judge gives each candidate its verdict.
+func judge(ctx context.Context, tx pgx.Tx, candidates []candidate) ([]Verdict, error) {
+	first := map[part]int{} // where a part stands first
 	var days []time.Time
 	var batches []string
 	var parts []int32
-	for i, record := range records {
-		key := part{record.Batch, int32(record.Part)} //nolint:gosec // parts of a request number in the hundreds
-		if _, again := first[key]; verdicts[i] != 0 || again {
+	verdicts := make([]Verdict, len(candidates))
+	for i, c := range candidates {
+		verdicts[i] = c.otherwise
+		if _, again := first[c.part]; c.barred || again {
 			continue
 		}
-		first[key] = i
-		days, batches, parts = append(days, record.Time.UTC()), append(batches, key.batch), append(parts, key.part)
+		first[c.part] = i
+		days, batches, parts = append(days, c.day), append(batches, c.batch), append(parts, c.part.part)
 	}
-	if err := remember(ctx, tx, days, batches, parts, func(key part) { verdicts[first[key]] = Fresh }); err != nil {
-		return err
-	}
-	for i := range verdicts {
-		if verdicts[i] == 0 {
-			verdicts[i] = Duplicate
-		}
-	}
-	return nil
+	err := remember(ctx, tx, days, batches, parts, func(seen part) { verdicts[first[seen]] = Fresh })
+	return verdicts, err
 }
 
 // remember inserts the parts and calls fresh for each that was not there.

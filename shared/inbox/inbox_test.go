@@ -131,6 +131,29 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
+// A request that was published in part and sent again with its key is completed: the parts that are missing have their
+// effect, the others are replays.
+func TestAHalfPublishedRequestIsCompleted(t *testing.T) {
+	parts := func(digit string, at time.Time, numbers ...int) (records []contract.LogsAccepted) {
+		for _, number := range numbers {
+			record := idempotent(digit, "key", "same", at)
+			record.Part = number
+			records = append(records, record)
+		}
+		return records
+	}
+	pool := open(t)
+	filter(t, pool, parts("1", noon, 1)...)
+	got := filter(t, pool, parts("2", noon.Add(13*time.Hour), 1, 2, 3)...) // past midnight: another day's partition
+	if want := []inbox.Verdict{replayed, fresh, fresh}; !slices.Equal(got, want) {
+		t.Errorf("sent again: verdicts = %v, want %v", got, want)
+	}
+	got = filter(t, pool, append(parts("3", noon, 1, 2, 3), parts("1", noon, 2)...)...)
+	if want := []inbox.Verdict{replayed, replayed, replayed, duplicate}; !slices.Equal(got, want) {
+		t.Errorf("and again, and what was under way: verdicts = %v, want %v", got, want)
+	}
+}
+
 // Two consumers that hold copies of one part (two offsets in two partitions) let one effect through.
 func TestCopiesRace(t *testing.T) {
 	pool := open(t)
