@@ -61,7 +61,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		store: &postgres.Store{Tiers: config.tiers(), Clock: clock},
 	}
 	if err := a.build(); err != nil {
-		pool.Close()
+		a.close()
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
 	return a, nil
@@ -165,8 +165,14 @@ func (a *App) Report() Report { return a.checker.Report() }
 
 // Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
 func (a *App) Run(ctx context.Context) error {
-	defer a.pool.Close()
-	defer func() { _ = a.publisher.Close() }()
+	defer a.close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
 	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run)
+}
+
+func (a *App) close() {
+	if a.publisher != nil {
+		_ = a.publisher.Close()
+	}
+	a.pool.Close()
 }

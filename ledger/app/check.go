@@ -135,7 +135,10 @@ func (c *Checker) note(ranges, reread int, found []postgres.Violation) {
 // Verify checks everything there is, in the database and in the log as far as it is kept, and returns what does not hold.
 // It takes as long as reading all of it takes.
 func Verify(ctx context.Context, config Config) ([]postgres.Violation, error) {
-	pool, err := open(ctx, config)
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {
 		return nil, err
 	}

@@ -313,6 +313,31 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
+// Every table that knows organizations has row level security forced, and the organization first in its primary key.
+func TestEveryTableIsIsolated(t *testing.T) {
+	d := newDesk(t)
+	rows, err := d.pool.Query(t.Context(), `SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
+			coalesce((SELECT a.attnum = i.indkey[0] FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), false)
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization'
+		WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table string
+	var forced, leads bool
+	tables := 0
+	_, err = pgx.ForEachRow(rows, []any{&table, &forced, &leads}, func() error {
+		tables++
+		if !forced || !leads {
+			t.Errorf("%s: row level security forced %v, organization leads the primary key %v", table, forced, leads)
+		}
+		return nil
+	})
+	if err != nil || tables < 6 {
+		t.Errorf("%d tables, error %v", tables, err)
+	}
+}
+
 // Verify finds what was tampered with.
 func TestVerifyFinds(t *testing.T) {
 	tests := map[string]string{
