@@ -1,0 +1,85 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+)
+
+// MaxBlockBytes is how much text a block gathers before the next one is begun. It is large enough to compress well and
+// small enough to be read for the sake of one entry.
+const MaxBlockBytes = 1 << 20
+
+// A Place is where an entry stands among all entries of a project: by event time, then by identity.
+type Place struct {
+	Time  Instant
+	Batch [16]byte // of the batch's UUID
+	Index int      // in the batch
+}
+
+// Compare orders places: negative when p is before q.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(p.Time.Compare(q.Time), bytes.Compare(p.Batch[:], q.Batch[:]), cmp.Compare(p.Index, q.Index))
+}
+
+// A Stored is one entry as the log store keeps it.
+type Stored struct {
+	Place
+	ReceivedAt  time.Time
+	Level       Level
+	Environment string // of the entry, or where it names none of the key it came with
+	Text        []byte // compact JSON, as it was accepted
+}
+
+// Header is what can be known of a block without reading it. A search looks into a block only if its header lets it.
+type Header struct {
+	Min, Max Instant // event times of its first and last entry
+	Levels   LevelSet
+	Words    WordFilter
+	Entries  int
+	Bytes    int // of text
+}
+
+// A Block is some entries of one project in the order of their places.
+type Block struct {
+	Header
+	List []Stored
+}
+
+// A Builder makes blocks of entries that come in any order.
+type Builder struct {
+	list   []Stored
+	bytes  int
+	levels LevelSet
+	words  wordSet
+}
+
+// Add takes an entry; message is its message, unescaped. The Builder keeps entry.Text, which must not change.
+func (b *Builder) Add(entry Stored, message []byte) {
+	if b.words == nil {
+		b.words = wordSet{}
+	}
+	b.list = append(b.list, entry)
+	b.bytes += len(entry.Text)
+	b.levels = b.levels.With(entry.Level)
+	b.words.add(message)
+}
+
+// Full tells whether the block should be built before anything is added.
+func (b *Builder) Full() bool { return b.bytes >= MaxBlockBytes }
+
+// Len is how many entries were added since the last block.
+func (b *Builder) Len() int { return len(b.list) }
+
+// Build returns a block of what was added, at least one entry, and starts anew.
+func (b *Builder) Build() Block {
+	slices.SortFunc(b.list, func(x, y Stored) int { return x.Compare(y.Place) })
+	header := Header{
+		Min: b.list[0].Time, Max: b.list[len(b.list)-1].Time,
+		Levels: b.levels, Words: b.words.filter(), Entries: len(b.list), Bytes: b.bytes,
+	}
+	block := Block{Header: header, List: b.list}
+	*b = Builder{}
+	return block
+}

@@ -1,0 +1,236 @@
+package ingest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+var received = time.Date(2026, 11, 21, 12, 0, 0, 123, time.UTC)
+
+var vocabulary = strings.Fields("cart checkout payment Zürich failed timeout 東京 retry order42 ok")
+
+// someStored makes an entry out of few possible values, so that equal times and words are common.
+func someStored(random *rand.Rand) (ingest.Stored, string) {
+	message := fmt.Sprintf("%s, %s!", vocabulary[random.IntN(len(vocabulary))], vocabulary[random.IntN(len(vocabulary))])
+	entry := ingest.Stored{
+		Place:       ingest.Place{Time: ingest.Instant{Seconds: random.Int64N(40) - 20, Nanos: uint32(random.IntN(2))}, Index: random.IntN(1000)},
+		ReceivedAt:  received.Add(time.Duration(random.IntN(3))),
+		Level:       ingest.Level(1 + random.IntN(5)),
+		Environment: []string{"prod", "staging", ""}[random.IntN(3)],
+		Text:        []byte(message),
+	}
+	entry.Batch[random.IntN(16)] = byte(random.IntN(200))
+	return entry, message
+}
+
+// blocks makes blocks of n entries; every entry's text is its message.
+func blocks(random *rand.Rand, n int) (all []ingest.Stored, list []ingest.Block) {
+	var builder ingest.Builder
+	for range n {
+		entry, message := someStored(random)
+		all = append(all, entry)
+		builder.Add(entry, []byte(message))
+		if random.IntN(7) == 0 {
+			list = append(list, builder.Build())
+		}
+	}
+	if builder.Len() > 0 {
+		list = append(list, builder.Build())
+	}
+	return all, list
+}
+
+// What is read of a block's stored form is what was put in, byte for byte and in the order of places.
+func TestBlockSurvivesItsStoredForm(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	_, list := blocks(random, 500)
+	for _, block := range list {
+		entries, err := ingest.ParseEntries(block.AppendBinary(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(entries, block.List) {
+			t.Fatalf("read %+v, want %+v", entries, block.List)
+		}
+		if !slices.IsSortedFunc(entries, func(a, b ingest.Stored) int { return a.Compare(b.Place) }) {
+			t.Fatal("the entries are not in order")
+		}
+	}
+}
+
+// A damaged block is an error, never a panic and never a huge allocation.
+func TestParseEntriesRefusesDamage(t *testing.T) {
+	_, list := blocks(rand.New(rand.NewPCG(3, 4)), 40)
+	whole := list[0].AppendBinary(nil)
+	for cut := range whole {
+		if _, err := ingest.ParseEntries(whole[:cut]); err == nil {
+			t.Errorf("a block cut at %d of %d bytes was read", cut, len(whole))
+		}
+	}
+	if _, err := ingest.ParseEntries(append(whole, 0)); err == nil {
+		t.Error("a block with a byte too many was read")
+	}
+}
+
+func FuzzParseEntries(f *testing.F) {
+	_, list := blocks(rand.New(rand.NewPCG(5, 6)), 40)
+	f.Add(list[0].AppendBinary(nil))
+	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = ingest.ParseEntries(data) })
+}
+
+// The filter of a block never denies a word that is there, and seldom affirms one that is not.
+func TestWordFilter(t *testing.T) {
+	var builder ingest.Builder
+	for i := range 2000 {
+		builder.Add(ingest.Stored{Level: ingest.LevelInfo}, fmt.Appendf(nil, "order%d shipped", i))
+	}
+	filter := builder.Build().Words
+	wrong := 0
+	for i := range 2000 {
+		if !filter.MayHold(ingest.ParseWords(fmt.Sprintf("Order%d", i))) {
+			t.Fatalf("the filter denies order%d", i)
+		}
+		if filter.MayHold(ingest.ParseWords(fmt.Sprintf("absent%d", i))) {
+			wrong++
+		}
+	}
+	if wrong > 60 {
+		t.Errorf("the filter affirms %d of 2000 absent words, want at most 3 %%", wrong)
+	}
+}
+
+func TestWords(t *testing.T) {
+	cases := []struct {
+		query, message string
+		want           bool
+	}{
+		{"checkout failed", "Payment FAILED at checkout.", true},
+		{"checkout failed", "checkout", false},
+		{"fail", "checkout failed", false},
+		{"zürich", "Filiale ZÜRICH-West", true},
+		{"e42", "code=E42;", true},
+		{"京", "東京から", true},
+		{"user_id", "user id 7", true},
+		{"", "anything", true},
+	}
+	for _, c := range cases {
+		if got := ingest.ParseWords(c.query).In([]byte(c.message)); got != c.want {
+			t.Errorf("%q in %q = %t, want %t", c.query, c.message, got, c.want)
+		}
+	}
+	if got := len(ingest.ParseWords(strings.Repeat("a b c d e f g h ", 9) + strings.Join(numbered(100), " "))); got != ingest.MaxWords {
+		t.Errorf("%d words of a long query, want %d", got, ingest.MaxWords)
+	}
+	if got := ingest.ParseWords("?! \x00"); len(got) != 0 {
+		t.Errorf("words of punctuation = %q, want none", got)
+	}
+}
+
+func numbered(n int) (words []string) {
+	for i := range n {
+		words = append(words, fmt.Sprint("w", i))
+	}
+	return words
+}
+
+// A search that pages through blocks finds exactly what a filter over all entries finds, in order, each once: whatever
+// the criteria, the page size and the place where a search has to stop early.
+func TestSearchFindsWhatAFilterFinds(t *testing.T) {
+	for seed := range uint64(400) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		all, list := blocks(random, 120)
+		search := someSearch(random)
+		want := naive(all, search)
+		got := pageThrough(t, list, search, random)
+		if !slices.EqualFunc(got, want, func(a, b ingest.Stored) bool { return a.Place == b.Place }) {
+			t.Fatalf("seed %d: found %d entries, want %d: search %+v", seed, len(got), len(want), search)
+		}
+	}
+}
+
+func someSearch(random *rand.Rand) ingest.Search {
+	search := ingest.Search{Limit: 1 + random.IntN(9), OldestFirst: random.IntN(2) == 0}
+	if random.IntN(2) == 0 {
+		search.From = &ingest.Instant{Seconds: random.Int64N(40) - 20}
+	}
+	if random.IntN(2) == 0 {
+		search.To = &ingest.Instant{Seconds: random.Int64N(40) - 20, Nanos: 1}
+	}
+	if random.IntN(3) == 0 {
+		search.Levels = ingest.LevelSet(0).With(ingest.LevelError).With(ingest.LevelWarn)
+	}
+	if random.IntN(3) == 0 {
+		search.Environment = "prod"
+	}
+	if random.IntN(3) == 0 {
+		search.Words = ingest.ParseWords(vocabulary[random.IntN(len(vocabulary))])
+	}
+	return search
+}
+
+func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
+	wanted := slices.DeleteFunc(slices.Clone(all), func(e ingest.Stored) bool { return !search.Wants(&e) || !search.Words.In(e.Text) })
+	slices.SortFunc(wanted, func(a, b ingest.Stored) int {
+		if search.OldestFirst {
+			return a.Compare(b.Place)
+		}
+		return b.Compare(a.Place)
+	})
+	return slices.CompactFunc(wanted, func(a, b ingest.Stored) bool { return a.Place == b.Place })
+}
+
+// pageThrough takes page after page, and sometimes stops a page after a few blocks.
+func pageThrough(t *testing.T, list []ingest.Block, search ingest.Search, random *rand.Rand) (found []ingest.Stored) {
+	t.Helper()
+	for pages := 0; ; pages++ {
+		if pages > 500 {
+			t.Fatal("the pages never end")
+		}
+		results, next := page(t, list, search, 1+random.IntN(6))
+		for _, result := range results {
+			found = append(found, result.Stored)
+		}
+		if next == nil {
+			return slices.CompactFunc(found, func(a, b ingest.Stored) bool { return a.Place == b.Place })
+		}
+		search.After = next
+	}
+}
+
+func page(t *testing.T, list []ingest.Block, search ingest.Search, most int) ([]ingest.Found, *ingest.Place) {
+	t.Helper()
+	gathered := ingest.NewPage(&search)
+	candidates := slices.DeleteFunc(slices.Clone(list), func(b ingest.Block) bool { return !search.MayFind(&b.Header) })
+	slices.SortStableFunc(candidates, func(a, b ingest.Block) int {
+		order := search.First(&a.Header).Compare(search.First(&b.Header))
+		if search.OldestFirst {
+			return order
+		}
+		return -order
+	})
+	for i, block := range candidates {
+		first := search.First(&block.Header)
+		if gathered.Complete(first) {
+			break
+		}
+		if i >= most && search.MayStop(first) {
+			place := search.Frontier(first)
+			return gathered.ResultUpTo(first), &place
+		}
+		if err := gathered.Offer(block.List, "prj", func(text []byte) ([]byte, error) { return text, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result := gathered.Result()
+	if len(result) <= search.Limit {
+		return result, nil
+	}
+	return result[:search.Limit], &result[search.Limit-1].Place
+}

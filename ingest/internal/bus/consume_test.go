@@ -1,0 +1,240 @@
+package bus_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ingest"
+	ingestbus "github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A rig is a log store on a real Postgres, without the broker: the test hands the records over itself.
+type rig struct {
+	t     *testing.T
+	pool  *pgxpool.Pool
+	store *postgres.Store
+	logs  *ingestbus.LogStore
+	next  int64
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, postgres.Migrations()...); err != nil {
+		t.Fatal(err)
+	}
+	store, err := postgres.NewStore(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t: t, pool: pool, store: store, logs: &ingestbus.LogStore{Store: store, NewID: uuid.NewString}}
+}
+
+// consume applies records in one transaction.
+func (r *rig) consume(records ...bus.Record) error {
+	return pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error { return r.logs.Consume(r.t.Context(), tx, records) })
+}
+
+func (r *rig) mustConsume(records ...bus.Record) {
+	r.t.Helper()
+	if err := r.consume(records...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// all pages through a search.
+func (r *rig) all(organization string, search ingest.Search) (texts []string) {
+	r.t.Helper()
+	for {
+		result, err := r.store.Search(r.t.Context(), organization, search)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, found := range result.Found {
+			texts = append(texts, string(found.Text))
+		}
+		if result.Next == nil {
+			return texts
+		}
+		search.After = result.Next
+	}
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func entry(second int, level, message string) string {
+	at := noon.Add(time.Duration(second) * time.Second).Format(time.RFC3339)
+	return fmt.Sprintf(`{"timestamp":"%s","level":"%s","message":%s}`, at, level, message)
+}
+
+// record makes the record of a batch of one part.
+func (r *rig) record(organization, project string, entries ...string) bus.Record {
+	lines := strings.Join(entries, "\n") + "\n"
+	return r.recordOf(contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: project, Environment: "prod",
+		Key: "key_1", Source: "weir/ingest", Time: noon, Entries: len(entries), Bytes: int64(len(lines) - len(entries)), Lines: []byte(lines),
+	})
+}
+
+func (r *rig) recordOf(logs contract.LogsAccepted) bus.Record {
+	r.next++
+	record := bus.Record{Topic: contract.TopicLogs, Offset: r.next, Value: logs.Lines}
+	for name, value := range logs.Headers() {
+		record.Headers = append(record.Headers, bus.Header{Key: name, Value: []byte(value)})
+	}
+	return record
+}
+
+// Every entry comes back once and byte for byte, whatever its JSON holds, however many blocks it takes, page by page.
+func TestEveryEntryComesBackByteForByte(t *testing.T) {
+	r := newRig(t)
+	odd := []string{`"\u0000"`, `"\ud83d\ude00 \u00e9 é"`, `""`, `"a\\\"b\/"`, `"` + strings.Repeat("long ", 2000) + `"`}
+	random := rand.New(rand.NewPCG(1, 1))
+	var want []string
+	for range 40 {
+		var entries []string
+		for range 50 {
+			entries = append(entries, entry(random.IntN(1000), "info", odd[random.IntN(len(odd))]))
+		}
+		want = append(want, entries...)
+		r.mustConsume(r.record("org_1", "prj_1", entries...), r.record("org_1", "prj_1", entry(-1, "info", `"one"`)))
+		want = append(want, entry(-1, "info", `"one"`))
+	}
+	got := r.all("org_1", ingest.Search{Limit: 77})
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d entries came back, want the %d that were accepted", len(got), len(want))
+	}
+}
+
+// The newest comes first, to the nanosecond; years that 64 bits of nanoseconds can't hold have their place too.
+func TestOrder(t *testing.T) {
+	r := newRig(t)
+	times := []string{"0001-01-01T00:00:00Z", "1969-12-31T23:59:59.5Z", "2026-11-21T12:00:00Z", "2026-11-21T12:00:00.000000001Z", "9999-12-31T23:59:59.999999999Z"}
+	var want []string
+	for _, at := range times {
+		want = append(want, fmt.Sprintf(`{"timestamp":"%s","level":"info","message":""}`, at))
+	}
+	r.mustConsume(r.record("org_1", "prj_1", want[3], want[0], want[4]), r.record("org_1", "prj_2", want[2], want[1]))
+	if got := r.all("org_1", ingest.Search{Limit: 2, OldestFirst: true}); !slices.Equal(got, want) {
+		t.Errorf("oldest first: %q, want %q", got, want)
+	}
+	slices.Reverse(want)
+	if got := r.all("org_1", ingest.Search{Limit: 2}); !slices.Equal(got, want) {
+		t.Errorf("newest first: %q, want %q", got, want)
+	}
+}
+
+// Each criterion narrows the search as the interface says.
+func TestCriteria(t *testing.T) {
+	r := newRig(t)
+	early, late := entry(0, "info", `"cart opened"`), entry(10, "error", `"Checkout FAILED\u0021"`)
+	staging := `{"timestamp":"2026-11-21T12:00:05Z","level":"warn","message":"slow checkout","environment":"staging"}`
+	r.mustConsume(r.record("org_1", "prj_1", early, late), r.record("org_1", "prj_2", staging))
+	at := func(second int) *ingest.Instant {
+		instant := ingest.InstantOf(noon.Add(time.Duration(second) * time.Second))
+		return &instant
+	}
+	cases := []struct {
+		name   string
+		search ingest.Search
+		want   []string
+	}{
+		{"all", ingest.Search{}, []string{late, staging, early}},
+		{"project", ingest.Search{Project: "prj_1"}, []string{late, early}},
+		{"from is included", ingest.Search{From: at(10)}, []string{late}},
+		{"to is excluded", ingest.Search{To: at(10)}, []string{staging, early}},
+		{"levels", ingest.Search{Levels: ingest.LevelSet(0).With(ingest.LevelWarn).With(ingest.LevelInfo)}, []string{staging, early}},
+		{"an entry's own environment", ingest.Search{Environment: "staging"}, []string{staging}},
+		{"else the key's", ingest.Search{Environment: "prod"}, []string{late, early}},
+		{"words", ingest.Search{Words: ingest.ParseWords("checkout failed")}, []string{late}},
+		{"nothing", ingest.Search{Words: ingest.ParseWords("absent")}, nil},
+	}
+	for _, c := range cases {
+		c.search.Limit = 10
+		if got := r.all("org_1", c.search); !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A search that has looked through its share ends with a cursor, also with an empty page, and finds all in the end.
+func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
+	r := newRig(t)
+	r.store.MaxScan = 1
+	rare := entry(-1000, "info", `"needle"`)
+	r.mustConsume(r.record("org_1", "prj_1", rare))
+	for i := range 20 {
+		r.mustConsume(r.record("org_1", "prj_1", entry(i, "info", `"hay"`), entry(i+5, "info", `"hay"`)))
+	}
+	result, err := r.store.Search(t.Context(), "org_1", ingest.Search{Limit: 5, Environment: "prod", Levels: ingest.LevelSet(0).With(ingest.LevelInfo)})
+	if err != nil || len(result.Found) > 5 || result.Next == nil {
+		t.Errorf("the first page has %d entries, next %v, %v; want at most 5 and a cursor", len(result.Found), result.Next, err)
+	}
+	if got := r.all("org_1", ingest.Search{Limit: 5}); len(got) != 41 || got[40] != rare {
+		t.Errorf("%d entries in all, want 41 with the rare one last", len(got))
+	}
+	if got := r.all("org_1", ingest.Search{Limit: 5, Words: ingest.ParseWords("needle")}); !slices.Equal(got, []string{rare}) {
+		t.Errorf("found %q, want the rare one", got)
+	}
+}
+
+// Copies and replays leave one effect.
+func TestCopiesAreKeptOnce(t *testing.T) {
+	r := newRig(t)
+	first := r.record("org_1", "prj_1", entry(0, "info", `"once"`))
+	again := first
+	again.Offset = 99
+	r.mustConsume(first, again)
+	r.mustConsume(again)
+	if got := r.all("org_1", ingest.Search{Limit: 10}); len(got) != 1 {
+		t.Errorf("%d entries, want 1", len(got))
+	}
+}
+
+// A record that is not what it says is named, so that the bus can park it and keep the others.
+func TestABrokenRecordIsNamed(t *testing.T) {
+	r := newRig(t)
+	broken := map[string]bus.Record{
+		"no headers":       {Offset: 7, Value: []byte("{}\n")},
+		"a line too few":   r.recordOf(contract.LogsAccepted{Batch: uuid.NewString(), Part: 1, Parts: 1, Organization: "o", Project: "p", Time: noon, Entries: 2, Lines: []byte("{}\n")}),
+		"no entry at all":  r.record("org_1", "prj_1", `{"hello":1}`),
+		"not even an JSON": r.record("org_1", "prj_1", `}{`),
+	}
+	for name, record := range broken {
+		err := r.consume(r.record("org_1", "prj_1", entry(0, "info", `"good"`)), record)
+		if !bus.IsPermanent(err) {
+			t.Errorf("%s: err = %v, want a permanent one", name, err)
+		}
+	}
+}
+
+// No search of one organization finds what belongs to another, not even when it names its project.
+func TestOrganizationsDoNotSeeEachOther(t *testing.T) {
+	r := newRig(t)
+	r.mustConsume(r.record("org_1", "prj_1", entry(0, "info", `"mine"`)), r.record("org_2", "prj_2", entry(0, "info", `"theirs"`)))
+	if got := r.all("org_1", ingest.Search{Limit: 10}); len(got) != 1 || !strings.Contains(got[0], "mine") {
+		t.Errorf("org_1 finds %q", got)
+	}
+	if got := r.all("org_1", ingest.Search{Limit: 10, Project: "prj_2"}); len(got) != 0 {
+		t.Errorf("org_1 finds %q in a foreign project", got)
+	}
+}

@@ -1,0 +1,50 @@
+package http_test
+
+import (
+	"errors"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/weirlog/weir/ingest"
+	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+func TestParseSearch(t *testing.T) {
+	query := "project=prj_1&from=2026-11-21T12:00:00Z&to=2026-11-21T12:00:00.000000001Z&level=warn&level=error&environment=prod&q=Checkout+failed&order=asc&limit=7"
+	search, err := ingesthttp.ParseSearch(httptest.NewRequest("GET", "/v1/logs?"+query, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := ingest.LevelSet(0).With(ingest.LevelWarn).With(ingest.LevelError)
+	if search.Project != "prj_1" || search.Levels != wanted || search.Environment != "prod" || !search.OldestFirst || search.Limit != 7 {
+		t.Errorf("search = %+v", search)
+	}
+	if search.From.Compare(*search.To) >= 0 || len(search.Words) != 2 || search.Words[0] != "checkout" {
+		t.Errorf("from %v, to %v, words %q", search.From, search.To, search.Words)
+	}
+}
+
+// What is not understood is refused with its name: a filter that is passed over would show what was not asked for.
+func TestParseSearchRefuses(t *testing.T) {
+	for _, c := range []struct{ name, value, pointer, code string }{
+		{"from", "yesterday", "?from", "invalid_timestamp"},
+		{"to", "2026-11-21T12:00:00+02:00", "?to", "invalid_timestamp"},
+		{"level", "loud", "?level", "invalid_level"},
+		{"q", "!?", "?q", "invalid_request"},
+		{"order", "newest", "?order", "invalid_request"},
+		{"limit", "1001", "?limit", "invalid_request"},
+		{"cursor", "abc", "?cursor", "invalid_cursor"},
+		{"cursor", httpapi.EncodeCursor(map[string]any{"b": "00"}), "?cursor", "invalid_cursor"},
+		{"cursor", httpapi.EncodeCursor(map[string]any{"b": "zz"}), "?cursor", "invalid_cursor"},
+		{"levels", "warn", "?levels", "invalid_request"},
+	} {
+		request := httptest.NewRequest("GET", "/v1/logs?"+url.Values{c.name: {c.value}}.Encode(), nil)
+		_, err := ingesthttp.ParseSearch(request)
+		var problem *httpapi.Problem
+		if !errors.As(err, &problem) || problem.Code != c.code || problem.Faults[0].Pointer != c.pointer || problem.Faults[0].Fix == "" {
+			t.Errorf("%s=%s: %v, want %s at %s with a fix", c.name, c.value, err, c.code, c.pointer)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Block is a block of entries and whose they are.
+type Block struct {
+	ingest.Block
+	ID           string // a UUID
+	Organization string
+	Project      string
+}
+
+// receivedAt is when the latest entry of the block was received: the block lies in the partition of that day.
+func (b *Block) receivedAt() time.Time {
+	latest := b.List[0].ReceivedAt
+	for i := range b.List {
+		if at := b.List[i].ReceivedAt; at.After(latest) {
+			latest = at
+		}
+	}
+	return latest.Truncate(time.Microsecond)
+}
+
+var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
+	"levels", "entries", "text_bytes", "words", "data"}
+
+// Keep copies the blocks into the partitions of their days, which it creates where they are missing.
+func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
+	rows := map[string][][]any{} // by partition
+	for i := range blocks {
+		at := blocks[i].receivedAt()
+		if err := pg.EnsureDays(ctx, tx, "blocks", at); err != nil {
+			return err
+		}
+		partition := pg.DayPartition("blocks", at)
+		rows[partition] = append(rows[partition], s.row(&blocks[i], at))
+	}
+	for partition, list := range rows {
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{partition}, blockColumns, pgx.CopyFromRows(list)); err != nil {
+			return fmt.Errorf("cannot keep %d blocks in %q: %w", len(list), partition, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) row(b *Block, receivedAt time.Time) []any {
+	text := b.AppendBinary(make([]byte, 0, b.Bytes+32*b.Entries))
+	return []any{b.Organization, b.Project, receivedAt, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
+		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), s.encoder.EncodeAll(text, nil)} //nolint:gosec // bounded by the size of a record
+}
+
+// unpack reads a block's entries.
+func (s *Store) unpack(data []byte) ([]ingest.Stored, error) {
+	text, err := s.decoder.DecodeAll(data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot unpack a block of %d bytes: %w", len(data), err)
+	}
+	return ingest.ParseEntries(text)
+}
