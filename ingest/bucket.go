@@ -1,0 +1,90 @@
+package ingest
+
+import "time"
+
+// window is the time in which an empty bucket fills up: limits are requests per minute.
+const window = int64(time.Minute)
+
+// A Bucket is a token bucket in one number: when it will be full again, in nanoseconds since 1970. The zero value is
+// full. This is the generic cell rate algorithm (ITU-T I.371), whose "theoretical arrival time" that number is; time
+// alone refills it, so nothing has to tick.
+type Bucket struct {
+	full int64
+}
+
+// Full tells whether no token is missing at now, so that the bucket is as good as a new one.
+func (b *Bucket) Full(now int64) bool { return b.full <= now }
+
+// Scope names the level of a limit.
+type Scope string
+
+// The levels, from the widest to the narrowest.
+const (
+	ScopeOrganization Scope = "organization"
+	ScopeProject      Scope = "project"
+	ScopeKey          Scope = "key"
+	ScopeClient       Scope = "client" // an address from which unauthenticated requests come
+)
+
+// A RateLimit is one bucket that a request has to pass. Capacity and refill per minute are both Limit, at least 1.
+type RateLimit struct {
+	Scope  Scope
+	Limit  int
+	Bucket *Bucket
+}
+
+// A Rate says how a request fared, at the level with the fewest tokens left.
+type Rate struct {
+	Allowed    bool
+	Scope      Scope
+	Limit      int
+	Remaining  int           // whole tokens, never negative
+	Full       int64         // when that bucket is full again, nanoseconds since 1970
+	RetryAfter time.Duration // 0 if allowed; else when every level has a token, if nobody else takes one
+}
+
+// Take takes one token from every level, or none from any. now is nanoseconds since 1970; limits is not empty.
+func Take(now int64, limits []RateLimit) Rate {
+	wait := int64(0)
+	for _, limit := range limits {
+		wait = max(wait, limit.wait(now))
+	}
+	if wait == 0 {
+		for _, limit := range limits {
+			limit.Bucket.full = max(limit.Bucket.full, now) + limit.interval()
+		}
+	}
+	rate := tightest(now, limits)
+	rate.Allowed, rate.RetryAfter = wait == 0, time.Duration(wait)
+	return rate
+}
+
+// Give puts one token back: the request turned out to belong elsewhere.
+func Give(limit RateLimit) { limit.Bucket.full -= limit.interval() }
+
+// tightest describes the level with the fewest tokens; of several, the one that is full last, then the widest.
+func tightest(now int64, limits []RateLimit) Rate {
+	var rate Rate
+	for i, limit := range limits {
+		remaining := limit.remaining(now)
+		full := max(limit.Bucket.full, now)
+		if i == 0 || remaining < rate.Remaining || remaining == rate.Remaining && full > rate.Full {
+			rate = Rate{Scope: limit.Scope, Limit: limit.Limit, Remaining: remaining, Full: full}
+		}
+	}
+	return rate
+}
+
+// interval is the time in which one token comes back.
+func (l RateLimit) interval() int64 { return window / int64(l.Limit) }
+
+// wait is how long it takes until there is a token; 0 if there is one.
+func (l RateLimit) wait(now int64) int64 {
+	ahead := max(l.Bucket.full, now) + l.interval() - now
+	return max(0, ahead-l.interval()*int64(l.Limit))
+}
+
+func (l RateLimit) remaining(now int64) int {
+	missing := max(l.Bucket.full, now) - now
+	return int(max(0, (l.interval()*int64(l.Limit)-missing)/l.interval()))
+}

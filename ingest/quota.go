@@ -1,0 +1,275 @@
+package ingest
+
+import (
+	"slices"
+	"time"
+)
+
+// Positions maps a partition of the log to the next offset that is not yet counted.
+type Positions map[int]int64
+
+// Covers tells whether the record at offset of partition is counted.
+func (p Positions) Covers(partition int, offset int64) bool { return offset < p[partition] }
+
+// reach tells whether p is as far as q in every partition.
+func (p Positions) reach(q Positions) bool {
+	for partition, next := range q {
+		if p[partition] < next {
+			return false
+		}
+	}
+	return true
+}
+
+// An Account is the ledger's word on one organization's quota.
+type Account struct {
+	Period    Period
+	AnchorDay int   // 1..31
+	Limit     int64 // bytes for Period
+	NextLimit int64 // bytes for a period after it
+	Used      int64 // bytes counted in Period
+	Exhausted bool
+	Suspended bool
+	Counted   Positions // what lies below is in Used
+	Version   int64     // grows
+}
+
+// A Verdict says whether a quota lets a request pass.
+type Verdict int
+
+// The verdicts.
+const (
+	Admitted  Verdict = iota
+	Unknown           // the ledger has not yet said anything about the organization
+	Suspended         // the organization may not send anything
+	Exhausted         // the quota does not cover the request, and none until a grant, an upgrade or the next period
+	Contended         // whether it does depends on requests that are under way
+)
+
+// A QuotaStatus is what an organization is told of its quota, as far as this process knows.
+type QuotaStatus struct {
+	Limit, Used, Remaining int64 // bytes
+	ResetsAt               time.Time
+}
+
+// A Quota decides which requests of one organization are admitted. To what the ledger has counted it adds what this
+// process has accepted since, so that one process alone never admits a byte too many, however far the ledger is
+// behind; of several processes each may admit at most what the others have accepted and the ledger has not counted.
+// It is not safe for concurrent use.
+type Quota struct {
+	account Account
+	known   bool
+	marker  Positions // everything below is in the accounts applied so far
+
+	uncertain int64 // bytes under way, or of unknown fate
+	published []published
+	doubtful  []doubtful
+
+	certainFrom time.Time // start of a period, and
+	certain     int64     // the bytes of published that were accepted since
+
+	spentPeriod time.Time // the period whose limit did not cover a request,
+	spentLimit  int64     // and that limit
+}
+
+// published is a record in the log that the ledger has not counted.
+type published struct {
+	at        time.Time // when it was accepted: the ledger counts it in the period of that time
+	partition int
+	offset    int64
+	bytes     int64
+}
+
+// doubtful is what may be in the log or not.
+type doubtful struct {
+	at    time.Time
+	bytes int64
+	since time.Time
+	fence Positions // if it is in the log, it is below; nil while that is unknown
+}
+
+// A Reservation is the part of a quota that one request holds while it is being published. Each of its bytes has to be
+// reported as published, released or lost.
+type Reservation struct{ At time.Time }
+
+// maxPublished is how many published records a Quota tells apart. Beyond it some are counted only together with a
+// later one, which errs on the side of refusing.
+const maxPublished = 1024
+
+// Apply takes the ledger's newest word; an older one is ignored.
+func (q *Quota) Apply(account Account) {
+	if q.known && account.Version < q.account.Version {
+		return
+	}
+	q.account, q.known = account, true
+	q.settle()
+}
+
+// Mark takes the ledger's word that everything below marker is in the accounts applied before.
+func (q *Quota) Mark(marker Positions) {
+	q.marker = marker
+	q.settle()
+}
+
+// Check tells before a request's size is known whether there is any quota left at all.
+func (q *Quota) Check(now time.Time) Verdict {
+	switch {
+	case !q.known:
+		return Unknown
+	case q.account.Suspended:
+		return Suspended
+	}
+	period, limit, used := q.current(now)
+	switch {
+	case q.account.Exhausted && period.Start.Equal(q.account.Period.Start), q.isSpent(period, limit), used+q.since(period) >= limit:
+		return Exhausted
+	}
+	return Admitted
+}
+
+// Reserve admits a request of the given size, or says why not. The first request that the quota does not cover
+// exhausts it: later ones are refused whatever their size.
+func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
+	if verdict := q.Check(now); verdict != Admitted {
+		return Reservation{}, verdict
+	}
+	period, limit, used := q.current(now)
+	switch left := limit - used - q.since(period); {
+	case bytes > left:
+		q.spentPeriod, q.spentLimit = period.Start, limit
+		return Reservation{}, Exhausted
+	case bytes > left-q.uncertain:
+		return Reservation{}, Contended
+	}
+	q.uncertain += bytes
+	return Reservation{At: now}, Admitted
+}
+
+// Published reports that bytes of a reservation are in the log.
+func (q *Quota) Published(r Reservation, bytes int64, partition int, offset int64) {
+	q.uncertain -= bytes
+	q.Found(r.At, bytes, partition, offset)
+}
+
+// Release reports that bytes of a reservation are surely not in the log.
+func (q *Quota) Release(bytes int64) { q.uncertain -= bytes }
+
+// Lost reports that nobody can say whether bytes of a reservation are in the log. They stay reserved until Resolve.
+func (q *Quota) Lost(r Reservation, bytes int64, now time.Time) {
+	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: bytes, since: now})
+}
+
+// Doubts tells whether anything was lost before the given time and is not yet resolved.
+func (q *Quota) Doubts(before time.Time) bool {
+	for _, d := range q.doubtful {
+		if d.fence == nil && d.since.Before(before) {
+			return true
+		}
+	}
+	return false
+}
+
+// Resolve says that whatever was lost before the given time is below ends if it is in the log at all: once the ledger
+// has counted up to there it is in the account, or nowhere.
+func (q *Quota) Resolve(before time.Time, ends Positions) {
+	for i, d := range q.doubtful {
+		if d.fence == nil && d.since.Before(before) {
+			q.doubtful[i].fence = ends
+		}
+	}
+	q.settle()
+}
+
+// Found reports a record in the log, accepted at a time, that the ledger may not have counted.
+func (q *Quota) Found(at time.Time, bytes int64, partition int, offset int64) {
+	found := published{at: at, partition: partition, offset: offset, bytes: bytes}
+	if q.counted(found) {
+		return
+	}
+	if !at.Before(q.certainFrom) {
+		q.certain += bytes
+	}
+	if len(q.published) < maxPublished || !q.merge(found) {
+		q.published = append(q.published, found)
+	}
+}
+
+// merge adds found to a record of the same partition and period.
+func (q *Quota) merge(found published) bool {
+	for i := range q.published {
+		if p := &q.published[i]; p.partition == found.partition && p.at.Before(q.certainFrom) == found.at.Before(q.certainFrom) {
+			if p.bytes += found.bytes; found.at.After(p.at) {
+				p.at = found.at
+			}
+			p.offset = max(p.offset, found.offset)
+			return true
+		}
+	}
+	return false
+}
+
+// Status is what the organization may be told.
+func (q *Quota) Status(now time.Time) QuotaStatus {
+	period, limit, used := q.current(now)
+	used += q.since(period)
+	return QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End}
+}
+
+// current is the period that holds now, its limit, and what the ledger has counted in it. A period that the ledger has
+// not yet opened begins by itself.
+func (q *Quota) current(now time.Time) (period Period, limit, used int64) {
+	if now.Before(q.account.Period.End) {
+		return q.account.Period, q.account.Limit, q.account.Used
+	}
+	return PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
+}
+
+// isSpent tells whether the period's limit has once not covered a request, and was not raised since.
+func (q *Quota) isSpent(period Period, limit int64) bool {
+	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
+}
+
+// since is how many bytes of what is published were accepted in period, or after it.
+func (q *Quota) since(period Period) int64 {
+	if !period.Start.Equal(q.certainFrom) {
+		q.certainFrom = period.Start
+		q.addUp()
+	}
+	return q.certain
+}
+
+func (q *Quota) addUp() {
+	q.certain = 0
+	for _, p := range q.published {
+		if !p.at.Before(q.certainFrom) {
+			q.certain += p.bytes
+		}
+	}
+}
+
+// isCounted tells whether what was accepted at a time is in the account, if the ledger has come as far as the caller
+// finds with the positions given to it. The account of an earlier period cannot hold it.
+func (q *Quota) isCounted(at time.Time, reached func(Positions) bool) bool {
+	return q.known && at.Before(q.account.Period.End) && (reached(q.account.Counted) || reached(q.marker))
+}
+
+func (q *Quota) counted(p published) bool {
+	return q.isCounted(p.at, func(counted Positions) bool { return counted.Covers(p.partition, p.offset) })
+}
+
+func (q *Quota) resolved(d doubtful) bool {
+	return d.fence != nil && q.isCounted(d.at, func(counted Positions) bool { return counted.reach(d.fence) })
+}
+
+// settle drops what the ledger has counted by now.
+func (q *Quota) settle() {
+	q.published = slices.DeleteFunc(q.published, q.counted)
+	q.doubtful = slices.DeleteFunc(q.doubtful, func(d doubtful) bool {
+		resolved := q.resolved(d)
+		if resolved {
+			q.uncertain -= d.bytes
+		}
+		return resolved
+	})
+	q.addUp()
+}

@@ -1,0 +1,212 @@
+package ingest_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+// world is a log of three partitions, a ledger that counts it at its own pace, and one process that admits requests.
+type world struct {
+	random *rand.Rand
+	now    time.Time
+	log    [3][]logged
+
+	counted ingest.Positions // by the ledger, in its database
+	account ingest.Account   // as published last
+	marker  ingest.Positions // as published last
+
+	quota    *ingest.Quota
+	requests []request // admitted, and not yet answered
+	admitted int
+}
+
+type logged struct {
+	at    time.Time
+	bytes int64
+}
+
+type request struct {
+	r         ingest.Reservation
+	bytes     int64
+	landed    bool // it is in the log
+	partition int
+	offset    int64
+}
+
+// One process never admits a byte over the quota of a period, whatever the order of requests, acknowledgements, lost
+// answers, failures, progress and silence of the ledger, ends of periods, and restarts.
+func TestQuotaNeverOvershoots(t *testing.T) {
+	admitted := 0
+	for seed := range uint64(500) {
+		w := newWorld(seed)
+		for step := range 800 {
+			w.step()
+			if over := w.overshoot(); over != "" {
+				t.Fatalf("seed %d, step %d: %s", seed, step, over)
+			}
+		}
+		admitted += w.admitted
+	}
+	if admitted < 5000 {
+		t.Fatalf("only %d requests were admitted: the test does not test much", admitted)
+	}
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{
+		random: rand.New(rand.NewPCG(seed, 5)), now: november.Add(27 * 24 * time.Hour),
+		counted: ingest.Positions{}, marker: ingest.Positions{}, account: account(1000, 0),
+	}
+	w.account.Counted = ingest.Positions{}
+	w.quota = newQuota(w.account)
+	return w
+}
+
+// overshoot says which period holds more than its quota in the log.
+func (w *world) overshoot() string {
+	sums := map[time.Time]int64{}
+	for _, partition := range w.log {
+		for _, l := range partition {
+			sums[ingest.PeriodAt(l.at, 1).Start] += l.bytes
+		}
+	}
+	for start, sum := range sums {
+		if sum > w.account.Limit {
+			return fmt.Sprintf("the period from %v holds %d bytes of %d", start, sum, w.account.Limit)
+		}
+	}
+	return ""
+}
+
+func (w *world) step() {
+	w.now = w.now.Add(time.Duration(w.random.IntN(int(20 * time.Minute))))
+	switch w.random.IntN(12) {
+	case 0, 1, 2:
+		bytes := 1 + w.random.Int64N(60)
+		if r, verdict := w.quota.Reserve(w.now, bytes); verdict == ingest.Admitted {
+			w.requests = append(w.requests, request{r: r, bytes: bytes, partition: w.random.IntN(len(w.log))})
+			w.admitted++
+		}
+	case 3, 4:
+		w.land()
+	case 5, 6:
+		w.answer()
+	case 7, 8:
+		w.count()
+	case 9:
+		w.publish()
+	case 10:
+		w.resolve()
+	default:
+		if w.random.IntN(10) == 0 {
+			w.restart()
+		}
+	}
+}
+
+func (w *world) pick() int {
+	if len(w.requests) == 0 {
+		return -1
+	}
+	return w.random.IntN(len(w.requests))
+}
+
+// land puts a request into the log.
+func (w *world) land() {
+	i := w.pick()
+	if i < 0 || w.requests[i].landed {
+		return
+	}
+	r := &w.requests[i]
+	r.landed, r.offset = true, int64(len(w.log[r.partition]))
+	w.log[r.partition] = append(w.log[r.partition], logged{r.r.At, r.bytes})
+}
+
+// answer tells the process about a request: where it is, that it is nowhere, or that nobody can say.
+func (w *world) answer() {
+	i := w.pick()
+	if i < 0 {
+		return
+	}
+	r := w.requests[i]
+	w.requests = append(w.requests[:i:i], w.requests[i+1:]...)
+	switch {
+	case w.random.IntN(4) == 0:
+		w.quota.Lost(r.r, r.bytes, w.now)
+	case r.landed:
+		w.quota.Published(r.r, r.bytes, r.partition, r.offset)
+	default:
+		w.quota.Release(r.bytes)
+	}
+}
+
+// count is a transaction of the ledger.
+func (w *world) count() {
+	p := w.random.IntN(len(w.log))
+	if left := int64(len(w.log[p])) - w.counted[p]; left > 0 {
+		w.counted[p] += 1 + w.random.Int64N(left)
+	}
+}
+
+// publish is a round of the ledger: the account out of a snapshot, then perhaps the marker. The ledger opens a period
+// when it first counts something in it, or by the clock.
+func (w *world) publish() {
+	period := w.account.Period
+	if w.random.IntN(2) == 0 && period.Start.Before(ingest.PeriodAt(w.now, 1).Start) {
+		period = ingest.PeriodAt(w.now, 1)
+	}
+	used := int64(0)
+	for p, partition := range w.log {
+		for _, l := range partition[:w.counted[p]] {
+			if !l.at.Before(period.End) {
+				period, used = ingest.PeriodAt(l.at, 1), 0
+			}
+		}
+	}
+	for p, partition := range w.log {
+		for _, l := range partition[:w.counted[p]] {
+			if period.Contains(l.at) {
+				used += l.bytes
+			}
+		}
+	}
+	w.account.Period, w.account.Used, w.account.Counted = period, used, ingest.Positions(maps.Clone(w.counted))
+	w.account.Version++
+	w.quota.Apply(w.account)
+	if w.random.IntN(2) == 0 {
+		w.marker = w.account.Counted
+		w.quota.Mark(w.marker)
+	}
+}
+
+// resolve reads the ends of the log for what was lost long enough ago.
+func (w *world) resolve() {
+	if before := w.now.Add(-time.Minute); w.quota.Doubts(before) {
+		w.quota.Resolve(before, w.ends())
+	}
+}
+
+func (w *world) ends() ingest.Positions {
+	ends := ingest.Positions{}
+	for p := range w.log {
+		ends[p] = int64(len(w.log[p]))
+	}
+	return ends
+}
+
+// restart forgets everything but what the ledger published; the new process reads the log from the marker on.
+func (w *world) restart() {
+	w.requests = nil
+	w.quota = newQuota(w.account)
+	w.quota.Mark(w.marker)
+	for p, partition := range w.log {
+		for offset := w.marker[p]; offset < int64(len(partition)); offset++ {
+			w.quota.Found(partition[offset].at, partition[offset].bytes, p, offset)
+		}
+	}
+}
