@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/console"
 	"github.com/weirlog/weir/ledger/internal/http"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -141,6 +142,7 @@ func (a *App) buildAPI() {
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Store: a.store, Credentials: credentials}
 	api.Mount(router)
+	console.Mount(router, console.Config{Pool: a.pool, Store: a.store, Credentials: credentials})
 	a.handler = router
 }
 

@@ -1,0 +1,117 @@
+package app_test
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// session publishes the session of a member of organization and returns its secret.
+func (r *rig) session(organization string) string {
+	r.t.Helper()
+	var random [24]byte
+	_, _ = rand.Read(random[:])
+	secret := identity.SessionPrefix + hex.EncodeToString(random[:])
+	value, _ := json.Marshal(contract.Credential{
+		Kind: contract.CredentialSession, ID: uuid.NewString(), Organization: organization, Member: "mem_1",
+		Scopes: []string{identity.RoleScope("billing")}, State: contract.CredentialActive, Version: 1,
+	})
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeCredentialChanged, Source: "weir/tenants", Time: time.Now()}
+	r.publish(contract.TopicCredentials, contract.CredentialKey(secret), attributes.Headers(), value)
+	return secret
+}
+
+// visit opens the usage page with a session.
+func visit(ledger *app.App, session, query string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodGet, "/console/usage"+query, nil)
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+	recorder := httptest.NewRecorder()
+	ledger.Handler().ServeHTTP(recorder, request)
+	return recorder
+}
+
+// The usage page shows what the books say, to members of the organization alone; whatever a text holds, it stays a text.
+func TestUsagePage(t *testing.T) {
+	const hostile = `"><script>alert(1)</script>`
+	r := newRig(t)
+	ledger, _ := r.start()
+	r.create("acme", "indie")
+	r.create("evil", "indie")
+	charge := logs("acme", 250)
+	charge.Project = hostile
+	r.accept(charge, logs("acme", 100))
+	acme, evil, unheard := r.session("acme"), r.session("evil"), r.session("nobody")
+	r.awaitCounted()
+	r.awaitAccount("evil")
+	awaitReady(t, ledger)
+	var page string
+	testenv.Eventually(t, patience, func() error {
+		answer := visit(ledger, acme, "")
+		if page = answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(page, "350 B") {
+			return fmt.Errorf("%d %s", answer.Code, page)
+		}
+		return nil
+	})
+	for _, want := range []string{"1000 B", "(35%)", "active", `<rect class="used" width="350"`, "Logs accepted", "Allowance of the period", "acme-project"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "<script") || !strings.Contains(html.UnescapeString(page), hostile) {
+		t.Errorf("a project's id is not shown as it is:\n%s", page)
+	}
+	foreign := visit(ledger, evil, "")
+	if foreign.Code != http.StatusOK || strings.Contains(foreign.Body.String(), "acme") || !strings.Contains(foreign.Body.String(), "0 B") {
+		t.Errorf("another organization sees %d %s", foreign.Code, foreign.Body)
+	}
+	if answer := visit(ledger, unheard, ""); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), "being opened") {
+		t.Errorf("an organization without books sees %d %s", answer.Code, answer.Body)
+	}
+	for name, session := range map[string]string{"nobody": "", "a stranger": "weirses_" + strings.Repeat("0", 48), "a token": r.token("acme", "billing:read")} {
+		if answer := visit(ledger, session, ""); answer.Code != http.StatusSeeOther || answer.Header().Get("Location") != identity.SignInPath {
+			t.Errorf("%s gets %d", name, answer.Code)
+		}
+	}
+	if answer := visit(ledger, acme, "?cursor=abc"); answer.Code != http.StatusBadRequest {
+		t.Errorf("a cursor that is none: %d", answer.Code)
+	}
+}
+
+// The entries go on behind the first page, and end.
+func TestUsagePages(t *testing.T) {
+	r := newRig(t)
+	ledger, _ := r.start()
+	r.create("acme", "indie")
+	for range 30 {
+		r.accept(logs("acme", 7))
+	}
+	session := r.session("acme")
+	r.awaitCounted()
+	awaitReady(t, ledger)
+	first := visit(ledger, session, "").Body.String()
+	_, next, found := strings.Cut(first, `<a href="/console/usage?`)
+	if next, _, _ = strings.Cut(next, `"`); !found {
+		t.Fatalf("there is no next page:\n%s", first)
+	}
+	second := visit(ledger, session, "?"+html.UnescapeString(next)).Body.String()
+	if rows := strings.Count(first, "Logs accepted") + strings.Count(second, "Logs accepted"); rows != 30 {
+		t.Errorf("%d charges on two pages, want 30", rows)
+	}
+	if strings.Contains(second, `rel="next"`) || !strings.Contains(second, "First page") {
+		t.Errorf("the last page:\n%s", second)
+	}
+}

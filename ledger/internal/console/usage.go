@@ -1,0 +1,188 @@
+// Package console is the ledger's page: what an organization has used of its allowance, and the entries behind it.
+package console
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// pageSize is how many entries are shown at once.
+const pageSize = 25
+
+// Config is what the page works with.
+type Config struct {
+	Pool        *pgxpool.Pool
+	Store       *postgres.Store
+	Credentials *identity.Credentials
+}
+
+type console struct {
+	Config
+	pages *ui.Pages
+}
+
+// Mount adds the page to router.
+func Mount(router chi.Router, config Config) {
+	files, err := fs.Sub(templates, "templates")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	c := &console{Config: config, pages: ui.NewPages(ui.Usage, files)}
+	ui.MountAssets(router)
+	router.Group(func(r chi.Router) {
+		r.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
+		r.Get("/console/usage", c.pages.Handle(c.showUsage))
+	})
+}
+
+// books are what the page is about.
+type books struct {
+	balance postgres.Balance
+	entries []postgres.Entry // one more than a page, where there are more
+}
+
+func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
+	var after postgres.EntryCursor
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		if err := httpapi.DecodeCursor(cursor, &after); err != nil {
+			return err
+		}
+	}
+	found, err := c.read(r.Context(), identity.FromContext(r.Context()).Organization, after)
+	if errors.Is(err, postgres.ErrNoOrganization) {
+		c.pages.Write(w, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(found.entries, pageSize, func(last postgres.Entry) any { return last.Cursor() })
+	page := newUsagePage(found.balance, list.Items)
+	page.Pager = ui.NewPager(r, list.NextCursor)
+	c.pages.Write(w, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
+	return nil
+}
+
+// read reads balance and entries from one snapshot, in which they agree, as the organization of the session.
+func (c *console) read(ctx context.Context, organization string, after postgres.EntryCursor) (found books, err error) {
+	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(ctx, tx, organization); err != nil {
+			return err
+		}
+		if found.balance, err = c.Store.Balance(ctx, tx, organization); err != nil {
+			return err
+		}
+		found.entries, err = c.Store.Entries(ctx, tx, organization, time.Time{}, farAway(), after, pageSize+1)
+		return err
+	})
+	return found, err
+}
+
+// farAway is later than anything.
+func farAway() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+type usagePage struct {
+	Known     bool // false: the ledger has not heard of the organization yet
+	Tier      string
+	PerMinute int64
+	Start     time.Time
+	End       time.Time
+	At        time.Time
+	Granted   int64
+	Consumed  int64
+	Remaining int64
+	Overage   int64
+	State     string // one of contract's, such as contract.AccountExhausted
+	Percent   int64  // used of what was granted, 0 to 100, rounded down
+	PerMille  int64  // the same in thousandths, for the bar
+	Entries   []shownEntry
+	Pager     ui.Pager
+}
+
+func newUsagePage(b postgres.Balance, entries []postgres.Entry) usagePage {
+	page := usagePage{
+		Known: true, Tier: string(b.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
+		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,
+		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
+		Overage: b.Book.Balances[ledger.Overage], State: b.Organization.State(b.Book),
+	}
+	page.PerMille = thousandths(page.Consumed, page.Granted)
+	page.Percent = page.PerMille / 10
+	for _, entry := range entries {
+		page.Entries = append(page.Entries, newShownEntry(entry))
+	}
+	return page
+}
+
+// Exhausted tells whether new logs are refused.
+func (p usagePage) Exhausted() bool { return p.State == contract.AccountExhausted }
+
+// High tells whether little is left.
+func (p usagePage) High() bool { return p.Percent >= 80 }
+
+// thousandths is part of whole, 0 to 1000, rounded down. It divides first where multiplying would overflow.
+func thousandths(part, whole int64) int64 {
+	switch {
+	case part <= 0 || whole <= 0:
+		return 0
+	case part >= whole:
+		return 1000
+	case whole >= 1<<50:
+		return part / (whole / 1000)
+	}
+	return part * 1000 / whole
+}
+
+// A shownEntry is an entry in words.
+type shownEntry struct {
+	Effective time.Time
+	What      string
+	From, To  string
+	Amount    int64
+	Entries   int64
+	Project   string
+}
+
+func newShownEntry(e postgres.Entry) shownEntry {
+	return shownEntry{
+		Effective: e.Effective, What: words(e.Reason), From: e.From.String(), To: e.To.String(),
+		Amount: e.Amount, Entries: int64(e.Entries), Project: e.Cause.Project,
+	}
+}
+
+func words(reason ledger.Reason) string {
+	switch reason {
+	case ledger.Issued:
+		return "Allowance of the period"
+	case ledger.Charged:
+		return "Logs accepted"
+	case ledger.Settled:
+		return "Earlier overage covered"
+	case ledger.Upgraded:
+		return "Upgrade"
+	case ledger.Refunded:
+		return "Refund"
+	case ledger.Added:
+		return "Further allowance"
+	}
+	return reason.String()
+}
