@@ -105,6 +105,7 @@ type process struct {
 	cmd   *exec.Cmd
 	lines chan string
 	stdin io.Closer
+	wait  func() // until it has ended
 }
 
 func (r role) start(t testing.TB) *process {
@@ -127,6 +128,7 @@ func (r role) start(t testing.TB) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.wait = sync.OnceFunc(func() { p.cmd.Wait() })
 	go p.read(out)
 	t.Cleanup(p.kill)
 	return p
@@ -158,7 +160,7 @@ func (p *process) await(t testing.TB) {
 
 func (p *process) kill() {
 	p.cmd.Process.Kill()
-	p.cmd.Wait()
+	p.wait()
 }
 
 func (p *process) signal(t testing.TB, s syscall.Signal) {
@@ -171,7 +173,7 @@ func (p *process) signal(t testing.TB, s syscall.Signal) {
 // stop ends the process in order.
 func (p *process) stop() {
 	p.stdin.Close()
-	p.cmd.Wait()
+	p.wait()
 }
 
 type logLines struct{ t testing.TB }

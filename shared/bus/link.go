@@ -48,9 +48,7 @@ func (l *link) pull() []*partition {
 	}
 	n, bytes := 0, 0
 	for n < len(l.ready) && bytes < requestBytes {
-		if b := l.ready[n].ready(); b != nil {
-			bytes += b.size()
-		}
+		bytes += l.ready[n].nextBytes()
 		n++
 	}
 	taken := append([]*partition(nil), l.ready[:n]...)

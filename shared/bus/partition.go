@@ -42,17 +42,18 @@ func (p *partition) add(r outgoing, now int64, deadline time.Time, limit int) (b
 	return b, index, idle
 }
 
-// ready returns the batch to send next without taking it.
-func (p *partition) ready() *batch {
+// nextBytes is the size of the batch to be sent next, 0 if there is none.
+func (p *partition) nextBytes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.head != nil {
-		return p.head
+	switch {
+	case p.head != nil:
+		return p.head.size()
+	case len(p.queue) > 0:
+		return p.queue[0].size()
+	default:
+		return 0
 	}
-	if len(p.queue) > 0 {
-		return p.queue[0]
-	}
-	return nil
 }
 
 // take makes the next batch the head and returns it; nil means there is nothing. A fresh one is to be sealed under who and the

@@ -1,12 +1,7 @@
 package bus_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -98,63 +93,6 @@ func TestSuiteWithoutGroup(t *testing.T) {
 			test(t, tests.TestContext{TestID: tests.NewTestID(), Features: f}, alone)
 		})
 	}
-}
-
-// The suite's Reconnect: ten thousand messages from a hundred publishers while the broker is killed and started twice.
-func TestSuiteReconnect(t *testing.T) {
-	dir, port := t.TempDir(), freePort(t)
-	pidFile := filepath.Join(dir, "pid")
-	broker := role{Dir: filepath.Join(dir, "data"), Port: port}
-	supervise(t, broker, pidFile)
-	// The command kills the broker that the file names and returns when another one's name is there.
-	restart := []string{"sh", "-c", `old=$(cat ` + pidFile + `); kill -9 $old; until [ "$(cat ` + pidFile + `)" != $old ]; do sleep 0.05; done`}
-	f := features(tests.Features{ConsumerGroups: true, RestartServiceCommand: restart})
-	brokers := []string{fmt.Sprintf("127.0.0.1:%d", port)}
-	tests.TestReconnect(t, tests.TestContext{TestID: tests.NewTestID(), Features: f}, func(t *testing.T) (message.Publisher, message.Subscriber) {
-		return pair(t, brokers, "test.reconnect", false)
-	})
-}
-
-// supervise keeps a broker running until the test ends and writes down which process it is.
-func supervise(t *testing.T, broker role, pidFile string) {
-	t.Helper()
-	var mu sync.Mutex
-	var over bool
-	var current *process
-	launch := func() *process {
-		mu.Lock()
-		defer mu.Unlock()
-		if over {
-			return nil
-		}
-		current = broker.start(t)
-		return current
-	}
-	first := launch()
-	first.await(t)
-	note := func(p *process) {
-		if err := os.WriteFile(pidFile+".new", []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o600); err != nil {
-			t.Error(err)
-		}
-		os.Rename(pidFile+".new", pidFile)
-	}
-	note(first)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for p := first; p != nil; {
-			p.cmd.Wait()
-			if p = launch(); p != nil {
-				note(p)
-			}
-		}
-	})
-	t.Cleanup(func() {
-		mu.Lock()
-		over = true
-		current.cmd.Process.Kill()
-		mu.Unlock()
-		wg.Wait()
-	})
 }
 
 // A message knows the record that it came from.
