@@ -1,25 +1,29 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Directory knows which organization a project belongs to, as weir.tenants.v1 tells. Safe for concurrent use.
+// A Directory knows which organization a project belongs to, and which projects an organization has, as weir.tenants.v1
+// tells. Safe for concurrent use.
 type Directory struct {
-	mu        sync.RWMutex
-	byProject map[string]string
+	mu             sync.RWMutex
+	byProject      map[string]contract.ProjectCreated
+	byOrganization map[string][]string // ids of projects, in the order in which they became known
 }
 
 // NewDirectory makes an empty directory; feed it with Apply.
 func NewDirectory() *Directory {
-	return &Directory{byProject: map[string]string{}}
+	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}}
 }
 
-// Apply takes one record of weir.tenants.v1; facts about anything but projects pass by.
+// Apply takes one record of weir.tenants.v1; facts about anything but projects pass by. Records may be read again.
 func (d *Directory) Apply(eventType string, value []byte) error {
 	if eventType != contract.TypeProjectCreated {
 		return nil
@@ -30,7 +34,10 @@ func (d *Directory) Apply(eventType string, value []byte) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.byProject[fact.Project] = fact.Organization
+	if _, known := d.byProject[fact.Project]; !known {
+		d.byOrganization[fact.Organization] = append(d.byOrganization[fact.Organization], fact.Project)
+	}
+	d.byProject[fact.Project] = fact
 	return nil
 }
 
@@ -38,6 +45,27 @@ func (d *Directory) Apply(eventType string, value []byte) error {
 func (d *Directory) Organization(project string) (organization string, known bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	organization, known = d.byProject[project]
-	return organization, known
+	fact, known := d.byProject[project]
+	return fact.Organization, known
+}
+
+// Name returns the name of a project; its id where the name is not known.
+func (d *Directory) Name(project string) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return cmp.Or(d.byProject[project].Name, project)
+}
+
+// Projects returns the projects of an organization by name.
+func (d *Directory) Projects(organization string) []contract.ProjectCreated {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var projects []contract.ProjectCreated
+	for _, id := range d.byOrganization[organization] {
+		projects = append(projects, d.byProject[id])
+	}
+	slices.SortFunc(projects, func(a, b contract.ProjectCreated) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Project, b.Project))
+	})
+	return projects
 }

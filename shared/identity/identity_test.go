@@ -140,3 +140,22 @@ func TestDirectory(t *testing.T) {
 		t.Error("an unknown project is known")
 	}
 }
+
+// A directory lists the projects of one organization by name, each once however often it is told of.
+func TestDirectoryProjects(t *testing.T) {
+	directory := identity.NewDirectory()
+	for _, fact := range []string{
+		`{"organization":"org_1","project":"prj_2","name":"Shop"}`, `{"organization":"org_1","project":"prj_1","name":"Cart"}`,
+		`{"organization":"org_2","project":"prj_3","name":"Other"}`, `{"organization":"org_1","project":"prj_2","name":"Shop"}`,
+	} {
+		if err := directory.Apply(contract.TypeProjectCreated, []byte(fact)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := directory.Projects("org_1"); len(got) != 2 || got[0].Project != "prj_1" || got[1].Name != "Shop" {
+		t.Errorf("projects = %+v", got)
+	}
+	if name, unknown := directory.Name("prj_1"), directory.Name("prj_9"); name != "Cart" || unknown != "prj_9" {
+		t.Errorf("names = %q, %q", name, unknown)
+	}
+}
