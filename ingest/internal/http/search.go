@@ -58,7 +58,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteJSON(w, http.StatusOK, httpapi.List[storedEntry]{Items: items(organization, result.Found), NextCursor: nextCursor(result.Next)})
+	httpapi.WriteJSON(w, http.StatusOK, httpapi.List[storedEntry]{Items: items(organization, result.Found), NextCursor: NextCursor(result.Next)})
 	return nil
 }
 
@@ -73,7 +73,8 @@ func items(organization string, found []ingest.Found) []storedEntry {
 	return list
 }
 
-func nextCursor(next *ingest.Place) *string {
+// NextCursor is the cursor of the page that starts at next; nil where there is none.
+func NextCursor(next *ingest.Place) *string {
 	if next == nil {
 		return nil
 	}

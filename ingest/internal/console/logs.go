@@ -1,0 +1,185 @@
+// Package console is the page of the log store: what an organization has sent, newest first.
+package console
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/http"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/ingest"
+	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+const (
+	pageSize = 50
+	// An entry may be as large as 512 KB and a page has to stay readable, so it shows the beginning of long ones.
+	maxMessage = 1 << 10 // bytes
+	maxEntry   = 8 << 10 // bytes
+)
+
+// Config is what the page works with.
+type Config struct {
+	Store interface {
+		Search(ctx context.Context, organization string, search ingest.Search) (postgres.Result, error)
+	}
+	Directory   *identity.Directory
+	Credentials *identity.Credentials
+}
+
+type console struct {
+	Config
+	pages *ui.Pages
+}
+
+// Mount adds the page to router.
+func Mount(router chi.Router, config Config) {
+	files, err := fs.Sub(templates, "templates")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	c := &console{Config: config, pages: ui.NewPages(ui.Logs, files)}
+	ui.MountAssets(router)
+	router.Group(func(r chi.Router) {
+		r.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
+		r.Get("/console/logs", c.pages.Handle(c.showLogs))
+	})
+}
+
+type logsPage struct {
+	Project  ui.Field
+	Words    ui.Field
+	Levels   []ui.Choice
+	Filtered bool
+	Entries  []shownEntry
+	Searched bool // false: the search was not understood
+	Pager    ui.Pager
+}
+
+// showLogs understands the same query as GET /v1/logs, so that whoever knows one knows the other.
+func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
+	organization := identity.FromContext(r.Context()).Organization
+	search, err := ingesthttp.ParseSearch(r)
+	if fault := faultOfWords(err); fault != "" {
+		c.write(w, http.StatusUnprocessableEntity, c.form(r, organization, fault))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if owner, known := c.Directory.Organization(search.Project); search.Project != "" && (!known || owner != organization) {
+		return httpapi.NotFound("project", search.Project)
+	}
+	search.Limit = pageSize
+	result, err := c.Store.Search(r.Context(), organization, search)
+	if err != nil {
+		return err
+	}
+	page := c.form(r, organization, "")
+	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(result.Next))
+	for _, found := range result.Found {
+		page.Entries = append(page.Entries, c.show(found))
+	}
+	c.write(w, http.StatusOK, page)
+	return nil
+}
+
+func (c *console) write(w http.ResponseWriter, status int, page logsPage) {
+	c.pages.Write(w, status, "logs", ui.View{Title: "Logs", Data: page})
+}
+
+// faultOfWords is what is wrong with the words that are searched for: the one field in which people can go wrong.
+func faultOfWords(err error) string {
+	var problem *httpapi.Problem
+	if errors.As(err, &problem) && len(problem.Faults) > 0 && problem.Faults[0].Pointer == "?q" {
+		return problem.Faults[0].Detail + " " + problem.Faults[0].Fix
+	}
+	return ""
+}
+
+// form is the page with the filters as they are set and nothing found yet.
+func (c *console) form(r *http.Request, organization, faultOfWords string) logsPage {
+	query := r.URL.Query()
+	projects := [][2]string{{"", "All projects"}}
+	for _, project := range c.Directory.Projects(organization) {
+		projects = append(projects, [2]string{project.Project, project.Name})
+	}
+	page := logsPage{
+		Filtered: query.Get("project") != "" || query.Get("q") != "" || query.Has("level"),
+		Project:  ui.Field{Name: "project", Label: "Project", Required: true, Choices: ui.Choose(query.Get("project"), projects...)},
+		Words: ui.Field{Name: "q", Label: "Words in the message", Type: "search", Value: query.Get("q"), Fault: faultOfWords,
+			Required: false, Autocomplete: "off"},
+	}
+	for _, level := range []string{"debug", "info", "warn", "error", "fatal"} {
+		page.Levels = append(page.Levels, ui.Choice{Value: level, Text: level, Selected: slices.Contains(query["level"], level)})
+	}
+	return page
+}
+
+// A shownEntry is an entry as the page shows it.
+type shownEntry struct {
+	Time        string // event time as it was sent, to its last digit
+	ReceivedAt  time.Time
+	Level       string
+	Project     string
+	Environment string
+	Message     string
+	Text        string // the entry, indented
+	Cut         bool   // Text is only its beginning
+	Bytes       int64
+}
+
+func (c *console) show(found ingest.Found) shownEntry {
+	entry := shownEntry{
+		Time: found.Time.String(), ReceivedAt: found.ReceivedAt, Level: found.Level.String(),
+		Project: c.Directory.Name(found.Project), Environment: found.Environment, Bytes: int64(len(found.Text)),
+	}
+	if read, err := ingest.NewParser(ingest.DefaultLimits()).ReadEntry(found.Text); err == nil {
+		entry.Message, _ = beginning(string(read.Message), maxMessage)
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, found.Text, "", "  "); err != nil {
+		indented.Write(found.Text)
+	}
+	entry.Text, entry.Cut = beginning(indented.String(), maxEntry)
+	return entry
+}
+
+// beginning is text, or as much of it as fits into limit bytes without cutting a character in two.
+func beginning(text string, limit int) (begun string, cut bool) {
+	if len(text) <= limit {
+		return text, false
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…", true
+}
+
+// Tone is the color of the level's badge; the word is there for those who do not see it.
+func (e shownEntry) Tone() string {
+	switch e.Level {
+	case "error", "fatal":
+		return "fault"
+	case "warn":
+		return "warn"
+	case "info":
+		return "accent"
+	}
+	return ""
+}

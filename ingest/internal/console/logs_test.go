@@ -1,0 +1,157 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"html"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/console"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
+
+// A shelf is a store that finds what it was given, by organization, and remembers what was asked.
+type shelf struct {
+	found map[string]postgres.Result
+	asked ingest.Search
+	as    string
+}
+
+func (s *shelf) Search(_ context.Context, organization string, search ingest.Search) (postgres.Result, error) {
+	s.asked, s.as = search, organization
+	return s.found[organization], nil
+}
+
+func entry(t *testing.T, members map[string]any) ingest.Found {
+	t.Helper()
+	line := map[string]any{"timestamp": "2026-11-21T09:30:00.25Z", "level": "error", "message": "checkout failed"}
+	for name, value := range members {
+		line[name] = value
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _ := ingest.ParseInstant([]byte("2026-11-21T09:30:00.25Z"))
+	level, _ := ingest.ParseLevel([]byte(line["level"].(string)))
+	return ingest.Found{Project: "prj_1", Stored: ingest.Stored{Place: ingest.Place{Time: at}, Level: level, Environment: "prod", Text: text}}
+}
+
+func session(digit string) string { return identity.SessionPrefix + strings.Repeat(digit, 48) }
+
+// router has members of org_1 (session 1) and of org_2 (session 2), each with a project.
+func router(t *testing.T, store *shelf) http.Handler {
+	t.Helper()
+	credentials, directory := identity.NewCredentials(time.Now), identity.NewDirectory()
+	for _, digit := range []string{"1", "2"} {
+		told, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_" + digit, Member: "mem_" + digit, State: contract.CredentialActive})
+		if err := credentials.Apply(contract.CredentialKey(session(digit)), told); err != nil {
+			t.Fatal(err)
+		}
+		created, _ := json.Marshal(contract.ProjectCreated{Organization: "org_" + digit, Project: "prj_" + digit, Name: "Shop " + digit + hostile})
+		if err := directory.Apply(contract.TypeProjectCreated, created); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	console.Mount(chi.Router(mux), console.Config{Store: store, Directory: directory, Credentials: credentials})
+	return mux
+}
+
+func get(t *testing.T, handler http.Handler, secret, query string) (status int, body string) {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodGet, "/console/logs"+query, nil)
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: secret})
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	return answer.Code, answer.Body.String()
+}
+
+// Entries stay texts, whatever stands in them, and a long one does not make the page long.
+func TestEntriesAreShownAsTheyAre(t *testing.T) {
+	store := &shelf{found: map[string]postgres.Result{"org_1": {Found: []ingest.Found{
+		entry(t, map[string]any{"message": hostile + "\u0000\u202e", "environment": hostile, "error": map[string]any{"type": hostile}, hostile: hostile}),
+		entry(t, map[string]any{"message": strings.Repeat("ä", 5<<10), "metadata": map[string]any{"long": strings.Repeat("ö", 50<<10)}, "level": "debug"}),
+	}}}}
+	status, body := get(t, router(t, store), session("1"), "")
+	if status != http.StatusOK || strings.Contains(body, "<script") || strings.Contains(body, "<img src=x") {
+		t.Errorf("%d %s", status, body)
+	}
+	text := html.UnescapeString(body)
+	for _, want := range []string{hostile, "2026-11-21T09:30:00.25Z", `badge fault">error`, "Shop 1", "this is its beginning"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if len(body) > 64<<10 || strings.Contains(body, "\ufffd…") {
+		t.Errorf("the page has %d bytes", len(body))
+	}
+}
+
+// The filters are those of the API, and stay as they were set.
+func TestFilters(t *testing.T) {
+	store := &shelf{found: map[string]postgres.Result{"org_1": {Next: &ingest.Place{}}}}
+	handler := router(t, store)
+	status, body := get(t, handler, session("1"), "?project=prj_1&level=warn&level=error&q=Checkout+failed")
+	if status != http.StatusOK || store.as != "org_1" || store.asked.Project != "prj_1" || len(store.asked.Words) != 2 || store.asked.Limit != 50 {
+		t.Errorf("%d, asked as %q for %+v", status, store.as, store.asked)
+	}
+	for _, want := range []string{`value="prj_1" selected`, `value="warn" checked`, `value="error" checked`, `value="Checkout failed"`, "Search on"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q:\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, `value="info" checked`) {
+		t.Error("a level is checked that was not asked for")
+	}
+	if status, body := get(t, handler, session("1"), "?project=&q=%21%3F"); status != http.StatusUnprocessableEntity || !strings.Contains(body, `id="fault-q"`) {
+		t.Errorf("words that are none: %d %s", status, body)
+	}
+	for query, want := range map[string]int{"?project=&q=": 200, "?level=loud": 400, "?cursor=x": 400, "?organization=org_2": 400} {
+		if status, _ := get(t, handler, session("1"), query); status != want {
+			t.Errorf("%s: %d, want %d", query, status, want)
+		}
+	}
+}
+
+// Members see entries and projects of their own organization; a foreign project looks like an unknown one.
+func TestIsolation(t *testing.T) {
+	store := &shelf{found: map[string]postgres.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}
+	handler := router(t, store)
+	if status, body := get(t, handler, session("2"), ""); status != http.StatusOK || store.as != "org_2" || strings.Contains(body, "checkout failed") || strings.Contains(body, "Shop 1") {
+		t.Errorf("%d as %q: %s", status, store.as, body)
+	}
+	foreign, foreignBody := get(t, handler, session("2"), "?project=prj_1")
+	unknown, unknownBody := get(t, handler, session("2"), "?project=prj_9")
+	if foreign != http.StatusNotFound || foreign != unknown || strings.ReplaceAll(foreignBody, "prj_1", "prj_9") != unknownBody {
+		t.Errorf("foreign: %d %s\nunknown: %d %s", foreign, foreignBody, unknown, unknownBody)
+	}
+	for name, secret := range map[string]string{"nobody": "", "a stranger": session("f"), "an API key": "weir_" + strings.Repeat("1", 48)} {
+		if status, body := get(t, handler, secret, ""); status != http.StatusSeeOther || strings.Contains(body, "checkout") {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+}
+
+// A page without entries says how to get some.
+func TestEmptyPagesTeach(t *testing.T) {
+	handler := router(t, &shelf{})
+	for query, want := range map[string]string{"": "No logs yet", "?q=checkout": "No entry matches"} {
+		if status, body := get(t, handler, session("1"), query); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%q: %d %s", query, status, body)
+		}
+	}
+}
