@@ -95,6 +95,16 @@ func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	return Answer{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
 }
 
+// Ready is nil when the installation says that it can serve.
+func (c *Client) Ready(ctx context.Context) error {
+	root := &Client{base: strings.TrimSuffix(c.base, "/v1"), http: c.http}
+	answer, err := root.Call(ctx, Request{Method: http.MethodGet, Path: "/readyz"})
+	if err != nil {
+		return err
+	}
+	return answer.Problem()
+}
+
 // A Problem is an answer that is an error.
 type Problem struct {
 	Status     int           `json:"status"`

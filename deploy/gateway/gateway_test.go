@@ -67,11 +67,14 @@ func TestGatewayRoutes(t *testing.T) {
 		t.Errorf("POST /v1/logs: %s %q", w.Header().Get("X-Module"), w.Body)
 	}
 	w := get(g, "GET", "/v1/nothing")
-	var problem struct{ Code, Request_ID string }
+	var problem struct {
+		Code      string `json:"code"`
+		RequestID string `json:"request_id"`
+	}
 	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
 		t.Fatal(err)
 	}
-	if w.Code != http.StatusNotFound || problem.Code != "not_found" || problem.Request_ID == "" || w.Header().Get("Content-Type") != "application/problem+json" {
+	if w.Code != http.StatusNotFound || problem.Code != "not_found" || problem.RequestID == "" || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("GET /v1/nothing: %d %+v %v", w.Code, problem, w.Header())
 	}
 }

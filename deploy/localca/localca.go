@@ -66,7 +66,8 @@ func ensureAuthority(files Files, now time.Time) (tls.Certificate, error) {
 	case err == nil && authority.Leaf.NotAfter.Sub(now) > renewBefore:
 		return authority, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return tls.Certificate{}, fmt.Errorf("the certificate authority in %q is damaged: %w; remove the directory, another one will be made", filepath.Dir(files.CA), err)
+		return tls.Certificate{}, fmt.Errorf("the certificate authority in %q is damaged: %w; "+
+			"remove the directory, another one will be made", filepath.Dir(files.CA), err)
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "Weir local authority"},
