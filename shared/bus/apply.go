@@ -91,18 +91,12 @@ func (a *assignment) fenced(ctx context.Context, m moves, err error) error {
 
 // transact moves the positions and takes the effect in one transaction.
 func (a *assignment) transact(ctx context.Context, m moves, records []Record, effect Handler) error {
-	tx, err := a.consumer.cfg.Pool.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	if err := a.move(ctx, tx, m); err != nil {
-		return err
-	}
-	if err := effect(ctx, tx, records); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
+	return pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
+		if err := a.move(ctx, tx, m); err != nil {
+			return err
+		}
+		return effect(ctx, tx, records)
+	})
 }
 
 // panicError is a handler's panic as an error.

@@ -232,23 +232,3 @@ func offsetsAt(ctx context.Context, conn *connection, topic string, partitions [
 	}
 	return found, nil
 }
-
-// pause waits, or ends early with the context.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
-// backoff is how long to wait after the given number of failures in a row: doubling from first to limit, less up to a half at
-// random so that many do not come back together.
-func backoff(failures int, first, limit time.Duration) time.Duration {
-	d := limit
-	if failures < 20 {
-		d = min(limit, first<<max(0, failures-1))
-	}
-	return d - rand.N(d/2+1)
-}

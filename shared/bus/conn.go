@@ -153,16 +153,21 @@ func (c *connection) saslStep(ctx context.Context, state []byte) ([]byte, error)
 // roundTrip sends a request and waits for its answer, at most timeout. After an error the connection is of no use any more: what
 // comes next on it may be the answer to an older request.
 func (c *connection) roundTrip(ctx context.Context, timeout time.Duration, request protocol.Message) (protocol.Message, error) {
-	if err := c.wire.SetDeadline(time.Now().Add(timeout)); err != nil {
+	if err := c.wire.SetDeadline(now().Add(timeout)); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { c.wire.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, c.interrupt)
 	defer stop()
 	answer, err := c.wire.RoundTrip(request)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return answer, err
+}
+
+// interrupt makes whoever waits on the connection give up.
+func (c *connection) interrupt() {
+	c.wire.SetDeadline(time.Unix(1, 0))
 }
 
 func (c *connection) Close() error { return c.wire.Close() }

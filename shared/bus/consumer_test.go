@@ -253,7 +253,7 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 		c, stop := startConsumer(t, quick(brokers, topic, pool, writeEffects))
 		testenv.Eventually(t, patience, func() error {
 			if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "outside the log") {
-				return fmt.Errorf("Ready says %v", err)
+				return fmt.Errorf("Ready says something else: %w", err)
 			}
 			return nil
 		})

@@ -45,7 +45,7 @@ var (
 	_ protocol.RawExchanger = (*fetch)(nil)
 )
 
-func (f *fetch) ApiKey() protocol.ApiKey { return protocol.Fetch }
+func (f *fetch) ApiKey() protocol.ApiKey { return protocol.Fetch } //nolint:staticcheck // the name that kafka-go asks for
 
 // Required makes kafka-go leave the exchange to us.
 func (f *fetch) Required(map[protocol.ApiKey]int16) bool { return true }

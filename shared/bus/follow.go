@@ -34,12 +34,14 @@ type follower struct {
 	deliver func(ctx context.Context, c chunk) error
 	// outside decides about a position outside the log: where to go on, or to stop with this partition.
 	outside func(ctx context.Context, partition int, position int64, log logBounds) (next int64, goOn bool)
+	// heard is told whenever all that a partition has is delivered; may be nil.
+	heard func(partition int)
 }
 
 // run follows until ctx ends or deliver fails.
 func (f *follower) run(ctx context.Context) error {
 	for failures := 0; ; failures++ {
-		began := time.Now()
+		began := now()
 		err := f.session(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -48,7 +50,7 @@ func (f *follower) run(ctx context.Context) error {
 		if errors.As(err, &refused) {
 			return refused.err
 		}
-		if time.Since(began) > 10*time.Second {
+		if now().Sub(began) > 10*time.Second {
 			failures = 0
 		}
 		f.logger.Debug("reading again", "topic", f.topic, "failures", failures, "error", err)
@@ -192,6 +194,7 @@ func (r *brokerReader) take(ctx context.Context, a fetchAnswer, first bool) erro
 		return err
 	}
 	if next == p.offset && !first {
+		r.hear(a, next)
 		return nil
 	}
 	p.offset = next
@@ -199,7 +202,14 @@ func (r *brokerReader) take(ctx context.Context, a fetchAnswer, first bool) erro
 	if err := r.follower.deliver(ctx, c); err != nil {
 		return &deliveryError{err}
 	}
+	r.hear(a, next)
 	return nil
+}
+
+func (r *brokerReader) hear(a fetchAnswer, next int64) {
+	if r.follower.heard != nil && next >= a.highWatermark {
+		r.follower.heard(int(a.partition))
+	}
 }
 
 func (r *brokerReader) find(partition int32) *fetchPartition {

@@ -67,7 +67,7 @@ func isProduce(b []byte) bool {
 
 func (c *brittle) Write(b []byte) (int, error) {
 	if err := c.network.fault(c.network, c, b); err != nil {
-		c.Conn.Close()
+		c.Close()
 		return 0, err
 	}
 	return c.Conn.Write(b)
@@ -83,7 +83,7 @@ func (c *brittle) Read(b []byte) (int, error) {
 		if c.mute.Load() {
 			return c.Read(b) // swallow until the deadline
 		}
-		c.Conn.Close()
+		c.Close()
 		return 0, errors.New("connection reset by the test")
 	}
 	return n, err

@@ -85,7 +85,7 @@ func (p *Publisher) retry(s shipment, cause error) {
 	if p.ctx.Err() != nil {
 		return // Close settles what is left
 	}
-	if b := s.batch; b != nil && !time.Now().Before(b.deadline) {
+	if b := s.batch; b != nil && !now().Before(b.deadline) {
 		p.fail(s.partition, b, cause)
 		return
 	}
@@ -112,7 +112,7 @@ func (p *Publisher) fail(part *partition, b *batch, cause error) {
 
 // expire settles the batches whose delivery timeout is over.
 func (p *Publisher) expire(part *partition) {
-	for _, b := range part.takeExpired(time.Now()) {
+	for _, b := range part.takeExpired(now()) {
 		p.fail(part, b, fmt.Errorf("%w (%v)", ErrNotDelivered, p.cfg.DeliveryTimeout))
 	}
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 const (
 	headerOrganization = "ce_organization"
+	nobodys            = "*" // records of no organization: only the system sees them
 	longestReason      = 8 << 10
 )
 
@@ -26,7 +28,7 @@ func (a *assignment) park(ctx context.Context, r Record, reason error) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true)`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, parkRecord, storable(r.Header(headerOrganization)), c.cfg.Group, r.Topic, r.Partition, r.Offset, r.Time,
+		_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), c.cfg.Group, r.Topic, r.Partition, r.Offset, r.Time,
 			r.Key, r.Value, names, values, storable(reason.Error()))
 		return err
 	})

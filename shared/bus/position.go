@@ -62,28 +62,26 @@ func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, pa
 	}
 }
 
-func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string, partitions []int, logs map[int]logBounds) (map[int]error, error) {
-	tx, err := c.cfg.Pool.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
-		return nil, err
-	}
+func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string, partitions []int, logs map[int]logBounds) (halted map[int]error, err error) {
 	starts := make([]int64, len(partitions))
 	for i, p := range partitions {
 		starts[i] = logs[p].start
 	}
-	rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner)
-	if err != nil {
-		return nil, err
-	}
-	halted, err := scanClaims(rows, a.claims)
+	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner)
+		if err != nil {
+			return err
+		}
+		halted, err = scanClaims(rows, a.claims)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot claim positions of %q: %w", c.cfg.Group, err)
 	}
-	return halted, tx.Commit(ctx)
+	return halted, nil
 }
 
 func scanClaims(rows pgx.Rows, claims map[int]*claimed) (map[int]error, error) {

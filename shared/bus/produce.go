@@ -44,7 +44,7 @@ var (
 	_ protocol.RawExchanger = (*production)(nil)
 )
 
-func (p *production) ApiKey() protocol.ApiKey { return protocol.Produce }
+func (p *production) ApiKey() protocol.ApiKey { return protocol.Produce } //nolint:staticcheck // the name that kafka-go asks for
 
 // Required makes kafka-go leave the exchange to us.
 func (p *production) Required(map[protocol.ApiKey]int16) bool { return true }

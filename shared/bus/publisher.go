@@ -50,7 +50,7 @@ func (c PublisherConfig) withDefaults() PublisherConfig {
 	c.DeliveryTimeout = cmp.Or(c.DeliveryTimeout, 30*time.Second)
 	c.CloseTimeout = cmp.Or(c.CloseTimeout, c.DeliveryTimeout)
 	if c.Clock == nil {
-		c.Clock = time.Now
+		c.Clock = now
 	}
 	return c
 }
@@ -188,8 +188,8 @@ func (p *Publisher) enter(n int) bool {
 }
 
 func (p *Publisher) distribute(partitions []*partition, records []outgoing) []ticket {
-	now := p.cfg.Clock().UnixMilli()
-	deadline := time.Now().Add(p.cfg.DeliveryTimeout)
+	stamp := p.cfg.Clock().UnixMilli()
+	deadline := now().Add(p.cfg.DeliveryTimeout)
 	tickets := make([]ticket, len(records))
 	turn := int(p.turn.Add(1) % uint32(len(partitions))) // all messages without key of one call stay together
 	for i, r := range records {
@@ -197,7 +197,7 @@ func (p *Publisher) distribute(partitions []*partition, records []outgoing) []ti
 		if r.keyed {
 			target = partitionOf(r.key, len(partitions))
 		}
-		b, index, idle := partitions[target].add(r, now, deadline, p.cfg.MaxBatchBytes)
+		b, index, idle := partitions[target].add(r, stamp, deadline, p.cfg.MaxBatchBytes)
 		tickets[i] = ticket{b, index, target}
 		if idle {
 			p.schedule(partitions[target])

@@ -3,6 +3,7 @@ package bus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -139,7 +140,7 @@ func (r *Relay) acquire(ctx context.Context) (lease, bool, error) {
 		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
 		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp()
 		RETURNING epoch, transaction, position`, r.cfg.Name, r.owner, r.cfg.Lease).Scan(&held.epoch, &transaction, &held.cursor.Position)
-	if err == pgx.ErrNoRows {
+	if errors.Is(err, pgx.ErrNoRows) {
 		return lease{}, false, nil
 	}
 	held.cursor.Transaction = uint64(transaction)

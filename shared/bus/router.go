@@ -36,7 +36,7 @@ func (c RouterConfig) withDefaults() RouterConfig {
 	c.LongestPause = cmp.Or(c.LongestPause, 2*time.Second)
 	c.CloseTimeout = cmp.Or(c.CloseTimeout, 10*time.Second)
 	if c.Clock == nil {
-		c.Clock = time.Now
+		c.Clock = now
 	}
 	if c.Observe == nil {
 		c.Observe = func(string, time.Duration, error) {}

@@ -34,17 +34,39 @@ type StateReader struct {
 	mu      sync.Mutex
 	next    map[int]int64
 	missing map[int]int64 // per partition, the end of the log as first seen, until it is reached
-	fresh   time.Time     // when the state was last known to be complete
+	heard   map[int]time.Time
 }
 
 // NewStateReader returns a reader that begins when Run is called.
 func NewStateReader(cfg StateConfig, logger *slog.Logger) *StateReader {
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, 4<<20)
-	return &StateReader{cfg: cfg, logger: logger, ready: make(chan struct{}), next: make(map[int]int64)}
+	return &StateReader{cfg: cfg, logger: logger, ready: make(chan struct{}), next: make(map[int]int64), heard: make(map[int]time.Time)}
 }
 
 // Ready is closed when everything that was in the topic at the start is applied.
 func (s *StateReader) Ready() <-chan struct{} { return s.ready }
+
+// Age is how long ago the brokers last confirmed that the state is complete, 0 before it is ready. While they answer it stays
+// below a second; what was changed longer ago than Age is surely in.
+func (s *StateReader) Age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.missing) > 0 {
+		return 0
+	}
+	var oldest time.Duration
+	for _, at := range s.heard {
+		oldest = max(oldest, now().Sub(at))
+	}
+	return oldest
+}
+
+// hear notes that a broker has just said all there is of a partition.
+func (s *StateReader) hear(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard[partition] = now()
+}
 
 // Run follows the topic until ctx ends, whatever happens to the brokers, and then returns nil. It waits for a topic that does not exist.
 func (s *StateReader) Run(ctx context.Context) error {
@@ -60,7 +82,7 @@ func (s *StateReader) Run(ctx context.Context) error {
 	}
 	f := &follower{
 		cluster: c, logger: s.logger, topic: s.cfg.Topic, positions: s.next, wait: 500 * time.Millisecond, maxBytes: s.cfg.MaxBytes,
-		deliver: s.apply, outside: s.outside,
+		deliver: s.apply, outside: s.outside, heard: s.hear,
 	}
 	if err := f.run(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -75,6 +75,9 @@ func TestStateReaderFollows(t *testing.T) {
 		}
 		return nil
 	})
+	if age := r.Age(); age > 2*time.Second {
+		t.Errorf("age of a live state is %v", age)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if late := s.at.Sub(published); late > 100*time.Millisecond {

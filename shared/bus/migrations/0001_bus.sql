@@ -14,7 +14,7 @@ CREATE TABLE bus_positions (
 
 -- Records that cannot be applied, as they were in the log.
 CREATE TABLE bus_parked (
-    organization  text        NOT NULL, -- as the record's ce_organization says, '' if it says nothing
+    organization  text        NOT NULL CHECK (organization <> ''), -- as the record's ce_organization says, '*' if it says nothing
     group_name    text        NOT NULL,
     topic         text        NOT NULL,
     partition     integer     NOT NULL,

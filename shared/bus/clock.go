@@ -1,0 +1,30 @@
+package bus
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// now is the time that sockets' deadlines and retries are measured by. It is not a parameter: the kernel and the timers use no other.
+func now() time.Time { return time.Now() } //nolint:forbidigo // see above
+
+// pause waits, or ends early with the context.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// backoff is how long to wait after the given number of failures in a row: doubling from first to limit, less up to a half at
+// random so that many do not come back together.
+func backoff(failures int, first, limit time.Duration) time.Duration {
+	d := limit
+	if failures < 20 {
+		d = min(limit, first<<max(0, failures-1))
+	}
+	return d - rand.N(d/2+1)
+}
