@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -18,13 +19,17 @@ import (
 type Options struct {
 	Logger *slog.Logger
 	Clock  func() time.Time
+
+	// Observe is told of each answered request: its route's pattern ("" where there is none), its method as sent, its
+	// status and how long it took. May be nil.
+	Observe func(route, method string, status int, took time.Duration)
 }
 
 // NewRouter makes the base router: an id for each request, a log line, a 500 instead of a crash, the security headers,
 // and problem+json for unknown paths and methods.
 func NewRouter(options Options) *chi.Mux {
 	router := chi.NewRouter()
-	router.Use(identify(options.Logger), log(options.Clock), recoverer, secure)
+	router.Use(identify(options.Logger), watch(options), recoverer, secure)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.Path))
 	}))
@@ -76,16 +81,22 @@ func newRequestID() string {
 	return "req_" + hex.EncodeToString(random[:])
 }
 
-// log writes a line for each request: quiet for what went well, loud for what is Weir's fault.
-func log(clock func() time.Time) func(http.Handler) http.Handler {
+// watch writes a line for each request, quiet for what went well, loud for what is Weir's fault, and tells the observer.
+func watch(options Options) func(http.Handler) http.Handler {
+	observe := options.Observe
+	if observe == nil {
+		observe = func(string, string, int, time.Duration) {}
+	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			started := clock()
+			started := options.Clock()
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			next.ServeHTTP(wrapped, r)
-			Logger(r.Context()).Log(r.Context(), level(wrapped.Status()), "request",
-				slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", wrapped.Status()),
-				slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("took", clock().Sub(started)))
+			status, took := cmp.Or(wrapped.Status(), http.StatusOK), options.Clock().Sub(started)
+			observe(route(r), r.Method, status, took)
+			Logger(r.Context()).Log(r.Context(), level(status), "request",
+				slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", status),
+				slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("took", took))
 		})
 	}
 }

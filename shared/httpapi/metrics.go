@@ -1,0 +1,39 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Metrics measures requests. Make one for each router.
+type Metrics struct {
+	duration *prometheus.HistogramVec
+}
+
+// NewMetrics registers the instruments; with a nil registerer they measure for nobody.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	return &Metrics{duration: promauto.With(registerer).NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "weir_http_request_duration_seconds",
+		Help:    "How long requests took, to the last byte of the answer.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"route", "method", "status"})}
+}
+
+// Observe measures one request by its route's pattern, such as /v1/projects/{project}, and the class of its status,
+// such as 2xx. What a client makes up is not shown: a method that HTTP does not know is "other", a path that the router
+// does not know has its route.
+func (m *Metrics) Observe(route, method string, status int, took time.Duration) {
+	if !slices.Contains(methods, method) {
+		method = "other"
+	}
+	m.duration.WithLabelValues(route, method, strconv.Itoa(status/100)+"xx").Observe(took.Seconds())
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}

@@ -1,0 +1,32 @@
+package telemetry
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// A Registry holds the metrics of one process.
+type Registry struct {
+	metrics *prometheus.Registry
+}
+
+// New returns a registry that measures the process itself: the Go runtime, CPU, memory and open files.
+func New() *Registry {
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Registry{metrics: metrics}
+}
+
+// For is where the instruments of a service are registered: they carry the label service, so that several services in
+// one process stay apart. Registering the same instrument twice for one service is a programmer's error and panics.
+func (r *Registry) For(service string) prometheus.Registerer {
+	return prometheus.WrapRegistererWith(prometheus.Labels{"service": service}, r.metrics)
+}
+
+// Handler shows the metrics in the text format of Prometheus.
+func (r *Registry) Handler() http.Handler {
+	return promhttp.HandlerFor(r.metrics, promhttp.HandlerOpts{})
+}

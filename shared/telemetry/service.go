@@ -1,0 +1,110 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Limits of a connection. A profile takes as long as its reader asks for, so writing has no limit.
+const (
+	readTimeout  = 5 * time.Second
+	drainTimeout = time.Second
+)
+
+// Config says where a process shows its metrics. Embed it in a service's configuration.
+type Config struct {
+	MetricsListen string `help:"Address of a plain HTTP listener with /metrics and /debug/pprof, such as 127.0.0.1:9464. Keep it off public networks. Empty: none." env:"WEIR_METRICS_LISTEN"` //nolint:lll // a tag is one line
+
+	Registry *Registry `kong:"-"` // of the process that several services share; nil: the service has its own
+}
+
+// A Service is one service's way to be measured.
+type Service struct {
+	Registerer prometheus.Registerer // takes its instruments
+
+	registry *Registry
+	listen   string
+	logger   *slog.Logger
+	addr     atomic.Pointer[string]
+}
+
+// Service makes the service of that name known. It opens nothing.
+func (c Config) Service(name string, logger *slog.Logger) *Service {
+	registry := c.Registry
+	if registry == nil {
+		registry = New()
+	}
+	return &Service{Registerer: registry.For(name), registry: registry, listen: c.MetricsListen, logger: logger}
+}
+
+// Addr is where Run shows the metrics; "" before it does, or where no address is configured.
+func (s *Service) Addr() string {
+	if addr := s.addr.Load(); addr != nil {
+		return *addr
+	}
+	return ""
+}
+
+// Run shows the metrics until ctx ends, if an address is configured. It fails if the address is in use.
+func (s *Service) Run(ctx context.Context) error {
+	if s.listen == "" {
+		<-ctx.Done()
+		return nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("cannot show metrics on WEIR_METRICS_LISTEN %q (is another process using it?): %w", s.listen, err)
+	}
+	addr := listener.Addr().String()
+	s.addr.Store(&addr)
+	s.logger.Info("showing metrics", slog.String("url", "http://"+addr+"/metrics"))
+	return s.serve(ctx, listener)
+}
+
+func (s *Service) serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler: s.routes(), ReadTimeout: readTimeout,
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("cannot show metrics: %w", err)
+	case <-ctx.Done():
+		return shutdown(server)
+	}
+}
+
+// shutdown lets a scrape finish. A profile that still runs is cut off: nobody waits for it.
+func shutdown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
+		return server.Close()
+	} else if err != nil {
+		return fmt.Errorf("cannot stop showing metrics: %w", err)
+	}
+	return nil
+}
+
+// routes leave out pprof's command line: it may hold secrets.
+func (s *Service) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.registry.Handler())
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}

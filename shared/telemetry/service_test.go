@@ -1,0 +1,160 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// start runs a service until the test ends, and returns where it shows its metrics.
+func start(t *testing.T, service *telemetry.Service) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v, want an orderly end", err)
+		}
+	})
+	testenv.Eventually(t, 5*time.Second, func() error {
+		if service.Addr() == "" {
+			return errors.New("not listening yet")
+		}
+		return nil
+	})
+	return "http://" + service.Addr()
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func count(service *telemetry.Service, name string) {
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: "Of the test."})
+	service.Registerer.MustRegister(counter)
+	counter.Inc()
+}
+
+// A scrape shows the process and what the service counts, under the service's name.
+func TestMetricsAreShown(t *testing.T) {
+	service := telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t))
+	count(service, "work_total")
+	status, body := get(t, start(t, service)+"/metrics")
+	if status != http.StatusOK {
+		t.Errorf("status %d, want 200", status)
+	}
+	for _, line := range []string{`work_total{service="ledger"} 1`, "go_goroutines ", "process_cpu_seconds_total "} {
+		if !strings.Contains(body, line) {
+			t.Errorf("%q is missing in\n%s", line, body)
+		}
+	}
+}
+
+// Services of one process share a registry, and the same instrument of each stays apart.
+func TestServicesShareARegistry(t *testing.T) {
+	registry := telemetry.New()
+	for _, name := range []string{"ledger", "ingest"} {
+		count(telemetry.Config{Registry: registry}.Service(name, testenv.Logger(t)), "work_total")
+	}
+	all := telemetry.Config{Registry: registry, MetricsListen: "127.0.0.1:0"}.Service("weir", testenv.Logger(t))
+	_, body := get(t, start(t, all)+"/metrics")
+	for _, line := range []string{`work_total{service="ledger"} 1`, `work_total{service="ingest"} 1`} {
+		if !strings.Contains(body, line) {
+			t.Errorf("%q is missing in\n%s", line, body)
+		}
+	}
+}
+
+// Profiles are there for the asking, the command line is not: it may hold secrets.
+func TestProfiles(t *testing.T) {
+	url := start(t, telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t)))
+	for path, want := range map[string]int{
+		"/debug/pprof/":                   http.StatusOK,
+		"/debug/pprof/goroutine":          http.StatusOK,
+		"/debug/pprof/trace?seconds=0.01": http.StatusOK,
+		"/debug/pprof/cmdline":            http.StatusNotFound,
+		"/":                               http.StatusNotFound,
+	} {
+		if status, _ := get(t, url+path); status != want {
+			t.Errorf("GET %s: status %d, want %d", path, status, want)
+		}
+	}
+}
+
+// A reader that is still at it holds nobody up for long.
+func TestEndsWhileAProfileRuns(t *testing.T) {
+	service := telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	testenv.Eventually(t, 5*time.Second, func() error {
+		if service.Addr() == "" {
+			return errors.New("not listening yet")
+		}
+		return nil
+	})
+	begun := make(chan struct{})
+	go func() {
+		response, err := http.Get("http://" + service.Addr() + "/debug/pprof/trace?seconds=60") // writes its header at once
+		close(begun)
+		if err == nil {
+			response.Body.Close()
+		}
+	}()
+	<-begun
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Run = %v, want an orderly end", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Run still waits for the profile")
+	}
+}
+
+// A port in use is one line that names the setting and the address.
+func TestPortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	err = telemetry.Config{MetricsListen: address}.Service("ledger", testenv.Logger(t)).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "WEIR_METRICS_LISTEN") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("Run = %v, want one line that names WEIR_METRICS_LISTEN and %s", err, address)
+	}
+}
+
+// Without an address there is no listener.
+func TestNoListener(t *testing.T) {
+	service := telemetry.Config{}.Service("ledger", testenv.Logger(t))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := service.Run(ctx); err != nil || service.Addr() != "" {
+		t.Errorf("Run = %v with address %q, want neither", err, service.Addr())
+	}
+}
