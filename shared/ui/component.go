@@ -16,6 +16,7 @@ type Field struct {
 	Autocomplete string
 	MaxLength    int      // in characters; 0: none
 	Required     bool     // for the browser; the server decides anew
+	Optional     bool     // the label says so
 	Choices      []Choice // one of these instead of a text
 }
 

@@ -201,7 +201,7 @@ func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, stat
 		Data: revokeKeyPage{
 			Key: c.show(postgres.NamedAPIKey{APIKey: key, ProjectName: project.Name}),
 			Reason: ui.Field{Name: "reason", Label: "Reason", Value: reason, Fault: faultOf(fault, "reason"), MaxLength: 500,
-				Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked."},
+				Optional: true, Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked."},
 		},
 	})
 	return nil
