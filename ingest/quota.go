@@ -50,6 +50,7 @@ const (
 type QuotaStatus struct {
 	Limit, Used, Remaining int64 // bytes
 	ResetsAt               time.Time
+	Period                 time.Duration
 }
 
 // A Quota decides which requests of one organization are admitted. To what the ledger has counted it adds what this
@@ -96,13 +97,14 @@ type Reservation struct{ At time.Time }
 // later one, which errs on the side of refusing.
 const maxPublished = 1024
 
-// Apply takes the ledger's newest word; an older one is ignored.
-func (q *Quota) Apply(account Account) {
+// Apply takes the ledger's newest word and tells whether it is that: an older one is ignored.
+func (q *Quota) Apply(account Account) bool {
 	if q.known && account.Version < q.account.Version {
-		return
+		return false
 	}
 	q.account, q.known = account, true
 	q.settle()
+	return true
 }
 
 // Mark takes the ledger's word that everything below marker is in the accounts applied before.
@@ -212,7 +214,7 @@ func (q *Quota) merge(found published) bool {
 func (q *Quota) Status(now time.Time) QuotaStatus {
 	period, limit, used := q.current(now)
 	used += q.since(period)
-	return QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End}
+	return QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End, Period: period.End.Sub(period.Start)}
 }
 
 // current is the period that holds now, its limit, and what the ledger has counted in it. A period that the ledger has

@@ -154,16 +154,16 @@ func (w *world) count() {
 }
 
 // publish is a round of the ledger: the account out of a snapshot, then perhaps the marker. The ledger opens a period
-// when it first counts something in it, or by the clock.
+// when it counts something in it or by the clock, or later.
 func (w *world) publish() {
-	period := w.account.Period
+	period, open := w.account.Period, w.random.IntN(4) > 0
 	if w.random.IntN(2) == 0 && period.Start.Before(ingest.PeriodAt(w.now, 1).Start) {
 		period = ingest.PeriodAt(w.now, 1)
 	}
 	used := int64(0)
 	for p, partition := range w.log {
 		for _, l := range partition[:w.counted[p]] {
-			if !l.at.Before(period.End) {
+			if open && !l.at.Before(period.End) {
 				period, used = ingest.PeriodAt(l.at, 1), 0
 			}
 		}

@@ -1,0 +1,197 @@
+// Package app wires ingest into one process: the intake, which needs no database, and the log store.
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	nethttp "net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// An App is one ingest. Several may run side by side; they share the work of the log store.
+type App struct {
+	config Config
+	clock  func() time.Time
+	logger *slog.Logger
+	pool   *pgxpool.Pool
+
+	credentials *identity.Credentials
+	directory   *identity.Directory
+	gate        *admission.Gate
+	store       *postgres.Store
+
+	publisher *sharedbus.Publisher
+	states    map[string]*sharedbus.StateReader // by what they hold
+	consumer  *sharedbus.Consumer
+	log       *bus.Log
+	gapRead   atomic.Bool
+
+	handler  nethttp.Handler
+	endpoint *httpapi.Endpoint
+}
+
+// New connects, migrates the schema and builds the process. It starts nothing and waits for no broker. The App belongs
+// to one Run.
+func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot start ingest: %w", err)
+	}
+	clock := config.Clock
+	if clock == nil {
+		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
+	}
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start ingest: %w", err)
+	}
+	a := &App{
+		config: config, clock: clock, logger: logger, pool: pool, log: &bus.Log{Brokers: config.Brokers},
+		credentials: identity.NewCredentials(clock), directory: identity.NewDirectory(), gate: admission.NewGate(clock),
+	}
+	if err := a.build(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("cannot start ingest: %w", err)
+	}
+	return a, nil
+}
+
+func (a *App) build(ctx context.Context) (err error) {
+	if err := pg.Migrate(ctx, a.pool, postgres.Schema, postgres.Migrations()...); err != nil {
+		return err
+	}
+	if a.store, err = postgres.NewStore(a.pool); err != nil {
+		return err
+	}
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
+		Brokers: a.config.Brokers, DeliveryTimeout: a.timeout(), Clock: a.clock,
+	}, a.logger)
+	if err != nil {
+		return err
+	}
+	a.states = map[string]*sharedbus.StateReader{
+		"credentials": bus.FollowCredentials(a.config.Brokers, a.credentials, a.logger),
+		"accounts":    bus.FollowAccounts(a.config.Brokers, a.gate, a.logger),
+		"tenants":     bus.FollowTenants(a.config.Brokers, a.directory, a.logger),
+	}
+	if err := a.buildConsumer(); err != nil {
+		return err
+	}
+	if err := a.buildAPI(); err != nil {
+		return err
+	}
+	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
+	return err
+}
+
+// The log store takes what has gathered in consumerWait, or consumerBytes: blocks compress better when they are larger.
+const (
+	consumerWait  = 100 * time.Millisecond
+	consumerBytes = 8 << 20
+)
+
+func (a *App) buildConsumer() (err error) {
+	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
+	a.consumer, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+		Brokers: a.config.Brokers, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
+		Handle: logStore.Consume, MaxWait: consumerWait, MaxBytes: consumerBytes,
+	}, a.logger)
+	return err
+}
+
+func (a *App) buildAPI() error {
+	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
+	if err != nil {
+		return err
+	}
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	httpapi.Health(router, a.Ready)
+	http.Mount(router, a.intake(proxies), &http.Logs{Store: a.store, Directory: a.directory})
+	a.handler = router
+	return nil
+}
+
+func (a *App) intake(proxies []netip.Prefix) *http.Intake {
+	return &http.Intake{
+		Credentials: a.credentials,
+		Gate:        a.gate,
+		Clients:     admission.NewClients(cmp.Or(a.config.ClientsPerMinute, defaultClients)),
+		Replays:     admission.NewReplays(inbox.IdempotencyWindow, cmp.Or(a.config.IdempotencyKeys, defaultIdempotency)),
+		Bodies: &http.Bodies{
+			Buffers: http.NewBuffers(cmp.Or(a.config.InFlightBytes, defaultInFlight)),
+			Max:     cmp.Or(a.config.MaxBodyBytes, defaultMaxBody),
+		},
+		Publisher: &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread)},
+		Proxies:   proxies,
+		Limits:    ingest.DefaultLimits(),
+		Strict:    a.config.Strict,
+		Ready:     a.CanAccept,
+		Timeout:   a.timeout() + requestSlack,
+		Clock:     a.clock,
+		NewBatch:  newBatch,
+	}
+}
+
+// requestSlack is how much longer a request waits than the publisher tries: the publisher knows more about the outcome.
+const requestSlack = 2 * time.Second
+
+func (a *App) timeout() time.Duration { return cmp.Or(a.config.PublishTimeout, defaultTimeout) }
+
+// newBatch makes a UUIDv7; the source of random numbers does not fail.
+func newBatch() string { return uuid.Must(uuid.NewV7()).String() }
+
+// Handler serves the routes of ingest.
+func (a *App) Handler() nethttp.Handler { return a.handler }
+
+// Addr is where Run listens; empty where it does not.
+func (a *App) Addr() string { return a.endpoint.Addr() }
+
+// CanAccept is nil once entries can be taken in: all state is read, and what the ledger has not yet counted is known.
+func (a *App) CanAccept() error {
+	for _, name := range []string{"credentials", "accounts", "tenants"} {
+		select {
+		case <-a.states[name].Ready():
+		default:
+			return errors.New("the state of " + name + " is not read yet")
+		}
+	}
+	if !a.gapRead.Load() {
+		return errors.New("the log behind the ledger is not read yet")
+	}
+	return nil
+}
+
+// Ready is nil once entries can be taken in and the log store has caught up.
+func (a *App) Ready() error { return errors.Join(a.CanAccept(), a.consumer.Ready()) }
+
+// Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
+func (a *App) Run(ctx context.Context) error {
+	defer a.pool.Close()
+	defer func() { _ = a.publisher.Close() }()
+	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
+	loops := []func(context.Context) error{a.consumer.Run, a.readGap, a.resolve, pruner.Run, a.endpoint.Run}
+	for _, state := range a.states {
+		loops = append(loops, state.Run)
+	}
+	return lifecycle.Run(ctx, loops...)
+}

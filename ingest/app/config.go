@@ -1,0 +1,56 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Config is what ingest needs to run. Sizes are bytes.
+type Config struct {
+	httpapi.ServerConfig `embed:""`
+
+	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
+	DatabaseURL httpapi.Secret `help:"Postgres URL of the log store's database." env:"WEIR_DATABASE_URL" default:""`
+
+	Strict           bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
+	MaxBodyBytes     int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
+	InFlightBytes    int64         `help:"Most bytes of bodies in memory at once; beyond it requests get 429 overloaded." env:"WEIR_INGEST_IN_FLIGHT_BYTES" default:"536870912"`
+	ClientsPerMinute int           `help:"Requests without a valid key per minute and client address." env:"WEIR_INGEST_CLIENTS_PER_MINUTE" default:"300"`
+	IdempotencyKeys  int           `help:"How many idempotency keys of the last 24 h are remembered in memory." env:"WEIR_INGEST_IDEMPOTENCY_KEYS" default:"100000"`
+	PublishTimeout   time.Duration `help:"How long a request waits for the brokers before it is answered 500." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
+	ProjectSpread    int           `help:"Over how many keys, hence partitions, the records of one project are spread." env:"WEIR_INGEST_PROJECT_SPREAD" default:"8"`
+
+	Clock func() time.Time `kong:"-"` // the system's where nil
+}
+
+// Defaults where the configuration has zero.
+const (
+	defaultMaxBody     = 128 << 20
+	defaultInFlight    = 512 << 20
+	defaultClients     = 300
+	defaultIdempotency = 100_000
+	defaultTimeout     = 10 * time.Second
+	defaultSpread      = 8
+)
+
+// Validate joins what is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Brokers) == 0 {
+		errs = append(errs, errors.New("WEIR_BROKERS is empty: name at least one broker as host:port"))
+	}
+	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
+	}
+	if c.MaxBodyBytes < 0 || c.InFlightBytes < 0 || c.ClientsPerMinute < 0 || c.IdempotencyKeys < 0 || c.PublishTimeout < 0 || c.ProjectSpread < 0 {
+		errs = append(errs, errors.New("WEIR_INGEST_* can't be negative"))
+	}
+	if c.MaxBodyBytes > 0 && c.InFlightBytes > 0 && c.InFlightBytes < 2*int64(c.MaxBodyBytes) {
+		errs = append(errs, fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: it has to hold a body of WEIR_INGEST_MAX_BODY_BYTES=%d twice", c.InFlightBytes, c.MaxBodyBytes))
+	}
+	return errors.Join(append(errs, c.ServerConfig.Validate())...)
+}

@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// retry is how long a failed look at the log waits for the next.
+const retry = time.Second
+
+// readGap finds once what was accepted before this process started and is not in the accounts yet. It must not begin
+// before the accounts are read: the gap starts where they end.
+func (a *App) readGap(ctx context.Context) error {
+	select {
+	case <-a.states["accounts"].Ready():
+	case <-ctx.Done():
+		return nil
+	}
+	for ctx.Err() == nil {
+		charges, err := a.log.ReadGap(ctx, a.gate.Marker())
+		if err == nil {
+			for _, c := range charges {
+				a.gate.Found(c.Organization, c.At, c.Bytes, c.Partition, c.Offset)
+			}
+			a.gapRead.Store(true)
+			break
+		}
+		a.logger.Warn("cannot read the log behind the ledger yet", slog.String("error", err.Error()))
+		pause(ctx, retry)
+	}
+	return nil
+}
+
+// How often requests of unknown fate are looked at, and how long after the publisher gave up no copy of one can still
+// be on its way to the broker.
+const (
+	resolveInterval = 5 * time.Second
+	resolveAfter    = 30 * time.Second
+)
+
+// resolve finds out, for requests whose fate is unknown, up to where they are in the log if they are in it.
+func (a *App) resolve(ctx context.Context) error {
+	for ; ctx.Err() == nil; pause(ctx, resolveInterval) {
+		before := a.clock().Add(-resolveAfter)
+		if !a.gate.Doubts(before) {
+			continue
+		}
+		ends, err := a.log.Ends(ctx)
+		if err != nil {
+			a.logger.Warn("cannot resolve requests of unknown fate yet", slog.String("error", err.Error()))
+			continue
+		}
+		a.gate.Resolve(before, ends)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

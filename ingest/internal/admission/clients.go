@@ -1,0 +1,61 @@
+package admission
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+// maxClients is how many client networks are told apart. Beyond it some of those that are under way start anew.
+const maxClients = 1 << 16
+
+// Clients limits requests that carry no valid key, per client network.
+type Clients struct {
+	perMinute int
+
+	mu      sync.Mutex
+	buckets map[netip.Prefix]*ingest.Bucket
+}
+
+// NewClients allows each network perMinute such requests, at least 1.
+func NewClients(perMinute int) *Clients {
+	return &Clients{perMinute: max(perMinute, 1), buckets: map[netip.Prefix]*ingest.Bucket{}}
+}
+
+// Take takes a token of network; now is nanoseconds since 1970.
+func (c *Clients) Take(network netip.Prefix, now int64) ingest.Rate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ingest.Take(now, []ingest.RateLimit{c.limit(network, now)})
+}
+
+// Give puts a token of network back: its request turned out to carry a valid key.
+func (c *Clients) Give(network netip.Prefix, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ingest.Give(c.limit(network, now))
+}
+
+func (c *Clients) limit(network netip.Prefix, now int64) ingest.RateLimit {
+	found := c.buckets[network]
+	if found == nil {
+		c.makeRoom(now)
+		found = &ingest.Bucket{}
+		c.buckets[network] = found
+	}
+	return ingest.RateLimit{Scope: ingest.ScopeClient, Limit: c.perMinute, Bucket: found}
+}
+
+func (c *Clients) makeRoom(now int64) {
+	if len(c.buckets) < maxClients {
+		return
+	}
+	forgetFull(c.buckets, now)
+	for network := range c.buckets {
+		if len(c.buckets) < maxClients {
+			return
+		}
+		delete(c.buckets, network)
+	}
+}

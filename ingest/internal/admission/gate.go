@@ -1,0 +1,227 @@
+package admission
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// maxBuckets is how many buckets of projects or keys an organization has before those that are full are forgotten.
+const maxBuckets = 4096
+
+// A Gate knows every organization's rate limits and quota.
+type Gate struct {
+	clock func() time.Time
+
+	mu            sync.RWMutex
+	organizations map[string]*organization
+	marker        ingest.Positions
+}
+
+type organization struct {
+	mu       sync.Mutex
+	rate     int // requests per minute; 0 while the account is unknown
+	bucket   ingest.Bucket
+	projects map[string]*ingest.Bucket
+	keys     map[string]*ingest.Bucket
+	quota    ingest.Quota
+}
+
+// NewGate returns a gate that lets nobody pass: Apply tells it of accounts.
+func NewGate(clock func() time.Time) *Gate {
+	return &Gate{clock: clock, organizations: map[string]*organization{}}
+}
+
+// Apply takes the ledger's newest word on an organization.
+func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account) {
+	o := g.organization(name)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.quota.Apply(account) {
+		o.rate = max(requestsPerMinute, 1)
+	}
+}
+
+// Mark takes the ledger's word that everything below counted is in the accounts applied before.
+func (g *Gate) Mark(counted ingest.Positions) {
+	g.mu.Lock()
+	g.marker = counted
+	all := make([]*organization, 0, len(g.organizations))
+	for _, o := range g.organizations {
+		all = append(all, o)
+	}
+	g.mu.Unlock()
+	for _, o := range all {
+		o.mu.Lock()
+		o.quota.Mark(counted)
+		o.mu.Unlock()
+	}
+}
+
+// Marker is what was marked last.
+func (g *Gate) Marker() ingest.Positions {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.marker
+}
+
+// A Passage says how a request fared at the gate.
+type Passage struct {
+	Verdict ingest.Verdict
+	Rate    ingest.Rate // zero if Verdict is Unknown
+	Limits  [3]int      // requests per minute of organization, project and key
+	Quota   ingest.QuotaStatus
+	Time    time.Time
+}
+
+// Enter takes a token for one request of the principal and looks whether any quota is left.
+func (g *Gate) Enter(who identity.Principal) Passage {
+	passage := Passage{Time: g.clock()}
+	o := g.organization(who.Organization)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rate == 0 {
+		passage.Verdict = ingest.Unknown
+		return passage
+	}
+	key := o.rate
+	if who.RatePerMinute > 0 {
+		key = min(key, who.RatePerMinute)
+	}
+	now := passage.Time.UnixNano()
+	limits := [3]ingest.RateLimit{
+		{Scope: ingest.ScopeOrganization, Limit: o.rate, Bucket: &o.bucket},
+		{Scope: ingest.ScopeProject, Limit: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
+		{Scope: ingest.ScopeKey, Limit: key, Bucket: bucket(&o.keys, who.ID, now)},
+	}
+	passage.Limits = [3]int{o.rate, o.rate, key}
+	passage.Rate = ingest.Take(now, limits[:])
+	passage.Verdict = o.quota.Check(passage.Time)
+	passage.Quota = o.quota.Status(passage.Time)
+	return passage
+}
+
+// bucket finds the bucket of name or begins a full one.
+func bucket(buckets *map[string]*ingest.Bucket, name string, now int64) *ingest.Bucket {
+	if found := (*buckets)[name]; found != nil {
+		return found
+	}
+	if *buckets == nil {
+		*buckets = map[string]*ingest.Bucket{}
+	}
+	if len(*buckets) >= maxBuckets {
+		forgetFull(*buckets, now)
+	}
+	fresh := &ingest.Bucket{}
+	(*buckets)[name] = fresh
+	return fresh
+}
+
+func forgetFull[K comparable](buckets map[K]*ingest.Bucket, now int64) {
+	for name, b := range buckets {
+		if b.Full(now) {
+			delete(buckets, name)
+		}
+	}
+}
+
+// A Reservation is the quota that one request holds. It belongs to one goroutine.
+type Reservation struct {
+	o    *organization
+	held ingest.Reservation
+	g    *Gate
+}
+
+// Reserve admits bytes of an organization, accepted now, or says why not.
+func (g *Gate) Reserve(name string, now time.Time, bytes int64) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
+	o := g.organization(name)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	held, verdict := o.quota.Reserve(now, bytes)
+	return Reservation{o: o, held: held, g: g}, verdict, o.quota.Status(now)
+}
+
+// Published reports that bytes are in the log. A negative offset means that they are there but nobody knows where.
+func (r Reservation) Published(bytes int64, partition int, offset int64) {
+	if offset < 0 {
+		r.Lost(bytes)
+		return
+	}
+	r.o.mu.Lock()
+	defer r.o.mu.Unlock()
+	r.o.quota.Published(r.held, bytes, partition, offset)
+}
+
+// Released reports that bytes are surely not in the log.
+func (r Reservation) Released(bytes int64) {
+	r.o.mu.Lock()
+	defer r.o.mu.Unlock()
+	r.o.quota.Release(bytes)
+}
+
+// Lost reports that nobody can say whether bytes are in the log.
+func (r Reservation) Lost(bytes int64) {
+	r.o.mu.Lock()
+	defer r.o.mu.Unlock()
+	r.o.quota.Lost(r.held, bytes, r.g.clock())
+}
+
+// Status is the organization's quota now.
+func (r Reservation) Status() ingest.QuotaStatus {
+	r.o.mu.Lock()
+	defer r.o.mu.Unlock()
+	return r.o.quota.Status(r.held.At)
+}
+
+// Found reports a record in the log that was accepted at a time, perhaps by another process or an earlier one.
+func (g *Gate) Found(name string, at time.Time, bytes int64, partition int, offset int64) {
+	o := g.organization(name)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.quota.Found(at, bytes, partition, offset)
+}
+
+// Doubts tells whether something was lost before the given time and is not resolved.
+func (g *Gate) Doubts(before time.Time) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, o := range g.organizations {
+		o.mu.Lock()
+		doubts := o.quota.Doubts(before)
+		o.mu.Unlock()
+		if doubts {
+			return true
+		}
+	}
+	return false
+}
+
+// Resolve says that whatever was lost before the given time is below ends, or nowhere.
+func (g *Gate) Resolve(before time.Time, ends ingest.Positions) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, o := range g.organizations {
+		o.mu.Lock()
+		o.quota.Resolve(before, ends)
+		o.mu.Unlock()
+	}
+}
+
+func (g *Gate) organization(name string) *organization {
+	g.mu.RLock()
+	o := g.organizations[name]
+	g.mu.RUnlock()
+	if o != nil {
+		return o
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o = g.organizations[name]; o == nil {
+		o = &organization{}
+		o.quota.Mark(g.marker)
+		g.organizations[name] = o
+	}
+	return o
+}

@@ -1,0 +1,131 @@
+package http
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// An encoding is how a body was compressed.
+type encoding string
+
+// The encodings that are understood.
+const (
+	identityEncoding encoding = "identity"
+	gzipEncoding     encoding = "gzip"
+	deflateEncoding  encoding = "deflate"
+	zstdEncoding     encoding = "zstd"
+)
+
+// zstdWindow is the largest window of a frame: what RFC 8878 asks every decoder to support.
+const zstdWindow = 8 << 20
+
+// encodingOf reads Content-Encoding: one that is understood, or none.
+func encodingOf(header http.Header) (encoding, error) {
+	values := header.Values("Content-Encoding")
+	if len(values) == 0 {
+		return identityEncoding, nil
+	}
+	switch name := strings.ToLower(strings.TrimSpace(strings.Join(values, ","))); name {
+	case "", "identity":
+		return identityEncoding, nil
+	case "gzip", "x-gzip":
+		return gzipEncoding, nil
+	case "deflate":
+		return deflateEncoding, nil
+	case "zstd":
+		return zstdEncoding, nil
+	default:
+		return "", httpapi.NewProblem(http.StatusBadRequest, "unsupported_encoding",
+			fmt.Sprintf("The content encoding %.64q is not supported. Send one of gzip, zstd, deflate, or none, and apply it once.", name))
+	}
+}
+
+// decompressors keeps readers for reuse: they hold large tables.
+type decompressors struct {
+	gzip, zlib, flate, zstd sync.Pool
+}
+
+// open returns a reader of what source holds decompressed. close has to be called when it is no longer used.
+func (d *decompressors) open(how encoding, source io.Reader) (reader io.Reader, close func(), err error) {
+	switch how {
+	case gzipEncoding:
+		return d.openGzip(source)
+	case deflateEncoding:
+		return d.openDeflate(source)
+	case zstdEncoding:
+		return d.openZstd(source)
+	}
+	return source, func() {}, nil
+}
+
+func (d *decompressors) openGzip(source io.Reader) (io.Reader, func(), error) {
+	reader, ok := d.gzip.Get().(*gzip.Reader)
+	if !ok {
+		reader = new(gzip.Reader)
+	}
+	if err := reader.Reset(source); err != nil {
+		return nil, nil, err
+	}
+	return reader, func() { d.gzip.Put(reader) }, nil
+}
+
+// openDeflate reads what HTTP calls deflate: the zlib format, or, as many clients have it, the bare stream inside it.
+func (d *decompressors) openDeflate(source io.Reader) (io.Reader, func(), error) {
+	buffered := bufio.NewReader(source)
+	head, err := buffered.Peek(2)
+	if err != nil {
+		return nil, nil, err
+	}
+	if isZlib := head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0; !isZlib {
+		return reuse(&d.flate, buffered, flate.NewReader)
+	}
+	reader, ok := d.zlib.Get().(io.ReadCloser)
+	if !ok {
+		reader, err = zlib.NewReader(buffered)
+	} else {
+		err = reader.(zlib.Resetter).Reset(buffered, nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return reader, func() { d.zlib.Put(reader) }, nil
+}
+
+func reuse(pool *sync.Pool, source io.Reader, make func(io.Reader) io.ReadCloser) (io.Reader, func(), error) {
+	reader, ok := pool.Get().(io.ReadCloser)
+	if !ok {
+		reader = make(source)
+	} else if err := reader.(flate.Resetter).Reset(source, nil); err != nil {
+		return nil, nil, err
+	}
+	return reader, func() { pool.Put(reader) }, nil
+}
+
+func (d *decompressors) openZstd(source io.Reader) (io.Reader, func(), error) {
+	reader, ok := d.zstd.Get().(*zstd.Decoder)
+	if !ok {
+		var err error
+		reader, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := reader.Reset(source); err != nil {
+		return nil, nil, err
+	}
+	return reader, func() {
+		_ = reader.Reset(nil) // lets go of the source
+		d.zstd.Put(reader)
+	}, nil
+}

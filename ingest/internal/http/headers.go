@@ -1,0 +1,76 @@
+package http
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// wishes are what the headers of a request ask for.
+type wishes struct {
+	encoding    encoding
+	strict      bool   // one invalid entry refuses them all
+	preferred   string // what to say in Preference-Applied, if anything
+	idempotency string // the Idempotency-Key
+}
+
+// readHeaders reads what a request asks for. strict is the server's default.
+func readHeaders(header http.Header, strict bool) (wishes, error) {
+	asked := wishes{strict: strict}
+	if err := requireJSON(header.Get("Content-Type")); err != nil {
+		return asked, err
+	}
+	var err error
+	if asked.encoding, err = encodingOf(header); err != nil {
+		return asked, err
+	}
+	readPrefer(header.Values("Prefer"), &asked)
+	asked.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
+	return asked, err
+}
+
+func requireJSON(contentType string) error {
+	if contentType == "application/json" {
+		return nil
+	}
+	media, parameters, err := mime.ParseMediaType(contentType)
+	charset, given := parameters["charset"]
+	if err == nil && media == "application/json" && (!given || strings.EqualFold(charset, "utf-8")) {
+		return nil
+	}
+	return httpapi.NewProblem(http.StatusBadRequest, "unsupported_media_type",
+		fmt.Sprintf("The content type is %.100q. Send application/json, in UTF-8.", contentType))
+}
+
+// readPrefer reads handling=strict and handling=lenient of RFC 7240; the first of a preference counts. Preferences that
+// are not known are passed over, as the RFC has it.
+func readPrefer(values []string, asked *wishes) {
+	for _, preference := range strings.Split(strings.Join(values, ","), ",") {
+		name, value, _ := strings.Cut(preference, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "handling") {
+			continue
+		}
+		value, _, _ = strings.Cut(value, ";")
+		switch value = strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`)); value {
+		case "strict", "lenient":
+			asked.strict, asked.preferred = value == "strict", "handling="+value
+			return
+		}
+	}
+}
+
+func readIdempotencyKey(values []string) (string, error) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	printable := strings.IndexFunc(key, func(r rune) bool { return r < 0x20 || r > 0x7e }) < 0
+	if len(values) > 1 || len(key) == 0 || len(key) > 255 || !printable {
+		return "", httpapi.NewProblem(http.StatusBadRequest, "invalid_idempotency_key",
+			"The header Idempotency-Key must be there once, with 1 to 255 printable ASCII characters.")
+	}
+	return key, nil
+}

@@ -1,0 +1,211 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// maxPartBytes is how many bytes of lines go into one record. It must never change while idempotency keys are alive:
+// the same body has to be cut into the same parts.
+const maxPartBytes = 900 << 10
+
+// A Publisher writes an accepted request to the log: the brokers, or a test's memory.
+type Publisher interface {
+	Publish(ctx context.Context, accepted ingest.Acceptance, fate bus.Fate) error
+}
+
+// An Intake answers POST /v1/logs.
+type Intake struct {
+	Credentials *identity.Credentials
+	Gate        *admission.Gate
+	Clients     *admission.Clients
+	Replays     *admission.Replays
+	Bodies      *Bodies
+	Publisher   Publisher
+	Proxies     []netip.Prefix
+	Limits      ingest.Limits
+	Strict      bool          // the default where a request does not say
+	Timeout     time.Duration // how long a request waits for the brokers
+	Ready       func() error  // nil once requests can be judged
+	Clock       func() time.Time
+	NewBatch    func() string // makes UUIDv7s
+
+	parsers sync.Pool
+}
+
+// request is one request on its way through the intake.
+type request struct {
+	*Intake
+	w       http.ResponseWriter
+	r       *http.Request
+	asked   wishes
+	who     identity.Principal
+	passage admission.Passage
+	digest  admission.Digest // of the body, if there is an idempotency key
+	bodyKey bool             // the key came in the body
+}
+
+// Post takes in entries. The order of the checks is part of the interface: headers, key, rate, quota, size of the body,
+// decoding, validation. What is refused by rate or quota is not read.
+func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
+	if err := in.Ready(); err != nil {
+		return httpapi.Unavailable("The service is starting: "+err.Error()+".", time.Second)
+	}
+	q := &request{Intake: in, w: w, r: r}
+	var unreadable error
+	q.asked, unreadable = readHeaders(r.Header, in.Strict)
+	key := r.Header.Get("X-Api-Key")
+	if key == "" && unreadable == nil && r.ContentLength != 0 {
+		return q.withKeyInBody()
+	}
+	err := q.authenticate(key)
+	if err != nil {
+		if rate := q.takeClient(); !rate.Allowed {
+			return rateLimited(rate)
+		}
+		return errors.Join(unreadable, err)
+	}
+	if err := q.enter(); unreadable != nil || err != nil {
+		return errors.Join(unreadable, err)
+	}
+	return q.readAndTake()
+}
+
+// withKeyInBody serves the deprecated way: who it is only shows when the body is read.
+func (q *request) withKeyInBody() error {
+	if rate := q.takeClient(); !rate.Allowed {
+		return rateLimited(rate)
+	}
+	return q.parse(func(batch *ingest.Batch, invalid error) error {
+		if !batch.HasAPIKey {
+			return q.authenticate("")
+		}
+		key := batch.APIKey
+		if key == "" {
+			key = "malformed"
+		}
+		if err := q.authenticate(key); err != nil {
+			return err
+		}
+		q.bodyKey = true
+		q.Clients.Give(q.network(), q.Clock().UnixNano())
+		deprecate(q.w.Header())
+		if err := q.enter(); err != nil {
+			return err
+		}
+		return q.take(batch, invalid)
+	})
+}
+
+// deprecate says that the key in the body is on its way out: RFC 9745 and RFC 8594.
+func deprecate(header http.Header) {
+	header.Set("Deprecation", "@1767225600") // 2026-01-01
+	header.Set("Sunset", "Fri, 31 Dec 2027 23:59:59 GMT")
+	header.Set("Link", `</v1/ingest/openapi.json>; rel="deprecation"; type="application/json"`)
+}
+
+func (q *request) authenticate(key string) (err error) {
+	q.who, err = identity.APIKey(q.Credentials, key)
+	return err
+}
+
+func (q *request) network() netip.Prefix {
+	return httpapi.ClientNetwork(httpapi.ClientAddress(q.r, q.Proxies))
+}
+
+func (q *request) takeClient() ingest.Rate {
+	return q.Clients.Take(q.network(), q.Clock().UnixNano())
+}
+
+// enter takes the request's tokens and looks whether any quota is left.
+func (q *request) enter() error {
+	q.passage = q.Gate.Enter(q.who)
+	if q.passage.Verdict == ingest.Unknown {
+		return refusal(ingest.Unknown, q.passage.Quota, q.passage.Time)
+	}
+	setLimits(q.w.Header(), q.passage)
+	if !q.passage.Rate.Allowed {
+		return rateLimited(q.passage.Rate)
+	}
+	return refusal(q.passage.Verdict, q.passage.Quota, q.passage.Time)
+}
+
+func (q *request) readAndTake() error { return q.parse(q.take) }
+
+// parse reads the body and calls use with what it holds; the batch ends with use.
+func (q *request) parse(use func(batch *ingest.Batch, invalid error) error) error {
+	buffer, err := q.Bodies.Read(q.w, q.r, q.asked.encoding)
+	if buffer != nil {
+		defer q.Bodies.Buffers.Return(buffer)
+	}
+	if err != nil {
+		return err
+	}
+	if q.asked.idempotency != "" {
+		q.digest = digestOf(buffer.Bytes)
+	}
+	parser, ok := q.parsers.Get().(*ingest.Parser)
+	if !ok {
+		parser = ingest.NewParser(q.Limits)
+	}
+	defer q.parsers.Put(parser)
+	batch, err := parser.Parse(buffer.Bytes)
+	return use(batch, err)
+}
+
+// take takes in what a body holds, or says what is wrong with it.
+func (q *request) take(batch *ingest.Batch, invalid error) error {
+	if invalid != nil {
+		return invalidBody(invalid)
+	}
+	if q.asked.preferred != "" {
+		q.w.Header().Set("Preference-Applied", q.asked.preferred)
+	}
+	if len(batch.Accepted) == 0 || q.asked.strict && batch.Rejected > 0 {
+		return invalidEntries(batch, q.asked.strict)
+	}
+	if q.asked.idempotency != "" {
+		return q.takeOnce(batch)
+	}
+	_, err := q.publish(batch, "", "")
+	return err
+}
+
+// publish reserves quota, publishes, and answers 200 once the brokers have acknowledged everything.
+func (q *request) publish(batch *ingest.Batch, idempotency, digest string) (bool, error) {
+	now := q.Clock()
+	reservation, verdict, quota := q.Gate.Reserve(q.who.Organization, now, batch.Bytes)
+	if err := refusal(verdict, quota, now); err != nil {
+		setRateLimit(q.w.Header(), q.passage, quota)
+		return false, err
+	}
+	accepted := ingest.Acceptance{
+		Batch: q.NewBatch(), Organization: q.who.Organization, Project: q.who.Project, Environment: q.who.Environment,
+		Key: q.who.ID, At: now, Idempotency: idempotency, Digest: digest, Parts: batch.Parts(nil, maxPartBytes),
+	}
+	if parent := q.r.Header.Get("Traceparent"); ingest.WellFormedTraceparent(parent) {
+		accepted.Traceparent = parent
+	}
+	// Whether the client still listens must not decide what becomes of a request that is half written.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), q.Timeout)
+	defer cancel()
+	if err := q.Publisher.Publish(ctx, accepted, reservation); err != nil {
+		httpapi.Logger(q.r.Context()).Warn("cannot publish", slog.String("error", err.Error()))
+		return false, httpapi.Unavailable("The log can't be written now. Send the whole request again.", time.Second)
+	}
+	quota = reservation.Status()
+	setRateLimit(q.w.Header(), q.passage, quota)
+	answer(q.w, batch, batch.Bytes, quota)
+	return true, nil
+}

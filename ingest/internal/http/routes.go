@@ -1,0 +1,28 @@
+// Package http answers for ingest over HTTP: POST /v1/logs takes entries in, GET /v1/logs finds them again.
+package http
+
+import (
+	_ "embed"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+// Mount adds the routes of ingest.
+func Mount(router chi.Router, intake *Intake, logs *Logs) {
+	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
+	router.Get("/v1/ingest/openapi.json", document)
+	router.Post("/v1/logs", httpapi.Handle(intake.Post))
+	router.With(identity.RequireAPIKey(intake.Credentials)).Get("/v1/logs", httpapi.Handle(logs.List))
+}
+
+func document(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openAPI)
+}
