@@ -23,6 +23,7 @@ func (a *assignment) apply(ctx context.Context, records []Record) error {
 	}
 	err := a.persist(ctx, records, a.consumer.handle)
 	if err == nil {
+		a.consumer.metrics.applied.Add(float64(len(records)))
 		a.consumer.cfg.Committed(records)
 		return nil
 	}
@@ -56,7 +57,9 @@ func (a *assignment) divide(ctx context.Context, records []Record, blame *perman
 func (a *assignment) persist(ctx context.Context, records []Record, effect Handler) error {
 	m := a.movesFor(records)
 	for failures := 1; ; failures++ {
+		begun := now()
 		err := a.transact(ctx, m, records, effect)
+		a.consumer.metrics.transacted(now().Sub(begun), err)
 		if errors.Is(err, ErrFenced) {
 			err = a.fenced(ctx, m, err)
 		}

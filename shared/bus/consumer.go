@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 	kafka "github.com/segmentio/kafka-go"
 )
 
@@ -33,6 +34,8 @@ type ConsumerConfig struct {
 
 	Handle    Handler
 	Committed func([]Record) // called after each commit with the records that took effect; may be nil
+
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
 
 	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
 	FetchWait   time.Duration // how long a broker may hold an empty answer back; default 500 ms
@@ -83,6 +86,7 @@ type Consumer struct {
 	cfg     ConsumerConfig
 	logger  *slog.Logger
 	cluster *cluster
+	metrics consumerMetrics
 
 	mu       sync.Mutex
 	assigned bool
@@ -98,7 +102,9 @@ func NewConsumer(cfg ConsumerConfig, logger *slog.Logger) (*Consumer, error) {
 	}
 	cfg = cfg.withDefaults()
 	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
-	return &Consumer{cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer), halted: make(map[int]error), lag: make(map[int]int64)}, nil
+	c := &Consumer{cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer), halted: make(map[int]error), lag: make(map[int]int64)}
+	c.measure()
+	return c, nil
 }
 
 // Ready is nil once the consumer has its partitions and has once applied everything that was in them when it got them. It is an

@@ -120,6 +120,7 @@ func (p *Publisher) expire(part *partition) {
 // settle tells the callers and frees the partition for its next batch.
 func (p *Publisher) settle(s shipment, offset int64, err error) {
 	reserved, count := s.batch.reserved, s.batch.count
+	p.metrics.settled(count, s.batch.size(), err)
 	s.batch.settle(offset, err)
 	if s.partition.finish(s.batch) {
 		p.rest(s.partition)

@@ -24,7 +24,7 @@ func (a *assignment) park(ctx context.Context, r Record, reason error) error {
 	c := a.consumer
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
 	names, values := splitHeaders(r.Headers)
-	return a.persist(ctx, []Record{r}, func(ctx context.Context, tx pgx.Tx, _ []Record) error {
+	err := a.persist(ctx, []Record{r}, func(ctx context.Context, tx pgx.Tx, _ []Record) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true)`); err != nil {
 			return err
 		}
@@ -32,6 +32,10 @@ func (a *assignment) park(ctx context.Context, r Record, reason error) error {
 			r.Key, r.Value, names, values, storable(reason.Error()))
 		return err
 	})
+	if err == nil {
+		c.metrics.parked.Inc()
+	}
+	return err
 }
 
 func splitHeaders(headers []Header) (names []string, values [][]byte) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
 	kafka "github.com/segmentio/kafka-go"
 )
 
@@ -38,6 +39,8 @@ type PublisherConfig struct {
 	CloseTimeout    time.Duration // how long Close waits for answers; default DeliveryTimeout
 
 	Clock func() time.Time // times of records; default the system's
+
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
 }
 
 func (c PublisherConfig) withDefaults() PublisherConfig {
@@ -64,6 +67,7 @@ type Publisher struct {
 	cluster *cluster
 	codec   *zstd.Encoder
 	budget  *budget
+	metrics publisherMetrics
 
 	ctx    context.Context // ends when the workers shall end
 	cancel context.CancelFunc
@@ -98,7 +102,8 @@ func NewPublisher(cfg PublisherConfig, logger *slog.Logger) (*Publisher, error) 
 	}
 	p := &Publisher{
 		cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer), budget: newBudget(cfg.BufferBytes),
-		refill: make(chan struct{}, 1), changed: make(chan struct{}), topics: make(map[string]*topic), links: make(map[int32]*link),
+		metrics: newPublisherMetrics(cfg.Metrics),
+		refill:  make(chan struct{}, 1), changed: make(chan struct{}), topics: make(map[string]*topic), links: make(map[int32]*link),
 	}
 	if err := p.chooseCodec(); err != nil {
 		return nil, err
@@ -134,10 +139,12 @@ func (p *Publisher) PublishContext(ctx context.Context, topic string, messages .
 	}
 	partitions, err := p.partitionsOf(ctx, topic)
 	if err != nil {
+		p.metrics.failed.Add(float64(len(messages)))
 		return nil, err
 	}
 	tickets, err := p.accept(ctx, topic, partitions, messages)
 	if err != nil {
+		p.metrics.failed.Add(float64(len(messages)))
 		return nil, err
 	}
 	return p.await(ctx, topic, tickets)
@@ -152,15 +159,17 @@ type ticket struct {
 
 // accept puts all messages into batches, or none.
 func (p *Publisher) accept(ctx context.Context, topic string, partitions []*partition, messages []*message.Message) ([]ticket, error) {
-	var scratch [24]pair
+	count := 0
+	for _, m := range messages {
+		count += len(m.Metadata) + 1
+	}
+	headers := make([]pair, count) // of all messages together
 	total := 0
 	records := make([]outgoing, len(messages))
 	for i, m := range messages {
-		headers := scratch[:0]
-		if len(messages) > 1 {
-			headers = nil
-		}
-		records[i] = newOutgoing(m, headers)
+		room := len(m.Metadata) + 1
+		records[i] = newOutgoing(m, headers[:0:room])
+		headers = headers[room:]
 		if size := records[i].bound(); size > p.cfg.MaxMessageBytes {
 			return nil, fmt.Errorf("cannot publish %d bytes to %q, limit %d: %w", size, topic, p.cfg.MaxMessageBytes, ErrTooLarge)
 		}

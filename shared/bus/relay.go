@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Cursor is a place in an outbox in commit-safe order: the id of the transaction that wrote a row (xid8), then its position.
@@ -40,16 +41,19 @@ type RelayConfig struct {
 	Interval time.Duration // between looks when nobody calls Wake; default 1 s
 	Batch    int           // most messages at a time; default 500
 	Lease    time.Duration // how long a relay that died keeps others waiting; default 10 s
+
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
 }
 
 // Relay publishes what a database wrote, in order, at least once, one Relay of a name at a time. What is published twice has the
 // same ids. A relay that stands still for longer than its lease while a request is on its way may have that request arrive
 // after the next relay's: readers of state take the newest version, not the last record.
 type Relay struct {
-	cfg    RelayConfig
-	logger *slog.Logger
-	owner  string
-	wake   chan struct{}
+	cfg     RelayConfig
+	logger  *slog.Logger
+	owner   string
+	wake    chan struct{}
+	metrics *relayMetrics
 }
 
 // NewRelay returns a relay that works when Run is called.
@@ -57,7 +61,10 @@ func NewRelay(cfg RelayConfig, logger *slog.Logger) *Relay {
 	cfg.Interval = cmp.Or(cfg.Interval, time.Second)
 	cfg.Batch = cmp.Or(cfg.Batch, 500)
 	cfg.Lease = cmp.Or(cfg.Lease, 10*time.Second)
-	return &Relay{cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1)}
+	return &Relay{
+		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1),
+		metrics: newRelayMetrics(cfg.Metrics, cfg.Name),
+	}
 }
 
 // Wake says that there is something to publish. It never blocks; call it after each commit.
@@ -115,7 +122,8 @@ type lease struct {
 }
 
 // runOnce publishes one batch and returns its size. 0 means that there is nothing to do, or that another relay does it.
-func (r *Relay) runOnce(ctx context.Context) (int, error) {
+func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
+	defer func() { r.metrics.worked(n, r.cfg.Batch, err) }()
 	held, ok, err := r.acquire(ctx)
 	if err != nil || !ok {
 		return 0, err

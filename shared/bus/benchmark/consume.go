@@ -1,3 +1,218 @@
 package main
 
-func consuming([]string, string, string) {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+const consumed = "test.bench.consume"
+
+// consumer reads the topic from its beginning, counts, and ends when it has seen n messages.
+type consumer struct {
+	name     string
+	settings string
+	read     func(ctx context.Context, brokers []string, n int64) (int64, error)
+}
+
+func consuming(brokers []string, url string) {
+	ctx := context.Background()
+	const n, size = 400_000, 1 << 10
+	if err := fill(ctx, brokers, n, size); err != nil {
+		fmt.Fprintln(os.Stderr, "cannot fill the topic:", err)
+		return
+	}
+	fmt.Printf("consume, %d messages of %d bytes, counted only\n", n, size)
+	fmt.Printf("  %-28s %10s %8s %10s %12s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg")
+	for _, c := range []consumer{
+		{"bus StateReader", "", readState}, {"franz-go", "", readFranz}, {"kafka-go Reader", "a reader per partition, MaxBytes 4 MB", readKafkaGo},
+		{"watermill-kafka", "no group", readWatermill},
+	} {
+		time1(ctx, c, brokers, n, size)
+	}
+	pool, err := prepare(ctx, url)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cannot prepare the database:", err)
+		return
+	}
+	defer pool.Close()
+	fmt.Printf("\nconsume into Postgres, exactly once: a row per message by COPY, positions in the same transaction\n")
+	time1(ctx, consumer{"bus Consumer", "defaults", into(pool, "batch", 0)}, brokers, n, size)
+	time1(ctx, consumer{"bus, a transaction a message", "MaxRecords 1", into(pool, "single", 1)}, brokers, 5_000, size)
+}
+
+func fill(ctx context.Context, brokers []string, n, size int) error {
+	if err := bus.EnsureTopics(ctx, brokers, []contract.Topic{{Name: consumed, Partitions: partitions}}); err != nil {
+		return err
+	}
+	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	value := payload(size)
+	for sent := 0; sent < n; sent += 1000 {
+		messages := make([]*message.Message, 1000)
+		for i := range messages {
+			messages[i] = message.NewMessage(watermill.NewUUID(), value)
+			messages[i].Metadata[bus.KeyMetadata] = fmt.Sprint(sent + i)
+		}
+		if err := p.Publish(consumed, messages...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func time1(ctx context.Context, c consumer, brokers []string, n int64, size int) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	runtime.GC()
+	before := used()
+	seen, err := c.read(ctx, brokers, n)
+	after := used()
+	if err != nil && seen < n {
+		fmt.Printf("  %-28s %d of %d: %v\n", c.name, seen, n, err)
+		return
+	}
+	wall, bytes := after.at.Sub(before.at).Seconds(), float64(seen)*float64(size)
+	fmt.Printf("  %-28s %10.0f %8.1f %10.2f %12.1f   %s\n", c.name, float64(seen)/wall, bytes/wall/1e6, (after.cpu-before.cpu).Seconds()/(bytes/1e9),
+		float64(after.allocs-before.allocs)/float64(seen), c.settings)
+}
+
+func readState(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: consumed, Apply: func(bus.Record) {
+		if seen++; seen == n {
+			cancel()
+		}
+	}}, slog.New(slog.DiscardHandler))
+	err = r.Run(ctx)
+	return seen, err
+}
+
+func readFranz(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
+	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(consumed), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	for seen < n && ctx.Err() == nil {
+		fetches := c.PollFetches(ctx)
+		fetches.EachRecord(func(*kgo.Record) { seen++ })
+	}
+	return seen, ctx.Err()
+}
+
+func readKafkaGo(ctx context.Context, brokers []string, n int64) (int64, error) {
+	var seen atomic.Int64
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, partitions)
+	for p := range partitions {
+		r := kafkago.NewReader(kafkago.ReaderConfig{Brokers: brokers, Topic: consumed, Partition: p, MinBytes: 1, MaxBytes: 4 << 20, QueueCapacity: 1000})
+		go func() {
+			defer r.Close()
+			for {
+				if _, err := r.ReadMessage(ctx); err != nil {
+					done <- err
+					return
+				}
+				if seen.Add(1) == n {
+					cancel()
+				}
+			}
+		}()
+	}
+	var err error
+	for range partitions {
+		err = <-done
+	}
+	return seen.Load(), err
+}
+
+func readWatermill(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
+	s, err := watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{Brokers: brokers, Unmarshaler: watermillkafka.DefaultMarshaler{},
+		OverwriteSaramaConfig: saramaFromStart()}, watermill.NopLogger{})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	messages, err := s.Subscribe(ctx, consumed)
+	if err != nil {
+		return 0, err
+	}
+	for seen < n {
+		select {
+		case m := <-messages:
+			m.Ack()
+			seen++
+		case <-ctx.Done():
+			return seen, ctx.Err()
+		}
+	}
+	return seen, nil
+}
+
+func prepare(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	pool, err := pg.Open(ctx, url, "bench")
+	if err != nil {
+		return nil, err
+	}
+	if err := pg.Migrate(ctx, pool, "bench", pg.MigrationSet{Name: "bus", FS: bus.Migrations}); err != nil {
+		return nil, err
+	}
+	_, err = pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS rows (id text, partition int, record_offset bigint, size int); TRUNCATE rows, bus_positions`)
+	return pool, err
+}
+
+// into applies messages to the database, at most so many in one transaction.
+func into(pool *pgxpool.Pool, group string, most int) func(context.Context, []string, int64) (int64, error) {
+	return func(ctx context.Context, brokers []string, n int64) (int64, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var seen atomic.Int64
+		c, err := bus.NewConsumer(bus.ConsumerConfig{
+			Brokers: brokers, Group: "test.bench." + group, Topic: consumed, Pool: pool, MaxRecords: most, MaxWait: time.Millisecond,
+			Handle: insert, Committed: func(records []bus.Record) {
+				if seen.Add(int64(len(records))) >= n {
+					cancel()
+				}
+			},
+		}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return 0, err
+		}
+		err = c.Run(ctx)
+		return seen.Load(), errors.Join(err, io.EOF)
+	}
+}
+
+func insert(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"rows"}, []string{"id", "partition", "record_offset", "size"},
+		pgx.CopyFromSlice(len(records), func(i int) ([]any, error) {
+			r := &records[i]
+			return []any{r.Header("ce_id"), r.Partition, r.Offset, len(r.Value)}, nil
+		}))
+	return err
+}

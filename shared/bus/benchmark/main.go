@@ -30,12 +30,21 @@ type publisher struct {
 	name     string
 	settings string
 	send     func(ctx context.Context, topic string, key string, value []byte) error
+	batch    func(topic string, value []byte) error // a hundred messages in one call
 	close    func()
 }
 
 // load is what is sent: size bytes a message, from so many callers at once.
 type load struct {
 	size, callers int
+	batch         bool // a hundred messages a call, else one
+}
+
+func (l load) messages() int {
+	if l.batch {
+		return 100
+	}
+	return 1
 }
 
 func main() {
@@ -51,7 +60,7 @@ func main() {
 		os.Exit(2)
 	}
 	addresses := strings.Split(*brokers, ",")
-	fmt.Printf("%s, %d CPUs, broker %s, %d partitions, acks=all, no compression\n\n", runtime.Version(), runtime.NumCPU(), *brokers, partitions)
+	fmt.Printf("%s, %d CPUs, broker %s, %d partitions, acks=all, no compression, CPU of the client alone\n\n", runtime.Version(), runtime.NumCPU(), *brokers, partitions)
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err != nil {
@@ -63,7 +72,7 @@ func main() {
 	}
 	publishing(addresses, time.Duration(*seconds*float64(time.Second)), *rounds, *only)
 	if url := os.Getenv("WEIR_TEST_DATABASE_URL"); url != "" {
-		consuming(addresses, url, *only)
+		consuming(addresses, url)
 	}
 }
 
@@ -74,8 +83,8 @@ type result struct {
 }
 
 func publishing(brokers []string, span time.Duration, rounds int, only string) {
-	for _, l := range []load{{1 << 10, 1}, {1 << 10, 256}, {48 << 10, 64}} {
-		fmt.Printf("publish, %d bytes, %d callers, each waits for its message; median of %d\n", l.size, l.callers, rounds)
+	for _, l := range []load{{1 << 10, 1, false}, {1 << 10, 256, false}, {1 << 10, 4, true}, {48 << 10, 64, false}} {
+		fmt.Printf("publish, %d bytes, %d callers, %d messages a call, each call waits until they are written; median of %d\n", l.size, l.callers, l.messages(), rounds)
 		fmt.Printf("  %-16s %10s %8s %10s %12s %10s %10s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "p50", "p99")
 		for round := range rounds + 1 { // the first one warms the broker up
 			for i := range contestants {
@@ -103,7 +112,7 @@ type contestant struct {
 var contestants = []contestant{{open: openBus}, {open: openFranz}, {open: openWriter}, {open: openWatermill}}
 
 func (c *contestant) measure(brokers []string, l load, span time.Duration, only string) (result, bool) {
-	topic := fmt.Sprintf("test.bench.%d.%d", l.size, l.callers)
+	topic := fmt.Sprintf("test.bench.%d.%d.%v", l.size, l.callers, l.batch)
 	if err := bus.EnsureTopics(context.Background(), brokers, []contract.Topic{{Name: topic, Partitions: partitions, Config: map[string]string{"retention.bytes": "100000000", "segment.bytes": "20000000"}}}); err != nil {
 		fmt.Println("  cannot make the topic:", err)
 		return result{}, false
@@ -190,12 +199,18 @@ func run(ctx context.Context, p publisher, topic string, l load, span time.Durat
 			value := payload(l.size)
 			for i := 0; time.Now().Before(end) && failed.Load() == nil; i++ {
 				began := time.Now()
-				if err := p.send(ctx, topic, fmt.Sprintf("key-%d-%d", c, i%7), value); err != nil {
+				var err error
+				if l.batch {
+					err = p.batch(topic, value)
+				} else {
+					err = p.send(ctx, topic, fmt.Sprintf("key-%d-%d", c, i%7), value)
+				}
+				if err != nil {
 					failed.Store(&err)
 					return
 				}
 				h.add(time.Since(began))
-				sent.Add(1)
+				sent.Add(int64(l.messages()))
 			}
 		})
 	}

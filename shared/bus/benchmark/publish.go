@@ -30,6 +30,7 @@ func openBus(brokers []string) (publisher, error) {
 			_, err := p.PublishContext(ctx, topic, m)
 			return err
 		},
+		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, 26)...) },
 		close: func() { p.Close() },
 	}, nil
 }
@@ -46,6 +47,14 @@ func openFranz(brokers []string) (publisher, error) {
 			return c.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(key), Value: value,
 				Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}}).FirstErr()
 		},
+		batch: func(topic string, value []byte) error {
+			records := make([]*kgo.Record, 100)
+			for i := range records {
+				records[i] = &kgo.Record{Topic: topic, Key: []byte{byte('a' + i%26)}, Value: value,
+					Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}}
+			}
+			return c.ProduceSync(context.Background(), records...).FirstErr()
+		},
 		close: c.Close,
 	}, nil
 }
@@ -57,6 +66,14 @@ func openWriter(brokers []string) (publisher, error) {
 		send: func(ctx context.Context, topic, key string, value []byte) error {
 			return w.WriteMessages(ctx, kafkago.Message{Topic: topic, Key: []byte(key), Value: value,
 				Headers: []kafkago.Header{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}})
+		},
+		batch: func(topic string, value []byte) error {
+			messages := make([]kafkago.Message, 100)
+			for i := range messages {
+				messages[i] = kafkago.Message{Topic: topic, Key: []byte{byte('a' + i%26)}, Value: value,
+					Headers: []kafkago.Header{{Key: "ce_id", Value: []byte("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10")}}}
+			}
+			return w.WriteMessages(context.Background(), messages...)
 		},
 		close: func() { w.Close() },
 	}, nil
@@ -79,6 +96,24 @@ func openWatermill(brokers []string) (publisher, error) {
 			m.Metadata["key"] = key
 			return p.Publish(topic, m)
 		},
+		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, 26)...) },
 		close: func() { p.Close() },
 	}, nil
+}
+
+func saramaFromStart() *sarama.Config {
+	c := watermillkafka.DefaultSaramaSubscriberConfig()
+	c.Consumer.Offsets.Initial = sarama.OffsetOldest
+	return c
+}
+
+// A batch of a hundred messages in one call, for clients that take several at once. watermill-kafka waits for each of them.
+func batchOf(value []byte, keys int) []*message.Message {
+	messages := make([]*message.Message, 100)
+	for i := range messages {
+		messages[i] = message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
+		messages[i].Metadata[bus.KeyMetadata] = string(rune('a' + i%keys))
+		messages[i].Metadata["key"] = string(rune('a' + i%keys))
+	}
+	return messages
 }

@@ -1,0 +1,157 @@
+package bus
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// publisherMetrics count what became of messages.
+type publisherMetrics struct {
+	records, bytes, batches, failed, unknown prometheus.Counter
+}
+
+func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return promauto.With(registerer).NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return publisherMetrics{
+		records: counter("weir_bus_published_records_total", "Records that the brokers have written."),
+		bytes:   counter("weir_bus_published_bytes_total", "Bytes of batches that the brokers have written, as sent."),
+		batches: counter("weir_bus_published_batches_total", "Batches that the brokers have written."),
+		failed:  counter("weir_bus_publish_failed_records_total", "Records that surely were not written."),
+		unknown: counter("weir_bus_publish_unknown_records_total", "Records of which nobody can say whether they were written."),
+	}
+}
+
+// settled counts a batch whose outcome is final.
+func (m publisherMetrics) settled(records, bytes int, err error) {
+	switch {
+	case err == nil:
+		m.records.Add(float64(records))
+		m.bytes.Add(float64(bytes))
+		m.batches.Inc()
+	case errors.Is(err, ErrUnknownOutcome):
+		m.unknown.Add(float64(records))
+	default:
+		m.failed.Add(float64(records))
+	}
+}
+
+// consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer collects when asked.
+type consumerMetrics struct {
+	applied, parked, failed prometheus.Counter
+	duration                prometheus.Histogram
+}
+
+func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labels) consumerMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return promauto.With(registerer).NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
+	}
+	return consumerMetrics{
+		applied: counter("weir_bus_applied_records_total", "Records whose effect is committed."),
+		parked:  counter("weir_bus_parked_records_total", "Records that can never be applied and were set aside."),
+		failed:  counter("weir_bus_failed_transactions_total", "Transactions that were rolled back, for whatever reason; most come again."),
+		duration: promauto.With(registerer).NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_bus_transaction_duration_seconds", Help: "How long transactions that apply records take.",
+			ConstLabels: labels, Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
+	}
+}
+
+// transacted measures one attempt.
+func (m consumerMetrics) transacted(took time.Duration, err error) {
+	m.duration.Observe(took.Seconds())
+	if err != nil {
+		m.failed.Inc()
+	}
+}
+
+// standing collects how a consumer stands at the moment of a scrape.
+type standing struct {
+	consumer    *Consumer
+	lag, halted *prometheus.Desc
+}
+
+func newStanding(c *Consumer, labels prometheus.Labels) standing {
+	return standing{
+		consumer: c,
+		lag: prometheus.NewDesc("weir_bus_lag_records",
+			"Offsets that an assigned partition is behind the end of its log, as far as is known.", []string{"partition"}, labels),
+		halted: prometheus.NewDesc("weir_bus_halted_partitions",
+			"Assigned partitions that are stopped because their position lies outside the log.", nil, labels),
+	}
+}
+
+func (s standing) Describe(out chan<- *prometheus.Desc) {
+	out <- s.lag
+	out <- s.halted
+}
+
+func (s standing) Collect(out chan<- prometheus.Metric) {
+	for partition, lag := range s.consumer.Lag() {
+		out <- prometheus.MustNewConstMetric(s.lag, prometheus.GaugeValue, float64(lag), strconv.Itoa(partition))
+	}
+	out <- prometheus.MustNewConstMetric(s.halted, prometheus.GaugeValue, float64(s.consumer.haltedPartitions()))
+}
+
+// measure registers the consumer's instruments.
+func (c *Consumer) measure() {
+	labels := prometheus.Labels{"group": c.cfg.Group, "topic": c.cfg.Topic}
+	c.metrics = newConsumerMetrics(c.cfg.Metrics, labels)
+	if c.cfg.Metrics != nil {
+		c.cfg.Metrics.MustRegister(newStanding(c, labels))
+	}
+}
+
+func (c *Consumer) haltedPartitions() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.halted)
+}
+
+// relayMetrics measure one relay.
+type relayMetrics struct {
+	records prometheus.Counter
+
+	mu     sync.Mutex
+	behind time.Time // since when there is more to publish than was read; zero: there is not
+}
+
+func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetrics {
+	labels := prometheus.Labels{"relay": name}
+	m := &relayMetrics{records: promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_bus_relayed_records_total", Help: "Messages of the outbox that were published.", ConstLabels: labels,
+	})}
+	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_bus_relay_lag_seconds", Help: "Since when the relay did not get to the end of its outbox; 0 where another relay works.",
+		ConstLabels: labels,
+	}, m.lag)
+	return m
+}
+
+// worked notes a look at the outbox that published n messages, at most limit.
+func (m *relayMetrics) worked(n, limit int, err error) {
+	m.records.Add(float64(n))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil && n < limit:
+		m.behind = time.Time{}
+	case m.behind.IsZero():
+		m.behind = now()
+	}
+}
+
+func (m *relayMetrics) lag() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.behind.IsZero() {
+		return 0
+	}
+	return now().Sub(m.behind).Seconds()
+}

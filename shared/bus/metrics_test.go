@@ -1,0 +1,105 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// shows waits until a scrape holds all lines.
+func shows(t testing.TB, registry *telemetry.Registry, lines ...string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		scrape := httptest.NewRecorder()
+		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for _, line := range lines {
+			if !strings.Contains(scrape.Body.String(), line+"\n") {
+				return fmt.Errorf("%q is missing in\n%s", line, scrape.Body)
+			}
+		}
+		return nil
+	})
+}
+
+// What is published, applied and parked is counted, and how far a consumer is behind is shown.
+func TestMetricsOfPublisherAndConsumer(t *testing.T) {
+	brokers, topic, pool, registry := testenv.Kafka(t), "test.metrics", database(t), telemetry.New()
+	ensure(t, brokers, topic, 2, nil)
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, MaxMessageBytes: 1000, Metrics: registry.For("test")})
+	positions := publish(t, p, topic, 0, 100, 10)
+	large := keyed(100, 1, 1)
+	large[0].Payload = make([]byte, 1001)
+	if err := p.Publish(topic, large...); !errors.Is(err, bus.ErrTooLarge) {
+		t.Fatalf("Publish = %v, want %v", err, bus.ErrTooLarge)
+	}
+	cfg := quick(brokers, topic, pool, func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
+		for _, r := range records {
+			if (bus.Position{Partition: r.Partition, Offset: r.Offset}) == positions[7] {
+				return bus.PermanentRecord(r, errors.New("poison"))
+			}
+		}
+		return nil
+	})
+	cfg.Metrics = registry.For("test")
+	startConsumer(t, cfg)
+	consumer := `{group="test.group",service="test",topic="test.metrics"}`
+	shows(t, registry,
+		`weir_bus_published_records_total{service="test"} 100`,
+		`weir_bus_publish_failed_records_total{service="test"} 1`,
+		`weir_bus_publish_unknown_records_total{service="test"} 0`,
+		`weir_bus_applied_records_total`+consumer+` 99`,
+		`weir_bus_parked_records_total`+consumer+` 1`,
+		`weir_bus_halted_partitions`+consumer+` 0`,
+		`weir_bus_lag_records{group="test.group",partition="0",service="test",topic="test.metrics"} 0`,
+		`weir_bus_lag_records{group="test.group",partition="1",service="test",topic="test.metrics"} 0`)
+}
+
+// A relay that does not get to the end of its outbox says so, until it does.
+func TestMetricsOfRelay(t *testing.T) {
+	brokers, topic, pool, registry := testenv.Kafka(t), "test.metrics", database(t), telemetry.New()
+	ensure(t, brokers, topic, 1, nil)
+	repaired := make(chan struct{})
+	read := func(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+		select {
+		case <-repaired:
+		default:
+			return nil, errors.New("broken")
+		}
+		if after.Position == 3 {
+			return nil, nil
+		}
+		var all []bus.Outgoing
+		for i, m := range keyed(0, 3, 1) {
+			all = append(all, bus.Outgoing{Topic: topic, Message: m, Cursor: bus.Cursor{Position: int64(i + 1)}})
+		}
+		return all, nil
+	}
+	relay := bus.NewRelay(bus.RelayConfig{
+		Pool: pool, Name: "test", Publisher: newPublisher(t, bus.PublisherConfig{Brokers: brokers}), Read: read,
+		Interval: 20 * time.Millisecond, Metrics: registry.For("test"),
+	}, testenv.Logger(t))
+	start(t, relay.Run)
+	testenv.Eventually(t, patience, func() error {
+		scrape := httptest.NewRecorder()
+		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if strings.Contains(scrape.Body.String(), `weir_bus_relay_lag_seconds{relay="test",service="test"} 0`+"\n") {
+			return errors.New("the relay does not say that it is behind")
+		}
+		return nil
+	})
+	close(repaired)
+	shows(t, registry,
+		`weir_bus_relay_lag_seconds{relay="test",service="test"} 0`,
+		`weir_bus_relayed_records_total{relay="test",service="test"} 3`)
+}
