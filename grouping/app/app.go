@@ -1,0 +1,148 @@
+// Package app wires grouping into one process.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	nethttp "net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/http"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// An App groups errors and answers for them. Several may run against one database and share the work.
+type App struct {
+	config      Config
+	clock       func() time.Time
+	logger      *slog.Logger
+	pool        *pgxpool.Pool
+	publisher   *sharedbus.Publisher
+	logs        *sharedbus.Consumer
+	relay       *sharedbus.Relay
+	credentials *sharedbus.StateReader
+	projects    *sharedbus.StateReader
+	handler     nethttp.Handler
+	endpoint    *httpapi.Endpoint
+}
+
+// New connects, migrates the schema and builds the process. It starts nothing and waits for no broker. The App belongs to
+// one Run.
+func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot start grouping: %w", err)
+	}
+	clock := config.Clock
+	if clock == nil {
+		clock = time.Now
+	}
+	pool, err := open(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start grouping: %w", err)
+	}
+	a := &App{config: config, clock: clock, logger: logger, pool: pool}
+	if err := a.build(); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("cannot start grouping: %w", err)
+	}
+	return a, nil
+}
+
+// open connects to the database and brings its schema up to date.
+func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		return nil, err
+	}
+	err = pg.Migrate(ctx, pool, postgres.Schema,
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), postgres.Migrations())
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+func (a *App) build() (err error) {
+	if a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Clock: a.clock}, a.logger); err != nil {
+		return err
+	}
+	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+		Brokers: a.config.Brokers, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: bus.Consume,
+		Committed: func([]sharedbus.Record) { a.relay.Wake() }, MaxRecords: a.config.BatchRecords, MaxWait: a.config.BatchWait,
+	}, a.logger)
+	if err != nil {
+		return err
+	}
+	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.ReadFacts,
+	}, a.logger)
+	a.buildAPI()
+	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
+	return err
+}
+
+func (a *App) buildAPI() {
+	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
+	a.credentials = a.follow(contract.TopicCredentials, func(record sharedbus.Record) error {
+		return credentials.Apply(string(record.Key), record.Value)
+	})
+	a.projects = a.follow(contract.TopicTenants, func(record sharedbus.Record) error {
+		return projects.Apply(record.Header(contract.HeaderType), record.Value)
+	})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	httpapi.Health(router, a.Ready)
+	api := &http.API{Pool: a.pool, Credentials: credentials, Projects: projects}
+	api.Mount(router)
+	a.handler = router
+}
+
+// follow keeps a state in memory by the records of topic. A record that can't be read is logged and passed over.
+func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbus.StateReader {
+	return sharedbus.NewStateReader(sharedbus.StateConfig{
+		Brokers: a.config.Brokers, Topic: topic,
+		Apply: func(record sharedbus.Record) {
+			if err := apply(record); err != nil {
+				a.logger.Error("cannot read a record", slog.String("topic", topic), slog.Int64("offset", record.Offset), slog.String("error", err.Error()))
+			}
+		},
+	}, a.logger)
+}
+
+// Handler serves the routes of this module.
+func (a *App) Handler() nethttp.Handler { return a.handler }
+
+// Addr is where Run listens; empty where it does not.
+func (a *App) Addr() string { return a.endpoint.Addr() }
+
+// Ready is nil once credentials and projects are read and the consumer has caught up.
+func (a *App) Ready() error {
+	for what, reader := range map[string]*sharedbus.StateReader{"credentials": a.credentials, "projects": a.projects} {
+		select {
+		case <-reader.Ready():
+		default:
+			return errors.New(what + " are not read yet")
+		}
+	}
+	return a.logs.Ready()
+}
+
+// Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
+func (a *App) Run(ctx context.Context) error {
+	defer a.pool.Close()
+	defer func() { _ = a.publisher.Close() }()
+	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
+	return lifecycle.Run(ctx, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.endpoint.Run)
+}

@@ -1,0 +1,37 @@
+package app
+
+import (
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Config is what grouping needs to run.
+type Config struct {
+	httpapi.ServerConfig `embed:""`
+
+	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
+	DatabaseURL httpapi.Secret `help:"Postgres URL of grouping's database." env:"WEIR_DATABASE_URL" default:""`
+
+	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
+	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"20ms"`
+
+	Clock func() time.Time `kong:"-"` // the system's where nil
+}
+
+// Validate joins what is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Brokers) == 0 {
+		errs = append(errs, errors.New("WEIR_BROKERS is empty: name at least one broker as host:port"))
+	}
+	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
+	}
+	if c.BatchRecords < 0 || c.BatchWait < 0 {
+		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
+	}
+	return errors.Join(append(errs, c.ServerConfig.Validate())...)
+}

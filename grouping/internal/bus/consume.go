@@ -1,0 +1,105 @@
+// Package bus is how grouping hears and speaks: it groups the errors in what weir.logs.v1 says was accepted, and says on
+// weir.grouping.v1 which groups are new.
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Consume groups the errors of records, in the transaction that also moves their positions. The fate of a record is one
+// of: it carries no errors and passes by; it was seen before, or is a replay, and passes by; its errors are counted; or,
+// where it can't be read, it is parked by the bus. Any other error rolls everything back.
+func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return err
+	}
+	accepted, sources, err := parseLogs(records)
+	if err != nil {
+		return err
+	}
+	verdicts, err := inbox.Filter(ctx, tx, accepted)
+	if err != nil {
+		return err
+	}
+	tally := grouping.NewTally()
+	for i, logs := range accepted {
+		if verdicts[i] != inbox.Fresh || logs.Errors == 0 {
+			continue
+		}
+		if err := count(tally, logs); err != nil {
+			return bus.PermanentRecord(sources[i], err)
+		}
+	}
+	return postgres.Apply(ctx, tx, tally.Counts())
+}
+
+// parseLogs returns the records that the inbox has to judge, and where each came from: those with errors, and all that
+// were sent with an idempotency key, because the first of a key counts even if it carries no error.
+func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources []bus.Record, err error) {
+	for _, record := range records {
+		logs, err := contract.ParseLogsAccepted(record.Header, record.Value)
+		if err != nil {
+			return nil, nil, bus.PermanentRecord(record, err)
+		}
+		if logs.Errors > 0 || logs.Idempotency != "" {
+			accepted, sources = append(accepted, logs), append(sources, record)
+		}
+	}
+	return accepted, sources, nil
+}
+
+// count adds the errors of one record.
+func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
+	return logs.Split(func(index int, text []byte) error {
+		line := string(text)
+		if !mayCarryError(line) {
+			return nil
+		}
+		e, err := parseEntry(line)
+		if err != nil {
+			return fmt.Errorf("cannot read entry %d of %s: %w", index, logs.ID(), err)
+		}
+		if e.errored {
+			tally.Add(occurrence(e, logs, index))
+		}
+		return nil
+	})
+}
+
+func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurrence {
+	o := grouping.Occurrence{
+		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index),
+		At: eventTime(e.timestamp, logs.Time), Environment: e.environment, Error: e.err,
+	}
+	if o.Environment == "" {
+		o.Environment = logs.Environment
+	}
+	if o.Error.Message == "" && o.Error.Type == "" {
+		o.Error.Message = e.message // the payload says nothing of its own
+	}
+	var ok bool
+	if o.Severity, ok = grouping.ParseSeverity(e.level); !ok {
+		o.Severity = grouping.ErrorSeverity
+	}
+	return o
+}
+
+// eventTime is when the entry says it happened, to the microsecond; what can't be read happened when it was accepted.
+func eventTime(text string, accepted time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.Year() < 1 {
+		at = accepted
+	}
+	return at.UTC().Truncate(time.Microsecond)
+}

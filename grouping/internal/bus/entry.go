@@ -1,0 +1,241 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirlog/weir/grouping"
+)
+
+// entry is what grouping needs of a log entry. A member of another type than expected counts as absent.
+type entry struct {
+	timestamp, level, message, environment string
+	errored                                bool // it carries an error payload
+	err                                    grouping.Error
+}
+
+// mayCarryError is a quick look that never misses an error payload: the name of a member is in its text as it is,
+// unless it was escaped.
+func mayCarryError(line string) bool {
+	return strings.Contains(line, `"error":`) || strings.Contains(line, `\u00`)
+}
+
+// parseEntry reads a compact JSON object. Names are compared exactly, unlike in package encoding/json; everything that
+// is not wanted is passed over without being decoded.
+func parseEntry(line string) (e entry, err error) {
+	s := scanner{text: line}
+	s.object(func(name string) {
+		switch name {
+		case "timestamp":
+			e.timestamp = s.string()
+		case "level":
+			e.level = s.string()
+		case "message":
+			e.message = s.string()
+		case "environment":
+			e.environment = s.string()
+		case "error":
+			e.errored = s.errorPayload(&e.err)
+		default:
+			s.skip()
+		}
+	})
+	if s.err == nil && s.at != len(line) {
+		s.fail("text after the entry")
+	}
+	return e, s.err
+}
+
+// errorPayload reads the value of "error" and reports whether there is one.
+func (s *scanner) errorPayload(e *grouping.Error) bool {
+	if s.peek() != '{' {
+		s.skip()
+		return false
+	}
+	s.object(func(name string) {
+		switch name {
+		case "type":
+			e.Type = s.string()
+		case "message":
+			e.Message = s.string()
+		case "stack_trace":
+			e.StackTrace = s.strings()
+		default:
+			s.skip()
+		}
+	})
+	return true
+}
+
+// scanner walks over JSON that was validated before. It keeps its first error and then stands still.
+type scanner struct {
+	text string
+	at   int
+	err  error
+}
+
+var errSyntax = errors.New("not a JSON object")
+
+func (s *scanner) fail(what string) {
+	if s.err == nil {
+		s.err = fmt.Errorf("%w: %s at byte %d", errSyntax, what, s.at)
+	}
+	s.at = len(s.text)
+}
+
+// peek returns the next byte that is not white space, 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.at < len(s.text); s.at++ {
+		if c := s.text[s.at]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
+		}
+	}
+	return 0
+}
+
+func (s *scanner) expect(c byte) {
+	if s.peek() != c {
+		s.fail(fmt.Sprintf("no %q", c))
+		return
+	}
+	s.at++
+}
+
+// object calls member with every name; member has to consume the value.
+func (s *scanner) object(member func(name string)) {
+	s.expect('{')
+	if s.peek() == '}' {
+		s.at++
+		return
+	}
+	for s.err == nil {
+		if s.peek() != '"' {
+			s.fail("no name")
+			return
+		}
+		name := s.string()
+		s.expect(':')
+		member(name)
+		if s.peek() != ',' {
+			break
+		}
+		s.at++
+	}
+	s.expect('}')
+}
+
+// strings reads an array of strings; a single string is an array of one.
+func (s *scanner) strings() []string {
+	switch s.peek() {
+	case '"':
+		return []string{s.string()}
+	case '[':
+	default:
+		s.skip()
+		return nil
+	}
+	s.at++
+	var list []string
+	for s.err == nil && s.peek() != ']' {
+		list = append(list, s.string())
+		if s.peek() != ',' {
+			break
+		}
+		s.at++
+	}
+	s.expect(']')
+	return list
+}
+
+// string reads a string, without copying it where nothing is escaped. Another value is passed over: it counts as "".
+func (s *scanner) string() string {
+	if s.peek() != '"' {
+		s.skip()
+		return ""
+	}
+	start := s.at
+	escaped := s.skipString()
+	if s.err != nil || !escaped {
+		return s.inner(start)
+	}
+	var text string
+	if err := json.Unmarshal([]byte(s.text[start:s.at]), &text); err != nil {
+		s.fail("bad string")
+	}
+	return text
+}
+
+func (s *scanner) inner(start int) string {
+	if s.err != nil {
+		return ""
+	}
+	return s.text[start+1 : s.at-1]
+}
+
+// skipString passes over a string and reports whether anything in it is escaped.
+func (s *scanner) skipString() (escaped bool) {
+	i := s.at + 1
+	for {
+		n := strings.IndexAny(s.text[i:], `"\`)
+		if n < 0 {
+			s.fail("string without end")
+			return escaped
+		}
+		if i += n; s.text[i] == '"' {
+			s.at = i + 1
+			return escaped
+		}
+		escaped = true
+		if i += 2; i > len(s.text) {
+			s.fail("string without end")
+			return escaped
+		}
+	}
+}
+
+// skip passes over any value.
+func (s *scanner) skip() {
+	depth := 0
+	for s.err == nil {
+		switch s.peek() {
+		case 0:
+			s.fail("no value")
+		case '"':
+			s.skipString()
+		case '{', '[':
+			depth++
+			s.at++
+			continue
+		case '}', ']':
+			if depth == 0 {
+				s.fail("no value")
+				return
+			}
+			depth--
+			s.at++
+		case ',', ':':
+			if depth == 0 {
+				s.fail("no value")
+				return
+			}
+			s.at++
+			continue
+		default:
+			s.skipLiteral()
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// skipLiteral passes over a number, true, false or null.
+func (s *scanner) skipLiteral() {
+	if n := strings.IndexAny(s.text[s.at:], ",]} \t\r\n"); n >= 0 {
+		s.at += n
+		return
+	}
+	s.at = len(s.text)
+}

@@ -1,0 +1,62 @@
+package bus
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/weirlog/weir/grouping"
+)
+
+// Of an entry only its own members count, by their exact names, however they are escaped; what is of another type
+// counts as absent.
+func TestParseEntry(t *testing.T) {
+	for text, want := range map[string]entry{
+		`{}`: {},
+		`{"timestamp":"2026-01-02T03:04:05Z","level":"error","message":"m","environment":"prod","error":{"type":"T","message":"x","stack_trace":["a","b\n"]}}`: {
+			"2026-01-02T03:04:05Z", "error", "m", "prod", true, grouping.Error{Type: "T", Message: "x", StackTrace: []string{"a", "b\n"}}},
+		`{"Error":{"type":"T"},"LEVEL":"info","metadata":{"error":{"type":"N"},"a":[1,{"b":"]}\""}]},"message":"m"}`: {message: "m"},
+		`{"\u0065rror":{"\u0074ype":"T\u0000\"\\","context":{"type":"N"}}}`:                                          {errored: true, err: grouping.Error{Type: "T\x00\"\\"}},
+		`{"error":null,"message":"m"}`: {message: "m"},
+		`{"error":{}}`:                 {errored: true},
+		`{"error":{"type":7,"message":["x"],"stack_trace":{}}}`: {errored: true},
+		`{"error":{"stack_trace":[]},"level":true}`:             {errored: true},
+		`{"error":{"stack_trace":["a",null,"b"]}}`:              {errored: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
+		`{"error":{"stack_trace":"a\nb"}}`:                      {errored: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
+	} {
+		got, err := parseEntry(text)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\n got %+v, %v\nwant %+v", text, got, err, want)
+		}
+	}
+}
+
+// Text that is no JSON object is an error, never a panic and never an endless loop.
+func TestParseEntryPoison(t *testing.T) {
+	for _, text := range []string{``, `[`, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":"\`, `{"error":{"stack_trace":["a"`,
+		`{"error":{"type":"\x"}}`, `{}x`, `null`, `"a"`, `{"a":[}`, `{"a":]}`, `{"a":,}`} {
+		if _, err := parseEntry(text); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+}
+
+// Whatever is valid JSON is read like encoding/json reads it; whatever is not does no harm. No error is overlooked.
+func FuzzParseEntry(f *testing.F) {
+	f.Add(`{"level":"error","error":{"type":"T","stack_trace":["a",1,[],"b"]},"m":{"a":[1,2,{}]}}`)
+	f.Add(`{"\u0065rror":{"type":"\u0054"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := parseEntry(text)
+		var members map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &members) != nil || members == nil {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		var payload map[string]json.RawMessage
+		if errored := json.Unmarshal(members["error"], &payload) == nil && payload != nil; errored != got.errored {
+			t.Fatalf("%q: errored %v, want %v", text, got.errored, errored)
+		}
+	})
+}

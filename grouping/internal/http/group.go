@@ -1,0 +1,98 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// maxSimilar is how many similar groups an answer names.
+const maxSimilar = 20
+
+type groupBody struct {
+	ID           string          `json:"id"`
+	Project      string          `json:"project"`
+	Title        string          `json:"title"`
+	Type         string          `json:"type"`
+	Culprit      string          `json:"culprit"`
+	Status       grouping.Status `json:"status"`
+	Count        int64           `json:"count"`
+	FirstSeen    time.Time       `json:"first_seen"`
+	LastSeen     time.Time       `json:"last_seen"`
+	Levels       []string        `json:"levels"`
+	Environments []string        `json:"environments"`
+
+	cursor postgres.GroupCursor
+}
+
+func newGroupBody(g postgres.Group) groupBody {
+	return groupBody{
+		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
+		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Levels.Words(), Environments: g.Environments, cursor: g.Cursor(),
+	}
+}
+
+type groupDetailBody struct {
+	groupBody
+	Occurrences []occurrenceBody `json:"occurrences"`
+	Why         postgres.Why     `json:"why"`
+	Similar     []string         `json:"similar"`
+}
+
+// groups lists the groups of a project, the one last seen first.
+func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
+	project := chi.URLParam(r, "project")
+	if !a.reaches(r, project) {
+		return httpapi.NotFound("project", project)
+	}
+	query, err := parseQuery(r)
+	if err != nil {
+		return err
+	}
+	limit := query.Limit
+	query.Project, query.Limit = project, limit+1
+	var found []postgres.Group
+	err = a.read(r, func(tx pgx.Tx, organization string) (err error) {
+		found, err = postgres.Groups(r.Context(), tx, organization, query)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	bodies := make([]groupBody, len(found))
+	for i, g := range found {
+		bodies[i] = newGroupBody(g)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, httpapi.NewList(bodies, limit, func(last groupBody) any { return last.cursor }))
+	return nil
+}
+
+// group answers with one group, some of its occurrences and why it is one.
+func (a *API) group(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "group")
+	var body groupDetailBody
+	err := a.read(r, func(tx pgx.Tx, organization string) error {
+		g, why, err := postgres.FindGroup(r.Context(), tx, organization, id)
+		if err != nil {
+			return err
+		}
+		occurrences, err := postgres.Occurrences(r.Context(), tx, organization, id)
+		if err != nil {
+			return err
+		}
+		similar, err := postgres.SimilarGroups(r.Context(), tx, organization, id, maxSimilar)
+		body = groupDetailBody{newGroupBody(g), newOccurrenceBodies(occurrences), why, append([]string{}, similar...)}
+		return err
+	})
+	if err != nil {
+		return notFound(err, id)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, body)
+	return nil
+}

@@ -1,0 +1,51 @@
+package http
+
+import (
+	"time"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+)
+
+type occurrenceBody struct {
+	EntryID     string          `json:"entry_id"`
+	Time        time.Time       `json:"time"`
+	Level       string          `json:"level"`
+	Environment string          `json:"environment"`
+	Exceptions  []exceptionBody `json:"exceptions"`
+	Frames      []frameBody     `json:"frames"`
+}
+
+// exceptionBody is one error of the chain; the root cause has number 0.
+type exceptionBody struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+type frameBody struct {
+	Exception int    `json:"exception"` // the number of the exception that the frame belongs to
+	Module    string `json:"module"`
+	Function  string `json:"function"`
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	Column    int    `json:"column"`
+	InApp     bool   `json:"in_app"`
+}
+
+func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
+	bodies := make([]occurrenceBody, len(occurrences))
+	for i, o := range occurrences {
+		bodies[i] = occurrenceBody{
+			EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Exceptions: []exceptionBody{}, Frames: []frameBody{},
+		}
+		if words := o.Level.Words(); len(words) > 0 {
+			bodies[i].Level = words[0]
+		}
+		for number, x := range o.Exceptions {
+			bodies[i].Exceptions = append(bodies[i].Exceptions, exceptionBody{x.Type, x.Message})
+			for _, f := range x.Frames {
+				bodies[i].Frames = append(bodies[i].Frames, frameBody{number, f.Module, f.Function, f.File, f.Line, f.Column, f.InApp})
+			}
+		}
+	}
+	return bodies
+}

@@ -1,0 +1,70 @@
+// Package http answers for error groups over HTTP.
+package http
+
+import (
+	_ "embed"
+	"errors"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+// An API reads error groups for API keys.
+type API struct {
+	Pool        *pgxpool.Pool
+	Credentials *identity.Credentials
+	Projects    *identity.Directory
+}
+
+// Mount adds the routes.
+func (a *API) Mount(router chi.Router) {
+	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
+	router.Get("/v1/grouping/openapi.json", document)
+	router.Group(func(router chi.Router) {
+		router.Use(identity.RequireAPIKey(a.Credentials))
+		router.Get("/v1/projects/{project}/error-groups", httpapi.Handle(a.groups))
+		router.Get("/v1/error-groups/{group}", httpapi.Handle(a.group))
+	})
+}
+
+func document(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openAPI)
+}
+
+// read runs fn in a snapshot that sees the rows of the caller's organization alone.
+func (a *API) read(r *http.Request, fn func(tx pgx.Tx, organization string) error) error {
+	organization := identity.FromContext(r.Context()).Organization
+	return pg.Snapshot(r.Context(), a.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
+			return err
+		}
+		return fn(tx, organization)
+	})
+}
+
+// reaches tells whether the project belongs to the caller's organization. That of the key does, even before the news of
+// it has come.
+func (a *API) reaches(r *http.Request, project string) bool {
+	principal := identity.FromContext(r.Context())
+	organization, known := a.Projects.Organization(project)
+	return known && organization == principal.Organization || project != "" && project == principal.Project
+}
+
+// notFound turns the store's "no such group" into the answer that a foreign one gets as well.
+func notFound(err error, id string) error {
+	if errors.Is(err, postgres.ErrNoGroup) {
+		return httpapi.NotFound("error group", id)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+)
+
+// hashKey says which errors a hash stands for.
+type hashKey struct {
+	organization, project string
+	version               int
+	hash                  grouping.Hash
+}
+
+// hashRow is a hash and the group that it belongs to.
+type hashRow struct {
+	hashKey
+	level grouping.Level
+	group string
+}
+
+// hashColumns are rows as the arrays of a statement.
+type hashColumns struct {
+	organizations, projects []string
+	versions                []int16
+	hashes                  [][]byte
+	levels, groups          []string
+}
+
+func columnsOf(rows []hashRow) (c hashColumns) {
+	for _, r := range rows {
+		c.organizations, c.projects = append(c.organizations, r.organization), append(c.projects, r.project)
+		c.versions = append(c.versions, int16(r.version)) //nolint:gosec // versions of the algorithm are few
+		c.hashes, c.levels, c.groups = append(c.hashes, r.hash[:]), append(c.levels, string(r.level)), append(c.groups, r.group)
+	}
+	return c
+}
+
+// findHashes returns the groups of those hashes that are known.
+func findHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
+	c := columnsOf(rows)
+	found, err := tx.Query(ctx, `
+		SELECT h.organization, h.project, h.version, h.hash, h.error_group
+		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bytea[]) AS k (organization, project, version, hash)
+		  JOIN group_hashes h USING (organization, project, version, hash)`,
+		c.organizations, c.projects, c.versions, c.hashes)
+	if err != nil {
+		return nil, err
+	}
+	return collectHashes(found)
+}
+
+// claimHashes stores those hashes that are not there yet, in the order given, and returns them. It waits for other
+// transactions that are storing the same ones: what is not returned is visible to the next statement.
+func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	c := columnsOf(rows)
+	claimed, err := tx.Query(ctx, `
+		INSERT INTO group_hashes (organization, project, version, hash, level, error_group)
+		SELECT organization, project, version, hash, level, error_group
+		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bytea[], $5::text[], $6::text[])
+		       WITH ORDINALITY AS k (organization, project, version, hash, level, error_group, n)
+		 ORDER BY n
+		ON CONFLICT DO NOTHING
+		RETURNING organization, project, version, hash, error_group`,
+		c.organizations, c.projects, c.versions, c.hashes, c.levels, c.groups)
+	if err != nil {
+		return nil, fmt.Errorf("cannot claim %d hashes: %w", len(rows), err)
+	}
+	return collectHashes(claimed)
+}
+
+func collectHashes(rows pgx.Rows) (map[hashKey]string, error) {
+	groups := map[hashKey]string{}
+	var k hashKey
+	var hash []byte
+	var group string
+	_, err := pgx.ForEachRow(rows, []any{&k.organization, &k.project, &k.version, &hash, &group}, func() error {
+		k.hash = grouping.Hash(hash)
+		groups[k] = group
+		return nil
+	})
+	return groups, err
+}

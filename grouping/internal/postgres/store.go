@@ -1,0 +1,49 @@
+// Package postgres keeps error groups.
+//
+// Writers take locks in one order: hashes before groups before occurrences, each sorted. So two of them wait for each
+// other and never deadlock.
+package postgres
+
+import (
+	"embed"
+	"io/fs"
+	"strings"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Schema is the schema of the tables of this module.
+const Schema = "grouping"
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrations creates the tables of error groups.
+func Migrations() pg.MigrationSet {
+	root, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return pg.MigrationSet{Name: "grouping", FS: root}
+}
+
+// storable replaces what Postgres can't keep in text though JSON allows it: U+0000 and broken UTF-8.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// array writes words as a Postgres array: several arrays of different lengths travel as one array of text.
+func array(words []string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, word := range words {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('"')
+		b.WriteString(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(storable(word)))
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
