@@ -166,7 +166,7 @@ func (a *assignment) consume(c *chunk, records []Record, bytes int, reached map[
 
 // see notes what a chunk tells about the end of the log.
 func (a *assignment) see(c chunk) {
-	a.consumer.note(func() { a.consumer.lag[c.partition] = max(0, c.highWatermark-c.next+int64(len(c.records))) })
+	a.consumer.note(func() { a.consumer.reach[c.partition] = reach{a.claims[c.partition].next, c.highWatermark} })
 	if goal, ok := a.goals[c.partition]; ok && goal < 0 {
 		a.goals[c.partition] = c.highWatermark
 	}
@@ -174,6 +174,7 @@ func (a *assignment) see(c chunk) {
 
 // arrived notes how far partitions are applied, and whether that is as far as they reached at first.
 func (a *assignment) arrived(reached map[int]int64) {
+	a.consumer.applied(reached)
 	if len(a.goals) == 0 {
 		return
 	}

@@ -92,8 +92,11 @@ type Consumer struct {
 	assigned bool
 	caughtUp bool
 	halted   map[int]error
-	lag      map[int]int64
+	reach    map[int]reach
 }
+
+// reach is how far a partition is applied, and where its log ended when that was last heard.
+type reach struct{ next, end int64 }
 
 // NewConsumer returns a consumer that joins its group when Run is called.
 func NewConsumer(cfg ConsumerConfig, logger *slog.Logger) (*Consumer, error) {
@@ -102,7 +105,7 @@ func NewConsumer(cfg ConsumerConfig, logger *slog.Logger) (*Consumer, error) {
 	}
 	cfg = cfg.withDefaults()
 	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
-	c := &Consumer{cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer), halted: make(map[int]error), lag: make(map[int]int64)}
+	c := &Consumer{cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer), halted: make(map[int]error), reach: make(map[int]reach)}
 	c.measure()
 	return c, nil
 }
@@ -129,11 +132,22 @@ func (c *Consumer) Ready() error {
 func (c *Consumer) Lag() map[int]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	lag := make(map[int]int64, len(c.lag))
-	for p, n := range c.lag {
-		lag[p] = n
+	lag := make(map[int]int64, len(c.reach))
+	for p, r := range c.reach {
+		lag[p] = max(0, r.end-r.next)
 	}
 	return lag
+}
+
+// applied notes how far partitions are applied; it never goes back.
+func (c *Consumer) applied(until map[int]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p, next := range until {
+		r := c.reach[p]
+		r.next = max(r.next, next)
+		c.reach[p] = r
+	}
 }
 
 // Run joins the group and applies records until ctx ends, whatever happens to brokers and database, and then returns nil.
@@ -184,7 +198,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 		}
 	})
 	<-done
-	c.note(func() { c.assigned, c.lag = false, make(map[int]int64) })
+	c.note(func() { c.assigned, c.reach = false, make(map[int]reach) })
 	return failed
 }
 

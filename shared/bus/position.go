@@ -179,4 +179,5 @@ func (a *assignment) advance(m moves) {
 		a.claims[p].next = m.until[i]
 		a.committed[p] = m.until[i]
 	}
+	a.consumer.applied(a.committed)
 }
