@@ -1,0 +1,84 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// noon is when the first occurrence of a test happened.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// open returns a fresh database with the tables of this module.
+func open(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, postgres.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// apply groups occurrences in one transaction.
+func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occurrence) error {
+	tally := grouping.NewTally()
+	for _, o := range occurrences {
+		tally.Add(o)
+	}
+	return pg.InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return postgres.Apply(ctx, tx, tally.Counts())
+	})
+}
+
+func mustApply(t testing.TB, pool *pgxpool.Pool, occurrences ...grouping.Occurrence) {
+	t.Helper()
+	if err := apply(t.Context(), pool, occurrences...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seen is an occurrence of an error of the type, in organization "acme" and project "shop".
+func seen(typ string, after time.Duration) grouping.Occurrence {
+	return grouping.Occurrence{
+		Organization: "acme", Project: "shop", Entry: typ + after.String(), At: noon.Add(after), Severity: grouping.ErrorSeverity, Environment: "prod",
+		Error: grouping.Error{Type: typ, Message: "it broke", StackTrace: []string{"at com.acme.A.b(A.java:1)"}},
+	}
+}
+
+// read runs fn as the organization.
+func read[T any](t testing.TB, pool *pgxpool.Pool, organization string, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (result T) {
+	t.Helper()
+	err := pg.ReadAs(t.Context(), pool, organization, func(tx pgx.Tx) (err error) {
+		result, err = fn(t.Context(), tx)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func list(t testing.TB, pool *pgxpool.Pool, organization string, q postgres.GroupQuery) []postgres.Group {
+	t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 1000
+	}
+	return read(t, pool, organization, func(ctx context.Context, tx pgx.Tx) ([]postgres.Group, error) {
+		return postgres.Groups(ctx, tx, organization, q)
+	})
+}

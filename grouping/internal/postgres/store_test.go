@@ -1,0 +1,213 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A group's count is exact, its times are those of the entries in whatever order they come, its levels and environments
+// are all that were seen; what was said of it at first stays.
+func TestApply(t *testing.T) {
+	pool := open(t)
+	late := seen("E", time.Hour)
+	late.Severity, late.Environment = grouping.Fatal, `de"v\`
+	mustApply(t, pool, seen("E", 0), seen("E", time.Second), seen("F", 0))
+	mustApply(t, pool, late, seen("E", -time.Hour))
+	groups := list(t, pool, "acme", postgres.GroupQuery{Project: "shop"})
+	if len(groups) != 2 {
+		t.Fatalf("groups %+v", groups)
+	}
+	g := groups[0]
+	if g.Count != 4 || g.Title != "E: it broke" || g.Type != "E" || g.Culprit != "com.acme.A.b" || g.Status != grouping.Unresolved ||
+		!g.FirstSeen.Equal(noon.Add(-time.Hour)) || !g.LastSeen.Equal(noon.Add(time.Hour)) ||
+		g.Levels != grouping.ErrorSeverity|grouping.Fatal || !slices.Equal(g.Environments, []string{`de"v\`, "prod"}) {
+		t.Errorf("group %+v", g)
+	}
+	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Why, error) {
+		_, why, err := postgres.FindGroup(ctx, tx, "acme", g.ID)
+		return why, err
+	})
+	if why.Level != grouping.LevelSite || why.Version != grouping.Version || len(why.Parts) != 3 {
+		t.Errorf("why %+v", why)
+	}
+}
+
+// Of a group the first occurrences and the newest are kept, however they are spread over transactions.
+func TestSamples(t *testing.T) {
+	pool := open(t)
+	total := 0
+	for _, size := range []int{1, 3, 2, 1, 40, 1, 1} {
+		var all []grouping.Occurrence
+		for range size {
+			all = append(all, seen("E", time.Duration(total)*time.Minute))
+			total++
+		}
+		mustApply(t, pool, all...)
+	}
+	id := list(t, pool, "acme", postgres.GroupQuery{})[0].ID
+	samples := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Occurrence, error) {
+		return postgres.Occurrences(ctx, tx, "acme", id)
+	})
+	if n := len(samples); n < grouping.FirstSamples+2 || n > grouping.FirstSamples+grouping.NewestSamples {
+		t.Fatalf("%d samples", n)
+	}
+	for i := range grouping.FirstSamples {
+		if o := samples[len(samples)-1-i]; !o.At.Equal(noon.Add(time.Duration(i) * time.Minute)) {
+			t.Errorf("sample %d is of %v", i, o.At)
+		}
+	}
+	newest := samples[0]
+	if !newest.At.Equal(noon.Add(time.Duration(total-1)*time.Minute)) || newest.Level != grouping.ErrorSeverity ||
+		len(newest.Exceptions) != 1 || newest.Exceptions[0].Frames[0] != (postgres.Frame{Module: "com.acme.A", Function: "b", File: "A.java", Line: 1, InApp: true}) {
+		t.Errorf("newest %+v", newest)
+	}
+}
+
+// Many workers that meet the same new errors at once, in different orders, found each group once, lose no count and do
+// not deadlock.
+func TestRace(t *testing.T) {
+	pool := open(t)
+	const workers, kinds, rounds = 6, 20, 5
+	var wait sync.WaitGroup
+	for w := range workers {
+		wait.Go(func() {
+			for r := range rounds {
+				var all []grouping.Occurrence
+				for k := range kinds {
+					o := seen(fmt.Sprint("E", (k*(2*w+1)+r)%kinds), time.Duration(w)*time.Second)
+					o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("at org.junit.X.m%c(X.java:1)", 'a'+(k+w)%5))
+					all = append(all, o)
+				}
+				if err := apply(context.Background(), pool, all...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	groups := list(t, pool, "acme", postgres.GroupQuery{})
+	var total int64
+	for _, g := range groups {
+		total += g.Count
+	}
+	if len(groups) != kinds || total != workers*kinds*rounds {
+		t.Errorf("%d groups with %d occurrences, want %d with %d", len(groups), total, kinds, workers*kinds*rounds)
+	}
+	facts := 0
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), `SELECT count(*) FROM facts`).Scan(&facts)
+	})
+	if err != nil || facts != kinds {
+		t.Errorf("%d facts of new groups, %v", facts, err)
+	}
+}
+
+// JSON allows text that Postgres refuses: it is stored with replacements and blocks nobody.
+func TestOddText(t *testing.T) {
+	pool := open(t)
+	odd := "a\x00b\xff\"'\\{}$1\u2028\U0001F600"
+	o := seen(odd, 0)
+	o.Entry, o.Environment, o.Error.Message, o.Error.StackTrace = "entry", odd, strings.Repeat(odd, 50), []string{"at " + odd + ".x(A.java:1)", odd}
+	mustApply(t, pool, o, o)
+	g := list(t, pool, "acme", postgres.GroupQuery{})[0]
+	if g.Count != 2 || strings.ContainsRune(g.Title+g.Type+g.Culprit, 0) || !strings.HasPrefix(g.Type, "a\uFFFDb\uFFFD\"'\\{}$1") {
+		t.Errorf("group %+v", g)
+	}
+	if found := list(t, pool, "acme", postgres.GroupQuery{Environments: g.Environments}); len(found) != 1 {
+		t.Errorf("environment %q finds %d", g.Environments, len(found))
+	}
+}
+
+// Tenants and projects share nothing: the same error makes a group in each, and nobody reads or counts another's.
+func TestIsolation(t *testing.T) {
+	pool := open(t)
+	foreign, other := seen("E", 0), seen("E", 0)
+	foreign.Organization, other.Project = "evil", "site"
+	mustApply(t, pool, seen("E", 0), foreign, foreign, other)
+	ids := map[string]bool{}
+	for organization, want := range map[string]int{"acme": 2, "evil": 1, "nobody": 0} {
+		groups := list(t, pool, organization, postgres.GroupQuery{})
+		if len(groups) != want {
+			t.Errorf("%s sees %d groups, want %d", organization, len(groups), want)
+		}
+		for _, g := range groups {
+			ids[organization+g.ID] = true
+		}
+		unfiltered := read(t, pool, organization, func(ctx context.Context, tx pgx.Tx) (n int, err error) {
+			err = tx.QueryRow(ctx, `SELECT count(*) FROM error_groups`).Scan(&n)
+			return n, err
+		})
+		if unfiltered != want {
+			t.Errorf("%s sees %d groups without a condition, want %d", organization, unfiltered, want)
+		}
+	}
+	if len(ids) != 3 {
+		t.Errorf("ids %v", ids)
+	}
+}
+
+// Each filter keeps what it says, alone and with others; pages join to the whole list, the one last seen first.
+func TestGroups(t *testing.T) {
+	pool := open(t)
+	b, c := seen("BetaError", time.Minute), seen("GammaError", 2*time.Minute)
+	b.Severity, b.Environment, c.Error.Message = grouping.Warn, "staging", "Payment refused"
+	mustApply(t, pool, seen("AlphaError", 0), b, c)
+	for want, q := range map[string]postgres.GroupQuery{
+		"GammaError BetaError AlphaError ": {Project: "shop"},
+		"GammaError BetaError ":            {From: noon.Add(time.Minute)},
+		"AlphaError ":                      {To: noon.Add(time.Minute), Status: grouping.Unresolved},
+		"BetaError ":                       {Levels: grouping.Warn | grouping.Fatal},
+		"GammaError AlphaError ":           {Environments: []string{"prod", "dev"}},
+		"GammaError ":                      {Words: []string{"PAYMENT", "gamma"}},
+		"":                                 {Status: grouping.Resolved},
+	} {
+		got := ""
+		for _, g := range list(t, pool, "acme", q) {
+			got += g.Type + " "
+		}
+		if got != want {
+			t.Errorf("%+v lists %q, want %q", q, got, want)
+		}
+	}
+	var paged string
+	for q := (postgres.GroupQuery{Limit: 1}); ; {
+		page := list(t, pool, "acme", q)
+		if len(page) == 0 {
+			break
+		}
+		paged += page[0].Type + " "
+		q.After = page[0].Cursor()
+	}
+	if paged != "GammaError BetaError AlphaError " {
+		t.Errorf("pages list %q", paged)
+	}
+}
+
+// Groups with the same type and place are named as similar, unlike others.
+func TestSimilar(t *testing.T) {
+	pool := open(t)
+	similar := seen("E", time.Second)
+	similar.Error.Message = "connection refused"
+	mustApply(t, pool, seen("E", 0), similar, seen("F", 0))
+	groups := list(t, pool, "acme", postgres.GroupQuery{Words: []string{"refused"}})
+	names := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]string, error) {
+		return postgres.SimilarGroups(ctx, tx, "acme", groups[0].ID, 10)
+	})
+	if len(names) != 1 || names[0] == groups[0].ID {
+		t.Errorf("similar %v", names)
+	}
+}
