@@ -1,0 +1,208 @@
+package allinone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/weirlog/weir/deploy/gateway"
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/lifecycle"
+)
+
+// An App is all of Weir in this process. It belongs to one Run.
+type App struct {
+	config   Config
+	logger   *slog.Logger
+	dir      *dataDir
+	listener net.Listener
+	server   *httpapi.Server
+	gateway  *gateway.Gateway
+	modules  map[gateway.Module]module
+	env      DevEnv
+	started  chan struct{}
+	ends     []func() error // in the order in which things were opened
+}
+
+// New takes hold of the data directory and the address, starts what is not given, and builds the modules. When it fails
+// it leaves nothing behind that runs; its error is one line that says what to do.
+func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	a := &App{config: config, logger: logger, started: make(chan struct{})}
+	if err := a.open(ctx); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+// open goes from what fails fast to what takes long.
+func (a *App) open(ctx context.Context) (err error) {
+	if a.dir, err = openDataDir(a.config.DataDir); err != nil {
+		return err
+	}
+	a.atEnd(a.dir.close)
+	if a.listener, err = httpapi.Listen(a.config.Listen); err != nil {
+		return err
+	}
+	a.atEnd(a.closeListener)
+	if err := a.openServer(); err != nil {
+		return err
+	}
+	if err := a.openEnv(); err != nil {
+		return err
+	}
+	return a.openModules(ctx)
+}
+
+// openServer makes certificate and server; what it serves comes later.
+func (a *App) openServer() error {
+	files, err := localca.Ensure(a.dir.tls(), time.Now(), a.config.host())
+	if err != nil {
+		return err
+	}
+	config, err := httpapi.LoadTLS(files.Server, files.ServerKey)
+	if err != nil {
+		return err
+	}
+	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
+	if err != nil {
+		return err
+	}
+	a.server = &httpapi.Server{TLS: config, TrustedProxies: proxies, Logger: a.logger, Clock: time.Now}
+	return nil
+}
+
+func (a *App) openModules(ctx context.Context) error {
+	databaseURL, err := a.database(ctx)
+	if err != nil {
+		return err
+	}
+	brokers, err := a.broker(ctx)
+	if err != nil {
+		return err
+	}
+	shared := given{
+		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, proxies: a.config.TrustedProxies,
+		operator: httpapi.Secret(a.env.OperatorToken),
+	}
+	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {
+		return err
+	}
+	backends := map[gateway.Module]gateway.Backend{}
+	for name, module := range a.modules {
+		backends[name] = gateway.Local(module.Handler(), module.Ready)
+	}
+	a.gateway, err = gateway.New(backends, a.logger, time.Now)
+	a.server.Handler = a.gateway
+	return err
+}
+
+// atEnd remembers how to close what was just opened.
+func (a *App) atEnd(end func() error) { a.ends = append(a.ends, end) }
+
+// close closes everything in the order opposite to that in which it was opened.
+func (a *App) close() (err error) {
+	for _, end := range slices.Backward(a.ends) {
+		err = errors.Join(err, end())
+	}
+	a.ends = nil
+	return err
+}
+
+func (a *App) closeListener() error {
+	if err := a.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Started is closed once everything is ready and the demo organization is there; then Env may be called.
+func (a *App) Started() <-chan struct{} { return a.started }
+
+// Env tells how to reach the demo organization.
+func (a *App) Env() DevEnv { return a.env }
+
+// Run serves until ctx ends or something fails. It stops in the order in which nothing can be lost: the requests under
+// way are answered, then the modules commit what they have taken, then broker and database go.
+func (a *App) Run(ctx context.Context) error {
+	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	worked := make(chan error, 1)
+	go func() { worked <- a.work(working) }()
+	failure := make(chan error, 1)
+	err := lifecycle.Run(ctx, a.serve, a.prepare, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-worked:
+			failure <- err
+			return fmt.Errorf("the modules have ended: %w", err)
+		}
+	})
+	stopWork()
+	if len(failure) == 0 {
+		err = errors.Join(err, <-worked)
+	}
+	return errors.Join(err, a.close())
+}
+
+func (a *App) serve(ctx context.Context) error { return a.server.Serve(ctx, a.listener) }
+
+// work runs the modules' loops.
+func (a *App) work(ctx context.Context) error {
+	var runs []func(context.Context) error
+	for name, module := range a.modules {
+		runs = append(runs, func(ctx context.Context) error {
+			if err := module.Run(ctx); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	return lifecycle.Run(ctx, runs...)
+}
+
+// Bounds of a start.
+const (
+	startTimeout = 60 * time.Second
+	readyPoll    = 20 * time.Millisecond
+)
+
+// prepare waits until all modules are ready, sees to the demo organization and says so.
+func (a *App) prepare(ctx context.Context) error {
+	if err := a.awaitReady(ctx); err != nil {
+		return err
+	}
+	if err := a.ensureDemo(ctx); err != nil {
+		return fmt.Errorf("cannot set the demo organization up: %w", err)
+	}
+	close(a.started)
+	return nil
+}
+
+func (a *App) awaitReady(ctx context.Context) error {
+	deadline := time.NewTimer(startTimeout)
+	defer deadline.Stop()
+	poll := time.NewTicker(readyPoll)
+	defer poll.Stop()
+	for {
+		err := a.gateway.Ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline.C:
+			return fmt.Errorf("not ready after %s: %w", startTimeout, err)
+		case <-poll.C:
+		}
+	}
+}

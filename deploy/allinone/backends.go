@@ -1,0 +1,54 @@
+package allinone
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/embedded/postgres"
+)
+
+// Bounds of what the backends may take.
+const (
+	topicsTimeout   = 15 * time.Second
+	databaseTimeout = 30 * time.Second // to stop
+)
+
+// database returns the URL of the given Postgres, or of one that it starts in the data directory.
+func (a *App) database(ctx context.Context) (url string, err error) {
+	if given := a.config.DatabaseURL.Reveal(); given != "" {
+		return given, nil
+	}
+	server, err := postgres.Start(ctx, postgres.Config{Dir: a.dir.postgres(), Logger: a.logger})
+	if err != nil {
+		return "", err
+	}
+	a.atEnd(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+		defer cancel()
+		return server.Stop(ctx)
+	})
+	return server.URL(), nil
+}
+
+// broker returns the addresses of the given brokers, or of one that it runs in this process, with all topics made.
+func (a *App) broker(ctx context.Context) (brokers []string, err error) {
+	if brokers = a.config.Brokers; len(brokers) == 0 {
+		embedded, err := kafka.Start(kafka.Config{Dir: a.dir.kafka(), Logger: a.logger.With(slog.String("module", "broker"))})
+		if err != nil {
+			return nil, err
+		}
+		a.atEnd(embedded.Close)
+		brokers = []string{embedded.Addr()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, topicsTimeout)
+	defer cancel()
+	if err := bus.EnsureTopics(ctx, brokers, contract.Topics(a.config.LogPartitions, a.config.LogRetention)); err != nil {
+		return nil, fmt.Errorf("cannot reach Kafka at %v: %w", brokers, err)
+	}
+	return brokers, nil
+}

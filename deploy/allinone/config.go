@@ -1,0 +1,50 @@
+package allinone
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Config says where the process lives and what it is given.
+type Config struct {
+	Listen         string         `help:"Address to serve HTTPS on. The certificate is for localhost and for the host named here." env:"WEIR_LISTEN" default:"localhost:8443"`
+	DataDir        string         `help:"Directory of everything that is kept: certificates, dev.env, database, broker." env:"WEIR_DATA_DIR" default:".weir"`
+	DatabaseURL    httpapi.Secret `help:"Postgres to use; without it one is started in the data directory." env:"WEIR_DATABASE_URL"`
+	Brokers        []string       `help:"Kafka brokers to use, host:port; without them a broker runs in this process." env:"WEIR_BROKERS"`
+	TrustedProxies []string       `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
+	OperatorToken  httpapi.Secret `help:"Service token that may create organizations; without it one is made up once." env:"WEIR_OPERATOR_TOKEN"`
+
+	LogPartitions int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
+	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+
+	Modules Modules `kong:"-"` // what else the modules are told (see ModulesFromEnvironment)
+}
+
+// Validate joins what is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("WEIR_LISTEN is %q: use host:port, such as localhost:8443 or :8443", c.Listen))
+	}
+	if c.DataDir == "" {
+		errs = append(errs, errors.New("WEIR_DATA_DIR is empty: name a directory"))
+	}
+	if c.LogPartitions < 0 || c.LogRetention < 0 {
+		errs = append(errs, errors.New("WEIR_LOG_PARTITIONS and WEIR_LOG_RETENTION can't be negative"))
+	}
+	_, err := httpapi.ParseProxies(c.TrustedProxies)
+	return errors.Join(append(errs, err)...)
+}
+
+// host is the name under which clients on this machine reach the listener at address.
+func (c Config) host() string {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
+		return "localhost"
+	}
+	return host
+}

@@ -1,0 +1,136 @@
+package allinone
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// The demo organization.
+const (
+	demoName  = "Demo"
+	demoTier  = "scale"
+	demoEmail = "owner@demo.weir.example"
+)
+
+// openEnv reads what an earlier start has left, and sets what this one decides. The operator's token is written down
+// before anything else knows it.
+func (a *App) openEnv() (err error) {
+	if a.env, err = ReadDevEnv(a.dir.env()); err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(a.listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	origin := "https://" + net.JoinHostPort(a.config.host(), port)
+	a.env.BaseURL, a.env.ConsoleURL, a.env.CAFile = origin+"/v1", origin+"/console", localca.In(a.dir.tls()).CA
+	if operator := a.config.OperatorToken.Reveal(); operator != "" {
+		a.env.OperatorToken = operator
+	}
+	if a.env.OperatorToken == "" {
+		a.env.OperatorToken = identity.ServiceTokenPrefix + randomHex(24)
+	}
+	return a.env.Write(a.dir.env())
+}
+
+func randomHex(bytes int) string {
+	random := make([]byte, bytes)
+	_, _ = rand.Read(random) // never fails: see crypto/rand
+	return hex.EncodeToString(random)
+}
+
+// ensureDemo creates, through the public API, what is missing of the demo organization. Each step is written down before
+// the next, so that a start that was cut off is continued by the next one.
+func (a *App) ensureDemo(ctx context.Context) error {
+	api, err := client.New(a.env.BaseURL, a.env.CAFile, 1)
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	if err := a.forgetForeignDemo(ctx, api); err != nil {
+		return err
+	}
+	for _, step := range a.demoSteps(api) {
+		if *step.value != "" {
+			continue
+		}
+		if *step.value, err = step.create(ctx); err != nil {
+			return err
+		}
+		if err := a.env.Write(a.dir.env()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetForeignDemo drops what dev.env says of an organization that this installation does not know: it was given
+// another database or broker than before.
+func (a *App) forgetForeignDemo(ctx context.Context, api *client.Client) error {
+	if a.env.Organization == "" || a.env.ServiceToken == "" {
+		return nil
+	}
+	_, err := api.Balance(ctx, a.env.ServiceToken, a.env.Organization)
+	var problem *client.Problem
+	if errors.As(err, &problem) && (problem.Status == http.StatusUnauthorized || problem.Status == http.StatusNotFound) {
+		a.logger.Warn("the demo organization of dev.env is unknown here, another one is created")
+		a.env.APIKey, a.env.ServiceToken, a.env.Organization, a.env.Project = "", "", "", ""
+		a.env.ConsoleEmail, a.env.ConsolePassword = "", ""
+		return nil
+	}
+	return err
+}
+
+// A demoStep fills one value of dev.env.
+type demoStep struct {
+	value  *string
+	create func(ctx context.Context) (string, error)
+}
+
+func (a *App) demoSteps(api *client.Client) []demoStep {
+	env := &a.env
+	return []demoStep{
+		{&env.Organization, func(ctx context.Context) (string, error) {
+			organization, err := api.CreateOrganization(ctx, env.OperatorToken, demoName, demoTier)
+			return organization.ID, err
+		}},
+		{&env.Project, func(ctx context.Context) (string, error) {
+			project, err := api.CreateProject(ctx, env.OperatorToken, env.Organization, demoName)
+			return project.ID, err
+		}},
+		{&env.ServiceToken, func(ctx context.Context) (string, error) {
+			token, err := api.CreateServiceToken(ctx, env.OperatorToken, env.Organization, "billing", "billing:read")
+			return token.Token, err
+		}},
+		{&env.APIKey, func(ctx context.Context) (string, error) {
+			key, err := api.CreateAPIKey(ctx, env.OperatorToken, env.Project, "prod", "demo")
+			return key.Key, err
+		}},
+		{&env.ConsolePassword, func(ctx context.Context) (string, error) { return a.createOwner(ctx, api) }},
+	}
+}
+
+// createOwner makes the person who signs in to the console. An address belongs to one person, so where an earlier demo
+// organization has taken it, another is made up.
+func (a *App) createOwner(ctx context.Context, api *client.Client) (password string, err error) {
+	password = randomHex(12)
+	a.env.ConsoleEmail = demoEmail
+	member := client.NewMember{Organization: a.env.Organization, Email: demoEmail, Name: "Demo Owner", Role: "owner", Password: password}
+	err = api.CreateMember(ctx, a.env.OperatorToken, member)
+	var problem *client.Problem
+	if errors.As(err, &problem) && problem.Status == http.StatusConflict {
+		member.Email = fmt.Sprintf("owner-%s@demo.weir.example", randomHex(4))
+		a.env.ConsoleEmail = member.Email
+		err = api.CreateMember(ctx, a.env.OperatorToken, member)
+	}
+	return password, err
+}

@@ -1,0 +1,112 @@
+package allinone
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// EnvFile is the name of the file, in the data directory, that tells a shell how to reach the demo organization.
+const EnvFile = "dev.env"
+
+// A DevEnv is what a client on this machine needs to know. It is also where the credentials of the demo organization
+// are kept: everywhere else only their hashes are.
+type DevEnv struct {
+	BaseURL         string // ends in /v1
+	CAFile          string // absolute
+	APIKey          string // of the demo organization, environment prod
+	ServiceToken    string // billing:read of the demo organization
+	OperatorToken   string // creates organizations
+	Organization    string
+	Project         string
+	ConsoleURL      string
+	ConsoleEmail    string
+	ConsolePassword string
+}
+
+type variable struct {
+	name  string
+	value *string
+}
+
+func (e *DevEnv) variables() []variable {
+	return []variable{
+		{"WEIR_BASE_URL", &e.BaseURL},
+		{"WEIR_CA_FILE", &e.CAFile},
+		{"WEIR_API_KEY", &e.APIKey},
+		{"WEIR_SERVICE_TOKEN", &e.ServiceToken},
+		{"WEIR_OPERATOR_TOKEN", &e.OperatorToken},
+		{"WEIR_ORGANIZATION", &e.Organization},
+		{"WEIR_PROJECT", &e.Project},
+		{"WEIR_CONSOLE_URL", &e.ConsoleURL},
+		{"WEIR_CONSOLE_EMAIL", &e.ConsoleEmail},
+		{"WEIR_CONSOLE_PASSWORD", &e.ConsolePassword},
+	}
+}
+
+// ReadDevEnv reads the file at path; where there is none, it returns the zero value.
+func ReadDevEnv(path string) (env DevEnv, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return env, nil
+	}
+	if err != nil {
+		return env, fmt.Errorf("cannot read %q: %w", path, err)
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if err := env.read(lines.Text()); err != nil {
+			return env, fmt.Errorf("%q is damaged: %w: repair it, or remove it to get another demo organization", path, err)
+		}
+	}
+	return env, lines.Err()
+}
+
+func (e *DevEnv) read(line string) error {
+	if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+		return nil
+	}
+	name, quoted, ok := strings.Cut(line, "=")
+	value, unquoted := unquote(quoted)
+	if !ok || !unquoted {
+		return fmt.Errorf("the line that begins with %q is none of NAME='value'", name)
+	}
+	for _, v := range e.variables() {
+		if v.name == name {
+			*v.value = value
+		}
+	}
+	return nil
+}
+
+// Write replaces the file at path in one step. Its owner alone may read it.
+func (e *DevEnv) Write(path string) error {
+	text := "# How to reach the demo organization: . " + quote(path) + "\n"
+	for _, v := range e.variables() {
+		text += v.name + "=" + quote(*v.value) + "\n"
+	}
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return nil
+}
+
+// quote writes text as one word of a POSIX shell.
+func quote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+func unquote(word string) (text string, ok bool) {
+	word = strings.TrimSpace(word)
+	if len(word) < 2 || word[0] != '\'' || word[len(word)-1] != '\'' {
+		return "", false
+	}
+	return strings.ReplaceAll(word[1:len(word)-1], `'\''`, "'"), true
+}

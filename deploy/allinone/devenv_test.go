@@ -1,0 +1,61 @@
+package allinone
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is written is read back, by us and by a shell, whatever the path holds; nobody else may read the file.
+func TestDevEnvRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "it's a dir.env")
+	env := DevEnv{BaseURL: "https://localhost:8443/v1", CAFile: "/home/o'neil/$x/ca.pem", APIKey: "weir_1", ConsolePassword: `a"b\c`}
+	if err := env.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := ReadDevEnv(path); err != nil || read != env {
+		t.Errorf("read %+v, %v, want %+v", read, err, env)
+	}
+	shell := exec.Command("sh", "-c", `. "$1" && printf '%s|%s|%s' "$WEIR_CA_FILE" "$WEIR_API_KEY" "$WEIR_CONSOLE_PASSWORD"`, "sh", path)
+	if out, err := shell.CombinedOutput(); err != nil || string(out) != env.CAFile+"|"+env.APIKey+"|"+env.ConsolePassword {
+		t.Errorf("a shell reads %q, %v", out, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+// A missing file is a first start; a damaged one is said to be damaged, with the way out.
+func TestDevEnvMissingOrDamaged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), EnvFile)
+	if read, err := ReadDevEnv(path); err != nil || read != (DevEnv{}) {
+		t.Errorf("missing: %+v, %v", read, err)
+	}
+	if err := os.WriteFile(path, []byte("WEIR_API_KEY=weir_1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadDevEnv(path); err == nil || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("damaged: %v", err)
+	}
+}
+
+// One process at a time holds a data directory.
+func TestDataDirIsHeldOnce(t *testing.T) {
+	dir, err := openDataDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openDataDir(dir.path); err == nil || !strings.Contains(err.Error(), "another weir runs on") {
+		t.Errorf("second: %v", err)
+	}
+	if err := dir.close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openDataDir(dir.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.close()
+}

@@ -1,0 +1,38 @@
+package allinone
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+)
+
+// WriteHints tells a person what runs where, with commands that work as they are pasted into any POSIX shell.
+func (a *App) WriteHints(out io.Writer, took time.Duration) {
+	env := quote(a.dir.env())
+	fmt.Fprintf(out, `Weir is ready after %.1f s: %s
+Data in %s. Ctrl-C stops in order; the next start finds everything as it was.
+`, took.Seconds(), a.env.BaseURL, a.dir.path)
+	if a.env.ConsolePassword != "" {
+		fmt.Fprintf(out, "Console: %s as %s, password in %s\n", a.env.ConsoleURL, a.env.ConsoleEmail, filepath.Join(a.dir.path, EnvFile))
+	}
+	fmt.Fprintf(out, `
+Post a batch:
+  . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/logs" -H "x-api-key: $WEIR_API_KEY" -H "Content-Type: application/json" -d '{"logs": [
+    {"timestamp": "'"$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)"'", "level": "info", "message": "cart opened", "metadata": {"cart": 4711}},
+    {"timestamp": "'"$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)"'", "level": "error", "message": "checkout failed", "error": {"type": "TypeError",
+     "message": "total is undefined", "stack_trace": ["at total (/srv/shop/cart.js:41:13)", "at checkout (/srv/shop/pay.js:7:2)"]}}]}'
+
+Read the balance:
+  . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/organizations/$WEIR_ORGANIZATION/balance" -H "Authorization: Bearer $WEIR_SERVICE_TOKEN"
+
+List the error groups:
+  . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/projects/$WEIR_PROJECT/error-groups" -H "x-api-key: $WEIR_API_KEY"
+
+Read the logs, newest first:
+  . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/logs?project=$WEIR_PROJECT&limit=10" -H "x-api-key: $WEIR_API_KEY"
+
+A minute of believable traffic: make demo
+
+`, env)
+}

@@ -1,0 +1,83 @@
+package allinone
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weirlog/weir/deploy/gateway"
+	grouping "github.com/weirlog/weir/grouping/app"
+	ingest "github.com/weirlog/weir/ingest/app"
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/httpapi"
+	tenants "github.com/weirlog/weir/tenants/app"
+)
+
+// Modules are the modules' own settings, the same as where each is a process of its own.
+type Modules struct {
+	Ingest   ingest.Config
+	Ledger   ledger.Config
+	Grouping grouping.Config
+	Tenants  tenants.Config
+}
+
+// ModulesFromEnvironment reads the modules' settings from the environment, as their own processes do.
+func ModulesFromEnvironment() (m Modules, err error) {
+	return m, errors.Join(fromEnvironment(&m.Ingest), fromEnvironment(&m.Ledger), fromEnvironment(&m.Grouping), fromEnvironment(&m.Tenants))
+}
+
+// fromEnvironment fills a configuration from its tags. It is not checked yet: what the process provides is still missing.
+func fromEnvironment(config any) error {
+	parser, err := kong.New(config)
+	if err != nil {
+		return err
+	}
+	read, err := kong.Trace(parser, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(read.Resolve(), read.ApplyDefaults())
+}
+
+// A module is what all four have in common.
+type module interface {
+	Handler() http.Handler
+	Ready() error
+	Run(ctx context.Context) error
+}
+
+// given is what the process provides and the modules share.
+type given struct {
+	databaseURL httpapi.Secret
+	brokers     []string
+	proxies     []string
+	operator    httpapi.Secret
+}
+
+// build makes the modules. They get no listener of their own: the gateway calls their handlers.
+func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[gateway.Module]module, error) {
+	server := httpapi.ServerConfig{TrustedProxies: g.proxies}
+	m.Ingest.ServerConfig, m.Ingest.Brokers, m.Ingest.DatabaseURL = server, g.brokers, g.databaseURL
+	m.Ledger.ServerConfig, m.Ledger.Brokers, m.Ledger.DatabaseURL = server, g.brokers, g.databaseURL
+	m.Grouping.ServerConfig, m.Grouping.Brokers, m.Grouping.DatabaseURL = server, g.brokers, g.databaseURL
+	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
+	m.Tenants.OperatorToken = g.operator
+	log := func(name gateway.Module) *slog.Logger { return logger.With(slog.String("module", string(name))) }
+	modules := map[gateway.Module]module{}
+	for name, start := range map[gateway.Module]func() (module, error){
+		gateway.Tenants:  func() (module, error) { return tenants.New(ctx, m.Tenants, log(gateway.Tenants)) },
+		gateway.Ingest:   func() (module, error) { return ingest.New(ctx, m.Ingest, log(gateway.Ingest)) },
+		gateway.Ledger:   func() (module, error) { return ledger.New(ctx, m.Ledger, log(gateway.Ledger)) },
+		gateway.Grouping: func() (module, error) { return grouping.New(ctx, m.Grouping, log(gateway.Grouping)) },
+	} {
+		built, err := start()
+		if err != nil {
+			return nil, err // it names the module
+		}
+		modules[name] = built
+	}
+	return modules, nil
+}

@@ -1,0 +1,65 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv/apache"
+)
+
+// A broker is one of the brokers that are measured.
+type broker struct {
+	name  string
+	start func(ctx context.Context, dir string) (running, error)
+}
+
+// A running broker that is not part of the measured process; the zero value is one that is.
+type running struct {
+	brokers string
+	pid     int // 0: elsewhere
+	stop    func() error
+}
+
+// errSkipped is why a broker is not measured.
+var errSkipped = errors.New("skipped")
+
+// embedded is the broker in the measured process.
+var embedded = broker{"embedded broker", func(context.Context, string) (running, error) {
+	return running{stop: func() error { return nil }}, nil
+}}
+
+// given is a Kafka at the given addresses.
+func given(brokers []string) broker {
+	return broker{"given Kafka", func(context.Context, string) (running, error) {
+		return running{brokers: strings.Join(brokers, ","), stop: func() error { return nil }}, nil
+	}}
+}
+
+// local is an Apache Kafka node that is started on this machine.
+var local = broker{"Apache Kafka " + apache.Version, func(ctx context.Context, dir string) (running, error) {
+	node, err := apache.Start(ctx, apache.Config{Dir: filepath.Join(dir, "apache-kafka")})
+	if errors.Is(err, apache.ErrMissing) {
+		return running{}, fmt.Errorf("%w: %w; give the address of a Kafka with WEIR_BENCH_BROKERS", errSkipped, err)
+	}
+	if err != nil {
+		return running{}, err
+	}
+	return running{brokers: node.Addr(), pid: node.Pid(), stop: node.Stop}, nil
+}}
+
+// database returns the URL of the given database, or starts a server that flushes to disk as any real one does.
+func database(ctx context.Context, url, dir string, logger *slog.Logger) (string, func() error, error) {
+	if url != "" {
+		return url, func() error { return nil }, nil
+	}
+	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(dir, "postgres"), Logger: logger})
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL(), func() error { return server.Stop(context.WithoutCancel(ctx)) }, nil
+}

@@ -1,0 +1,232 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// Config says what to measure.
+type Config struct {
+	Program       string   // the binary that is measured, run with `run`
+	Dir           string   // for everything that is written; it must be empty, and stays as it is afterwards
+	DatabaseURL   string   // a Postgres to use; "" starts one
+	Brokers       []string // a Kafka to use beside the embedded broker; none starts one where that is possible
+	Embedded      bool     // measure with the embedded broker
+	Kafka         bool     // measure with Apache Kafka
+	Organizations int      // that the load is spread over
+	Senders       int      // that post at the same time
+	WarmUp        time.Duration
+	Saturated     time.Duration // how long to post as fast as answers come
+	Paced         time.Duration // how long to post at PacedRate
+	PacedRate     int           // entries a second; 0: half of what was accepted before
+	Probes        int           // organizations that are looked at while the paced load runs
+	Profiles      string        // directory for CPU profiles of the measured process; "" takes none
+	Logger        *slog.Logger
+}
+
+// A Result is what was measured with one broker.
+type Result struct {
+	Broker  string
+	Skipped error // why nothing was measured
+
+	Full    Phase
+	CatchUp lag
+	Paced   Phase
+	Views   struct{ Balance, Groups, Entries [2]time.Duration } // p50, p99
+	Probed  int
+	Idle    int64 // bytes resident before any load
+}
+
+// A Phase is one stretch of load.
+type Phase struct {
+	EntriesPerSecond float64
+	Batches          int64
+	Answer           [3]time.Duration // p50, p99, longest
+	CPU              CPU
+	Memory, Peak     int64 // resident bytes of the measured process at the end, and the most so far
+}
+
+// CPU is what one batch costs each process; 0 where it is not known.
+type CPU struct{ Weir, Postgres, Broker, Load time.Duration }
+
+// Run measures with each broker in turn, says what it does on progress, and returns what it found.
+func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, error) {
+	var brokers []broker
+	if config.Embedded {
+		brokers = append(brokers, embedded)
+	}
+	if config.Kafka && len(config.Brokers) > 0 {
+		brokers = append(brokers, given(config.Brokers))
+	} else if config.Kafka {
+		brokers = append(brokers, local)
+	}
+	var results []Result
+	for number, b := range brokers {
+		fmt.Fprintf(progress, "Measuring with the %s:\n", b.name)
+		result, err := measure(ctx, config, b, filepath.Join(config.Dir, fmt.Sprint(number)), progress)
+		if errors.Is(err, errSkipped) {
+			fmt.Fprintf(progress, "  %v\n", err)
+			result.Skipped, err = err, nil
+		}
+		if err != nil {
+			return results, fmt.Errorf("with the %s: %w", b.name, err)
+		}
+		result.Broker = b.name
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// measure starts everything that a run needs, measures, and stops it again.
+func measure(ctx context.Context, config Config, b broker, dir string, progress io.Writer) (result Result, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return result, err
+	}
+	running, err := b.start(ctx, dir)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, running.stop()) }()
+	url, stopDatabase, err := database(ctx, config.DatabaseURL, dir, config.Logger)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, stopDatabase()) }()
+	variables := map[string]string{"WEIR_DATABASE_URL": url, "WEIR_BROKERS": running.brokers}
+	if config.Profiles != "" {
+		variables["WEIR_CPU_PROFILE"] = filepath.Join(config.Profiles, filepath.Base(dir)+".pprof")
+	}
+	subject, err := startSubject(ctx, config.Program, filepath.Join(dir, "weir"), variables)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, subject.stop()) }()
+	r := &run{config: config, progress: progress, subject: subject, postmaster: postmaster(ctx, url), broker: running.pid}
+	return r.measure(ctx)
+}
+
+// A run measures one installation.
+type run struct {
+	config     Config
+	progress   io.Writer
+	subject    *subject
+	postmaster int
+	broker     int
+	api        *client.Client
+	load       *load
+	probes     *probes
+}
+
+func (r *run) measure(ctx context.Context) (result Result, err error) {
+	if r.api, err = r.subject.client(r.config.Senders + 4*r.config.Probes); err != nil {
+		return result, err
+	}
+	defer r.api.Close()
+	result.Idle = usageOf(r.subject.pid()).memory
+	if err := r.prepare(ctx); err != nil {
+		return result, err
+	}
+	if result.Full, err = r.saturate(ctx); err != nil {
+		return result, err
+	}
+	r.say("waiting until balance, groups and read-back show all of it")
+	if result.CatchUp, err = r.load.catchUp(ctx); err != nil {
+		return result, err
+	}
+	if result.Paced, err = r.pace(ctx, result.Full.EntriesPerSecond); err != nil {
+		return result, err
+	}
+	for _, view := range []struct {
+		into *[2]time.Duration
+		from *samples
+	}{{&result.Views.Balance, &r.probes.balance}, {&result.Views.Groups, &r.probes.groups}, {&result.Views.Entries, &r.probes.entries}} {
+		*view.into = [2]time.Duration(view.from.percentiles(50, 99))
+	}
+	result.Probed = r.probes.balance.count()
+	return result, nil
+}
+
+func (r *run) say(format string, values ...any) {
+	fmt.Fprintf(r.progress, "  "+format+"\n", values...)
+}
+
+// prepare creates the organizations.
+func (r *run) prepare(ctx context.Context) error {
+	r.say("creating %d organizations", r.config.Organizations+r.config.Probes)
+	tenants, err := newTenants(ctx, r.api, r.subject.env.OperatorToken, "load", r.config.Organizations)
+	if err != nil {
+		return err
+	}
+	probed, err := newTenants(ctx, r.api, r.subject.env.OperatorToken, "probe", r.config.Probes)
+	r.load, r.probes = newLoad(r.api, tenants), &probes{api: r.api, tenants: probed}
+	return err
+}
+
+// saturate measures how much is accepted.
+func (r *run) saturate(ctx context.Context) (Phase, error) {
+	r.say("warming up for %s", r.config.WarmUp)
+	r.load.saturate(ctx, r.config.Senders, r.config.WarmUp)
+	r.load.reset()
+	r.say("posting as fast as %d senders get answers for %s", r.config.Senders, r.config.Saturated)
+	before := r.cpu()
+	took := r.load.saturate(ctx, r.config.Senders, r.config.Saturated)
+	return r.phase(ctx, took, before)
+}
+
+// pace measures answers and views at a fixed rate.
+func (r *run) pace(ctx context.Context, accepted float64) (Phase, error) {
+	entries := float64(r.config.PacedRate)
+	if entries == 0 {
+		entries = accepted / 2
+	}
+	r.load.reset()
+	r.say("posting %.0f entries/s for %s, looking at the views of %d organizations", entries, r.config.Paced, r.config.Probes)
+	stop, probed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(probed)
+		r.probes.run(ctx, stop)
+	}()
+	before := r.cpu()
+	took := r.load.pace(ctx, r.config.Senders, entries/entriesPerBatch, r.config.Paced)
+	phase, err := r.phase(ctx, took, before)
+	close(stop)
+	<-probed
+	return phase, errors.Join(err, r.probes.failure)
+}
+
+// cpu is what each process has used so far.
+func (r *run) cpu() CPU {
+	used := CPU{Weir: usageOf(r.subject.pid()).cpu, Load: usageOf(os.Getpid()).cpu}
+	if r.postmaster != 0 {
+		used.Postgres = familyUsage(r.postmaster).cpu
+	}
+	if r.broker != 0 {
+		used.Broker = usageOf(r.broker).cpu
+	}
+	return used
+}
+
+// phase sums a stretch of load up.
+func (r *run) phase(ctx context.Context, took time.Duration, before CPU) (Phase, error) {
+	after, memory := r.cpu(), usageOf(r.subject.pid())
+	batches := max(1, r.load.batches.Load())
+	each := func(after, before time.Duration) time.Duration { return (after - before) / time.Duration(batches) }
+	return Phase{
+		EntriesPerSecond: float64(batches*entriesPerBatch) / took.Seconds(),
+		Batches:          batches,
+		Answer:           [3]time.Duration(r.load.took.percentiles(50, 99, 100)),
+		CPU: CPU{
+			Weir: each(after.Weir, before.Weir), Postgres: each(after.Postgres, before.Postgres),
+			Broker: each(after.Broker, before.Broker), Load: each(after.Load, before.Load),
+		},
+		Memory: memory.memory, Peak: memory.peak,
+	}, errors.Join(r.load.err(), context.Cause(ctx))
+}

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// Bounds of the wait until the views have caught up with a full load.
+const (
+	catchUpTimeout = 3 * time.Minute
+	catchUpPoll    = 50 * time.Millisecond
+)
+
+// A lag is how long each view needed, after the last answer, until it showed everything.
+type lag struct {
+	balance, groups, entries time.Duration
+}
+
+// catchUp waits until every view shows everything that was accepted.
+func (l *load) catchUp(ctx context.Context) (lag lag, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	begun := time.Now()
+	var work sync.WaitGroup
+	for took, missing := range map[*time.Duration]func(context.Context) (int64, error){
+		&lag.balance: l.missingBytes, &lag.groups: l.missingErrors, &lag.entries: l.missingEntries,
+	} {
+		work.Go(func() {
+			if err := until(ctx, begun, missing); err != nil {
+				cancel(err)
+			}
+			*took = time.Since(begun)
+		})
+	}
+	work.Wait()
+	return lag, context.Cause(ctx)
+}
+
+// until waits until nothing is missing any more.
+func until(ctx context.Context, begun time.Time, missing func(context.Context) (int64, error)) error {
+	for {
+		n, err := missing(ctx)
+		switch {
+		case err != nil || n == 0:
+			return err
+		case n < 0:
+			return fmt.Errorf("a view shows %d more than was accepted", -n)
+		case time.Since(begun) > catchUpTimeout:
+			return fmt.Errorf("after %s a view still lacks %d", catchUpTimeout, n)
+		}
+		time.Sleep(catchUpPoll)
+	}
+}
+
+func (l *load) missingBytes(ctx context.Context) (int64, error) {
+	charged, err := consumed(ctx, l.api, l.tenants)
+	return l.bytes.Load() - charged, err
+}
+
+func (l *load) missingErrors(ctx context.Context) (int64, error) {
+	missing := l.posted.Load() * (entriesPerBatch / errorEvery)
+	for _, t := range l.tenants {
+		groups, err := l.api.ErrorGroups(ctx, t.key, t.project)
+		if err != nil {
+			return 0, err
+		}
+		for _, group := range groups {
+			missing -= group.Count
+		}
+	}
+	return missing, nil
+}
+
+// missingEntries counts the organizations whose newest accepted entry can't be read back yet.
+func (l *load) missingEntries(ctx context.Context) (missing int64, err error) {
+	for i, t := range l.tenants {
+		page, err := l.api.Logs(ctx, t.key, client.LogsQuery{Project: t.project, Limit: 1})
+		if err != nil {
+			return 0, err
+		}
+		newest := l.newest[i].Load()
+		if newest != 0 && (len(page.Items) == 0 || stampOf(page.Items[0].Entry) < newest) {
+			missing++
+		}
+	}
+	return missing, nil
+}

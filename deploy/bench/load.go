@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// A load posts batches of many organizations.
+type load struct {
+	api     *client.Client
+	tenants []tenant
+	newest  []atomic.Int64 // of each tenant: the event time of what was accepted last, ms
+	serial  atomic.Int64   // stamped into entries
+	next    atomic.Int64   // tenant
+
+	bytes   atomic.Int64 // charged for all that was accepted
+	posted  atomic.Int64 // batches, never reset
+	batches atomic.Int64
+	failed  atomic.Int64
+	failure atomic.Pointer[error] // the first
+	took    *samples
+}
+
+func newLoad(api *client.Client, tenants []tenant) *load {
+	return &load{api: api, tenants: tenants, newest: make([]atomic.Int64, len(tenants)), took: &samples{}}
+}
+
+// reset forgets what was counted, but not which entries and tenants have had their turn.
+func (l *load) reset() {
+	l.batches.Store(0)
+	l.failed.Store(0)
+	l.took = &samples{}
+}
+
+// post sends b for the next tenant and counts it; begun is when it should have been sent.
+func (l *load) post(ctx context.Context, b *body, begun time.Time) {
+	at := time.Now()
+	b.stamp(at, l.serial.Add(entriesPerBatch))
+	number := int(l.next.Add(1)) % len(l.tenants)
+	accepted, err := l.api.Post(ctx, l.tenants[number].key, client.Batch{Body: b.text})
+	if err != nil {
+		if ctx.Err() == nil {
+			l.failed.Add(1)
+			l.failure.CompareAndSwap(nil, &err)
+		}
+		return
+	}
+	l.took.add(time.Since(begun))
+	l.batches.Add(1)
+	l.posted.Add(1)
+	l.bytes.Add(accepted.BytesUsed)
+	raise(&l.newest[number], at.UnixMilli())
+}
+
+// raise sets value to at least n.
+func raise(value *atomic.Int64, n int64) {
+	for old := value.Load(); old < n && !value.CompareAndSwap(old, n); old = value.Load() {
+	}
+}
+
+// saturate posts from a number of senders, each its next batch as soon as it has the answer to the last, for d.
+func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.Duration {
+	end, begun := time.Now().Add(d), time.Now()
+	var work sync.WaitGroup
+	for range senders {
+		work.Go(func() {
+			for b := newBody(entriesPerBatch); time.Now().Before(end) && ctx.Err() == nil; {
+				l.post(ctx, b, time.Now())
+			}
+		})
+	}
+	work.Wait()
+	return time.Since(begun)
+}
+
+// pace posts at a fixed rate for d, whatever the answers do: a batch that has to wait for a free sender counts from when
+// it was due.
+func (l *load) pace(ctx context.Context, senders int, perSecond float64, d time.Duration) time.Duration {
+	begun := time.Now()
+	due := make(chan time.Time, int(perSecond*d.Seconds())+1)
+	var work sync.WaitGroup
+	for range senders {
+		work.Go(func() {
+			b := newBody(entriesPerBatch)
+			for at := range due {
+				l.post(ctx, b, at)
+			}
+		})
+	}
+	interval := time.Duration(float64(time.Second) / perSecond)
+	for at := begun; at.Sub(begun) < d && ctx.Err() == nil; at = at.Add(interval) {
+		time.Sleep(time.Until(at))
+		due <- at
+	}
+	close(due)
+	work.Wait()
+	return time.Since(begun)
+}
+
+// err is the first failure in words, nil when there was none.
+func (l *load) err() error {
+	if first := l.failure.Load(); first != nil {
+		return fmt.Errorf("%d batches were not accepted, the first: %w", l.failed.Load(), *first)
+	}
+	return nil
+}

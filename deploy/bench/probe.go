@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// Probes post small batches to organizations of their own while the load runs, and look at each view until it shows them.
+type probes struct {
+	api     *client.Client
+	tenants []tenant
+
+	balance, groups, entries samples
+	mu                       sync.Mutex
+	failure                  error
+}
+
+// Probing: how often a view is looked at, how long between two probes, and when a probe is given up.
+const (
+	probePoll    = 20 * time.Millisecond
+	probePause   = 50 * time.Millisecond
+	probeTimeout = 30 * time.Second
+)
+
+// run probes with every tenant, one batch after the other, until stop is closed.
+func (p *probes) run(ctx context.Context, stop <-chan struct{}) {
+	var work sync.WaitGroup
+	for _, t := range p.tenants {
+		work.Go(func() {
+			if err := p.probe(ctx, t, stop); err != nil {
+				p.mu.Lock()
+				p.failure = err
+				p.mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+}
+
+func (p *probes) probe(ctx context.Context, t tenant, stop <-chan struct{}) error {
+	b := newBody(errorEvery) // with one error
+	var bytes, errors int64
+	for serial := int64(1); ; serial += errorEvery {
+		select {
+		case <-stop:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(probePause):
+		}
+		at := time.Now()
+		b.stamp(at, serial)
+		accepted, err := p.api.Post(ctx, t.key, client.Batch{Body: b.text})
+		if err != nil {
+			return err
+		}
+		bytes, errors = bytes+accepted.BytesUsed, errors+1
+		if err := p.await(ctx, t, bytes, errors, at.UnixMilli()); err != nil {
+			return err
+		}
+	}
+}
+
+// await looks at the three views, each by itself, until it shows what was just accepted.
+func (p *probes) await(ctx context.Context, t tenant, bytes, errors, newest int64) error {
+	accepted := time.Now()
+	views := []struct {
+		name  string
+		took  *samples
+		shows func() (bool, error)
+	}{
+		{"the balance", &p.balance, func() (bool, error) {
+			balance, err := p.api.Balance(ctx, t.billing, t.organization)
+			return balance.Consumed >= bytes, err
+		}},
+		{"the error group", &p.groups, func() (bool, error) {
+			groups, err := p.api.ErrorGroups(ctx, t.key, t.project)
+			return countAll(groups) >= errors, err
+		}},
+		{"the read-back", &p.entries, func() (bool, error) {
+			page, err := p.api.Logs(ctx, t.key, client.LogsQuery{Project: t.project, Limit: 1})
+			return len(page.Items) > 0 && stampOf(page.Items[0].Entry) >= newest, err
+		}},
+	}
+	failures := make([]error, len(views))
+	var work sync.WaitGroup
+	for i, view := range views {
+		work.Go(func() { failures[i] = look(accepted, view.name, view.took, view.shows) })
+	}
+	work.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look repeats shows until it is true and keeps how long that took.
+func look(accepted time.Time, name string, took *samples, shows func() (bool, error)) error {
+	for {
+		shown, err := shows()
+		switch {
+		case err != nil:
+			return err
+		case shown:
+			took.add(time.Since(accepted))
+			return nil
+		case time.Since(accepted) > probeTimeout:
+			return fmt.Errorf("%s does not show a batch %s after its answer", name, probeTimeout)
+		}
+		time.Sleep(probePoll)
+	}
+}
+
+func countAll(groups []client.ErrorGroup) (count int64) {
+	for _, group := range groups {
+		count += group.Count
+	}
+	return count
+}

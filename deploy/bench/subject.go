@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// A subject is the process that is measured: all of Weir in one.
+type subject struct {
+	command *exec.Cmd
+	output  bytes.Buffer
+	ended   chan error
+	env     allinone.DevEnv
+}
+
+// Bounds of the subject's life.
+const (
+	subjectStart = 90 * time.Second
+	subjectStop  = 30 * time.Second
+	subjectPoll  = 50 * time.Millisecond
+)
+
+// startSubject runs program, which is this one, with `run` and waits until it is ready.
+func startSubject(ctx context.Context, program, dir string, variables map[string]string) (*subject, error) {
+	s := &subject{command: exec.Command(program, "run"), ended: make(chan error, 1)}
+	s.command.Env = append(os.Environ(), "WEIR_LISTEN=127.0.0.1:0", "WEIR_DATA_DIR="+dir)
+	for name, value := range variables {
+		s.command.Env = append(s.command.Env, name+"="+value)
+	}
+	s.command.Stdout, s.command.Stderr = &s.output, &s.output
+	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to handle
+	if err := s.command.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start the measured process: %w", err)
+	}
+	go func() { s.ended <- s.command.Wait() }()
+	if err := s.awaitReady(ctx, filepath.Join(dir, allinone.EnvFile)); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// awaitReady waits until the process serves and has its demo organization.
+func (s *subject) awaitReady(ctx context.Context, envFile string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, subjectStart)
+	defer cancel()
+	for {
+		if s.env, err = allinone.ReadDevEnv(envFile); err == nil && s.env.ConsolePassword != "" {
+			return nil
+		}
+		select {
+		case err := <-s.ended:
+			s.ended <- err
+			return fmt.Errorf("the measured process ended instead of serving: %v\n%s", err, s.output.Bytes())
+		case <-ctx.Done():
+			return fmt.Errorf("the measured process is not ready: %w", ctx.Err())
+		case <-time.After(subjectPoll):
+		}
+	}
+}
+
+func (s *subject) pid() int { return s.command.Process.Pid }
+
+func (s *subject) client(connections int) (*client.Client, error) {
+	return client.New(s.env.BaseURL, s.env.CAFile, connections)
+}
+
+// stop ends the process in order, and says what it wrote when it did not.
+func (s *subject) stop() error {
+	_ = s.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-s.ended:
+		s.ended <- err
+		if err != nil {
+			return fmt.Errorf("the measured process did not stop in order: %w\n%s", err, s.output.Bytes())
+		}
+		return nil
+	case <-time.After(subjectStop):
+		_ = s.command.Process.Kill()
+		return fmt.Errorf("the measured process still ran %s after SIGTERM", subjectStop)
+	}
+}

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+	"time"
+)
+
+// The least that a sound design gives on two cores.
+const (
+	goalEntries = 50_000      // accepted a second
+	goalView    = time.Second // p99 until each view shows a batch, at half of that load
+)
+
+// Write prints the results side by side.
+func Write(out io.Writer, config Config, results []Result) error {
+	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. Batches of %d entries, %d KB. Load, Weir, PostgreSQL and broker share the machine.\n\n",
+		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), entriesPerBatch, len(newBody(entriesPerBatch).text)>>10)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(title string, cell func(Result) string) {
+		fmt.Fprint(table, title)
+		for _, r := range results {
+			if text := "-"; r.Skipped != nil {
+				fmt.Fprint(table, "\t"+text)
+			} else {
+				fmt.Fprint(table, "\t"+cell(r))
+			}
+		}
+		fmt.Fprintln(table)
+	}
+	fmt.Fprint(table, "")
+	for _, r := range results {
+		fmt.Fprint(table, "\t"+r.Broker)
+	}
+	fmt.Fprintln(table)
+	row("full load: entries/s accepted", func(r Result) string { return fmt.Sprintf("%.0f", r.Full.EntriesPerSecond) })
+	row("  answer p50 / p99 / longest", func(r Result) string { return durations(r.Full.Answer[:]...) })
+	row("  CPU per batch: Weir / Postgres / broker / load", func(r Result) string { return r.Full.CPU.String() })
+	row("  resident / peak", func(r Result) string { return megabytes(r.Full.Memory, r.Full.Peak) })
+	row("  then caught up: balance / groups / read-back", func(r Result) string { return durations(r.CatchUp.balance, r.CatchUp.groups, r.CatchUp.entries) })
+	row("paced load: entries/s accepted", func(r Result) string { return fmt.Sprintf("%.0f", r.Paced.EntriesPerSecond) })
+	row("  answer p50 / p99 / longest", func(r Result) string { return durations(r.Paced.Answer[:]...) })
+	row("  until the balance shows it p50 / p99", func(r Result) string { return durations(r.Views.Balance[:]...) })
+	row("  until the error group shows it p50 / p99", func(r Result) string { return durations(r.Views.Groups[:]...) })
+	row("  until it can be read back p50 / p99", func(r Result) string { return durations(r.Views.Entries[:]...) })
+	row("  CPU per batch: Weir / Postgres / broker / load", func(r Result) string { return r.Paced.CPU.String() })
+	row("  resident / peak", func(r Result) string { return megabytes(r.Paced.Memory, r.Paced.Peak) })
+	row("resident before any load", func(r Result) string { return megabytes(r.Idle) })
+	row("probes", func(r Result) string { return fmt.Sprint(r.Probed) })
+	row(fmt.Sprintf("goal: %d entries/s", goalEntries), func(r Result) string { return verdict(r.Full.EntriesPerSecond >= goalEntries) })
+	row(fmt.Sprintf("goal: all views within %s (p99) at the paced load", goalView), func(r Result) string {
+		return verdict(max(r.Views.Balance[1], r.Views.Groups[1], r.Views.Entries[1]) <= goalView)
+	})
+	return table.Flush()
+}
+
+func verdict(met bool) string {
+	if met {
+		return "met"
+	}
+	return "missed"
+}
+
+// String writes the costs of a batch in microseconds.
+func (c CPU) String() string {
+	text := ""
+	for i, d := range []time.Duration{c.Weir, c.Postgres, c.Broker, c.Load} {
+		if i > 0 {
+			text += " / "
+		}
+		if d == 0 {
+			text += "-"
+			continue
+		}
+		text += fmt.Sprintf("%d µs", d.Microseconds())
+	}
+	return text
+}
+
+func durations(all ...time.Duration) (text string) {
+	for i, d := range all {
+		if i > 0 {
+			text += " / "
+		}
+		text += fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	}
+	return text
+}
+
+func megabytes(all ...int64) (text string) {
+	for i, n := range all {
+		if i > 0 {
+			text += " / "
+		}
+		text += fmt.Sprintf("%d MB", n>>20)
+	}
+	return text
+}

@@ -1,0 +1,61 @@
+// Command weir is all of Weir in one process, with a load generator and a benchmark for it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+const description = `Weir takes batches of log entries over HTTPS, never loses one that it acknowledged, charges each byte exactly once,
+and groups the errors.
+
+  weir run     starts everything on https://localhost:8443 and prints what to do next
+  weir demo    sends a minute of traffic to it, in a second terminal
+  weir bench   measures this machine
+
+Every flag can be given in the environment; weir <command> --help shows the names.`
+
+type commands struct {
+	LogLevel string `help:"What to log to standard error: debug, info, warn or error." env:"WEIR_LOG_LEVEL" default:"warn" enum:"debug,info,warn,error"`
+	LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
+
+	Run   runCommand   `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
+	Demo  demoCommand  `cmd:"" help:"Send a minute of believable traffic through the public API."`
+	Bench benchCommand `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
+}
+
+func main() {
+	var chosen commands
+	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	if err := parsed.Run(chosen.logger()); err != nil {
+		fmt.Fprintln(os.Stderr, "weir:", oneLine(err))
+		os.Exit(1)
+	}
+}
+
+// oneLine writes an error that may be several as one line.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' }), "; ")
+}
+
+func (c *commands) logger() *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelWarn
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogJSON {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"fmt"
+	"sync"
+)
+
+// A record of what one post is about: the entries that must be stored if it was accepted.
+type posted struct {
+	name    string
+	entries []sent
+	known   bool // accepted for sure; else it may be stored or not, but whole
+}
+
+// A history is all that was posted to one organization. Safe for concurrent use.
+type history struct {
+	mu    sync.Mutex
+	posts []posted
+}
+
+func (h *history) accepted(name string, entries []sent) {
+	h.add(posted{name, entries, true})
+}
+
+// unknown notes a post that got no answer, or one that does not say what became of it.
+func (h *history) unknown(name string, entries []sent) {
+	h.add(posted{name, entries, false})
+}
+
+func (h *history) add(post posted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.posts = append(h.posts, post)
+}
+
+// totals are what a history amounts to, given what is stored of it.
+type totals struct {
+	entries   int
+	bytes     int64
+	byKind    map[string]int64 // errors
+	undecided int              // posts of unknown outcome that are stored
+}
+
+// check compares what is stored with what was posted: nothing unknown, nothing twice, every post whole or not at all, and
+// not at all only where its outcome is unknown.
+func (h *history) check(stored []string) (totals, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	times := map[string]int{}
+	for _, text := range stored {
+		times[text]++
+	}
+	sum := totals{byKind: map[string]int64{}}
+	for _, post := range h.posts {
+		found := 0
+		for _, entry := range post.entries {
+			if times[entry.text] > 1 {
+				return sum, fmt.Errorf("%s: stored %d times: %.200s", post.name, times[entry.text], entry.text)
+			}
+			found += times[entry.text]
+			delete(times, entry.text)
+		}
+		if found != len(post.entries) && (post.known || found != 0) {
+			return sum, fmt.Errorf("%s (known to be accepted: %t): %d of %d entries are stored", post.name, post.known, found, len(post.entries))
+		}
+		if found > 0 {
+			sum.count(post)
+		}
+	}
+	for text := range times {
+		return sum, fmt.Errorf("%d entries are stored that nobody sent in this form, such as %.200s", len(times), text)
+	}
+	return sum, nil
+}
+
+func (s *totals) count(post posted) {
+	if !post.known {
+		s.undecided++
+	}
+	s.entries += len(post.entries)
+	for _, entry := range post.entries {
+		s.bytes += int64(len(entry.text))
+		if entry.kind != "" {
+			s.byKind[entry.kind]++
+		}
+	}
+}

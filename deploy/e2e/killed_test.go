@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// Kills: how often, how long the process may work before each, and within what time it must be back.
+const (
+	kills         = 10
+	shortestLife  = 200 * time.Millisecond
+	longestLife   = 1500 * time.Millisecond
+	firstStart    = 60 * time.Second
+	restartWithin = 10 * time.Second
+	rejoinWithin  = 60 * time.Second // with a broker that outlives the process: its groups wait for the dead member
+)
+
+// Everything in one process, killed ten times in the middle of posting. Where the broker is the embedded one, it lives in
+// the process and dies with it.
+func TestKilled(t *testing.T) {
+	program, dataDir := build(t, "deploy/cmd/weir"), t.TempDir()
+	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
+	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_OPERATOR_TOKEN": operator, "WEIR_LOG_LEVEL": "info"}
+	within := restartWithin
+	if givenBroker() {
+		maps.Copy(variables, backends(t))
+		within = rejoinWithin
+	} else {
+		variables["WEIR_DATABASE_URL"] = testenv.Postgres(t)
+		variables["WEIR_TIER_BOOTSTRAPPER_BYTES"] = fmt.Sprint(quotaBytes)
+	}
+	_, err := localca.Ensure(filepath.Join(dataDir, "tls"), time.Now())
+	must(t, err)
+	in := connect(t, "https://"+variables["WEIR_LISTEN"]+"/v1", localca.In(filepath.Join(dataDir, "tls")).CA, operator)
+
+	running := launch(t, program, variables, "run")
+	t.Cleanup(func() {
+		if err := running.stop(); err != nil {
+			t.Errorf("did not stop in order: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("output of the last process:\n%s", running.output)
+		}
+	})
+	if err := running.awaitReady(t.Context(), in, firstStart); err != nil {
+		t.Fatalf("%v\n%s", err, running.output)
+	}
+	scenario(t, in, func(ctx context.Context) {
+		for range kills {
+			life(ctx)
+			running.kill()
+			begun := time.Now()
+			running = launch(t, program, variables, "run")
+			if err := running.awaitReady(ctx, in, within); err != nil {
+				t.Errorf("%v\n%s", err, running.output)
+				return
+			}
+			t.Logf("back after %s", time.Since(begun).Round(time.Millisecond))
+		}
+	})
+}
+
+// life lets the process work for a random while.
+func life(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(shortestLife + rand.N(longestLife-shortestLife)):
+	}
+}
+
+// givenBroker tells whether the tests run against a broker that lives outside.
+func givenBroker() bool {
+	return os.Getenv("WEIR_TEST_BROKERS") != "" || os.Getenv("WEIR_TEST_BACKEND") == "containers"
+}

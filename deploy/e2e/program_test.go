@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// build makes the program of a main package, named by its path from the root of the repository.
+func build(t *testing.T, main string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), filepath.Base(main))
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+main)
+	command.Dir = filepath.Join("..", "..")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build %s: %v\n%s", main, err, out)
+	}
+	return program
+}
+
+// A process is a running program of the test. Its output shows when the test fails.
+type process struct {
+	command *exec.Cmd
+	output  *output
+	ended   chan error
+}
+
+// output keeps what a process writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// launch starts a program with further variables. It gets none of the test's own WEIR_ variables.
+func launch(t *testing.T, program string, variables map[string]string, args ...string) *process {
+	t.Helper()
+	p := &process{command: exec.Command(program, args...), output: &output{}, ended: make(chan error, 1)}
+	p.command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for name, value := range variables {
+		p.command.Env = append(p.command.Env, name+"="+value)
+	}
+	p.command.Stdout, p.command.Stderr = p.output, p.output
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.ended <- p.command.Wait() }()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends the process without giving it a chance to do anything; one that has ended stays so.
+func (p *process) kill() {
+	_ = p.command.Process.Kill()
+	p.ended <- <-p.ended
+}
+
+// stopTimeout is how long an orderly stop may take.
+const stopTimeout = 30 * time.Second
+
+// stop asks the process to end and returns how it did.
+func (p *process) stop() error {
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return err
+	case <-time.After(stopTimeout):
+		p.kill()
+		return fmt.Errorf("still running %s after SIGTERM", stopTimeout)
+	}
+}
+
+// awaitReady waits until the installation says that it is ready, or the process has ended.
+func (p *process) awaitReady(ctx context.Context, in installation, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		err := in.api.Ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not ready after %s: %w", timeout, err)
+		case ended := <-p.ended:
+			p.ended <- ended
+			return fmt.Errorf("ended instead of serving: %w", orNothing(ended))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// freeAddress is one on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// backends are those that testenv provides, as variables of a process.
+func backends(t *testing.T) map[string]string {
+	t.Helper()
+	brokers := ""
+	for _, address := range testenv.Kafka(t) {
+		brokers += "," + address
+	}
+	return map[string]string{
+		"WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_BROKERS": brokers[1:],
+		"WEIR_TIER_BOOTSTRAPPER_BYTES": fmt.Sprint(quotaBytes),
+	}
+}

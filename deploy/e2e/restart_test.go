@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A stopped installation finds everything as it was, demo organization included, and is back within ten seconds.
+func TestRestart(t *testing.T) {
+	program, dataDir := build(t, "deploy/cmd/weir"), t.TempDir()
+	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t)}
+	var first allinone.DevEnv
+	m, h := &maker{mark: "restarted"}, &history{}
+	for round := range 2 {
+		running := launch(t, program, variables, "run")
+		env := awaitEnv(t, running, dataDir)
+		in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)
+		if round == 0 {
+			first = env
+		} else if env != first {
+			t.Errorf("after the restart: %+v, before: %+v", env, first)
+		}
+		demo := tenant{organization: env.Organization, project: env.Project, key: env.APIKey, billing: env.ServiceToken}
+		entries := m.some(50)
+		deliver(t, t.Context(), in, demo, fmt.Sprint("round ", round), plainly(body(texts(entries)...)), entries, h)
+		verify(t, t.Context(), in, demo, h)
+		if err := running.stop(); err != nil {
+			t.Fatalf("did not stop in order: %v\n%s", err, running.output)
+		}
+	}
+}
+
+// awaitEnv waits until the process has said that it is ready, and reads what it left for clients.
+func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevEnv) {
+	t.Helper()
+	begun := time.Now()
+	testenv.Eventually(t, firstStart, func() (err error) {
+		if !strings.Contains(running.output.String(), "Weir is ready") {
+			return fmt.Errorf("not ready: %s", running.output)
+		}
+		env, err = allinone.ReadDevEnv(envFile(dataDir))
+		return err
+	})
+	if took := time.Since(begun); took > restartWithin {
+		t.Errorf("ready after %s, want %s", took, restartWithin)
+	}
+	return env
+}
+
+// The commands that are printed work as they are pasted.
+func TestPrintedCommands(t *testing.T) {
+	dataDir := t.TempDir()
+	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{
+		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t),
+	}, "run")
+	awaitEnv(t, running, dataDir)
+	for _, want := range []string{`"processed":2`, `"consumed":`, `"TypeError`, `"cart opened"`} {
+		command := printed(t, running.output.String(), want)
+		testenv.Eventually(t, viewTimeout, func() error {
+			out, err := exec.Command("sh", "-c", command).Output()
+			if err != nil || !strings.Contains(string(out), want) {
+				return fmt.Errorf("%s\nanswers %s, %v, want %s in it", command, out, err, want)
+			}
+			return nil
+		})
+	}
+	if err := running.stop(); err != nil {
+		t.Errorf("did not stop in order: %v", err)
+	}
+}
+
+// printed finds the command whose answer has want in it.
+func printed(t *testing.T, output, want string) string {
+	t.Helper()
+	titles := map[string]string{`"processed":2`: "Post a batch:", `"consumed":`: "Read the balance:", `"TypeError`: "List the error groups:", `"cart opened"`: "Read the logs, newest first:"}
+	_, rest, found := strings.Cut(output, titles[want]+"\n")
+	command, _, ended := strings.Cut(rest, "\n\n")
+	if !found || !ended {
+		t.Fatalf("no command under %q in\n%s", titles[want], output)
+	}
+	return command
+}

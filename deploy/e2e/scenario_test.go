@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// An installation is what the scenario runs against: an address and the operator's token.
+type installation struct {
+	api      *client.Client
+	operator string
+}
+
+// Bounds of the waits. Views are promised within a second of an answer; a machine that is busy with other tests may
+// take longer, which is not what the scenario is about.
+const (
+	viewTimeout    = 60 * time.Second
+	setupTimeout   = 60 * time.Second
+	scenarioLimit  = 10 * time.Minute
+	revokeDeadline = time.Second
+)
+
+// quotaBytes is what the scenario's installations grant the tier bootstrapper, so that a quota can be used up.
+const quotaBytes = 60_000
+
+// scenario is what must hold in every shape. disturb, where there is one, runs while traffic is posted and may do to the
+// installation whatever it likes, as long as it is whole again when it returns.
+func scenario(t *testing.T, in installation, disturb func(ctx context.Context)) {
+	ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
+	defer cancel()
+	main, other := in.tenant(t, ctx, "main", "scale"), in.tenant(t, ctx, "other", "scale")
+	m, o := &maker{mark: "main"}, &maker{mark: "other"}
+	sentMain, sentOther := &history{}, &history{}
+
+	traffic(t, ctx, in, main, m, sentMain, disturb)
+	for range 5 {
+		entries := o.some(30)
+		deliver(t, ctx, in, other, "other's", plainly(body(texts(entries)...)), entries, sentOther)
+	}
+
+	t.Run("views", func(t *testing.T) {
+		verify(t, ctx, in, main, sentMain)
+		verify(t, ctx, in, other, sentOther)
+	})
+	t.Run("isolation", func(t *testing.T) { isolation(t, ctx, in, main, other) })
+	t.Run("idempotency", func(t *testing.T) { idempotency(t, ctx, in, main, m, sentMain) })
+	t.Run("refusals", func(t *testing.T) { refusals(t, ctx, in, main) })
+	t.Run("revocation", func(t *testing.T) { revocation(t, ctx, in) })
+	t.Run("quota", func(t *testing.T) { quota(t, ctx, in) })
+	t.Run("rate", func(t *testing.T) { rate(t, ctx, in) })
+	t.Run("nothing refused was kept", func(t *testing.T) { verify(t, ctx, in, main, sentMain) })
+}
+
+// A tenant is an organization with one project, its key and its token for balances.
+type tenant struct {
+	organization, project, key, keyID, billing string
+}
+
+// tenant creates an organization, a project, a key and a billing token, and waits until posts are admitted.
+func (in installation) tenant(t *testing.T, ctx context.Context, name, tier string) tenant {
+	t.Helper()
+	organization, err := in.api.CreateOrganization(ctx, in.operator, name, tier)
+	must(t, err)
+	project, err := in.api.CreateProject(ctx, in.operator, organization.ID, name+"'s project")
+	must(t, err)
+	key, err := in.api.CreateAPIKey(ctx, in.operator, project.ID, "prod", name+"'s key")
+	must(t, err)
+	token, err := in.api.CreateServiceToken(ctx, in.operator, organization.ID, name+"'s billing", "billing:read")
+	must(t, err)
+	if organization.Tier != tier || project.Organization != organization.ID || key.Organization != organization.ID ||
+		key.Project != project.ID || key.Environment != "prod" || !strings.HasSuffix(key.Key, key.Last4) {
+		t.Fatalf("created %+v, %+v, %+v", organization, project, key)
+	}
+	made := tenant{organization.ID, project.ID, key.Key, key.ID, token.Token}
+	testenv.Eventually(t, setupTimeout, func() error { // a request without entries is refused only once it is admitted
+		_, err := in.api.Post(ctx, made.key, plainly(body()))
+		return wantProblem(err, 400, "empty_batch")
+	})
+	return made
+}
+
+// Traffic: how many clients post at once, how many batches each at least, and how often while it is disturbed.
+const (
+	clients        = 4
+	batchesEach    = 15
+	disturbedPause = 50 * time.Millisecond // stays within the rate of the tier
+)
+
+// traffic posts every trial and ordinary batches from several clients at once, through whatever happens.
+func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturb func(context.Context)) {
+	t.Helper()
+	disturbed := make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer close(disturbed)
+		if disturb != nil {
+			disturb(ctx)
+		}
+	})
+	for _, trial := range trials(t, m) {
+		work.Go(func() { try(t, ctx, in, to, trial, h) })
+	}
+	for number := range clients {
+		work.Go(func() {
+			for i := 0; (i < batchesEach || !isClosed(disturbed)) && ctx.Err() == nil && !t.Failed(); i++ {
+				ordinary(t, ctx, in, to, m, h, fmt.Sprintf("client %d batch %d", number, i), i%5 == 4)
+				if disturb != nil {
+					time.Sleep(disturbedPause) // a pace, not a wait
+				}
+			}
+		})
+	}
+	work.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// ordinary posts one batch: until it is accepted, or, once, without caring what becomes of it.
+func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, name string, once bool) {
+	entries := m.some(20 + int(m.serial.Load())%60)
+	batch := plainly(body(texts(entries)...))
+	if !once {
+		deliver(t, ctx, in, to, name, batch, entries, h)
+		return
+	}
+	accepted, err := in.api.Post(ctx, to.key, batch)
+	var problem *client.Problem
+	switch {
+	case err == nil:
+		checkAccepted(t, name, accepted, entries, 0)
+		h.accepted(name, entries)
+	case errors.As(err, &problem) && problem.Status == 429: // surely not stored
+	default:
+		h.unknown(name, entries)
+	}
+}
+
+// deliver posts a batch until it is accepted; its idempotency key makes any number of tries one.
+func deliver(t *testing.T, ctx context.Context, in installation, to tenant, name string, batch client.Batch, entries []sent, h *history) {
+	t.Helper()
+	batch.IdempotencyKey = name
+	accepted, err := in.api.Deliver(ctx, to.key, batch)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	checkAccepted(t, name, accepted, entries, 0)
+	h.accepted(name, entries)
+}
+
+// checkAccepted compares an answer with the entries that had to be accepted: bytes_used is what a client can compute.
+func checkAccepted(t *testing.T, name string, accepted client.Accepted, entries []sent, rejected int) {
+	t.Helper()
+	var bytes int64
+	for _, entry := range entries {
+		bytes += int64(len(entry.text))
+	}
+	if accepted.Processed != len(entries) || accepted.BytesUsed != bytes || accepted.Rejected != rejected || accepted.Message == "" {
+		t.Errorf("%s: answered %+v, want %d processed, %d rejected, %d bytes", name, accepted, len(entries), rejected, bytes)
+	}
+}
+
+// try posts a trial and compares the answer.
+func try(t *testing.T, ctx context.Context, in installation, to tenant, trial trial, h *history) {
+	trial.batch.IdempotencyKey = "trial: " + trial.name
+	accepted, err := in.api.Deliver(ctx, to.key, trial.batch)
+	if trial.status != 0 {
+		if err := wantProblem(err, trial.status, trial.code); err != nil {
+			t.Errorf("%s: %v", trial.name, err)
+			return
+		}
+		var problem *client.Problem
+		_ = errors.As(err, &problem)
+		checkFaults(t, trial, problem.Errors)
+		return
+	}
+	if err != nil {
+		t.Errorf("%s: %v", trial.name, err)
+		return
+	}
+	checkAccepted(t, trial.name, accepted, trial.entries, trial.rejected)
+	checkFaults(t, trial, accepted.Errors)
+	h.accepted(trial.name, trial.entries)
+}
+
+func checkFaults(t *testing.T, trial trial, faults []client.Fault) {
+	t.Helper()
+	for _, want := range trial.faults {
+		found := slices.ContainsFunc(faults, func(f client.Fault) bool {
+			return f.Index != nil && f.Fix != "" && f.Detail != "" && strings.HasPrefix(fmt.Sprintf("%d %s %s", *f.Index, f.Pointer, f.Code), want)
+		})
+		if !found {
+			t.Errorf("%s: no fault %q in %+v", trial.name, want, faults)
+		}
+	}
+}
+
+// wantProblem tells whether err is the given refusal; any code where that is "".
+func wantProblem(err error, status int, code string) error {
+	var problem *client.Problem
+	if !errors.As(err, &problem) || problem.Status != status || code != "" && problem.Code != code {
+		return fmt.Errorf("got %w, want %d %s", orNothing(err), status, code)
+	}
+	if problem.RequestID == "" || problem.Detail == "" {
+		return fmt.Errorf("a problem without request_id or detail: %+v", problem)
+	}
+	return nil
+}
+
+func orNothing(err error) error {
+	if err == nil {
+		return errors.New("a success")
+	}
+	return err
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

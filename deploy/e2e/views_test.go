@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// verify waits until the three views of a tenant are settled and compares all of them with what was posted.
+func verify(t *testing.T, ctx context.Context, in installation, who tenant, h *history) {
+	t.Helper()
+	var sum totals
+	testenv.Eventually(t, viewTimeout, func() (err error) {
+		stored, err := readBack(ctx, in, who)
+		if err != nil {
+			return err
+		}
+		sum, err = h.check(stored)
+		return err
+	})
+	t.Logf("%d entries, %d bytes, %d posts of unknown outcome that are stored", sum.entries, sum.bytes, sum.undecided)
+	testenv.Eventually(t, viewTimeout, func() error { return checkBalance(ctx, in, who, sum) })
+	testenv.Eventually(t, viewTimeout, func() error { return checkGroups(ctx, in, who, sum) })
+}
+
+// readBack reads every entry of the tenant's project, and checks what each page promises.
+func readBack(ctx context.Context, in installation, who tenant) (stored []string, err error) {
+	last, ids := time.Time{}, map[string]bool{}
+	err = in.api.EachLog(ctx, who.key, client.LogsQuery{Project: who.project}, func(e client.StoredEntry) error {
+		if e.Organization != who.organization || e.Project != who.project || ids[e.ID] || e.ID == "" || e.ReceivedAt.IsZero() {
+			return fmt.Errorf("read %+v, which is another tenant's, twice there or without id or time", e)
+		}
+		ids[e.ID] = true
+		at, err := eventTime(e.Entry)
+		if err != nil {
+			return err
+		}
+		if !last.IsZero() && at.After(last) {
+			return fmt.Errorf("entry %s of %s comes after one of %s: not newest first", e.ID, at, last)
+		}
+		last = at
+		stored = append(stored, e.Entry)
+		return nil
+	})
+	return stored, err
+}
+
+func eventTime(text string) (time.Time, error) {
+	var entry struct{ Timestamp time.Time }
+	err := json.Unmarshal([]byte(text), &entry)
+	return entry.Timestamp, err
+}
+
+func checkBalance(ctx context.Context, in installation, who tenant, sum totals) error {
+	balance, err := in.api.Balance(ctx, who.billing, who.organization)
+	if err != nil {
+		return err
+	}
+	if balance.Consumed != sum.bytes || balance.Remaining != balance.Granted-sum.bytes || balance.Organization != who.organization {
+		return fmt.Errorf("the balance is %+v, want %d bytes consumed", balance, sum.bytes)
+	}
+	return nil
+}
+
+// checkGroups compares the groups: one of each kind, with its exact count, and no other.
+func checkGroups(ctx context.Context, in installation, who tenant, sum totals) error {
+	groups, err := in.api.ErrorGroups(ctx, who.key, who.project)
+	if err != nil {
+		return err
+	}
+	counts := map[string]int64{}
+	for _, group := range groups {
+		counts[group.Type] += group.Count
+		if group.Project != who.project || group.Count != sum.byKind[group.Type] || group.FirstSeen.After(group.LastSeen) {
+			return fmt.Errorf("group %+v, want count %d", group, sum.byKind[group.Type])
+		}
+	}
+	if len(groups) != len(sum.byKind) {
+		return fmt.Errorf("%d groups %v, want %v", len(groups), counts, sum.byKind)
+	}
+	return checkSamples(ctx, in, who, groups)
+}
+
+// checkSamples reads each group by itself: the same, with occurrences and the reason for the grouping.
+func checkSamples(ctx context.Context, in installation, who tenant, groups []client.ErrorGroup) error {
+	for _, listed := range groups {
+		group, err := in.api.ErrorGroup(ctx, who.key, listed.ID)
+		if err != nil {
+			return err
+		}
+		if group.ID != listed.ID || group.Count < listed.Count || len(group.Occurrences) == 0 || len(group.Why) == 0 {
+			return fmt.Errorf("group %+v, listed as %+v", group, listed)
+		}
+	}
+	return nil
+}
+
+// isolation: nothing of one organization is visible to another, not even whether it exists.
+func isolation(t *testing.T, ctx context.Context, in installation, main, other tenant) {
+	groups, err := in.api.ErrorGroups(ctx, main.key, main.project)
+	must(t, err)
+	if len(groups) == 0 {
+		t.Fatal("there is no group to hide")
+	}
+	key := map[string]string{"X-Api-Key": other.key}
+	billing := map[string]string{"Authorization": "Bearer " + other.billing}
+	for _, probe := range []struct {
+		theirs, nobodys string
+		header          map[string]string
+	}{
+		{"/logs?project=" + main.project, "/logs?project=" + alter(main.project), key},
+		{"/projects/" + main.project + "/error-groups", "/projects/" + alter(main.project) + "/error-groups", key},
+		{"/error-groups/" + groups[0].ID, "/error-groups/" + alter(groups[0].ID), key},
+		{"/organizations/" + main.organization + "/balance", "/organizations/" + alter(main.organization) + "/balance", billing},
+	} {
+		hidden, absent := refusal(t, ctx, in, probe.theirs, probe.header), refusal(t, ctx, in, probe.nobodys, probe.header)
+		if hidden != absent || hidden != "404 not_found" {
+			t.Errorf("GET %s is answered with %q, one that does not exist with %q, want 404 not_found", probe.theirs, hidden, absent)
+		}
+	}
+	for _, path := range []string{"/organizations/" + main.organization + "/balance", "/api-keys?project=" + main.project} {
+		if answer := refusal(t, ctx, in, path, key); answer[:2] != "40" {
+			t.Errorf("GET %s with an API key is answered with %q", path, answer)
+		}
+	}
+}
+
+// alter makes an id of the same form that nobody has.
+func alter(id string) string {
+	text := []byte(id)
+	last := len(text) - 1
+	text[last] = map[bool]byte{true: '1', false: '0'}[text[last] == '0']
+	return string(text)
+}
+
+func refusal(t *testing.T, ctx context.Context, in installation, path string, header map[string]string) string {
+	t.Helper()
+	answer, err := in.api.Call(ctx, client.Request{Method: "GET", Path: path, Header: header})
+	must(t, err)
+	var problem struct{ Code string }
+	if err := json.Unmarshal(answer.Body, &problem); err != nil {
+		t.Errorf("GET %s: %v: %s", path, err, answer.Body)
+	}
+	return fmt.Sprintf("%d %s", answer.Status, problem.Code)
+}
