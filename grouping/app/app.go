@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/console"
 	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -106,6 +107,7 @@ func (a *App) buildAPI() {
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Credentials: credentials, Projects: projects}
 	api.Mount(router)
+	console.Mount(router, console.Config{Pool: a.pool, Directory: projects, Credentials: credentials})
 	a.handler = router
 }
 

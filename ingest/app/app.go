@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/console"
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -127,6 +128,7 @@ func (a *App) buildAPI() error {
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
 	httpapi.Health(router, a.Ready)
 	http.Mount(router, a.intake(proxies), &http.Logs{Store: a.store, Directory: a.directory})
+	console.Mount(router, console.Config{Store: a.store, Directory: a.directory, Credentials: a.credentials})
 	a.handler = router
 	return nil
 }

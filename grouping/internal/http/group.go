@@ -51,7 +51,7 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	if !a.reaches(r, project) {
 		return httpapi.NotFound("project", project)
 	}
-	query, err := parseQuery(r)
+	query, err := ParseQuery(r)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ const (
 	maxValue = 256 // bytes of a value that is searched for
 )
 
-// parseQuery reads the filters and the page of a list of groups.
-func parseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
+// ParseQuery reads the filters and the page of a list of groups.
+func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
 		return q, err

@@ -107,7 +107,7 @@ func (c *console) write(w http.ResponseWriter, status int, page logsPage) {
 func faultOfWords(err error) string {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && len(problem.Faults) > 0 && problem.Faults[0].Pointer == "?q" {
-		return problem.Faults[0].Detail + " " + problem.Faults[0].Fix
+		return "There is no word in this. Use letters or digits; all words must stand in the message, in any order."
 	}
 	return ""
 }

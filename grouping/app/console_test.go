@@ -1,0 +1,197 @@
+package app_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+
+	"github.com/weirlog/weir/grouping/app"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
+
+// A pane is one grouping that runs, and what others would publish, as the tests of the pages need it.
+type pane struct {
+	t         *testing.T
+	app       *app.App
+	publisher *bus.Publisher
+}
+
+func newPane(t *testing.T) *pane {
+	t.Helper()
+	brokers := testenv.Kafka(t)
+	if err := bus.EnsureTopics(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = publisher.Close() })
+	grouping, err := app.New(t.Context(), app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(testenv.Postgres(t))}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- grouping.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	testenv.Eventually(t, time.Minute, grouping.Ready)
+	return &pane{t: t, app: grouping, publisher: publisher}
+}
+
+func (p *pane) publish(topic, key string, headers map[string]string, value []byte) {
+	p.t.Helper()
+	m := message.NewMessage("", value)
+	for name, text := range headers {
+		m.Metadata.Set(name, text)
+	}
+	m.Metadata.Set(bus.KeyMetadata, key)
+	if _, err := p.publisher.PublishContext(p.t.Context(), topic, m); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// project tells of a project.
+func (p *pane) project(organization, project, name string) {
+	p.t.Helper()
+	value, _ := json.Marshal(contract.ProjectCreated{Organization: organization, Project: project, Name: name})
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeProjectCreated, Source: "weir/tenants", Time: time.Now(), Organization: organization}
+	p.publish(contract.TopicTenants, organization, attributes.Headers(), value)
+}
+
+// session tells of the session of a member and returns its secret.
+func (p *pane) session(organization string) string {
+	p.t.Helper()
+	var random [24]byte
+	_, _ = rand.Read(random[:])
+	secret := identity.SessionPrefix + hex.EncodeToString(random[:])
+	value, _ := json.Marshal(contract.Credential{
+		Kind: contract.CredentialSession, ID: uuid.NewString(), Organization: organization, Member: "mem_1",
+		Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive, Version: 1,
+	})
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeCredentialChanged, Source: "weir/tenants", Time: time.Now()}
+	p.publish(contract.TopicCredentials, contract.CredentialKey(secret), attributes.Headers(), value)
+	return secret
+}
+
+// fail tells of one entry with an error.
+func (p *pane) fail(organization, project, errorType, text string, trace ...string) {
+	p.t.Helper()
+	line, _ := json.Marshal(map[string]any{
+		"timestamp": "2026-11-21T09:30:00Z", "level": "error", "message": "failed", "environment": "prod",
+		"error": map[string]any{"type": errorType, "message": text, "stack_trace": trace},
+	})
+	accepted := contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: project, Environment: "prod",
+		Key: "key_1", Source: "weir/ingest", Time: time.Now(), Entries: 1, Bytes: int64(len(line)), Errors: 1, Lines: append(line, '\n'),
+	}
+	p.publish(contract.TopicLogs, accepted.RecordKey(1), accepted.Headers(), accepted.Lines)
+}
+
+func (p *pane) get(session, path string) (status int, body string) {
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+	answer := httptest.NewRecorder()
+	p.app.Handler().ServeHTTP(answer, request)
+	return answer.Code, answer.Body.String()
+}
+
+// await returns the page at path once it holds text.
+func (p *pane) await(session, path, text string) (body string) {
+	p.t.Helper()
+	testenv.Eventually(p.t, time.Minute, func() error {
+		status, page := p.get(session, path)
+		if body = page; status != http.StatusOK || !strings.Contains(html.UnescapeString(page), text) {
+			return fmt.Errorf("%d, want a page with %q: %s", status, text, page)
+		}
+		return nil
+	})
+	return body
+}
+
+var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
+
+// The list shows each kind of error once with its count, a group shows its samples and why it is one; whatever a text
+// holds, it stays a text.
+func TestErrorPages(t *testing.T) {
+	p := newPane(t)
+	p.project("org_1", "prj_1", "Shop"+hostile)
+	session := p.session("org_1")
+	p.await(session, "/console/errors", "No errors yet")
+	for range 3 {
+		p.fail("org_1", "prj_1", "TypeError", hostile, "TypeError: "+hostile, "at total"+hostile+" (/srv/shop/cart.js:41:13)", "at checkout (/srv/shop/pay.js:7:2)")
+	}
+	list := p.await(session, "/console/errors", `<td class="number">3</td>`)
+	link := groupLink.FindStringSubmatch(list)
+	if link == nil || strings.Count(list, `href="/console/errors/`) != 1 {
+		t.Fatalf("the list has no link, or several:\n%s", list)
+	}
+	group := p.await(session, link[1], "cart.js")
+	if !strings.Contains(html.UnescapeString(group), hostile) || !strings.Contains(group, "3 times") || !strings.Contains(group, "Why these are one group") {
+		t.Errorf("the group:\n%s", group)
+	}
+	for name, body := range map[string]string{"list": list, "group": group} {
+		if strings.Contains(body, "<script") || strings.Contains(body, "<img src=x") {
+			t.Errorf("the %s lets a text out:\n%s", name, body)
+		}
+	}
+	for query, want := range map[string]string{"?project=prj_1": "TypeError", "?project=&q=typeerror": "TypeError", "?q=nothing": "No group matches"} {
+		if status, body := p.get(session, "/console/errors"+query); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", query, status, body)
+		}
+	}
+	for path, want := range map[string]int{"/console/errors?cursor=x": 400, "/console/errors?project=prj_9": 404, "/console/errors/grp_0": 404, "/console/errors/%00": 404, "/console/errors/%ff": 404} {
+		if status, body := p.get(session, path); status != want {
+			t.Errorf("%s: %d, want %d: %s", path, status, want, body)
+		}
+	}
+}
+
+// Members see the errors of their own organization; a foreign group or project looks like an unknown one.
+func TestErrorPagesAreIsolated(t *testing.T) {
+	p := newPane(t)
+	p.project("org_1", "prj_1", "Alpha")
+	p.project("org_2", "prj_2", "Beta")
+	owner, stranger := p.session("org_1"), p.session("org_2")
+	p.fail("org_1", "prj_1", "TypeError", "secret of alpha")
+	link := groupLink.FindStringSubmatch(p.await(owner, "/console/errors", "TypeError"))
+	if link == nil {
+		t.Fatal("the list has no link")
+	}
+	if list := p.await(stranger, "/console/errors", "No errors yet"); strings.Contains(list, "Alpha") || strings.Contains(list, "prj_1") {
+		t.Errorf("another organization sees\n%s", list)
+	}
+	for foreign, unknown := range map[string]string{link[1]: "/console/errors/grp_0", "/console/errors?project=prj_1": "/console/errors?project=prj_0"} {
+		status, body := p.get(stranger, foreign)
+		unknownStatus, unknownBody := p.get(stranger, unknown)
+		last := func(path string) string { return path[strings.LastIndexAny(path, "/=")+1:] }
+		if status != http.StatusNotFound || status != unknownStatus || strings.ReplaceAll(body, last(foreign), last(unknown)) != unknownBody {
+			t.Errorf("%s: %d %s\n%s: %d %s", foreign, status, body, unknown, unknownStatus, unknownBody)
+		}
+	}
+	for name, session := range map[string]string{"nobody": "", "a stranger": identity.SessionPrefix + strings.Repeat("0", 48)} {
+		for _, path := range []string{"/console/errors", link[1]} {
+			if status, body := p.get(session, path); status != http.StatusSeeOther || strings.Contains(body, "alpha") {
+				t.Errorf("%s on %s: %d", name, path, status)
+			}
+		}
+	}
+}

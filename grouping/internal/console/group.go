@@ -1,0 +1,197 @@
+// Package console is the pages of error groups: the list of an organization, and one group with samples.
+package console
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// groupsPath is where the list of groups is; a group is below it.
+const groupsPath = "/console/errors"
+
+// pageSize is how many groups a list shows at once.
+const pageSize = 50
+
+// Config is what the pages work with.
+type Config struct {
+	Pool        *pgxpool.Pool
+	Directory   *identity.Directory
+	Credentials *identity.Credentials
+}
+
+type console struct {
+	Config
+	pages *ui.Pages
+}
+
+// Mount adds the pages to router.
+func Mount(router chi.Router, config Config) {
+	files, err := fs.Sub(templates, "templates")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	c := &console{Config: config, pages: ui.NewPages(ui.Errors, files)}
+	ui.MountAssets(router)
+	router.Group(func(r chi.Router) {
+		r.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
+		r.Get(groupsPath, c.pages.Handle(c.showGroups))
+		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
+	})
+}
+
+// read runs fn in a snapshot that sees the rows of the session's organization alone.
+func (c *console) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, organization string) error) error {
+	organization := identity.FromContext(r.Context()).Organization
+	return pg.Snapshot(r.Context(), c.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
+			return err
+		}
+		return fn(r.Context(), tx, organization)
+	})
+}
+
+// shownGroup is a group as the pages show it.
+type shownGroup struct {
+	Href         string
+	Title        string
+	Type         string
+	Culprit      string
+	Project      string
+	Status       string
+	Count        int64
+	FirstSeen    time.Time
+	LastSeen     time.Time
+	Levels       []shownLevel
+	Environments []string
+}
+
+// shownLevel is a level and the color of its badge; the word is there for those who do not see it.
+type shownLevel struct{ Word, Tone string }
+
+func (c *console) show(g postgres.Group) shownGroup {
+	return shownGroup{
+		Href: groupsPath + "/" + g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Project: c.Directory.Name(g.Project),
+		Status: string(g.Status), Count: g.Count, FirstSeen: g.FirstSeen, LastSeen: g.LastSeen,
+		Levels: showLevels(g.Levels.Words()), Environments: g.Environments,
+	}
+}
+
+func showLevels(words []string) (levels []shownLevel) {
+	for _, word := range words {
+		levels = append(levels, shownLevel{word, tone(word)})
+	}
+	return levels
+}
+
+func tone(level string) string {
+	switch level {
+	case "error", "fatal":
+		return "fault"
+	case "warn":
+		return "warn"
+	case "info":
+		return "accent"
+	}
+	return ""
+}
+
+type groupsPage struct {
+	Project  ui.Field
+	Words    ui.Field
+	Filtered bool
+	Groups   []shownGroup
+	Pager    ui.Pager
+}
+
+// showGroups understands the same query as the list of the API, and a project, which is in the path there.
+func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
+	query, err := groupinghttp.ParseQuery(r)
+	if err != nil {
+		return err
+	}
+	query.Project, query.Limit = r.URL.Query().Get("project"), pageSize+1
+	if owner, known := c.Directory.Organization(query.Project); query.Project != "" && (!known || owner != identity.FromContext(r.Context()).Organization) {
+		return httpapi.NotFound("project", query.Project)
+	}
+	var found []postgres.Group
+	err = c.read(r, func(ctx context.Context, tx pgx.Tx, organization string) (err error) {
+		found, err = postgres.Groups(ctx, tx, organization, query)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(found, pageSize, func(last postgres.Group) any { return last.Cursor() })
+	page := c.form(r)
+	page.Pager = ui.NewPager(r, list.NextCursor)
+	for _, group := range list.Items {
+		page.Groups = append(page.Groups, c.show(group))
+	}
+	c.pages.Write(w, http.StatusOK, "groups", ui.View{Title: "Errors", Data: page})
+	return nil
+}
+
+// form is the page with the filters as they are set and nothing found yet.
+func (c *console) form(r *http.Request) groupsPage {
+	query := r.URL.Query()
+	projects := [][2]string{{"", "All projects"}}
+	for _, project := range c.Directory.Projects(identity.FromContext(r.Context()).Organization) {
+		projects = append(projects, [2]string{project.Project, project.Name})
+	}
+	return groupsPage{
+		Filtered: query.Get("project") != "" || query.Get("q") != "",
+		Project:  ui.Field{Name: "project", Label: "Project", Choices: ui.Choose(query.Get("project"), projects...)},
+		Words: ui.Field{Name: "q", Label: "Words in title, type or culprit", Type: "search", Value: query.Get("q"),
+			MaxLength: 200, Autocomplete: "off"},
+	}
+}
+
+type groupPage struct {
+	shownGroup
+	ID          string
+	Why         postgres.Why
+	Occurrences []shownOccurrence
+}
+
+func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
+	page := groupPage{ID: chi.URLParam(r, "group")}
+	if strings.ToValidUTF8(page.ID, "") != page.ID || strings.ContainsRune(page.ID, 0) {
+		return httpapi.NotFound("error group", page.ID) // the database can't even look for it
+	}
+	err := c.read(r, func(ctx context.Context, tx pgx.Tx, organization string) error {
+		group, why, err := postgres.FindGroup(ctx, tx, organization, page.ID)
+		if err != nil {
+			return err
+		}
+		occurrences, err := postgres.Occurrences(ctx, tx, organization, page.ID)
+		page.shownGroup, page.Why, page.Occurrences = c.show(group), why, showOccurrences(occurrences)
+		return err
+	})
+	if errors.Is(err, postgres.ErrNoGroup) {
+		return httpapi.NotFound("error group", page.ID)
+	}
+	if err != nil {
+		return err
+	}
+	c.pages.Write(w, http.StatusOK, "group", ui.View{Title: page.Title, Data: page})
+	return nil
+}

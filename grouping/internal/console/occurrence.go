@@ -1,0 +1,79 @@
+package console
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+)
+
+// Bounds of what one page shows of one sample.
+const (
+	maxFrames     = 100 // per exception
+	maxExceptions = 10
+)
+
+// shownOccurrence is a sample as a page shows it.
+type shownOccurrence struct {
+	Entry       string
+	At          time.Time
+	Levels      []shownLevel
+	Environment string
+	Exceptions  []shownException
+	More        int64 // exceptions that are not shown
+}
+
+// shownException is one error of a chain.
+type shownException struct {
+	Type    string
+	Message string
+	Frames  []shownFrame
+	More    int64 // frames that are not shown
+}
+
+// shownFrame is one call.
+type shownFrame struct {
+	What  string // what was called
+	Where string // file, line and column, as far as known
+	InApp bool
+}
+
+func showOccurrences(occurrences []postgres.Occurrence) (shown []shownOccurrence) {
+	for _, o := range occurrences {
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: showLevels(o.Level.Words()), Environment: o.Environment}
+		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
+			s.Exceptions = append(s.Exceptions, showException(x))
+		}
+		s.More = int64(len(o.Exceptions) - len(s.Exceptions))
+		shown = append(shown, s)
+	}
+	return shown
+}
+
+func showException(x postgres.Exception) shownException {
+	shown := shownException{Type: x.Type, Message: x.Message}
+	for _, f := range x.Frames[:min(len(x.Frames), maxFrames)] {
+		shown.Frames = append(shown.Frames, shownFrame{What: called(f), Where: where(f), InApp: f.InApp})
+	}
+	shown.More = int64(len(x.Frames) - len(shown.Frames))
+	return shown
+}
+
+func called(f postgres.Frame) string {
+	if f.Module != "" && f.Function != "" {
+		return f.Module + "." + f.Function
+	}
+	return cmp.Or(f.Function, f.Module, "(unknown)")
+}
+
+func where(f postgres.Frame) string {
+	place := f.File
+	for _, number := range []int{f.Line, f.Column} {
+		if number == 0 {
+			break
+		}
+		place += ":" + strconv.Itoa(number)
+	}
+	return place
+}
