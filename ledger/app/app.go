@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // An App is one ledger. Several may run against one database and share the work.
@@ -30,6 +31,7 @@ type App struct {
 	config    Config
 	clock     func() time.Time
 	logger    *slog.Logger
+	metrics   *telemetry.Service
 	pool      *pgxpool.Pool
 	store     *postgres.Store
 	publisher *sharedbus.Publisher
@@ -58,7 +60,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
 	a := &App{
-		config: config, clock: clock, logger: logger, pool: pool,
+		config: config, clock: clock, logger: logger, metrics: config.Telemetry.Service("ledger", logger), pool: pool,
 		store: &postgres.Store{Tiers: config.tiers(), Clock: clock},
 	}
 	if err := a.build(); err != nil {
@@ -84,18 +86,22 @@ func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
 }
 
 func (a *App) build() (err error) {
-	if a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Clock: a.clock}, a.logger); err != nil {
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
+		Brokers: a.config.Brokers, Clock: a.clock, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	if err != nil {
 		return err
 	}
 	if err := a.buildConsumers(); err != nil {
 		return err
 	}
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.ReadFacts,
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.ReadFacts, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.accounts = &bus.Accounts{Pool: a.pool, Store: a.store, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
 	a.checker = &Checker{
 		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Logger: a.logger,
+		metrics: newCheckMetrics(a.metrics.Registerer),
 	}
 	a.buildAPI()
 	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
@@ -108,14 +114,14 @@ func (a *App) buildConsumers() (err error) {
 	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
 		Handle: consumer.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
-		MaxBytes: batchBytes,
+		MaxBytes: batchBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
 	}
 	a.tenants, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool,
-		Handle: consumer.Tenants, Committed: wake, MaxWait: time.Millisecond,
+		Handle: consumer.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }
@@ -138,7 +144,7 @@ func (a *App) buildAPI() {
 			}
 		},
 	}, a.logger)
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Store: a.store, Credentials: credentials}
 	api.Mount(router)
@@ -169,7 +175,8 @@ func (a *App) Report() Report { return a.checker.Report() }
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run)
+	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run,
+		a.metrics.Run)
 }
 
 func (a *App) close() {

@@ -42,6 +42,8 @@ type Checker struct {
 	Interval time.Duration
 	Logger   *slog.Logger
 
+	metrics *checkMetrics
+
 	mu      sync.Mutex
 	report  Report
 	checked contract.Positions // nil before the first round
@@ -124,6 +126,7 @@ func (c *Checker) note(ranges, reread int, found []postgres.Violation) {
 	c.report.Rounds++
 	c.report.Ranges += int64(ranges)
 	c.report.Reread += int64(reread)
+	c.metrics.checked(ranges, reread, found, c.checked)
 	for _, v := range found {
 		c.Logger.Error("an invariant of the books does not hold", slog.String("invariant", v.Invariant), slog.String("detail", v.Detail))
 		if len(c.report.Violations) < 100 {

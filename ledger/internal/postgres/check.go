@@ -26,6 +26,9 @@ const (
 	LedgerIsLog      = "the ledger's bytes are the log's bytes"
 )
 
+// Invariants are all of them.
+var Invariants = []string{SumIsZero, BalanceIsEntries, UsageIsCharges, RangeIsTransfers, RangesFollow, LedgerIsLog}
+
 // CheckRange compares a range with the transfers that its transaction wrote.
 func CheckRange(ctx context.Context, tx pgx.Tx, r Range) ([]Violation, error) {
 	var bytes int64

@@ -1,0 +1,60 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// scrape is what the metrics show now.
+func scrape(registry *telemetry.Registry) string {
+	recorder := httptest.NewRecorder()
+	registry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return recorder.Body.String()
+}
+
+// What the ledger did is in its metrics, a broken invariant above all; nothing in them tells of whom.
+func TestMetrics(t *testing.T) {
+	r := newRig(t)
+	registry := telemetry.New()
+	r.config.Telemetry.Registry = registry
+	ledger, _ := r.start()
+	r.create("acme", "indie")
+	r.awaitAccount("acme")
+	r.accept(logs("acme", 10), logs("acme", 20))
+	r.awaitCounted()
+	get(t, ledger, r.token("acme", "billing:read"), "/v1/organizations/acme/balance")
+	shows := func(lines ...string) {
+		t.Helper()
+		testenv.Eventually(t, patience, func() error {
+			text := scrape(registry)
+			for _, line := range lines {
+				if !strings.Contains(text, line) {
+					return fmt.Errorf("%q is missing in\n%s", line, text)
+				}
+			}
+			return nil
+		})
+	}
+	broken := func(n int) string {
+		return fmt.Sprintf("weir_ledger_violations_total{invariant=%q,service=\"ledger\"} %d\n", postgres.BalanceIsEntries, n)
+	}
+	shows(broken(0),
+		`weir_bus_applied_records_total{group="ledger.quota",service="ledger",topic="weir.logs.v1"} 2`,
+		`weir_bus_lag_records{group="ledger.quota",partition="0",service="ledger",topic="weir.logs.v1"} 0`,
+		`weir_bus_relay_lag_seconds{relay="`, `weir_bus_published_records_total{service="ledger"} `,
+		`weir_ledger_check_rounds_total{service="ledger"} `, `weir_ledger_verified_offset{partition="`,
+		`weir_http_request_duration_seconds_count{method="GET",route="/v1/organizations/{organization}/balance",service="ledger",status=`)
+	r.tamper(`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
+	r.accept(logs("acme", 30))
+	shows(broken(1))
+	if text := scrape(registry); strings.Contains(text, "acme") {
+		t.Errorf("the metrics tell of whom they are:\n%s", text)
+	}
+}
