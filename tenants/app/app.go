@@ -25,6 +25,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/http"
@@ -46,6 +47,7 @@ type App struct {
 	config      Config
 	clock       func() time.Time
 	logger      *slog.Logger
+	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
 	publisher   *sharedbus.Publisher
 	relay       *sharedbus.Relay
@@ -63,7 +65,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
 	}
-	a := &App{config: config, clock: config.Clock, logger: logger}
+	a := &App{config: config, clock: config.Clock, logger: logger, metrics: config.Telemetry.Service("tenants", logger)}
 	if a.clock == nil {
 		a.clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
@@ -80,6 +82,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
 		Brokers: a.config.Brokers, Clock: a.clock, DeliveryTimeout: relayLease, CloseTimeout: closeTimeout,
+		Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
@@ -91,7 +94,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	a.views = postgres.NewViews(a.pool)
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(events).Read,
-		Interval: relayInterval, Lease: relayLease,
+		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.credentials = identity.NewCredentials(a.clock)
 	gate := bus.NewGate(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
@@ -126,7 +129,7 @@ func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
 }
 
 func (a *App) routes() nethttp.Handler {
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	http.Mount(router, a.registrar, a.credentials, a.clock)
 	console.Mount(router, console.Config{
@@ -189,7 +192,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.state.Run, a.serve)
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.state.Run, a.serve, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where they are missing.

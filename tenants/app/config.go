@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants"
 )
 
 // Config is what tenants needs to run.
 type Config struct {
 	httpapi.ServerConfig `embed:""`
+
+	Telemetry telemetry.Config `embed:""`
 
 	Brokers       []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`

@@ -274,7 +274,7 @@ func TestSignInStartsANewSession(t *testing.T) {
 // consoleRoutes are the routes of the console; open ones work without a session.
 func consoleRoutes(t *testing.T, p *process) (routes, open []string) {
 	t.Helper()
-	open = []string{"GET /console", "GET /console/sign-in", "POST /console/sign-in", "POST /console/sign-out",
+	open = []string{"GET /console", "GET /console/*", "GET /console/sign-in", "POST /console/sign-in", "POST /console/sign-out",
 		"GET /console/assets/{version}/weir.css", "GET /console/assets/weir.svg"}
 	err := chi.Walk(p.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		if strings.HasPrefix(route, "/console") {
