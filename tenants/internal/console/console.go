@@ -58,6 +58,7 @@ func Mount(router chi.Router, config Config) {
 	router.Group(func(open chi.Router) {
 		open.Use(c.pages.Protect)
 		open.Get("/console", goHome)
+		open.Get("/console/*", c.pages.Handle(c.noPage)) // what no module has
 		open.Get(identity.SignInPath, c.pages.Handle(c.showSignIn))
 		open.Post(identity.SignInPath, c.pages.Handle(c.signIn))
 		open.Post("/console/sign-out", c.pages.Handle(c.signOut))
@@ -79,9 +80,15 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Post(apiKeysPath, c.pages.Handle(c.createAPIKey))
 	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(c.showRevokeAPIKey))
 	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(c.revokeAPIKey))
-	settings.Get("/console/settings/*", c.pages.Handle(func(_ http.ResponseWriter, r *http.Request) error {
-		return httpapi.NotFound("page", r.URL.Path)
-	}))
+}
+
+// noPage says that there is no such page; the address with a slash too many is the console itself.
+func (c *console) noPage(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Path == "/console/" {
+		goHome(w, r)
+		return nil
+	}
+	return httpapi.NotFound("page", r.URL.Path)
 }
 
 func goHome(w http.ResponseWriter, r *http.Request) {
