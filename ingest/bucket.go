@@ -76,7 +76,7 @@ func tightest(now int64, limits []RateLimit) Rate {
 }
 
 // interval is the time in which one token comes back.
-func (l RateLimit) interval() int64 { return window / int64(l.Limit) }
+func (l RateLimit) interval() int64 { return max(1, window/int64(l.Limit)) }
 
 // wait is how long it takes until there is a token; 0 if there is one.
 func (l RateLimit) wait(now int64) int64 {

@@ -1,0 +1,277 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/weirlog/weir/ingest/app"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// patience is how long a test waits for what has to happen.
+const patience = 60 * time.Second
+
+// A rig is a broker, a database, and what tenants and ledger would say; replicas of ingest are started on it.
+type rig struct {
+	t         testing.TB
+	config    app.Config
+	roots     *x509.CertPool
+	publisher *bus.Publisher
+	version   int64
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	return newRigOn(t, testenv.Kafka(t))
+}
+
+func newRigOn(t testing.TB, brokers []string) *rig {
+	t.Helper()
+	r := &rig{t: t}
+	r.config = app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
+	r.config.Listen = "127.0.0.1:0"
+	r.config.TLSCertFile, r.config.TLSKeyFile, r.roots = certificate(t)
+	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, contract.Topics(4, 0)); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: r.config.Brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = publisher.Close() })
+	r.publisher = publisher
+	return r
+}
+
+// certificate makes a certificate for 127.0.0.1.
+func certificate(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(certPEM)
+	err = errors.Join(os.WriteFile(certFile, certPEM, 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certFile, keyFile, roots
+}
+
+// say publishes a value under a key.
+func (r *rig) say(topic, eventType, key string, value any) {
+	r.t.Helper()
+	payload, err := json.Marshal(value)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m := message.NewMessage(key, payload)
+	m.Metadata[bus.KeyMetadata] = key
+	m.Metadata[contract.HeaderType] = eventType
+	if err := r.publisher.Publish(topic, m); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// account is what the ledger says of an organization; change may be nil.
+func (r *rig) account(organization string, change func(*contract.Account)) contract.Account {
+	r.t.Helper()
+	r.version++
+	month := time.Now().UTC().AddDate(0, 0, 1-time.Now().UTC().Day()).Truncate(24 * time.Hour)
+	account := contract.Account{
+		Organization: organization, Tier: "scale", RequestsPerMinute: 1800, AnchorDay: 1, PeriodStart: month, PeriodEnd: month.AddDate(0, 1, 0),
+		Quota: 1 << 40, NextQuota: 1 << 40, State: contract.AccountActive, Counted: contract.Positions{}, Version: r.version,
+	}
+	if change != nil {
+		change(&account)
+	}
+	r.say(contract.TopicAccounts, contract.TypeAccountChanged, organization, account)
+	return account
+}
+
+// key is what tenants say of a new API key; change may be nil.
+func (r *rig) key(organization, project string, change func(*contract.Credential)) string {
+	r.t.Helper()
+	var random [24]byte
+	_, _ = rand.Read(random[:])
+	secret := "weir_" + hex.EncodeToString(random[:])
+	credential := contract.Credential{
+		Kind: contract.CredentialAPIKey, ID: "key_" + secret[5:13], Organization: organization, Project: project, Environment: "prod",
+		State: contract.CredentialActive, Version: 1,
+	}
+	if change != nil {
+		change(&credential)
+	}
+	r.say(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(secret), credential)
+	r.say(contract.TopicTenants, contract.TypeProjectCreated, project, contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: time.Now()})
+	return secret
+}
+
+// A replica is one running ingest.
+type replica struct {
+	*app.App
+	t      testing.TB
+	url    string
+	client *http.Client
+	stop   func()
+}
+
+// start runs one more ingest, and waits until it is ready.
+func (r *rig) start(change func(*app.Config)) *replica {
+	r.t.Helper()
+	config := r.config
+	if change != nil {
+		change(&config)
+	}
+	ingest, err := app.New(r.t.Context(), config, testenv.Logger(r.t))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if err := ingest.Run(ctx); err != nil {
+			r.t.Errorf("ingest ended: %v", err)
+		}
+	})
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.roots}, MaxIdleConnsPerHost: 32, DisableCompression: true}
+	stop := sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		wait.Wait()
+	})
+	r.t.Cleanup(stop)
+	testenv.Eventually(r.t, patience, ingest.Ready)
+	return &replica{App: ingest, t: r.t, url: "https://" + ingest.Addr(), client: &http.Client{Transport: transport}, stop: stop}
+}
+
+// An answer is a response that was read.
+type answer struct {
+	status int
+	header http.Header
+	text   []byte
+	body   map[string]any
+}
+
+func (a answer) code() string { return fmt.Sprint(a.body["code"]) }
+
+// number is a member of the body that has to be a number.
+func (a answer) number(member string) int64 {
+	n, _ := a.body[member].(float64)
+	return int64(n)
+}
+
+// post sends a body; headers are name, value, name, value...
+func (p *replica) post(key string, body []byte, headers ...string) answer {
+	p.t.Helper()
+	return p.send(http.MethodPost, "/v1/logs", key, bytes.NewReader(body), headers...)
+}
+
+func (p *replica) get(key, path string) answer {
+	p.t.Helper()
+	return p.send(http.MethodGet, path, key, nil)
+}
+
+func (p *replica) send(method, path, key string, body io.Reader, headers ...string) answer {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		request.Header.Set("x-api-key", key)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Del(headers[i])
+		if headers[i+1] != "" {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	got := answer{status: response.StatusCode, header: response.Header, text: text}
+	if err := json.Unmarshal(text, &got.body); err != nil {
+		p.t.Fatalf("%s %s answers %d with %q", method, path, response.StatusCode, text)
+	}
+	if response.Header.Get("X-Request-Id") == "" {
+		p.t.Errorf("an answer has no X-Request-Id")
+	}
+	if got.status != http.StatusOK {
+		checkProblem(p.t, got)
+	}
+	return got
+}
+
+// checkProblem checks what every error has.
+func checkProblem(t testing.TB, a answer) {
+	t.Helper()
+	for _, member := range []string{"type", "title", "status", "detail", "code", "message", "request_id"} {
+		if a.body[member] == nil {
+			t.Errorf("a problem has no %q: %s", member, a.text)
+		}
+	}
+	if a.header.Get("Content-Type") != "application/problem+json" || a.body["message"] != a.body["detail"] || a.body["request_id"] != a.header.Get("X-Request-Id") {
+		t.Errorf("no proper problem: %v %s", a.header, a.text)
+	}
+	if retry := a.header.Get("Retry-After"); (a.status == http.StatusTooManyRequests || a.code() == "unavailable") && (retry == "" || retry == "0") {
+		t.Errorf("%d %s has Retry-After %q", a.status, a.code(), retry)
+	}
+}
+
+// entry is a valid entry; more are further members, each with a comma before it.
+func entry(message string, more ...string) string {
+	return `{"timestamp":"2026-11-20T10:00:00.000000001Z","level":"info","message":"` + message + `"` + strings.Join(more, "") + `}`
+}
+
+func bodyOf(entries ...string) []byte { return []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`) }

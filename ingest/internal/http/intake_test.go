@@ -1,0 +1,294 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+var (
+	secret = "weir_" + strings.Repeat("ab", 24)
+	start  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+)
+
+// memoryLog takes what is published and answers as it is told.
+type memoryLog struct {
+	mu       sync.Mutex
+	accepted []ingest.Acceptance // without their lines
+	lines    int
+	hold     chan struct{} // if not nil, publishing waits for it
+	err      error
+}
+
+func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance, fate bus.Fate) error {
+	if m.hold != nil {
+		<-m.hold
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, part := range accepted.Parts {
+		if m.err != nil {
+			fate.Released(part.Bytes)
+			continue
+		}
+		m.lines += bytes.Count(part.Lines, []byte{'\n'})
+		fate.Published(part.Bytes, 0, int64(len(m.accepted)*1000+i))
+	}
+	if m.err == nil {
+		m.accepted = append(m.accepted, accepted)
+	}
+	return m.err
+}
+
+func newIntake(tb testing.TB, log Publisher, account ingest.Account) *Intake {
+	tb.Helper()
+	clock := func() time.Time { return start }
+	credentials := identity.NewCredentials(clock)
+	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", Environment: "prod", State: contract.CredentialActive})
+	if err != nil || credentials.Apply(contract.CredentialKey(secret), value) != nil {
+		tb.Fatal(err)
+	}
+	gate := admission.NewGate(clock)
+	account.Period, account.AnchorDay = ingest.PeriodAt(start, 1), 1
+	gate.Apply("org_1", 1_000_000_000, account)
+	batches := atomic.Int64{}
+	return &Intake{
+		Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000),
+		Bodies: &Bodies{Buffers: NewBuffers(512 << 20), Max: 128 << 20}, Publisher: log, Limits: ingest.DefaultLimits(),
+		Timeout: time.Second, Ready: func() error { return nil }, Clock: clock,
+		NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
+	}
+}
+
+var plenty = ingest.Account{Limit: 1 << 50, NextLimit: 1 << 50}
+
+func newPost(body io.Reader, headers ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/v1/logs", body)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Api-Key", secret)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func serve(in *Intake, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	httpapi.Handle(in.Post)(w, r)
+	return w
+}
+
+// untouchable fails the test when it is read.
+type untouchable struct{ t *testing.T }
+
+func (u untouchable) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// What is refused by a header, the key, the rate or the quota is refused without reading the body.
+func TestRefusalsDoNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		account ingest.Account
+		headers []string
+		rate    int
+		status  int
+	}{
+		"header":     {plenty, []string{"Content-Type", "text/plain"}, 100, 400},
+		"key":        {plenty, []string{"X-Api-Key", "weir_wrong"}, 100, 401},
+		"rate":       {plenty, nil, 1, 429},
+		"quota":      {ingest.Account{Limit: 10, Used: 10}, nil, 100, 429},
+		"suspension": {ingest.Account{Limit: 10, Suspended: true}, nil, 100, 429},
+		"size":       {plenty, []string{"Content-Length", "too much"}, 100, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newIntake(t, &memoryLog{}, c.account)
+			c.account.Period, c.account.AnchorDay, c.account.Version = ingest.PeriodAt(start, 1), 1, 1
+			in.Gate.Apply("org_1", c.rate, c.account)
+			if c.rate == 1 {
+				in.Gate.Enter(identity.Principal{Organization: "org_1", Project: "prj_1", ID: "key_1"})
+			}
+			r := newPost(untouchable{t}, c.headers...)
+			r.ContentLength = 100
+			if name == "size" {
+				r.ContentLength = 129 << 20
+			}
+			if w := serve(in, r); w.Code != c.status {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// The event carries who sent it, the trace, and what stands for the idempotency key; a malformed trace is left out.
+func TestPostDescribesTheRequest(t *testing.T) {
+	log := &memoryLog{}
+	in := newIntake(t, log, plenty)
+	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	serve(in, newPost(bytes.NewReader(body(1)), "Traceparent", trace, "Idempotency-Key", "k"))
+	serve(in, newPost(bytes.NewReader(body(1)), "Traceparent", "00-x"))
+	first, second := log.accepted[0], log.accepted[1]
+	if first.Organization != "org_1" || first.Project != "prj_1" || first.Environment != "prod" || first.Key != "key_1" || !first.At.Equal(start) || first.Traceparent != trace {
+		t.Errorf("got %+v", first)
+	}
+	if len(first.Idempotency) != 64 || len(first.Digest) != 64 || second.Idempotency != "" || second.Digest != "" || second.Traceparent != "" {
+		t.Errorf("got %q %q, then %q %q %q", first.Idempotency, first.Digest, second.Idempotency, second.Digest, second.Traceparent)
+	}
+}
+
+// Two requests with one idempotency key at the same time have the effect of one; after a failure the next one counts.
+func TestIdempotencyAtTheSameTime(t *testing.T) {
+	log := &memoryLog{hold: make(chan struct{})}
+	in := newIntake(t, log, plenty)
+	answers := make(chan *httptest.ResponseRecorder, 5)
+	for range cap(answers) {
+		go func() { answers <- serve(in, newPost(bytes.NewReader(body(3)), "Idempotency-Key", "k")) }()
+	}
+	log.hold <- struct{}{} // the first one is at the log; whatever comes later finds its attempt
+	close(log.hold)
+	replayed := 0
+	for range cap(answers) {
+		w := <-answers
+		if w.Code != 200 {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+		if w.Header().Get("Idempotency-Replayed") == "true" {
+			replayed++
+		}
+	}
+	if replayed != cap(answers)-1 || len(log.accepted) != 1 {
+		t.Errorf("%d replayed, %d published", replayed, len(log.accepted))
+	}
+
+	failing := &memoryLog{err: errors.New("no broker")}
+	in = newIntake(t, failing, plenty)
+	if w := serve(in, newPost(bytes.NewReader(body(1)), "Idempotency-Key", "k")); w.Code != 500 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "no broker") {
+		t.Errorf("without a broker: %d %s", w.Code, w.Body)
+	}
+	failing.err = nil
+	if w := serve(in, newPost(bytes.NewReader(body(1)), "Idempotency-Key", "k")); w.Code != 200 || w.Header().Get("Idempotency-Replayed") != "" {
+		t.Errorf("after it: %d %s", w.Code, w.Body)
+	}
+}
+
+// Over the budget of bytes in flight requests are told to come again, and what was lent comes back.
+func TestOverloaded(t *testing.T) {
+	log := &memoryLog{hold: make(chan struct{})}
+	in := newIntake(t, log, plenty)
+	in.Bodies.Buffers = NewBuffers(4 * 64 << 10)
+	answers := make(chan int, 8)
+	for range cap(answers) {
+		go func() { answers <- serve(in, newPost(bytes.NewReader(body(10)))).Code }()
+	}
+	for range 4 {
+		if code := <-answers; code != 429 {
+			t.Fatalf("got %d", code)
+		}
+	}
+	close(log.hold)
+	for range 4 {
+		if code := <-answers; code != 200 {
+			t.Fatalf("got %d", code)
+		}
+	}
+	if lent := in.Bodies.Buffers.lent.Load(); lent != 0 {
+		t.Errorf("%d bytes are still lent", lent)
+	}
+}
+
+// Many large bodies do not make the process larger than a few of them.
+func TestMemoryStaysFlat(t *testing.T) {
+	in := newIntake(t, &memoryLog{}, plenty)
+	in.Bodies.Buffers = NewBuffers(96 << 20)
+	large := []byte(`{"logs":[` + sampleEntry(0) + `],"x":"` + strings.Repeat("y", 24<<20) + `"}`)
+	var wait sync.WaitGroup
+	var peak, good atomic.Uint64
+	for range 8 {
+		wait.Go(func() {
+			for range 10 {
+				for serve(in, newPost(struct{ io.Reader }{bytes.NewReader(large)})).Code != 200 {
+					runtime.Gosched()
+				}
+				good.Add(1)
+				var memory runtime.MemStats
+				runtime.ReadMemStats(&memory)
+				peak.Store(max(peak.Load(), memory.HeapInuse))
+			}
+		})
+	}
+	wait.Wait()
+	if limit := uint64(24<<20 + 3*96<<20); peak.Load() > limit || good.Load() != 80 {
+		t.Errorf("the heap grew to %d MB, %d accepted", peak.Load()>>20, good.Load())
+	}
+}
+
+func sampleEntry(index int) string {
+	random := rand.New(rand.NewPCG(uint64(index), 2))
+	return fmt.Sprintf(`{"timestamp":"2026-03-14T09:26:%02d.%03dZ","level":"info","environment":"production",`+
+		`"message":"request %d to /v1/orders/%d finished with status %d after retrying the upstream %d times in eu-central-1",`+
+		`"metadata":{"request_id":"%016x%016x","user_id":%d,"duration_ms":%.3f,"region":"eu-central-1","cached":%t,"status":%d,"route":"/v1/orders/{id}/lines/{line}","tags":["checkout","retry"],"pod":"orders-7d9c8b5f4-x2x7k"}}`,
+		random.IntN(60), random.IntN(1000), index, random.IntN(1e6), 200+random.IntN(300), random.IntN(4),
+		random.Uint64(), random.Uint64(), random.IntN(1e7), random.Float64()*1000, random.IntN(2) == 0, 200+random.IntN(300))
+}
+
+// body is a body of n entries of about 480 bytes.
+func body(n int) []byte {
+	entries := make([]string, n)
+	for i := range entries {
+		entries[i] = sampleEntry(i)
+	}
+	return []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`)
+}
+
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(int)             {}
+
+// BenchmarkPost shows what a request of 100 entries costs from its headers to its answer, without network and broker.
+func BenchmarkPost(b *testing.B) {
+	in := newIntake(b, nothing{}, plenty)
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Clock})
+	router.Post("/v1/logs", httpapi.Handle(in.Post))
+	text := body(100)
+	reader := bytes.NewReader(text)
+	r := newPost(nil)
+	r.ContentLength = int64(len(text))
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		reader.Reset(text)
+		r.Body = io.NopCloser(reader)
+		router.ServeHTTP(&discard{http.Header{}}, r)
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Publish(_ context.Context, accepted ingest.Acceptance, fate bus.Fate) error {
+	for i, part := range accepted.Parts {
+		fate.Published(part.Bytes, 0, int64(i))
+	}
+	return nil
+}
