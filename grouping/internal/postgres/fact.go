@@ -25,28 +25,37 @@ type Fact struct {
 
 // saveFacts says which groups were founded.
 func saveFacts(ctx context.Context, tx pgx.Tx, changes []*change) error {
-	batch := &pgx.Batch{}
+	var organizations, ids, bodies []string
+	var times []time.Time
 	for _, ch := range changes {
-		if !ch.founded {
-			continue
+		if ch.founded {
+			organizations, ids = append(organizations, ch.Organization), append(ids, ch.group+"/created")
+			times, bodies = append(times, ch.First), append(bodies, createdBody(ch))
 		}
-		body, err := json.Marshal(contract.ErrorGroupCreated{
-			Organization: ch.Organization, Project: ch.Project, Group: ch.group, Title: storable(ch.about.Title),
-			Type: storable(ch.about.Type), Culprit: storable(ch.about.Culprit), FirstSeen: ch.First.UTC(),
-		})
-		if err != nil {
-			return fmt.Errorf("cannot encode the fact of group %q: %w", ch.group, err)
-		}
-		batch.Queue(`INSERT INTO facts (organization, id, type, at, body) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-			ch.Organization, ch.group+"/created", contract.TypeErrorGroupCreated, ch.First, body)
 	}
-	if batch.Len() == 0 {
+	if len(ids) == 0 {
 		return nil
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("cannot save facts: %w", err)
+	_, err := tx.Exec(ctx, `
+		INSERT INTO facts (organization, id, type, at, body)
+		SELECT organization, id, $3, at, body::jsonb FROM unnest($1::text[], $2::text[], $4::timestamptz[], $5::text[]) AS k (organization, id, at, body)
+		 ORDER BY organization, id
+		ON CONFLICT DO NOTHING`, organizations, ids, contract.TypeErrorGroupCreated, times, bodies)
+	if err != nil {
+		return fmt.Errorf("cannot save %d facts: %w", len(ids), err)
 	}
 	return nil
+}
+
+func createdBody(ch *change) string {
+	body, err := json.Marshal(contract.ErrorGroupCreated{
+		Organization: ch.Organization, Project: ch.Project, Group: ch.group, Title: storable(ch.about.Title),
+		Type: storable(ch.about.Type), Culprit: storable(ch.about.Culprit), FirstSeen: ch.First.UTC(),
+	})
+	if err != nil {
+		panic("BUG: cannot encode a fact: " + err.Error())
+	}
+	return string(body)
 }
 
 // FactsAfter reads at most limit facts behind a place in the outbox, in the order of their commits: only of transactions

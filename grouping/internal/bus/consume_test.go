@@ -1,0 +1,81 @@
+package bus_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+const broken = `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","environment":"dev","error":{"type":"E","message":"it broke"}}`
+
+// Whatever is sent twice counts once: a part that was produced again, a request that was made again with its key, and a
+// key that was reused for another body, which never counts, even where the first request of the key carried no error.
+func TestCountedOnce(t *testing.T) {
+	pool := open(t)
+	plain := logs(broken, `{"message":"no error"}`, broken)
+	keyed := logs(broken)
+	keyed.Idempotency, keyed.Digest = strings.Repeat("a", 64), strings.Repeat("b", 64)
+	replay, reused := keyed, keyed
+	replay.Batch, reused.Batch = uuid.Must(uuid.NewV7()).String(), uuid.Must(uuid.NewV7()).String()
+	reused.Digest = strings.Repeat("c", 64)
+	quiet := logs(`{"message":"nothing wrong"}`)
+	quiet.Idempotency, quiet.Digest = strings.Repeat("d", 64), strings.Repeat("e", 64)
+	loud := logs(broken)
+	loud.Idempotency, loud.Digest = quiet.Idempotency, strings.Repeat("f", 64)
+	var records []sharedbus.Record
+	for i, l := range []int{0, 1, 0, 2, 3, 4, 5, 1} {
+		records = append(records, record([]contract.LogsAccepted{plain, keyed, replay, reused, quiet, loud}[l], int64(i)))
+	}
+	for _, r := range [][]sharedbus.Record{records[:3], records[3:], records} {
+		if err := consume(t.Context(), pool, r...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := groups(t, pool, "acme")
+	if len(got) != 1 || got[0].Count != 3 || got[0].Title != "E: it broke" || !slices.Equal(got[0].Environments, []string{"dev"}) {
+		t.Errorf("groups %+v", got)
+	}
+}
+
+// Entries are told by their own members: the environment is the key's where the entry has none, the time is that of
+// acceptance where the entry's can't be read, and an empty payload is grouped by the entry's message.
+func TestEntries(t *testing.T) {
+	pool := open(t)
+	l := logs(`{"timestamp":"?","level":"warn","message":"disk is full","error":{}}`,
+		`{"level":"info","message":"x","metadata":{"error":{"type":"N"}},"error":null}`)
+	if err := consume(t.Context(), pool, record(l, 0)); err != nil {
+		t.Fatal(err)
+	}
+	got := groups(t, pool, "acme")
+	if len(got) != 1 || got[0].Title != "disk is full" || got[0].Count != 1 || !slices.Equal(got[0].Environments, []string{"prod"}) ||
+		!slices.Equal(got[0].Levels.Words(), []string{"warn"}) || got[0].FirstSeen.Sub(l.Time).Abs() > time.Millisecond {
+		t.Errorf("groups %+v", got)
+	}
+}
+
+// A record that can't be read is named as one that can never be applied, so that the bus sets it aside alone.
+func TestPoison(t *testing.T) {
+	pool := open(t)
+	poison, short, headerless := logs(broken, `{"error":{"type":"E"`), logs(broken), record(logs(broken), 3)
+	short.Entries = 2
+	headerless.Headers = headerless.Headers[:1]
+	for _, bad := range []sharedbus.Record{record(poison, 1), record(short, 2), headerless} {
+		err := consume(t.Context(), pool, record(logs(broken), 0), bad)
+		if !sharedbus.IsPermanent(err) {
+			t.Errorf("record %d: %v", bad.Offset, err)
+		}
+	}
+	if err := consume(t.Context(), pool, record(logs(broken), 0)); err != nil || errors.Unwrap(err) != nil {
+		t.Fatal(err)
+	}
+	if got := groups(t, pool, "acme"); len(got) != 1 || got[0].Count != 1 {
+		t.Errorf("groups %+v: what was rolled back counts", got)
+	}
+}

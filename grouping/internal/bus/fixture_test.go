@@ -1,0 +1,69 @@
+package bus_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// open returns a fresh database with all tables that the consumer needs.
+func open(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, inbox.Migrations(), postgres.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// logs is a LogsAccepted that holds the lines; those with an error payload are counted by how they look.
+func logs(lines ...string) contract.LogsAccepted {
+	text := strings.Join(lines, "\n") + "\n"
+	return contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: "acme", Project: "shop", Environment: "prod", Key: "key",
+		Source: "weir/ingest", Time: time.Now().UTC(), Entries: len(lines), Bytes: int64(len(text) - len(lines)),
+		Errors: strings.Count(text, `"error":{`), Lines: []byte(text),
+	}
+}
+
+func record(l contract.LogsAccepted, offset int64) sharedbus.Record {
+	r := sharedbus.Record{Topic: contract.TopicLogs, Offset: offset, Key: []byte(l.RecordKey(1)), Value: l.Lines, Time: l.Time}
+	for name, value := range l.Headers() {
+		r.Headers = append(r.Headers, sharedbus.Header{Key: name, Value: []byte(value)})
+	}
+	return r
+}
+
+// consume applies records in one transaction.
+func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Record) error {
+	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return bus.Consume(ctx, tx, records) })
+}
+
+func groups(t testing.TB, pool *pgxpool.Pool, organization string) (found []postgres.Group) {
+	t.Helper()
+	err := pg.ReadAs(t.Context(), pool, organization, func(tx pgx.Tx) (err error) {
+		found, err = postgres.Groups(t.Context(), tx, organization, postgres.GroupQuery{Limit: 1000})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
