@@ -114,7 +114,7 @@ func (s *Server) server(handler http.Handler) *http.Server {
 // nothing redirects: a redirect would hide that a secret just travelled in clear.
 func (s *Server) refusePlain() http.Handler {
 	router := NewRouter(Options{Logger: s.Logger, Clock: s.Clock})
-	router.NotFound(Handle(func(w http.ResponseWriter, _ *http.Request) error {
+	router.Handle("/*", Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Connection", "close")
 		w.Header().Del("Strict-Transport-Security") // means nothing over plain HTTP (RFC 6797, 7.2)
 		return NewProblem(http.StatusForbidden, CodeHTTPSRequired,

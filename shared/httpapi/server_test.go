@@ -72,12 +72,18 @@ func TestServerRefusesPlainHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var problem struct{ Code, Message, Detail string }
+		var problem struct {
+			Code, Message, Detail string
+			RequestID             string `json:"request_id"`
+		}
 		if err := json.NewDecoder(response.Body).Decode(&problem); err != nil {
 			t.Fatal(err)
 		}
 		if response.StatusCode != http.StatusForbidden || problem.Code != "https_required" || problem.Message != problem.Detail {
 			t.Errorf("with %q: %d %+v, want 403 https_required", key, response.StatusCode, problem)
+		}
+		if problem.RequestID == "" || problem.RequestID != response.Header.Get("X-Request-Id") {
+			t.Errorf("with %q: request_id %q, header %q", key, problem.RequestID, response.Header.Get("X-Request-Id"))
 		}
 		if response.Header.Get("Location") != "" || !response.Close {
 			t.Errorf("with %q: Location %q, close %t; want no redirect and a closed connection", key, response.Header.Get("Location"), response.Close)
