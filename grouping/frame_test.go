@@ -10,7 +10,7 @@ func TestFrames(t *testing.T) {
 	}{
 		"\tat org.apache.commons.lang3.StringEscapeUtils.escapeCsv(StringEscapeUtils.java:556)": {Java, Frame{"org.apache.commons.lang3.StringEscapeUtils", "escapeCsv", "StringEscapeUtils.java", 556, 0, false}},
 		"at java.base/java.lang.Thread.run(Thread.java:829) ~[?:?]":                             {Java, Frame{"java.lang.Thread", "run", "Thread.java", 829, 0, false}},
-		"[junit] \tat com.acme.A$1.<init>(Native Method)":                                       {Java, Frame{"com.acme.A$1", "<init>", "Native Method", 0, 0, true}},
+		"> [exec] [junit] \tat com.acme.A$1.<init>(Native Method)":                              {Java, Frame{"com.acme.A$1", "<init>", "Native Method", 0, 0, true}},
 		"at org/acme/camel/X.process(Delegate.java:90)[inlined]":                                {Java, Frame{"org/acme/camel/X", "process", "Delegate.java", 90, 0, true}},
 		"    at module.exports.fuzz (/out/example/f.js:36:2)":                                   {JavaScript, Frame{"", "module.exports.fuzz", "/out/example/f.js", 36, 2, true}},
 		"    at /out/src/core.ts:112:38":                                                        {JavaScript, Frame{"", "", "/out/src/core.ts", 112, 38, true}},

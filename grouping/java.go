@@ -30,14 +30,22 @@ func javaFrame(line string) (Frame, bool) {
 	return f, true
 }
 
-// withoutTool drops indentation and what build tools print before a line, such as "[junit] ".
+// withoutTool drops indentation and what build tools and mails print before a line, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
 	s := line[leadingSpace(line):]
-	if s != "" && s[0] == '[' {
-		if end := strings.IndexByte(s, ']'); end > 0 {
-			s = s[end+1:]
-			s = s[leadingSpace(s):]
+	for range 4 {
+		end := -1
+		switch {
+		case strings.HasPrefix(s, "["):
+			end = strings.IndexByte(s, ']')
+		case strings.HasPrefix(s, ">"), strings.HasPrefix(s, "|"):
+			end = 0
 		}
+		if end < 0 {
+			break
+		}
+		s = s[end+1:]
+		s = s[leadingSpace(s):]
 	}
 	return s
 }
