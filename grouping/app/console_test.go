@@ -139,7 +139,7 @@ func TestErrorPages(t *testing.T) {
 	for range 3 {
 		p.fail("org_1", "prj_1", "TypeError", hostile, "TypeError: "+hostile, "at total"+hostile+" (/srv/shop/cart.js:41:13)", "at checkout (/srv/shop/pay.js:7:2)")
 	}
-	list := p.await(session, "/console/errors", `<td class="number">3</td>`)
+	list := p.await(session, "/console/errors", `data-label="Count">3</td>`)
 	link := groupLink.FindStringSubmatch(list)
 	if link == nil || strings.Count(list, `href="/console/errors/`) != 1 {
 		t.Fatalf("the list has no link, or several:\n%s", list)

@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -114,13 +115,13 @@ func TestCredentialsIgnoreOlderStates(t *testing.T) {
 	apply(contract.CredentialActive, 1)
 	apply(contract.CredentialRevoked, 2)
 	apply(contract.CredentialActive, 1)
-	if _, err := credentials.Lookup("k"); err != identity.ErrRevoked {
+	if _, err := credentials.Lookup("k"); !errors.Is(err, identity.ErrRevoked) {
 		t.Errorf("Lookup = %v, want ErrRevoked", err)
 	}
 	if err := credentials.Apply(contract.CredentialKey("k"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := credentials.Lookup("k"); err != identity.ErrUnknown {
+	if _, err := credentials.Lookup("k"); !errors.Is(err, identity.ErrUnknown) {
 		t.Errorf("after its tombstone Lookup = %v, want ErrUnknown", err)
 	}
 }

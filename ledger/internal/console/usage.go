@@ -5,6 +5,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"time"
@@ -131,6 +132,14 @@ func newUsagePage(b postgres.Balance, entries []postgres.Entry) usagePage {
 		page.Entries = append(page.Entries, newShownEntry(entry))
 	}
 	return page
+}
+
+// Share is the used part in words.
+func (p usagePage) Share() string {
+	if p.Percent == 0 && p.Consumed > 0 {
+		return "under 1%"
+	}
+	return fmt.Sprintf("%d%%", p.Percent)
 }
 
 // Exhausted tells whether new logs are refused.
