@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestAllInOne(t *testing.T) {
 	modules.Ledger.TierBootstrapperBytes = quotaBytes
 	app, err := allinone.New(t.Context(), allinone.Config{
 		Listen: "127.0.0.1:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t), Modules: modules,
-	}, testenv.Logger(t))
+	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must(t, err)
 	start(t, app)
 	env := app.Env()

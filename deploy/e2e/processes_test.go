@@ -18,6 +18,10 @@ func TestProcesses(t *testing.T) {
 		"WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey, "WEIR_CA_FILE": certificates.CA,
 		"WEIR_OPERATOR_TOKEN": operator, "WEIR_TRUSTED_PROXIES": "127.0.0.1",
 	})
+	topics := launch(t, build(t, "deploy/cmd/weir"), given, "topics")
+	if err := topics.wait(); err != nil {
+		t.Fatalf("cannot create the topics: %v\n%s", err, topics.output)
+	}
 	for name, main := range map[string]string{
 		"TENANTS": "tenants/cmd/tenants", "INGEST": "ingest/cmd/ingest", "LEDGER": "ledger/cmd/ledger", "GROUPING": "grouping/cmd/grouping",
 	} {

@@ -73,7 +73,14 @@ func launch(t *testing.T, program string, variables map[string]string, args ...s
 // kill ends the process without giving it a chance to do anything; one that has ended stays so.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
-	p.ended <- <-p.ended
+	_ = p.wait()
+}
+
+// wait returns how a process that ends by itself has ended.
+func (p *process) wait() error {
+	err := <-p.ended
+	p.ended <- err
+	return err
 }
 
 // stopTimeout is how long an orderly stop may take.

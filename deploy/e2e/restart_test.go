@@ -60,7 +60,7 @@ func TestPrintedCommands(t *testing.T) {
 		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t),
 	}, "run")
 	awaitEnv(t, running, dataDir)
-	for _, want := range []string{`"processed":2`, `"consumed":`, `"TypeError`, `"cart opened"`} {
+	for _, want := range []string{`"processed":2`, `"consumed":`, `"TypeError`, `cart opened`} {
 		command := printed(t, running.output.String(), want)
 		testenv.Eventually(t, viewTimeout, func() error {
 			out, err := exec.Command("sh", "-c", command).Output()
@@ -78,7 +78,7 @@ func TestPrintedCommands(t *testing.T) {
 // printed finds the command whose answer has want in it.
 func printed(t *testing.T, output, want string) string {
 	t.Helper()
-	titles := map[string]string{`"processed":2`: "Post a batch:", `"consumed":`: "Read the balance:", `"TypeError`: "List the error groups:", `"cart opened"`: "Read the logs, newest first:"}
+	titles := map[string]string{`"processed":2`: "Post a batch:", `"consumed":`: "Read the balance:", `"TypeError`: "List the error groups:", `cart opened`: "Read the logs, newest first:"}
 	_, rest, found := strings.Cut(output, titles[want]+"\n")
 	command, _, ended := strings.Cut(rest, "\n\n")
 	if !found || !ended {

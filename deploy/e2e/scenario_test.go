@@ -42,9 +42,9 @@ func scenario(t *testing.T, in installation, disturb func(ctx context.Context)) 
 	sentMain, sentOther := &history{}, &history{}
 
 	traffic(t, ctx, in, main, m, sentMain, disturb)
-	for range 5 {
+	for i := range 5 {
 		entries := o.some(30)
-		deliver(t, ctx, in, other, "other's", plainly(body(texts(entries)...)), entries, sentOther)
+		deliver(t, ctx, in, other, fmt.Sprint("other's ", i), plainly(body(texts(entries)...)), entries, sentOther)
 	}
 
 	t.Run("views", func(t *testing.T) {

@@ -26,9 +26,10 @@ type commands struct {
 	LogLevel string `help:"What to log to standard error: debug, info, warn or error." env:"WEIR_LOG_LEVEL" default:"warn" enum:"debug,info,warn,error"`
 	LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
 
-	Run   runCommand   `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
-	Demo  demoCommand  `cmd:"" help:"Send a minute of believable traffic through the public API."`
-	Bench benchCommand `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
+	Run    runCommand    `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
+	Demo   demoCommand   `cmd:"" help:"Send a minute of believable traffic through the public API."`
+	Bench  benchCommand  `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
+	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 }
 
 func main() {

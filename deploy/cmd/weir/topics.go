@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+type topicsCommand struct {
+	Brokers       []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS" required:""`
+	LogPartitions int           `help:"Partitions of weir.logs.v1: how many consumers of one kind can share the work." env:"WEIR_LOG_PARTITIONS" default:"12"`
+	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+	Timeout       time.Duration `help:"How long to wait for the brokers." default:"30s"`
+}
+
+// Run creates the topics that are missing.
+func (c *topicsCommand) Run(ctx context.Context, _ *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	topics := contract.Topics(c.LogPartitions, c.LogRetention)
+	if err := bus.EnsureTopics(ctx, c.Brokers, topics); err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		fmt.Fprintf(os.Stdout, "%-20s %d partitions, unless it existed\n", topic.Name, topic.Partitions)
+	}
+	return nil
+}
