@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 )
 
 // Status is what people have decided about a group.
@@ -26,5 +27,13 @@ func ParseStatus(word string) (Status, bool) {
 // the log keep their addresses.
 func GroupID(project string, version int, deciding Hash) string {
 	sum := sha256.Sum256([]byte(project + "\n" + strconv.Itoa(version) + "\n" + deciding.String()))
-	return "grp_" + hex.EncodeToString(sum[:16])
+	return groupPrefix + hex.EncodeToString(sum[:16])
+}
+
+const groupPrefix = "grp_"
+
+// IsGroupID tells whether text has the form of a group's id.
+func IsGroupID(text string) bool {
+	digits, ok := strings.CutPrefix(text, groupPrefix)
+	return ok && len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == ""
 }

@@ -9,10 +9,11 @@ import (
 
 // Bounds of what is kept of a group.
 const (
-	MaxEnvironments = 50 // different ones of a group; further ones are counted and not named
-	FirstSamples    = 5  // occurrences that are kept for ever: the first
-	NewestSamples   = 10 // and the newest
-	newestAtOnce    = 2  // of one tally: the newest of a storm are as good as one another
+	MaxEnvironments = 50  // different ones of a group; further ones are counted and not named
+	MaxEnvironment  = 256 // bytes of a name; what follows does not tell two apart
+	FirstSamples    = 5   // occurrences that are kept for ever: the first
+	NewestSamples   = 10  // and the newest
+	newestAtOnce    = 2   // of one tally: the newest of a storm are as good as one another
 )
 
 // Tally adds up occurrences before they are stored: a storm of one error costs as much as a single one.
@@ -45,6 +46,7 @@ func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
 
 // Add counts one occurrence.
 func (t *Tally) Add(o Occurrence) {
+	o.Environment = clip(o.Environment, MaxEnvironment)
 	f := t.grouper.Fingerprint(o.Error)
 	key := countKey{o.Organization, o.Project, f.Prints[0].Hash}
 	c, ok := t.counts[key]

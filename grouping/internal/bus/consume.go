@@ -62,11 +62,10 @@ func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources 
 // count adds the errors of one record.
 func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
 	return logs.Split(func(index int, text []byte) error {
-		line := string(text)
-		if !mayCarryError(line) {
+		if !mayCarryError(text) {
 			return nil
 		}
-		e, err := parseEntry(line)
+		e, err := parseEntry(string(text))
 		if err != nil {
 			return fmt.Errorf("cannot read entry %d of %s: %w", index, logs.ID(), err)
 		}
@@ -95,11 +94,12 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 	return o
 }
 
-// eventTime is when the entry says it happened, to the microsecond; what can't be read happened when it was accepted.
+// eventTime is when the entry says it happened, in any year from 0000 to 9999, without what is finer than a microsecond, as
+// the database keeps it. What can't be read happened when it was accepted.
 func eventTime(text string, accepted time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.Year() < 1 {
+	if err != nil {
 		at = accepted
 	}
-	return at.UTC().Truncate(time.Microsecond)
+	return time.UnixMicro(at.UnixMicro()).UTC()
 }

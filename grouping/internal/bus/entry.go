@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ type entry struct {
 
 // mayCarryError is a quick look that never misses an error payload: the name of a member is in its text as it is,
 // unless it was escaped.
-func mayCarryError(line string) bool {
-	return strings.Contains(line, `"error":`) || strings.Contains(line, `\u00`)
+func mayCarryError(line []byte) bool {
+	return bytes.Contains(line, []byte(`"error":`)) || bytes.Contains(line, []byte(`\u00`))
 }
 
 // parseEntry reads a compact JSON object. Names are compared exactly, unlike in package encoding/json; everything that

@@ -51,6 +51,9 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	if !a.reaches(r, project) {
 		return httpapi.NotFound("project", project)
 	}
+	if err := onlyKnown(r.URL.Query(), "status", "from", "to", "level", "environment", "q", "limit", "cursor"); err != nil {
+		return err
+	}
 	query, err := ParseQuery(r)
 	if err != nil {
 		return err
@@ -76,6 +79,9 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 // group answers with one group, some of its occurrences and why it is one.
 func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "group")
+	if err := onlyKnown(r.URL.Query()); err != nil {
+		return err
+	}
 	var body groupDetailBody
 	err := a.read(r, func(tx pgx.Tx, organization string) error {
 		g, why, err := postgres.FindGroup(r.Context(), tx, organization, id)

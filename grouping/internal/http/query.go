@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +33,36 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 		}
 	}
 	if page.Cursor != "" {
-		err = httpapi.DecodeCursor(page.Cursor, &q.After)
+		err = decodeCursor(page.Cursor, &q.After)
 	}
 	return q, err
+}
+
+// decodeCursor reads a cursor; one of our form that we never made is refused like any other text.
+func decodeCursor(text string, after *postgres.GroupCursor) error {
+	if err := httpapi.DecodeCursor(text, after); err != nil {
+		return err
+	}
+	if !grouping.IsGroupID(after.ID) {
+		return httpapi.DecodeCursor("-", after)
+	}
+	return nil
+}
+
+// onlyKnown refuses parameters that the operation does not have, and all but those that add up where they are given
+// twice: a filter that was overlooked would show too much.
+func onlyKnown(values url.Values, known ...string) error {
+	for name, given := range values {
+		switch {
+		case !slices.Contains(known, name) && len(known) == 0:
+			return refuse(name, fmt.Sprintf("The parameter %q is unknown.", name), "Leave it out: there is none here.")
+		case !slices.Contains(known, name):
+			return refuse(name, fmt.Sprintf("The parameter %q is unknown.", name), "Use only: "+strings.Join(known, ", ")+".")
+		case len(given) > 1 && name != "level" && name != "environment":
+			return refuse(name, fmt.Sprintf("%s is given %d times.", name, len(given)), "Give it once; level and environment may be repeated.")
+		}
+	}
+	return nil
 }
 
 func parseStatus(q *postgres.GroupQuery, values url.Values) error {
@@ -69,10 +97,10 @@ func instant(values url.Values, name string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.Year() < 1 || at.Year() > 9999 {
-		return time.Time{}, invalid(name, text, "Use an RFC 3339 time such as 2026-11-20T14:00:00Z.")
+	if err != nil || !strings.HasSuffix(text, "Z") {
+		return time.Time{}, invalid(name, text, "Use an RFC 3339 time in UTC such as 2026-11-20T14:00:00Z.")
 	}
-	return at.UTC(), nil
+	return at, nil
 }
 
 func parseLevels(q *postgres.GroupQuery, values url.Values) error {
@@ -104,6 +132,9 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	if !searchable(text) || len(words) > maxWords {
 		return invalid("q", text, fmt.Sprintf("Use at most %d words and %d bytes of UTF-8 without U+0000.", maxWords, maxValue))
 	}
+	if text != "" && len(words) == 0 {
+		return invalid("q", text, "Name words of title, type or culprit; all of them must stand there, in any order.")
+	}
 	q.Words = words
 	return nil
 }
@@ -114,5 +145,9 @@ func searchable(s string) bool {
 }
 
 func invalid(name, value, fix string) error {
-	return httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, value), fix)
+	return refuse(name, fmt.Sprintf("%s is %q.", name, value), fix)
+}
+
+func refuse(name, detail, fix string) error {
+	return httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, detail, fix)
 }

@@ -1,0 +1,153 @@
+package app_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/grouping/app"
+)
+
+// shop is a process that has grouped a few errors: A at second 0 and 100, B at 10, C at 20, D at 20.
+func shop(t *testing.T) (process *app.App, key string) {
+	r := newRig(t)
+	key = r.project("acme", "shop")
+	_ = r.project("acme", "blog")
+	process, _ = r.start()
+	seen := func(typ, level, environment string, second int) string {
+		return entry(time.Duration(second)*time.Second, level, environment, map[string]any{"type": typ, "message": "order 7 lost in Straße", "stack_trace": stack(typ)})
+	}
+	r.accept(logs("acme", "shop", 5,
+		seen("ErrorA", "error", "", 0), seen("ErrorA", "fatal", "dev", 100), seen("ErrorB", "warn", "", 10),
+		seen("ErrorC", "error", "stage", 20), seen("ErrorD", "info", "", 20)),
+		logs("acme", "blog", 1, seen("ErrorE", "error", "", 0)))
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, key)
+	return process, key
+}
+
+// Each filter keeps exactly the groups that meet it, several filters those that meet all; the order is always newest first.
+func TestFilters(t *testing.T) {
+	process, key := shop(t)
+	for _, test := range []struct{ query, want string }{
+		{"", "A CD B"},
+		{"?status=unresolved", "A CD B"},
+		{"?status=resolved", ""},
+		{"?level=error", "A C"},
+		{"?level=fatal&level=warn", "A B"},
+		{"?level=debug", ""},
+		{"?environment=prod", "A D B"},
+		{"?environment=dev", "A"},
+		{"?environment=Dev", ""},
+		{"?q=errorb", "B"},
+		{"?q=ERRORB+lost", "B"},
+		{"?q=lost+errorb+cart", "B"},
+		{"?q=ErrorB+ErrorC", ""},
+		{"?q=100%25", ""},
+		{"?from=2026-11-21T12:00:20Z", "A CD"},
+		{"?from=2026-11-21T12:00:20.000001Z", "A"},
+		{"?to=2026-11-21T12:00:20Z", "A B"},
+		{"?to=2026-11-21T12:00:00Z", ""},
+		{"?from=2026-11-21T12:00:10Z&to=2026-11-21T12:00:20Z", "A B"}, // A was seen before and after: it lived then
+		{"?level=error&environment=prod&q=errora", "A"},
+	} {
+		var got strings.Builder
+		for _, g := range list(t, process, key, "shop", test.query).Items {
+			got.WriteString(strings.TrimPrefix(g.Type, "Error"))
+		}
+		if text := got.String(); text != strings.ReplaceAll(test.want, " ", "") && text != strings.ReplaceAll(strings.Replace(test.want, "CD", "DC", 1), " ", "") {
+			t.Errorf("%q lists %q, want %q", test.query, text, test.want)
+		}
+	}
+}
+
+// Pages follow each other without gap or repetition, whatever their size, also where groups were seen at the same instant.
+func TestPages(t *testing.T) {
+	process, key := shop(t)
+	var whole []string
+	for _, g := range list(t, process, key, "shop", "").Items {
+		whole = append(whole, g.ID)
+	}
+	for _, limit := range []string{"1", "2", "3", "4"} {
+		var pages []string
+		for query := "?limit=" + limit; ; {
+			found := list(t, process, key, "shop", query)
+			for _, g := range found.Items {
+				pages = append(pages, g.ID)
+			}
+			if found.NextCursor == nil {
+				break
+			}
+			query = "?limit=" + limit + "&cursor=" + *found.NextCursor
+		}
+		if !slices.Equal(pages, whole) {
+			t.Errorf("pages of %s: %v, want %v", limit, pages, whole)
+		}
+	}
+}
+
+// What is not understood is refused by name, with a way out: a filter that was overlooked would show too much.
+func TestRefusals(t *testing.T) {
+	process, key := shop(t)
+	id := list(t, process, key, "shop", "").Items[0].ID
+	for _, test := range []struct{ path, pointer string }{
+		{"/v1/projects/shop/error-groups?levels=error", "?levels"},
+		{"/v1/projects/shop/error-groups?status=open", "?status"},
+		{"/v1/projects/shop/error-groups?status=resolved&status=ignored", "?status"},
+		{"/v1/projects/shop/error-groups?level=Error", "?level"},
+		{"/v1/projects/shop/error-groups?level=", "?level"},
+		{"/v1/projects/shop/error-groups?from=yesterday", "?from"},
+		{"/v1/projects/shop/error-groups?from=2026-11-21T12:00:00%2B02:00", "?from"},
+		{"/v1/projects/shop/error-groups?to=2026-02-30T12:00:00Z", "?to"},
+		{"/v1/projects/shop/error-groups?q=%20%00%2C", "?q"},
+		{"/v1/projects/shop/error-groups?q=" + strings.Repeat("a+", 1000), "?q"},
+		{"/v1/projects/shop/error-groups?limit=0", "?limit"},
+		{"/v1/projects/shop/error-groups?limit=1001", "?limit"},
+		{"/v1/projects/shop/error-groups?cursor=x", "?cursor"},
+		{"/v1/projects/shop/error-groups?cursor=" + "eyJsIjoiMjAyNi0xMS0yMVQxMjowMDowMFoiLCJpIjoiXHUwMDAwIn0", "?cursor"}, // {"l":…,"i":"\u0000"}
+		{"/v1/error-groups/" + id + "?limit=1", "?limit"},
+	} {
+		var problem page
+		status := ask(t, process, key, test.path, &problem)
+		if status != http.StatusBadRequest || len(problem.Errors) != 1 || problem.Errors[0].Pointer != test.pointer || problem.Errors[0].Fix == "" {
+			t.Errorf("%s answered %d %+v, want a 400 that names %s", test.path, status, problem, test.pointer)
+		}
+	}
+}
+
+// The document describes every route of the API, and no other.
+func TestOpenAPI(t *testing.T) {
+	r := newRig(t)
+	process, _ := r.start()
+	var document struct {
+		OpenAPI string
+		Paths   map[string]map[string]any
+	}
+	for _, path := range []string{"/v1/openapi.json", "/v1/grouping/openapi.json"} {
+		if status := ask(t, process, "", path, &document); status != http.StatusOK || document.OpenAPI != "3.1.0" {
+			t.Errorf("%s answered %d with version %q", path, status, document.OpenAPI)
+		}
+	}
+	described := 0
+	for _, methods := range document.Paths {
+		described += len(methods)
+	}
+	err := chi.Walk(process.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if !strings.HasPrefix(route, "/v1/") || strings.HasSuffix(route, "openapi.json") {
+			return nil
+		}
+		if _, ok := document.Paths[route][strings.ToLower(method)]; !ok {
+			t.Errorf("%s %s is not described", method, route)
+		}
+		described--
+		return nil
+	})
+	if err != nil || described != 0 {
+		t.Errorf("%d operations are described that do not exist: %v", described, err)
+	}
+}

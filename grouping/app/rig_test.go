@@ -1,0 +1,385 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping/app"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const partitions = 4
+
+// patience is how long a test waits for what has to happen. A partition of a process that went away is only given away
+// after its session has timed out.
+const patience = 60 * time.Second
+
+// noon is when the events of the tests happen, unless they say otherwise.
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// A rig is a broker with all topics, a database, and what the other services would say and read there.
+type rig struct {
+	t         testing.TB
+	config    app.Config
+	publisher *bus.Publisher
+	pool      *pgxpool.Pool
+
+	mu    sync.Mutex
+	facts []contract.ErrorGroupCreated
+	end   contract.Positions // behind the last record that the test has published
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	r := &rig{t: t, end: contract.Positions{}}
+	r.config = app.Config{Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
+	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, contract.Topics(partitions, 0)); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: r.config.Brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = publisher.Close() })
+	r.publisher = publisher
+	if r.pool, err = pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.pool.Close)
+	r.followFacts()
+	return r
+}
+
+// followFacts reads weir.grouping.v1 until the test ends.
+func (r *rig) followFacts() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicGrouping, Apply: func(record bus.Record) {
+		var fact contract.ErrorGroupCreated
+		if err := json.Unmarshal(record.Value, &fact); err != nil || record.Header(contract.HeaderType) != contract.TypeErrorGroupCreated {
+			r.t.Errorf("cannot read the fact %s: %v", record.Value, err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.facts = append(r.facts, fact)
+	}}, testenv.Logger(r.t))
+	wait.Go(func() { _ = reader.Run(ctx) })
+	r.t.Cleanup(func() {
+		cancel()
+		wait.Wait()
+	})
+}
+
+// start runs one more process of grouping and returns how to stop it in order.
+func (r *rig) start() (process *app.App, stop func()) {
+	r.t.Helper()
+	process, err := app.New(r.t.Context(), r.config, testenv.Logger(r.t))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if err := process.Run(ctx); err != nil {
+			r.t.Errorf("grouping ended: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		wait.Wait()
+	})
+	r.t.Cleanup(stop)
+	return process, stop
+}
+
+// project says that a project exists and returns an API key of its organization.
+func (r *rig) project(organization, project string) (key string) {
+	r.t.Helper()
+	var random [24]byte
+	_, _ = rand.Read(random[:])
+	key = "weir_" + hex.EncodeToString(random[:])
+	r.say(contract.TopicTenants, contract.TypeProjectCreated, project,
+		contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: noon})
+	r.say(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(key), contract.Credential{
+		Kind: contract.CredentialAPIKey, ID: uuid.NewString(), Organization: organization, Project: project,
+		Environment: "prod", State: contract.CredentialActive, Version: 1,
+	})
+	return key
+}
+
+func (r *rig) say(topic, eventType, key string, value any) {
+	r.t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/tenants", Time: time.Now()}
+	r.send(topic, newMessage(key, attributes.Headers(), text))
+}
+
+// logs is a LogsAccepted of one part with these entries. Each text is a whole entry; errors is how many carry a payload.
+func logs(organization, project string, errors int, entries ...string) contract.LogsAccepted {
+	lines := strings.Join(entries, "\n") + "\n"
+	return contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: project,
+		Environment: "prod", Key: "key", Source: "weir/ingest", Time: time.Now(), Entries: len(entries),
+		Bytes: int64(len(lines) - len(entries)), Errors: errors, Lines: []byte(lines),
+	}
+}
+
+// failure is an entry with an error of a type, at some time after noon.
+func failure(typ string, after time.Duration) string {
+	return entry(after, "error", "", map[string]any{"type": typ, "message": "it broke", "stack_trace": stack(typ)})
+}
+
+// entry is an entry's compact text. An empty environment is left out.
+func entry(after time.Duration, level, environment string, payload any) string {
+	members := map[string]any{"timestamp": noon.Add(after).Format(time.RFC3339Nano), "level": level, "message": "an entry", "error": payload}
+	if environment != "" {
+		members["environment"] = environment
+	}
+	text, err := json.Marshal(members)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// stack is a Python trace that is different for each type.
+func stack(typ string) []string {
+	return []string{
+		"Traceback (most recent call last):",
+		`  File "/app/shop/cart.py", line 12, in ` + strings.ToLower(typ),
+		"    return total(items)",
+		typ + ": it broke",
+	}
+}
+
+// accept publishes LogsAccepted and remembers how far the log reaches.
+func (r *rig) accept(accepted ...contract.LogsAccepted) {
+	r.t.Helper()
+	messages := make([]*message.Message, len(accepted))
+	for i, l := range accepted {
+		messages[i] = newMessage(l.RecordKey(16), l.Headers(), l.Lines)
+	}
+	r.send(contract.TopicLogs, messages...)
+}
+
+func newMessage(key string, headers map[string]string, value []byte) *message.Message {
+	m := message.NewMessage("", value)
+	for name, value := range headers {
+		m.Metadata.Set(name, value)
+	}
+	m.Metadata.Set(bus.KeyMetadata, key)
+	return m
+}
+
+func (r *rig) send(topic string, messages ...*message.Message) {
+	r.t.Helper()
+	positions, err := r.publisher.PublishContext(r.t.Context(), topic, messages...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if topic != contract.TopicLogs {
+		return
+	}
+	for _, p := range positions {
+		r.end[p.Partition] = max(r.end[p.Partition], p.Offset+1)
+	}
+}
+
+// awaitApplied waits until everything that was published is applied or parked.
+func (r *rig) awaitApplied() {
+	r.t.Helper()
+	testenv.Eventually(r.t, patience, func() error {
+		applied := contract.Positions{}
+		var partition int
+		var next int64
+		err := r.asSystem(func(tx pgx.Tx) error {
+			rows, err := tx.Query(r.t.Context(), `SELECT partition, next FROM bus_positions WHERE group_name = $1`, contract.GroupGrouping)
+			if err != nil {
+				return err
+			}
+			_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error {
+				applied[partition] = next
+				return nil
+			})
+			return err
+		})
+		for partition, end := range r.end {
+			if applied[partition] < end {
+				return fmt.Errorf("partition %d is applied to %d of %d: %w", partition, applied[partition], end, err)
+			}
+		}
+		return err
+	})
+}
+
+func (r *rig) asSystem(fn func(tx pgx.Tx) error) error {
+	return pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// number asks the database for one.
+func (r *rig) number(query string, args ...any) (n int) {
+	r.t.Helper()
+	err := r.asSystem(func(tx pgx.Tx) error { return tx.QueryRow(r.t.Context(), query, args...).Scan(&n) })
+	if err != nil {
+		r.t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// awaitFacts waits until as many facts were said, and returns the titles of the groups, sorted.
+func (r *rig) awaitFacts(n int) (titles []string) {
+	r.t.Helper()
+	testenv.Eventually(r.t, patience, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.facts) < n {
+			return fmt.Errorf("%d facts of %d", len(r.facts), n)
+		}
+		titles = nil
+		for _, fact := range r.facts {
+			titles = append(titles, fact.Organization+" "+fact.Title)
+		}
+		slices.Sort(titles)
+		return nil
+	})
+	return titles
+}
+
+// occurrence is a sample as clients read it.
+type occurrence struct {
+	EntryID     string    `json:"entry_id"`
+	Time        time.Time `json:"time"`
+	Level       string    `json:"level"`
+	Environment string    `json:"environment"`
+	Exceptions  []struct {
+		Type, Message string
+	} `json:"exceptions"`
+	Frames []struct {
+		Function, File string
+		Line           int
+	} `json:"frames"`
+}
+
+// group is an error group as clients read it.
+type group struct {
+	ID           string       `json:"id"`
+	Project      string       `json:"project"`
+	Title        string       `json:"title"`
+	Type         string       `json:"type"`
+	Culprit      string       `json:"culprit"`
+	Status       string       `json:"status"`
+	Count        int64        `json:"count"`
+	FirstSeen    time.Time    `json:"first_seen"`
+	LastSeen     time.Time    `json:"last_seen"`
+	Levels       []string     `json:"levels"`
+	Environments []string     `json:"environments"`
+	Occurrences  []occurrence `json:"occurrences"`
+	Why          struct {
+		Rule  string
+		Parts []struct{ Kind, Value string }
+	} `json:"why"`
+}
+
+// page is a list of groups, or a problem.
+type page struct {
+	Items      []group `json:"items"`
+	NextCursor *string `json:"next_cursor"`
+	Code       string  `json:"code"`
+	Detail     string  `json:"detail"`
+	Errors     []struct{ Pointer, Fix string }
+}
+
+// ask reads path into an answer and returns the status.
+func ask(t testing.TB, process *app.App, key, path string, into any) int {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	if key != "" {
+		request.Header.Set("X-Api-Key", key)
+	}
+	recorder := httptest.NewRecorder()
+	process.Handler().ServeHTTP(recorder, request)
+	body, _ := io.ReadAll(recorder.Body)
+	if err := json.Unmarshal(body, into); err != nil {
+		t.Fatalf("%s answered %d %s: %v", path, recorder.Code, body, err)
+	}
+	return recorder.Code
+}
+
+// list reads the groups of a project.
+func list(t testing.TB, process *app.App, key, project, query string) page {
+	t.Helper()
+	var found page
+	if status := ask(t, process, key, "/v1/projects/"+project+"/error-groups"+query, &found); status != http.StatusOK {
+		t.Fatalf("%s %s answered %d %s: %s", project, query, status, found.Code, found.Detail)
+	}
+	return found
+}
+
+// counts are the counts of a project's groups by type.
+func counts(t testing.TB, process *app.App, key, project string) map[string]int64 {
+	t.Helper()
+	byType := map[string]int64{}
+	for _, g := range list(t, process, key, project, "?limit=1000").Items {
+		if _, twice := byType[g.Type]; twice {
+			t.Errorf("there are two groups of type %q", g.Type)
+		}
+		byType[g.Type] = g.Count
+	}
+	return byType
+}
+
+func awaitReady(t testing.TB, process *app.App) {
+	t.Helper()
+	testenv.Eventually(t, patience, process.Ready)
+}
+
+// awaitKeys waits until a process knows API keys.
+func awaitKeys(t testing.TB, process *app.App, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		testenv.Eventually(t, patience, func() error {
+			var problem page
+			if status := ask(t, process, key, "/v1/projects/none/error-groups", &problem); status != http.StatusNotFound {
+				return fmt.Errorf("the key is answered with %d %s", status, problem.Code)
+			}
+			return nil
+		})
+	}
+}
+
+// digest is any text as ingest would digest it.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
