@@ -45,11 +45,21 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.past(credential) {
+		delete(c.byKey, key)
+		return nil
+	}
 	if credential.Version >= c.byKey[key].Version {
 		c.byKey[key] = credential
 		c.tell()
 	}
 	return nil
+}
+
+// past tells whether a credential is a session that has ended by itself. Every sign-in makes one, and nobody has to be
+// told why an old one does not work, so they need not be remembered.
+func (c *Credentials) past(credential contract.Credential) bool {
+	return credential.Kind == contract.CredentialSession && credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt)
 }
 
 // tell wakes those who wait for a credential; the caller holds the lock.

@@ -3,6 +3,7 @@ package identity_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -78,6 +79,20 @@ func TestRequireSession(t *testing.T) {
 		if c.want == http.StatusSeeOther && answer.Header().Get("Location") != "/console/sign-in" {
 			t.Errorf("%s: Location = %q", name, answer.Header().Get("Location"))
 		}
+	}
+}
+
+// Sessions that ended long ago take no room after a restart; an API key is remembered, so that its holder can be told.
+func TestPastSessionsAreForgotten(t *testing.T) {
+	credentials := known(t)
+	past := session(contract.CredentialActive)
+	past.ExpiresAt = &now
+	apply(t, credentials, secret("weirses_", "1"), past)
+	if _, err := credentials.Lookup(secret("weirses_", "1")); !errors.Is(err, identity.ErrUnknown) {
+		t.Errorf("a past session: %v", err)
+	}
+	if _, err := credentials.Lookup(secret("weir_", "c")); !errors.Is(err, identity.ErrExpired) {
+		t.Errorf("a past API key: %v", err)
 	}
 }
 
