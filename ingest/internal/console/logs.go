@@ -122,7 +122,7 @@ func (c *console) form(r *http.Request, organization, faultOfWords string) logsP
 	page := logsPage{
 		Filtered: query.Get("project") != "" || query.Get("q") != "" || query.Has("level"),
 		Project:  ui.Field{Name: "project", Label: "Project", Choices: ui.Choose(query.Get("project"), projects...)},
-		Words: ui.Field{Name: "q", Label: "Words in the message", Type: "search", Value: query.Get("q"), Fault: faultOfWords, Autocomplete: "off"},
+		Words:    ui.Field{Name: "q", Label: "Words in the message", Type: "search", Value: query.Get("q"), Fault: faultOfWords, Autocomplete: "off"},
 	}
 	for _, level := range []string{"debug", "info", "warn", "error", "fatal"} {
 		page.Levels = append(page.Levels, ui.Choice{Value: level, Text: level, Selected: slices.Contains(query["level"], level)})
