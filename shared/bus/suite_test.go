@@ -36,6 +36,10 @@ func pair(t *testing.T, brokers []string, group string, keyed bool) (message.Pub
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // the suite forgets some
+		p.Close()
+		s.Close()
+	})
 	if keyed {
 		return byPayload{p}, s
 	}
