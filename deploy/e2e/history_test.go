@@ -38,7 +38,8 @@ type totals struct {
 	entries   int
 	bytes     int64
 	byKind    map[string]int64 // errors
-	undecided int              // posts of unknown outcome that are stored
+	undecided int              // posts of unknown outcome
+	stored    int              // those of them that are stored
 }
 
 // check compares what is stored with what was posted: nothing unknown, nothing twice, every post whole or not at all, and
@@ -63,6 +64,9 @@ func (h *history) check(stored []string) (totals, error) {
 		if found != len(post.entries) && (post.known || found != 0) {
 			return sum, fmt.Errorf("%s (known to be accepted: %t): %d of %d entries are stored", post.name, post.known, found, len(post.entries))
 		}
+		if !post.known {
+			sum.undecided++
+		}
 		if found > 0 {
 			sum.count(post)
 		}
@@ -75,7 +79,7 @@ func (h *history) check(stored []string) (totals, error) {
 
 func (s *totals) count(post posted) {
 	if !post.known {
-		s.undecided++
+		s.stored++
 	}
 	s.entries += len(post.entries)
 	for _, entry := range post.entries {

@@ -43,14 +43,14 @@ func TestKilled(t *testing.T) {
 	in := connect(t, "https://"+variables["WEIR_LISTEN"]+"/v1", localca.In(filepath.Join(dataDir, "tls")).CA, operator)
 
 	running := launch(t, program, variables, "run")
-	t.Cleanup(func() {
+	defer func() {
 		if err := running.stop(); err != nil {
 			t.Errorf("did not stop in order: %v", err)
 		}
 		if t.Failed() {
 			t.Logf("output of the last process:\n%s", running.output)
 		}
-	})
+	}()
 	if err := running.awaitReady(t.Context(), in, firstStart); err != nil {
 		t.Fatalf("%v\n%s", err, running.output)
 	}

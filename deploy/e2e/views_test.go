@@ -23,7 +23,7 @@ func verify(t *testing.T, ctx context.Context, in installation, who tenant, h *h
 		sum, err = h.check(stored)
 		return err
 	})
-	t.Logf("%d entries, %d bytes, %d posts of unknown outcome that are stored", sum.entries, sum.bytes, sum.undecided)
+	t.Logf("%d entries, %d bytes; of %d posts of unknown outcome %d are stored, whole", sum.entries, sum.bytes, sum.undecided, sum.stored)
 	testenv.Eventually(t, viewTimeout, func() error { return checkBalance(ctx, in, who, sum) })
 	testenv.Eventually(t, viewTimeout, func() error { return checkGroups(ctx, in, who, sum) })
 }
