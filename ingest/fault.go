@@ -30,6 +30,14 @@ const (
 	CodeEntryTooLarge    Code = "entry_too_large"
 )
 
+// EntryCodes are all of the codes that one entry can be unacceptable for.
+func EntryCodes() []Code {
+	return []Code{
+		CodeMissingField, CodeInvalidType, CodeDuplicateField, CodeInvalidTimestamp, CodeInvalidLevel, CodeMessageTooLarge,
+		CodeMetadataTooLarge, CodeEntryTooLarge,
+	}
+}
+
 // A Fault is one thing that is wrong with one entry.
 type Fault struct {
 	Index   int    `json:"index"`   // the entry's place in the array, from 0

@@ -28,6 +28,7 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // An App is one ingest. Several may run side by side; they share the work of the log store.
@@ -36,6 +37,8 @@ type App struct {
 	clock  func() time.Time
 	logger *slog.Logger
 	pool   *pgxpool.Pool
+
+	metrics *telemetry.Service
 
 	credentials *identity.Credentials
 	directory   *identity.Directory
@@ -67,7 +70,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		return nil, fmt.Errorf("cannot start ingest: %w", err)
 	}
 	a := &App{
-		config: config, clock: clock, logger: logger, pool: pool, log: &bus.Log{Brokers: config.Brokers},
+		config: config, clock: clock, logger: logger, pool: pool, metrics: config.Telemetry.Service("ingest", logger),
+		log:         &bus.Log{Brokers: config.Brokers},
 		credentials: identity.NewCredentials(clock), directory: identity.NewDirectory(), gate: admission.NewGate(clock),
 	}
 	if err := a.build(ctx); err != nil {
@@ -85,7 +89,7 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, DeliveryTimeout: a.timeout(), Clock: a.clock,
+		Brokers: a.config.Brokers, DeliveryTimeout: a.timeout(), Clock: a.clock, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
@@ -115,7 +119,7 @@ func (a *App) buildConsumer() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
 	a.consumer, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
-		Handle: logStore.Consume, MaxWait: consumerWait, MaxBytes: consumerBytes,
+		Handle: logStore.Consume, MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }
@@ -125,9 +129,11 @@ func (a *App) buildAPI() error {
 	if err != nil {
 		return err
 	}
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
-	http.Mount(router, a.intake(proxies), &http.Logs{Store: a.store, Directory: a.directory})
+	intake := a.intake(proxies)
+	measureState(a.metrics.Registerer, a.gate, intake)
+	http.Mount(router, intake, &http.Logs{Store: a.store, Directory: a.directory})
 	console.Mount(router, console.Config{Store: a.store, Directory: a.directory, Credentials: a.credentials})
 	a.handler = router
 	return nil
@@ -151,6 +157,7 @@ func (a *App) intake(proxies []netip.Prefix) *http.Intake {
 		Timeout:   a.timeout() + requestSlack,
 		Clock:     a.clock,
 		NewBatch:  newBatch,
+		Metrics:   http.NewMetrics(a.metrics.Registerer),
 	}
 }
 
@@ -191,7 +198,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.pool.Close()
 	defer func() { _ = a.publisher.Close() }()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	loops := []func(context.Context) error{a.consumer.Run, a.readGap, a.resolve, pruner.Run, a.endpoint.Run}
+	loops := []func(context.Context) error{a.consumer.Run, a.readGap, a.resolve, pruner.Run, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}

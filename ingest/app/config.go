@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // Config is what ingest needs to run. Sizes are bytes.
 type Config struct {
 	httpapi.ServerConfig `embed:""`
+
+	Telemetry telemetry.Config `embed:""`
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of the log store's database." env:"WEIR_DATABASE_URL" default:""`

@@ -37,6 +37,13 @@ func (c *Clients) Give(network netip.Prefix, now int64) {
 	ingest.Give(c.limit(network, now))
 }
 
+// Len is how many networks are known.
+func (c *Clients) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.buckets)
+}
+
 func (c *Clients) limit(network netip.Prefix, now int64) ingest.RateLimit {
 	found := c.buckets[network]
 	if found == nil {

@@ -209,6 +209,25 @@ func (g *Gate) Resolve(before time.Time, ends ingest.Positions) {
 	}
 }
 
+// Organizations is how many organizations the gate holds.
+func (g *Gate) Organizations() int {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return len(g.organizations)
+}
+
+// Buckets is how many buckets of projects and keys the gate holds.
+func (g *Gate) Buckets() (n int) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, o := range g.organizations {
+		o.mu.Lock()
+		n += len(o.projects) + len(o.keys)
+		o.mu.Unlock()
+	}
+	return n
+}
+
 func (g *Gate) organization(name string) *organization {
 	g.mu.RLock()
 	o := g.organizations[name]

@@ -59,6 +59,13 @@ func (r *Replays) Begin(key, body Digest, now time.Time) (attempt *Attempt, firs
 	return attempt, true
 }
 
+// Len is how many keys are remembered.
+func (r *Replays) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byKey)
+}
+
 // Body is the digest of the attempt's body.
 func (a *Attempt) Body() Digest { return a.body }
 

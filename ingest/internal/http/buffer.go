@@ -29,6 +29,9 @@ type Buffers struct {
 // NewBuffers lends at most limit bytes at once.
 func NewBuffers(limit int64) *Buffers { return &Buffers{limit: limit} }
 
+// Lent is how many bytes are lent now.
+func (b *Buffers) Lent() int64 { return b.lent.Load() }
+
 // A Buffer is lent memory. Bytes has room for the parser's padding behind its capacity for text.
 type Buffer struct {
 	Bytes []byte

@@ -40,6 +40,7 @@ type Intake struct {
 	Ready       func() error  // nil once requests can be judged
 	Clock       func() time.Time
 	NewBatch    func() string // makes UUIDv7s
+	Metrics     *Metrics
 
 	parsers sync.Pool
 }
@@ -169,6 +170,7 @@ func (q *request) take(batch *ingest.Batch, invalid error) error {
 	if invalid != nil {
 		return invalidBody(invalid)
 	}
+	q.Metrics.judged(batch)
 	if q.asked.preferred != "" {
 		q.w.Header().Set("Preference-Applied", q.asked.preferred)
 	}
@@ -206,6 +208,7 @@ func (q *request) publish(batch *ingest.Batch, idempotency, digest string) (bool
 	}
 	quota = reservation.Status()
 	setRateLimit(q.w.Header(), q.passage, quota)
+	q.Metrics.accepted(batch)
 	answer(q.w, batch, batch.Bytes, quota)
 	return true, nil
 }

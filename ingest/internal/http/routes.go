@@ -18,7 +18,7 @@ var openAPI []byte
 func Mount(router chi.Router, intake *Intake, logs *Logs) {
 	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
 	router.Get("/v1/ingest/openapi.json", document)
-	router.Post("/v1/logs", httpapi.Handle(intake.Post))
+	router.Post("/v1/logs", httpapi.Handle(intake.Metrics.watch(intake.Post)))
 	router.With(identity.RequireAPIKey(intake.Credentials)).Get("/v1/logs", httpapi.Handle(logs.List))
 }
 
