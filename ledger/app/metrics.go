@@ -33,7 +33,7 @@ func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
 			Name: "weir_ledger_verified_offset", Help: "Through which offset of weir.logs.v1 what this process saw applied is checked.",
 		}, []string{"partition"}),
 	}
-	for _, invariant := range postgres.Invariants {
+	for _, invariant := range postgres.Invariants() {
 		m.violations.WithLabelValues(invariant) // shown as 0, so that the first one is a step that an alarm can see
 	}
 	return m
