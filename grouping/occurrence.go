@@ -10,6 +10,7 @@ type Occurrence struct {
 	At           time.Time // when it happened, as the entry says
 	Severity     Severity
 	Environment  string
+	Message      string // of the entry
 	Error        Error
 }
 

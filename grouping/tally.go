@@ -12,8 +12,8 @@ const (
 	MaxEnvironments = 50  // different ones of a group; further ones are counted and not named
 	MaxEnvironment  = 256 // bytes of a name; what follows does not tell two apart
 	FirstSamples    = 5   // occurrences that are kept for ever: the first
-	NewestSamples   = 10  // and the newest
-	newestAtOnce    = 2   // of one tally: the newest of a storm are as good as one another
+	NewestSamples   = 20  // and the newest
+	newestAtOnce    = 5   // of one tally: the newest of a storm are as good as one another
 )
 
 // Tally adds up occurrences before they are stored: a storm of one error costs as much as a single one.
@@ -105,11 +105,11 @@ func AddEnvironments(set []string, names ...string) []string {
 	return set
 }
 
-// SampleSlot is where the nth occurrence of a group, counted from 0, is kept; false if a newer one takes its place
-// anyway, given that the group has total of them.
-func SampleSlot(n, total int64) (slot int, kept bool) {
+// SampleSlot is where the nth sample of a group, counted from 0, is kept: the first ones for ever, each later one in the
+// place of the oldest of the others.
+func SampleSlot(n int64) int {
 	if n < FirstSamples {
-		return int(n), true
+		return int(n)
 	}
-	return FirstSamples + int((n-FirstSamples)%NewestSamples), n >= total-NewestSamples
+	return FirstSamples + int((n-FirstSamples)%NewestSamples)
 }

@@ -12,7 +12,7 @@ func TestTally(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tally := NewTally()
 	add := func(organization, project, typ, environment string, severity Severity, after time.Duration) {
-		tally.Add(Occurrence{organization, project, fmt.Sprint("e", after), at.Add(after), severity, environment, Error{Type: typ}})
+		tally.Add(Occurrence{organization, project, fmt.Sprint("e", after), at.Add(after), severity, environment, "", Error{Type: typ}})
 	}
 	add("o2", "p", "A", "prod", ErrorSeverity, 0)
 	for i := range 20 {
@@ -35,29 +35,19 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// Every slot holds one of the first or of the newest occurrences, whatever the sizes of the steps.
+// The slots always hold the first samples and the newest, all of them as soon as there are enough.
 func TestSampleSlot(t *testing.T) {
 	held := map[int]int64{}
-	for n := int64(0); n < 1000; n++ {
-		if slot, ok := SampleSlot(n, n+1); ok {
-			held[slot] = n
+	for n := range int64(1000) {
+		held[SampleSlot(n)] = n
+		if want := min(int(n)+1, FirstSamples+NewestSamples); len(held) != want {
+			t.Fatalf("%d of %d samples are held, want %d", len(held), n+1, want)
 		}
 	}
-	for slot := range FirstSamples {
-		if held[slot] != int64(slot) {
-			t.Errorf("slot %d holds %d", slot, held[slot])
+	for slot, n := range held {
+		if slot < FirstSamples && n != int64(slot) || slot >= FirstSamples && n < 1000-NewestSamples {
+			t.Errorf("slot %d holds %d", slot, n)
 		}
-	}
-	for slot := FirstSamples; slot < FirstSamples+NewestSamples; slot++ {
-		if held[slot] < 1000-NewestSamples {
-			t.Errorf("slot %d holds %d", slot, held[slot])
-		}
-	}
-	if len(held) != FirstSamples+NewestSamples {
-		t.Errorf("%d slots", len(held))
-	}
-	if _, ok := SampleSlot(500, 1000); ok {
-		t.Error("an old occurrence is kept")
 	}
 }
 

@@ -48,13 +48,13 @@ type rig struct {
 	pool      *pgxpool.Pool
 
 	mu    sync.Mutex
-	facts []contract.ErrorGroupCreated
+	facts map[string]contract.ErrorGroupCreated // by id: what the relay repeats after an interruption is the same fact
 	end   contract.Positions // behind the last record that the test has published
 }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{t: t, end: contract.Positions{}}
+	r := &rig{t: t, end: contract.Positions{}, facts: map[string]contract.ErrorGroupCreated{}}
 	r.config = app.Config{Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
 	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, contract.Topics(partitions, 0)); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func (r *rig) followFacts() {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.facts = append(r.facts, fact)
+		r.facts[record.Header(contract.HeaderID)] = fact
 	}}, testenv.Logger(r.t))
 	wait.Go(func() { _ = reader.Run(ctx) })
 	r.t.Cleanup(func() {
@@ -282,6 +282,7 @@ type occurrence struct {
 	Time        time.Time `json:"time"`
 	Level       string    `json:"level"`
 	Environment string    `json:"environment"`
+	Message     string    `json:"message"`
 	Exceptions  []struct {
 		Type, Message string
 	} `json:"exceptions"`

@@ -79,7 +79,7 @@ func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
 func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurrence {
 	o := grouping.Occurrence{
 		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index),
-		At: eventTime(e.timestamp, logs.Time), Environment: e.environment, Error: e.err,
+		At: eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
 	}
 	if o.Environment == "" {
 		o.Environment = logs.Environment

@@ -11,6 +11,7 @@ type occurrenceBody struct {
 	Time        time.Time       `json:"time"`
 	Level       string          `json:"level"`
 	Environment string          `json:"environment"`
+	Message     string          `json:"message"` // of the entry
 	Exceptions  []exceptionBody `json:"exceptions"`
 	Frames      []frameBody     `json:"frames"`
 }
@@ -35,7 +36,8 @@ func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
 	bodies := make([]occurrenceBody, len(occurrences))
 	for i, o := range occurrences {
 		bodies[i] = occurrenceBody{
-			EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Exceptions: []exceptionBody{}, Frames: []frameBody{},
+			EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Message: o.Message,
+			Exceptions: []exceptionBody{}, Frames: []frameBody{},
 		}
 		if words := o.Level.Words(); len(words) > 0 {
 			bodies[i].Level = words[0]

@@ -36,7 +36,7 @@ type change struct {
 	*grouping.Count        // of all kinds of errors that belong to the group
 	group           string // its id
 	founded         bool   // by this transaction
-	total           int64  // its count after the change
+	samples         int64  // how many it has ever had, after the change
 	about           grouping.Description
 	why             grouping.Why
 }

@@ -47,10 +47,10 @@ type WhyPart struct {
 	Value string `json:"value"`
 }
 
-// saveGroups adds the changes to their groups and notes the count that each then has.
+// saveGroups adds the changes to their groups and notes how many samples each has then had.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys []string
-	var counts []int64
+	var counts, samples []int64
 	var firsts, lasts []time.Time
 	var levels []int16
 	var similar [][]byte
@@ -60,39 +60,39 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		culprits, whys = append(culprits, storable(ch.about.Culprit)), append(whys, encodeWhy(ch.why))
 		environments, counts = append(environments, array(ch.Environments)), append(counts, ch.N)
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
-		similar = append(similar, ch.Similar[:])
+		similar, samples = append(similar, ch.Similar[:]), append(samples, int64(len(ch.Samples)))
 	}
 	rows, err := tx.Query(ctx, `
-		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why)
-		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments::text[], similar_hash, why::jsonb
+		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples)
+		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments::text[], similar_hash, why::jsonb, samples
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
-		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[]) WITH ORDINALITY
-		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, n)
+		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[]) WITH ORDINALITY
+		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
-		       count = g.count + excluded.count,
+		       count = g.count + excluded.count, samples = g.samples + excluded.samples,
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
 		       levels = g.levels | excluded.levels,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
-		RETURNING organization, id, count`,
-		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments)
+		RETURNING organization, id, samples`,
+		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples)
 	if err != nil {
 		return err
 	}
-	return readTotals(rows, changes)
+	return readSamples(rows, changes)
 }
 
-// readTotals reads the counts of the groups, which come back in the order in which they were sent.
-func readTotals(rows pgx.Rows, changes []*change) error {
+// readSamples reads the numbers of samples, which come back in the order in which they were sent.
+func readSamples(rows pgx.Rows, changes []*change) error {
 	n := 0
 	var organization, id string
-	var total int64
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &total}, func() error {
+	var samples int64
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples}, func() error {
 		if ch := changes[n]; ch.Organization != organization || ch.group != id {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.group, ch.Organization)
 		}
-		changes[n].total = total
+		changes[n].samples = samples
 		n++
 		return nil
 	})

@@ -16,6 +16,7 @@ type Occurrence struct {
 	At          time.Time
 	Level       grouping.Severity
 	Environment string
+	Message     string // of the entry
 	Exceptions  []Exception
 }
 
@@ -36,10 +37,10 @@ type Frame struct {
 	InApp    bool   `json:"in_app,omitempty"`
 }
 
-// saveOccurrences keeps samples. Each occurrence has its number in the group, and the number its slot: the newest take
-// the place of older ones without anything being deleted.
+// saveOccurrences keeps samples. Each has its number in the group, and the number its slot: the newest take the place of
+// older ones without anything being deleted.
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
-	var organizations, groups, entries, environments, exceptions []string
+	var organizations, groups, entries, environments, messages, exceptions []string
 	var slots, levels []int16
 	var times []time.Time
 	var g grouping.Grouper
@@ -48,7 +49,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			organizations, groups = append(organizations, ch.Organization), append(groups, ch.group)
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
-			environments = append(environments, storable(o.Environment))
+			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(o.Message))
 			exceptions = append(exceptions, encodeExceptions(&g, o.Error))
 		}
 	}
@@ -56,30 +57,23 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, exceptions)
-		SELECT organization, error_group, slot, entry, at, level, environment, exceptions::jsonb
-		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[])
-		       AS k (organization, error_group, slot, entry, at, level, environment, exceptions)
+		INSERT INTO occurrences AS o (organization, error_group, slot, entry, at, level, environment, message, exceptions)
+		SELECT organization, error_group, slot, entry, at, level, environment, message, exceptions::jsonb
+		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[], $9::text[])
+		       AS k (organization, error_group, slot, entry, at, level, environment, message, exceptions)
 		 ORDER BY organization, error_group, slot
 		ON CONFLICT (organization, error_group, slot) DO UPDATE SET entry = excluded.entry, at = excluded.at, level = excluded.level,
-		       environment = excluded.environment, exceptions = excluded.exceptions`,
-		organizations, groups, slots, entries, times, levels, environments, exceptions)
+		       environment = excluded.environment, message = excluded.message, exceptions = excluded.exceptions`,
+		organizations, groups, slots, entries, times, levels, environments, messages, exceptions)
 	return err
 }
 
-// sampled are the samples that are to be kept, by slot. Those of a change are its first ones and its newest, so they
-// are numbered from both ends.
+// sampled are the samples by slot. Where two meet in one, the newer stays.
 func (ch *change) sampled() map[int]grouping.Occurrence {
 	kept := map[int]grouping.Occurrence{}
-	before := ch.total - ch.N
+	first := ch.samples - int64(len(ch.Samples))
 	for i, o := range ch.Samples {
-		n := before + int64(i)
-		if i >= grouping.FirstSamples {
-			n = ch.total - int64(len(ch.Samples)-i)
-		}
-		if slot, ok := grouping.SampleSlot(n, ch.total); ok {
-			kept[slot] = o
-		}
+		kept[grouping.SampleSlot(first+int64(i))] = o
 	}
 	return kept
 }
@@ -103,12 +97,12 @@ func encodeExceptions(g *grouping.Grouper, e grouping.Error) string {
 
 // Occurrences lists the samples of a group, the newest first. tx acts as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization, group string) ([]Occurrence, error) {
-	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, exceptions FROM occurrences
+	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions FROM occurrences
 		WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
-		return o, row.Scan(&o.Entry, &o.At, &o.Level, &o.Environment, &o.Exceptions)
+		return o, row.Scan(&o.Entry, &o.At, &o.Level, &o.Environment, &o.Message, &o.Exceptions)
 	})
 }

@@ -13,6 +13,7 @@ CREATE TABLE error_groups (
 	last_seen    timestamptz NOT NULL CHECK (last_seen >= first_seen),
 	levels       smallint    NOT NULL,
 	environments text[]      NOT NULL,
+	samples      bigint      NOT NULL, -- how many occurrences were stored as samples so far, those that were replaced too
 	similar_hash bytea       NOT NULL,
 	why          jsonb       NOT NULL,
 	PRIMARY KEY (organization, id)
@@ -40,6 +41,7 @@ CREATE TABLE occurrences (
 	at           timestamptz NOT NULL,
 	level        smallint    NOT NULL,
 	environment  text        NOT NULL,
+	message      text        NOT NULL, -- of the entry
 	exceptions   jsonb       NOT NULL,
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);

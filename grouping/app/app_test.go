@@ -1,0 +1,316 @@
+package app_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Each error that was accepted counts once in the group of its kind, whatever is delivered twice and whoever comes and
+// goes: copies of a record, replays under an idempotency key and reused keys add nothing. Every group is announced once.
+func TestCountsAreExact(t *testing.T) {
+	r := newRig(t)
+	key := r.project("acme", "shop")
+	first, stopFirst := r.start()
+	awaitReady(t, first)
+	random := rand.New(rand.NewPCG(1, 2))
+	want := map[string]int64{}
+	feed := func(n int) {
+		for i := range n {
+			var entries []string
+			for range 1 + random.IntN(20) {
+				typ := fmt.Sprintf("Error%c", 'A'+random.IntN(6))
+				entries = append(entries, failure(typ, time.Duration(random.IntN(1000))*time.Second), `{"level":"error","message":"no error"}`)
+				want[typ]++
+			}
+			accepted := logs("acme", "shop", len(entries)/2, entries...)
+			accepted.Idempotency, accepted.Digest = digest(fmt.Sprint(accepted.Batch)), digest("body")
+			replay, reused := accepted, accepted
+			replay.Batch, reused.Batch, reused.Digest = uuid.NewString(), uuid.NewString(), digest("another body")
+			switch i % 3 {
+			case 0:
+				r.accept(accepted, accepted, replay)
+			case 1:
+				accepted.Idempotency, accepted.Digest = "", ""
+				r.accept(accepted, accepted)
+			default:
+				r.accept(accepted, reused, replay)
+			}
+		}
+	}
+	feed(40)
+	second, _ := r.start()
+	feed(40)
+	stopFirst()
+	feed(40)
+	r.awaitApplied()
+	awaitReady(t, second)
+	awaitKeys(t, second, key)
+	if got := counts(t, second, key, "shop"); !maps.Equal(got, want) {
+		t.Errorf("counts %v, want %v", got, want)
+	}
+	var titles []string
+	for typ := range want {
+		titles = append(titles, "acme "+typ+": it broke")
+	}
+	slices.Sort(titles)
+	if said := r.awaitFacts(len(titles)); !slices.Equal(said, titles) {
+		t.Errorf("facts of %v, want %v", said, titles)
+	}
+}
+
+// A record without errors but with an idempotency key is what later ones with the key are compared with: an error that
+// comes under the same key with another body never counts.
+func TestAReusedKeyNeverCounts(t *testing.T) {
+	r := newRig(t)
+	key := r.project("acme", "shop")
+	process, _ := r.start()
+	harmless := logs("acme", "shop", 0, `{"level":"info","message":"fine"}`)
+	harmless.Idempotency, harmless.Digest = digest("key"), digest("one body")
+	reused := logs("acme", "shop", 1, failure("ErrorA", 0))
+	reused.Idempotency, reused.Digest = digest("key"), digest("another body")
+	r.accept(harmless, reused)
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, key)
+	if got := counts(t, process, key, "shop"); len(got) != 0 {
+		t.Errorf("counts %v, want none", got)
+	}
+}
+
+// A new kind of error that all partitions bring at once to several processes founds one group.
+func TestRacingProcessesFoundOneGroup(t *testing.T) {
+	r := newRig(t)
+	key := r.project("acme", "shop")
+	const kinds, records = 8, 60
+	for i := range records {
+		entries := make([]string, kinds)
+		for kind := range kinds { // in another order each time
+			entries[kind] = failure(fmt.Sprintf("Error%c", 'A'+(kind*5+i)%kinds), time.Duration(i)*time.Second)
+		}
+		r.accept(logs("acme", "shop", kinds, entries...))
+	}
+	process, _ := r.start()
+	for range 2 {
+		_, _ = r.start()
+	}
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, key)
+	got := counts(t, process, key, "shop")
+	if len(got) != kinds {
+		t.Errorf("%d groups %v, want %d", len(got), got, kinds)
+	}
+	for typ, count := range got {
+		if count != records {
+			t.Errorf("%s counts %d, want %d", typ, count, records)
+		}
+	}
+	if said := r.awaitFacts(kinds); len(said) != kinds {
+		t.Errorf("%d facts, want %d", len(said), kinds)
+	}
+}
+
+// What can't be read is parked with its reason, as it was; records before and after it, of the same partition too, count.
+func TestPoisonIsParked(t *testing.T) {
+	r := newRig(t)
+	key := r.project("acme", "shop")
+	process, _ := r.start()
+	cut := logs("acme", "shop", 1, failure("ErrorX", 0))
+	cut.Lines = cut.Lines[:len(cut.Lines)-1]
+	broken := logs("acme", "shop", 1, `{"level":"error","message":"m","error":{"type":"ErrorY"`)
+	short := logs("acme", "shop", 2, failure("ErrorZ", 0))
+	short.Entries = 2
+	for i, poison := range []contract.LogsAccepted{cut, broken, short} {
+		r.accept(logs("acme", "shop", 1, failure("ErrorA", time.Duration(i)*time.Second)), poison)
+	}
+	for range 20 {
+		r.accept(logs("acme", "shop", 1, failure("ErrorA", 0)))
+	}
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, key)
+	if got, want := counts(t, process, key, "shop"), map[string]int64{"ErrorA": 23}; !maps.Equal(got, want) {
+		t.Errorf("counts %v, want %v", got, want)
+	}
+	if n := r.number(`SELECT count(*) FROM bus_parked WHERE organization = 'acme' AND value IS NOT NULL AND reason <> ''`); n != 3 {
+		t.Errorf("%d records are parked, want 3", n)
+	}
+}
+
+// What JSON can say and Postgres can't hold is kept as far as people can read it: no text parks a record, or shows as
+// anything but itself where it can.
+func TestOddTexts(t *testing.T) {
+	r := newRig(t)
+	key := r.project("acme", "shop")
+	process, _ := r.start()
+	at := `"timestamp":"2026-11-21T12:00:00Z"`
+	r.accept(logs("acme", "shop", 10,
+		`{`+at+`,"level":"error","message":"m\u0000","environment":"e\u0000","error":{"type":"Nul\u0000Error","message":"a\u0000b","stack_trace":["\u0000"]}}`,
+		`{`+at+`,"level":"fatal","message":"m","\u0065rror":{"\u0074ype":"EscapedError"}}`,
+		`{`+at+`,"level":"error","message":"m","Error":{"type":"WrongCase"},"metadata":{"error":{"type":"Nested"}}}`,
+		`{`+at+`,"level":"error","message":"m","error":null}`,
+		`{`+at+`,"level":"error","message":"m","error":{}}`,
+		`{`+at+`,"level":"warn","Level":7,"message":"m","error":{"type":"CaseError","Type":[],"context":{"type":1e999}}}`,
+		`{"timestamp":"0000-01-01T00:00:00.000001999Z","level":"error","message":"m","error":{"type":"OldError"}}`,
+		`{"timestamp":"9999-12-31T23:59:59.999999999Z","level":"error","message":"m","error":{"type":"LateError"}}`,
+		`{`+at+`,"level":"error","message":"m","environment":"`+strings.Repeat("€", 5000)+`","error":{"type":"WideError","message":"`+strings.Repeat("€", 90000)+`"}}`,
+		`{`+at+`,"level":"error","message":"m","environment":"a\"{},\\b","error":{"type":"QuoteError","message":"\"{},\\'"}}`,
+	))
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, key)
+	if n := r.number(`SELECT count(*) FROM bus_parked`); n != 0 {
+		t.Fatalf("%d records are parked", n)
+	}
+	byType := map[string]group{}
+	for _, g := range list(t, process, key, "shop", "").Items {
+		if status := ask(t, process, key, "/v1/error-groups/"+g.ID, &g); status != 200 || len(g.Occurrences) != 1 {
+			t.Errorf("group %+v: %d", g, status)
+		}
+		byType[g.Type] = g
+	}
+	want := []string{"", "CaseError", "EscapedError", "LateError", "Nul\uFFFDError", "OldError", "QuoteError", "WideError"}
+	if got := slices.Sorted(maps.Keys(byType)); !slices.Equal(got, want) {
+		t.Errorf("types %q, want %q", got, want)
+	}
+	if got := byType["QuoteError"].Environments; !slices.Equal(got, []string{`a"{},\b`}) {
+		t.Errorf("environments %q", got)
+	}
+	if got := byType["EscapedError"]; !slices.Equal(got.Levels, []string{"fatal"}) || !slices.Equal(got.Environments, []string{"prod"}) {
+		t.Errorf("levels %q in %q, want fatal in the key's environment", got.Levels, got.Environments)
+	}
+	if got := byType["OldError"].FirstSeen.Format(time.RFC3339Nano); got != "0000-01-01T00:00:00.000001Z" {
+		t.Errorf("first seen %s", got)
+	}
+	if got := byType["LateError"].LastSeen.Format(time.RFC3339Nano); got != "9999-12-31T23:59:59.999999Z" {
+		t.Errorf("last seen %s", got)
+	}
+}
+
+// A group shows what happened: its title, span, levels, environments, why it is one, and of its occurrences the first five
+// and the newest twenty as they came.
+func TestOneGroup(t *testing.T) {
+	r := newRig(t)
+	key := r.project("acme", "shop")
+	process, _ := r.start()
+	const n = 100
+	for i := range n / 10 {
+		var entries []string
+		for second := 10 * i; second < 10*i+10; second++ {
+			level, environment := []string{"error", "fatal", "info"}[second%3], []string{"", "dev"}[second%2]
+			entries = append(entries, entry(time.Duration(second)*time.Second, level, environment,
+				map[string]any{"type": "ErrorA", "message": "it broke", "stack_trace": stack("ErrorA")}))
+		}
+		r.accept(logs("acme", "shop", len(entries), entries...))
+		r.awaitApplied()
+	}
+	awaitReady(t, process)
+	awaitKeys(t, process, key)
+	listed := list(t, process, key, "shop", "").Items
+	if len(listed) != 1 {
+		t.Fatalf("%d groups, want 1", len(listed))
+	}
+	var g group
+	if status := ask(t, process, key, "/v1/error-groups/"+listed[0].ID, &g); status != 200 {
+		t.Fatalf("answered %d", status)
+	}
+	last := noon.Add((n - 1) * time.Second)
+	if g.Project != "shop" || g.Status != "unresolved" || g.Type != "ErrorA" || g.Title != "ErrorA: it broke" || g.Culprit != "errora (cart.py)" ||
+		g.Count != n || !g.FirstSeen.Equal(noon) || !g.LastSeen.Equal(last) ||
+		!slices.Equal(g.Levels, []string{"info", "error", "fatal"}) || !slices.Equal(g.Environments, []string{"dev", "prod"}) {
+		t.Errorf("group %+v", g)
+	}
+	if g.Why.Rule == "" || len(g.Why.Parts) == 0 {
+		t.Errorf("why %+v", g.Why)
+	}
+	var seconds []int
+	for _, o := range g.Occurrences {
+		seconds = append(seconds, int(o.Time.Sub(noon)/time.Second))
+		if len(o.EntryID) < 34 || o.Message != "an entry" || len(o.Frames) != 1 || o.Frames[0].Function != "errora" || o.Frames[0].Line != 12 || len(o.Exceptions) != 1 {
+			t.Errorf("occurrence %+v", o)
+		}
+	}
+	var want []int
+	for second := n - 1; second >= n-20; second-- {
+		want = append(want, second)
+	}
+	if want = append(want, 4, 3, 2, 1, 0); !slices.Equal(seconds, want) {
+		t.Errorf("occurrences at %v, want %v", seconds, want)
+	}
+}
+
+// A key sees its organization's groups and nothing else. Whatever belongs to another is answered like what does not exist,
+// and a statement that forgets to say whose rows it wants sees none.
+func TestIsolation(t *testing.T) {
+	r := newRig(t)
+	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
+	other := r.project("acme", "blog")
+	process, _ := r.start()
+	r.accept(logs("acme", "shop", 1, failure("ErrorA", 0)), logs("evil", "lair", 1, failure("ErrorA", 0)))
+	r.awaitApplied()
+	awaitReady(t, process)
+	awaitKeys(t, process, acme, evil, other)
+	own := list(t, process, acme, "shop", "").Items[0].ID
+	if foreign := list(t, process, evil, "lair", "").Items[0].ID; foreign == own {
+		t.Error("two organizations share a group")
+	}
+	for _, test := range []struct {
+		name, key, path string
+		status          int
+		code            string
+	}{
+		{"own group", acme, "/v1/error-groups/" + own, 200, ""},
+		{"another project's key of the organization", other, "/v1/error-groups/" + own, 200, ""},
+		{"another project of the organization", other, "/v1/projects/shop/error-groups", 200, ""},
+		{"foreign project", evil, "/v1/projects/shop/error-groups", 404, "not_found"},
+		{"unknown project", evil, "/v1/projects/none/error-groups", 404, "not_found"},
+		{"foreign group", evil, "/v1/error-groups/" + own, 404, "not_found"},
+		{"unknown group", evil, "/v1/error-groups/grp_00000000000000000000000000000000", 404, "not_found"},
+		{"no id at all", evil, "/v1/error-groups/%00%ff", 404, "not_found"},
+		{"no key", "", "/v1/error-groups/" + own, 401, "missing_api_key"},
+		{"no key", "", "/v1/projects/shop/error-groups", 401, "missing_api_key"},
+		{"unknown key", "weir_" + strings.Repeat("f", 48), "/v1/projects/shop/error-groups", 401, "invalid_api_key"},
+	} {
+		var answer page
+		if status := ask(t, process, test.key, test.path, &answer); status != test.status || answer.Code != test.code {
+			t.Errorf("%s: %s answered %d %s, want %d %s", test.name, test.path, status, answer.Code, test.status, test.code)
+		}
+	}
+	r.everyTableIsIsolated()
+}
+
+// everyTableIsIsolated walks the catalogue: a table with organizations shows each its own rows, and nobody's none.
+func (r *rig) everyTableIsIsolated() {
+	r.t.Helper()
+	ctx := r.t.Context()
+	rows, err := r.pool.Query(ctx, `SELECT table_name FROM information_schema.columns WHERE table_schema = 'grouping' AND column_name = 'organization'`)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) < 5 {
+		r.t.Fatalf("tables %v: %v", tables, err)
+	}
+	for _, table := range tables {
+		count := `SELECT count(*), count(*) FILTER (WHERE organization <> 'acme') FROM ` + table
+		var all, foreign int
+		if err := r.pool.QueryRow(ctx, count).Scan(&all, &foreign); err != nil || all > 0 {
+			r.t.Errorf("%s shows %d rows to nobody: %v", table, all, err)
+		}
+		err := pg.ReadAs(ctx, r.pool, "acme", func(tx pgx.Tx) error { return tx.QueryRow(ctx, count).Scan(&all, &foreign) })
+		if err != nil || foreign > 0 || all == 0 && table != "bus_parked" {
+			r.t.Errorf("%s shows acme %d rows, %d of others: %v", table, all, foreign, err)
+		}
+	}
+}
