@@ -66,8 +66,8 @@ func entryText(i int) string {
 			`"at Client.call (/srv/shop/src/upstream/client.js:%d:17)","at Prices.load (/srv/shop/src/prices.js:42:11)",`+
 			`"at Cart.total (/srv/shop/src/cart.js:118:9)","at checkout (/srv/shop/src/checkout.js:71:20)"]}`, i/errorEvery%5, serial, 80+i%7)
 	}
-	return fmt.Sprintf(`{"timestamp":"%s","level":"%s","message":"request %s to /api/v2/orders/%d/items answered in %d ms by upstream pool %d","environment":"prod",`+
-		`"metadata":{"request_id":"%s-%04x","host":"web-%02d.eu-1.example","service":"storefront","user":"usr_%06d","dc":"eu-1","status":%d,`+
+	return fmt.Sprintf(`{"timestamp":"%s","level":"%s","message":"request %s to /api/v2/orders/%d/items answered in %d ms by upstream pool %d",`+
+		`"environment":"prod","metadata":{"request_id":"%s-%04x","host":"web-%02d.eu-1.example","service":"storefront","user":"usr_%06d","dc":"eu-1","status":%d,`+
 		`"bytes":%d,"route":"/api/v2/orders/{order}/items","agent":"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML) Chrome/130.0.6723"}%s}`,
 		stampForm, level, serial, 1000+i*37, 3+i%90, i%8, serial, i*257, i%24, i*9973%1000000, 200+i%5, 900+i*13, rest)
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (s *subject) awaitReady(ctx context.Context, envFile string) (err error) {
 		select {
 		case err := <-s.ended:
 			s.ended <- err
-			return fmt.Errorf("the measured process ended instead of serving: %v\n%s", err, s.output.Bytes())
+			return fmt.Errorf("the measured process ended instead of serving: %s\n%w", s.output.Bytes(), cmp.Or(err, errors.New("without an error")))
 		case <-ctx.Done():
 			return fmt.Errorf("the measured process is not ready: %w", ctx.Err())
 		case <-time.After(subjectPoll):

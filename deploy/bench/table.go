@@ -22,11 +22,11 @@ func Write(out io.Writer, config Config, results []Result) error {
 	row := func(title string, cell func(Result) string) {
 		fmt.Fprint(table, title)
 		for _, r := range results {
-			if text := "-"; r.Skipped != nil {
-				fmt.Fprint(table, "\t"+text)
-			} else {
-				fmt.Fprint(table, "\t"+cell(r))
+			text := "skipped"
+			if r.Skipped == nil {
+				text = cell(r)
 			}
+			fmt.Fprint(table, "\t"+text)
 		}
 		fmt.Fprintln(table)
 	}
@@ -49,15 +49,21 @@ func Write(out io.Writer, config Config, results []Result) error {
 	row("  resident / peak", func(r Result) string { return megabytes(r.Paced.Memory, r.Paced.Peak) })
 	row("resident before any load", func(r Result) string { return megabytes(r.Idle) })
 	row("probes", func(r Result) string { return fmt.Sprint(r.Probed) })
-	row(fmt.Sprintf("goal: %d entries/s", goalEntries), func(r Result) string { return verdict(r.Full.EntriesPerSecond >= goalEntries) })
-	row(fmt.Sprintf("goal: all views within %s (p99) at the paced load", goalView), func(r Result) string {
-		return verdict(max(r.Views.Balance[1], r.Views.Groups[1], r.Views.Entries[1]) <= goalView)
+	row(fmt.Sprintf("goal, all in one process: %d entries/s", goalEntries), func(r Result) string {
+		return verdict(r, r.Full.EntriesPerSecond >= goalEntries)
+	})
+	row(fmt.Sprintf("goal, all in one process: views within %s (p99)", goalView), func(r Result) string {
+		return verdict(r, max(r.Views.Balance[1], r.Views.Groups[1], r.Views.Entries[1]) <= goalView)
 	})
 	return table.Flush()
 }
 
-func verdict(met bool) string {
-	if met {
+// verdict tells whether a goal is met. The goals are for the embedded broker; another one takes a share of the cores.
+func verdict(r Result, met bool) string {
+	switch {
+	case r.Broker != embedded.name:
+		return "-"
+	case met:
 		return "met"
 	}
 	return "missed"

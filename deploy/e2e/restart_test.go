@@ -64,8 +64,8 @@ func TestPrintedCommands(t *testing.T) {
 		command := printed(t, running.output.String(), want)
 		testenv.Eventually(t, viewTimeout, func() error {
 			out, err := exec.Command("sh", "-c", command).Output()
-			if err != nil || !strings.Contains(string(out), want) {
-				return fmt.Errorf("%s\nanswers %s, %v, want %s in it", command, out, err, want)
+			if !strings.Contains(string(out), want) {
+				return fmt.Errorf("%s\nanswers %s, want %s in it: %w", command, out, want, orNothing(err))
 			}
 			return nil
 		})

@@ -221,7 +221,7 @@ func wantProblem(err error, status int, code string) error {
 		return fmt.Errorf("got %w, want %d %s", orNothing(err), status, code)
 	}
 	if problem.RequestID == "" || problem.Detail == "" {
-		return fmt.Errorf("a problem without request_id or detail: %+v", problem)
+		return fmt.Errorf("a problem without request_id or detail: %w", problem)
 	}
 	return nil
 }
