@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // An App groups errors and answers for them. Several may run against one database and share the work.
@@ -29,6 +30,7 @@ type App struct {
 	config      Config
 	clock       func() time.Time
 	logger      *slog.Logger
+	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
 	publisher   *sharedbus.Publisher
 	logs        *sharedbus.Consumer
@@ -47,13 +49,13 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	}
 	clock := config.Clock
 	if clock == nil {
-		clock = time.Now
+		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
 	pool, err := open(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}
-	a := &App{config: config, clock: clock, logger: logger, pool: pool}
+	a := &App{config: config, clock: clock, logger: logger, pool: pool, metrics: config.Telemetry.Service("grouping", logger)}
 	if err := a.build(); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
@@ -77,18 +79,25 @@ func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
 }
 
 func (a *App) build() (err error) {
-	if a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Clock: a.clock}, a.logger); err != nil {
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
+		Brokers: a.config.Brokers, Clock: a.clock, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	if err != nil {
 		return err
 	}
+	count := countErrors(a.metrics.Registerer)
 	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: bus.Consume,
-		Committed: func([]sharedbus.Record) { a.relay.Wake() }, MaxRecords: a.config.BatchRecords, MaxWait: a.config.BatchWait,
+		Committed: func(records []sharedbus.Record) {
+			count(records)
+			a.relay.Wake()
+		}, MaxRecords: a.config.BatchRecords, MaxWait: a.config.BatchWait, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
 	}
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.ReadFacts,
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.ReadFacts, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.buildAPI()
 	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
@@ -103,7 +112,7 @@ func (a *App) buildAPI() {
 	a.projects = a.follow(contract.TopicTenants, func(record sharedbus.Record) error {
 		return projects.Apply(record.Header(contract.HeaderType), record.Value)
 	})
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Credentials: credentials, Projects: projects}
 	api.Mount(router)
@@ -146,5 +155,5 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.pool.Close()
 	defer func() { _ = a.publisher.Close() }()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.endpoint.Run)
+	return lifecycle.Run(ctx, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.endpoint.Run, a.metrics.Run)
 }

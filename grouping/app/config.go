@@ -6,11 +6,14 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // Config is what grouping needs to run.
 type Config struct {
 	httpapi.ServerConfig `embed:""`
+
+	Telemetry telemetry.Config `embed:""`
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of grouping's database." env:"WEIR_DATABASE_URL" default:""`
