@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // An App is all of Weir in this process. It belongs to one Run.
@@ -22,6 +23,7 @@ type App struct {
 	dir      *dataDir
 	listener net.Listener
 	server   *httpapi.Server
+	metrics  *telemetry.Service
 	gateway  *gateway.Gateway
 	modules  map[gateway.Module]module
 	env      DevEnv
@@ -35,7 +37,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	a := &App{config: config, logger: logger, started: make(chan struct{})}
+	config.Telemetry.Registry = telemetry.New()
+	a := &App{config: config, logger: logger, metrics: config.Telemetry.Service("weir", logger), started: make(chan struct{})}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -90,7 +93,7 @@ func (a *App) openModules(ctx context.Context) error {
 	}
 	shared := given{
 		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, proxies: a.config.TrustedProxies,
-		operator: httpapi.Secret(a.env.OperatorToken),
+		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry,
 	}
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {
 		return err
@@ -137,7 +140,7 @@ func (a *App) Run(ctx context.Context) error {
 	worked := make(chan error, 1)
 	go func() { worked <- a.work(working) }()
 	failure := make(chan error, 1)
-	err := lifecycle.Run(ctx, a.serve, a.prepare, func(ctx context.Context) error {
+	err := lifecycle.Run(ctx, a.serve, a.prepare, a.metrics.Run, func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // Config says where the process lives and what it is given.
@@ -20,6 +21,8 @@ type Config struct {
 
 	LogPartitions int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
 	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+
+	Telemetry telemetry.Config `embed:""`
 
 	Modules Modules `kong:"-"` // what else the modules are told (see ModulesFromEnvironment)
 }

@@ -13,6 +13,7 @@ import (
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/telemetry"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -55,6 +56,7 @@ type given struct {
 	brokers     []string
 	proxies     []string
 	operator    httpapi.Secret
+	metrics     *telemetry.Registry
 }
 
 // build makes the modules. They get no listener of their own: the gateway calls their handlers.
@@ -65,6 +67,8 @@ func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[g
 	m.Grouping.ServerConfig, m.Grouping.Brokers, m.Grouping.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Tenants.OperatorToken = g.operator
+	metrics := telemetry.Config{Registry: g.metrics} // shown by the process, not by each
+	m.Ingest.Telemetry, m.Ledger.Telemetry, m.Grouping.Telemetry, m.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	log := func(name gateway.Module) *slog.Logger { return logger.With(slog.String("module", string(name))) }
 	modules := map[gateway.Module]module{}
 	for name, start := range map[gateway.Module]func() (module, error){

@@ -16,11 +16,15 @@ import (
 
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/telemetry"
 )
 
 // Config is what the gateway needs. The tags are the names in the environment and the help that cmd shows.
 type Config struct {
 	httpapi.ServerConfig `embed:""`
+
+	Telemetry telemetry.Config `embed:""`
 
 	IngestURL   string `help:"HTTPS address of ingest." env:"WEIR_INGEST_URL" required:""`
 	LedgerURL   string `help:"HTTPS address of ledger." env:"WEIR_LEDGER_URL" required:""`
@@ -138,5 +142,5 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	addr := endpoint.Addr()
 	a.addr.Store(&addr)
-	return endpoint.Run(ctx)
+	return lifecycle.Run(ctx, endpoint.Run, a.config.Telemetry.Service("gateway", a.logger).Run)
 }
