@@ -189,7 +189,8 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 
 func isScriptName(part string) bool {
 	switch part {
-	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous", "eval", "<computed>", "global code", "eval code", "window", "self":
+	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous",
+		"eval", "<computed>", "global code", "eval code", "window", "self":
 		return false
 	}
 	return part != "" && part[0] != '<'

@@ -49,7 +49,7 @@ type rig struct {
 
 	mu    sync.Mutex
 	facts map[string]contract.ErrorGroupCreated // by id: what the relay repeats after an interruption is the same fact
-	end   contract.Positions // behind the last record that the test has published
+	end   contract.Positions                    // behind the last record that the test has published
 }
 
 func newRig(t testing.TB) *rig {

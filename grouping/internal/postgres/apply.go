@@ -112,7 +112,7 @@ func found(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[h
 	return founded, nil
 }
 
-// claimStricter lets the stricter hashes of every count name its group, too, so that it stays there.
+// claimStricter lets the stricter hashes of every count name its group, too, as far as there is room, so that it stays there.
 func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) error {
 	var rows []hashRow
 	for _, c := range counts {
@@ -125,7 +125,12 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 	slices.SortFunc(rows, func(a, b hashRow) int {
 		return cmp.Or(cmp.Compare(a.organization, b.organization), cmp.Compare(a.project, b.project), bytes.Compare(a.hash[:], b.hash[:]))
 	})
-	_, err := claimHashes(ctx, tx, rows)
+	perGroup := map[[2]string]int{}
+	rows = slices.DeleteFunc(rows, func(r hashRow) bool {
+		perGroup[[2]string{r.organization, r.group}]++
+		return perGroup[[2]string{r.organization, r.group}] > maxHashes
+	})
+	_, err := claimRoom(ctx, tx, rows)
 	return err
 }
 

@@ -63,7 +63,8 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		similar, samples = append(similar, ch.Similar[:]), append(samples, int64(len(ch.Samples)))
 	}
 	rows, err := tx.Query(ctx, `
-		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples)
+		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments,
+			similar_hash, why, samples)
 		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments::text[], similar_hash, why::jsonb, samples
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
 		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[]) WITH ORDINALITY

@@ -9,6 +9,10 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
+// maxHashes bounds how many stricter hashes lead to one group: an error whose trace never looks the same twice must not
+// fill the table. Those that there is no room for are found by the deciding hash.
+const maxHashes = 100
+
 // hashKey says which errors a hash stands for.
 type hashKey struct {
 	organization, project string
@@ -57,6 +61,16 @@ func findHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]str
 // claimHashes stores those hashes that are not there yet, in the order given, and returns them. It waits for other
 // transactions that are storing the same ones: what is not returned is visible to the next statement.
 func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
+	return insertHashes(ctx, tx, rows, `true`)
+}
+
+// claimRoom is claimHashes for groups that have room for them. Transactions that do not see each other may each use it.
+func claimRoom(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
+	return insertHashes(ctx, tx, rows, fmt.Sprintf(`%d > (SELECT count(*) FROM (SELECT FROM group_hashes h
+			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) LIMIT %[1]d) held)`, maxHashes))
+}
+
+func insertHashes(ctx context.Context, tx pgx.Tx, rows []hashRow, where string) (map[hashKey]string, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -66,6 +80,7 @@ func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]st
 		SELECT organization, project, version, hash, level, error_group
 		  FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bytea[], $5::text[], $6::text[])
 		       WITH ORDINALITY AS k (organization, project, version, hash, level, error_group, n)
+		 WHERE `+where+`
 		 ORDER BY n
 		ON CONFLICT DO NOTHING
 		RETURNING organization, project, version, hash, error_group`,

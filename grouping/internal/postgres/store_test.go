@@ -211,3 +211,28 @@ func TestSimilar(t *testing.T) {
 		t.Errorf("similar %v", names)
 	}
 }
+
+// An error whose trace never looks the same twice is still one group, counted exactly, and does not fill the table of hashes.
+func TestEndlessTraces(t *testing.T) {
+	pool := open(t)
+	n := 0
+	for range 6 {
+		var all []grouping.Occurrence
+		for range 60 {
+			o := seen("E", 0)
+			o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("at org.junit.X.%c%c(X.java:1)", 'a'+n%26, 'a'+n/26))
+			all, n = append(all, o), n+1
+		}
+		mustApply(t, pool, all...)
+	}
+	if groups := list(t, pool, "acme", postgres.GroupQuery{}); len(groups) != 1 || groups[0].Count != int64(n) {
+		t.Errorf("groups %+v, want one of %d", groups, n)
+	}
+	hashes := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (n int, err error) {
+		err = tx.QueryRow(ctx, `SELECT count(*) FROM group_hashes`).Scan(&n)
+		return n, err
+	})
+	if hashes < 100 || hashes > 200 {
+		t.Errorf("%d hashes are kept of %d", hashes, n)
+	}
+}

@@ -31,6 +31,7 @@ CREATE TABLE group_hashes (
 	error_group  text     NOT NULL,
 	PRIMARY KEY (organization, project, version, hash)
 );
+CREATE INDEX group_hashes_of_group ON group_hashes (organization, error_group);
 
 -- A few occurrences of each group: the first ones and the newest, each in its slot.
 CREATE TABLE occurrences (
