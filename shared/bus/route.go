@@ -184,11 +184,11 @@ func (p *Publisher) lookup(name string, add bool) (list []*partition, changed ch
 	t := p.topics[name]
 	changed, err = p.changed, p.problem
 	if t != nil && err == nil {
-		err = t.err
+		err = errUnknown(t.err)
 	}
 	p.mu.RUnlock()
 	if t != nil {
-		return t.list(), changed, errUnknown(err)
+		return t.list(), changed, err
 	}
 	if add {
 		p.mu.Lock()

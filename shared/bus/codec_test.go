@@ -1,0 +1,120 @@
+package bus
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// Keys land where Java's default partitioner puts them. The values are those of Apache Kafka's own UtilsTest.
+func TestMurmur2(t *testing.T) {
+	for text, want := range map[string]int32{
+		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "a-little-bit-longer-string": -1486304829,
+		"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, "abc": 479470107,
+	} {
+		if got := int32(murmur2(text)); got != want {
+			t.Errorf("murmur2(%q) = %d, want %d", text, got, want)
+		}
+	}
+}
+
+// encode makes a sealed batch as it lies in a log, at base offset 0.
+func encode(messages []*message.Message) []byte {
+	b := newBatch(time.Time{}, 0)
+	for i, m := range messages {
+		b.add(newOutgoing(m, nil), int64(1000+i))
+	}
+	b.seal(identity{7, 1}, 42, nil)
+	return bytes.Clone(b.buffer[4:])
+}
+
+// What is encoded is decoded, whatever is empty, missing, long or repeated in it.
+func TestBatchRoundTrip(t *testing.T) {
+	messages := []*message.Message{
+		message.NewMessage("", nil),
+		message.NewMessage("id", []byte{}),
+		message.NewMessage("long", bytes.Repeat([]byte("x"), 100_000)),
+		message.NewMessage("named", []byte("v")),
+	}
+	messages[1].Metadata[KeyMetadata] = ""
+	messages[3].Metadata["a"] = ""
+	messages[3].Metadata[strings.Repeat("n", 300)] = strings.Repeat("w", 70_000)
+	records, next, err := newDecoder("topic").records(nil, encode(messages), 3, 0)
+	if err != nil || next != 4 || len(records) != 4 {
+		t.Fatalf("%d records, next %d, error %v", len(records), next, err)
+	}
+	for i, r := range records {
+		m := messages[i]
+		if !bytes.Equal(r.Value, m.Payload) || (r.Value == nil) != (m.Payload == nil) {
+			t.Errorf("value %d is %d bytes, want %d", i, len(r.Value), len(m.Payload))
+		}
+		if _, keyed := m.Metadata[KeyMetadata]; keyed != (r.Key != nil) {
+			t.Errorf("key %d is %v", i, r.Key)
+		}
+		if r.Offset != int64(i) || r.Partition != 3 || r.Time.UnixMilli() != int64(1000+i) || r.Header("ce_id") != m.UUID {
+			t.Errorf("record %d is %+v", i, r)
+		}
+	}
+}
+
+// A reader that begins inside a batch gets the rest of it; one that begins behind it gets nothing and goes on behind it.
+func TestDecodeFromWithin(t *testing.T) {
+	set := encode([]*message.Message{message.NewMessage("0", nil), message.NewMessage("1", nil), message.NewMessage("2", nil)})
+	for from, want := range map[int64]string{0: "[0 1 2]", 2: "[2]", 3: "[]"} {
+		records, next, err := newDecoder("topic").records(nil, set, 0, from)
+		var ids []string
+		for _, r := range records {
+			ids = append(ids, r.Header("ce_id"))
+		}
+		if err != nil || fmt.Sprint(ids) != want || next != 3 {
+			t.Errorf("from %d: %v, next %d, error %v", from, ids, next, err)
+		}
+	}
+}
+
+// A batch that was damaged or cut off is never taken for records.
+func TestDecodeDamaged(t *testing.T) {
+	set := encode([]*message.Message{message.NewMessage("id", []byte("value"))})
+	for i := range set {
+		damaged := bytes.Clone(set)
+		damaged[i] ^= 0x10
+		records, _, err := newDecoder("topic").records(nil, damaged, 0, 0)
+		if err == nil && len(records) > 0 && i >= 16 { // offset, length and leader's epoch lie outside the checksum
+			t.Errorf("byte %d damaged, records %v", i, records)
+		}
+		if records, _, err := newDecoder("topic").records(nil, set[:i], 0, 0); err != nil || len(records) > 0 {
+			t.Errorf("cut to %d bytes: %v, %v", i, records, err)
+		}
+	}
+}
+
+// Nothing that a broker sends makes the decoder panic or read beyond its bytes.
+func FuzzDecode(f *testing.F) {
+	f.Add(encode([]*message.Message{message.NewMessage("id", []byte("value"))}))
+	f.Fuzz(func(t *testing.T, set []byte) {
+		d := newDecoder("topic")
+		d.records(nil, set, 0, 0)
+		if len(set) >= batchHeader-4 { // past the checksum
+			d.unroll(nil, Record{}, set[batchHeader-4:], 100, 0, false)
+		}
+		(&fetch{}).decode(set)
+		(&production{}).decode(set)
+	})
+}
+
+// Sequences count on after the largest int32 as the brokers do.
+func TestSequenceWraps(t *testing.T) {
+	for _, c := range []struct {
+		from int32
+		n    int
+		want int32
+	}{{0, 5, 5}, {2147483647, 1, 0}, {2147483640, 10, 2}} {
+		if got := addSequence(c.from, c.n); got != c.want {
+			t.Errorf("%d and %d more is %d, want %d", c.from, c.n, got, c.want)
+		}
+	}
+}
