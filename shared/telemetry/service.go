@@ -22,7 +22,7 @@ const (
 
 // Config says where a process shows its metrics. Embed it in a service's configuration.
 type Config struct {
-	MetricsListen string `help:"Address of a plain HTTP listener with /metrics and /debug/pprof, such as 127.0.0.1:9464. Keep it off public networks. Empty: none." env:"WEIR_METRICS_LISTEN"` //nolint:lll // a tag is one line
+	MetricsListen string `help:"Address of a plain HTTP listener with /metrics and /debug/pprof, such as 127.0.0.1:9464. Keep it off public networks. Empty: none." env:"WEIR_METRICS_LISTEN"`
 
 	Registry *Registry `kong:"-"` // of the process that several services share; nil: the service has its own
 }
