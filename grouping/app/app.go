@@ -2,11 +2,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -78,6 +80,9 @@ func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
+// batchWait is how long the first record of a transaction waits for others where the configuration has zero.
+const batchWait = 10 * time.Millisecond
+
 func (a *App) build() (err error) {
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
 		Brokers: a.config.Brokers, Clock: a.clock, Metrics: a.metrics.Registerer,
@@ -91,7 +96,7 @@ func (a *App) build() (err error) {
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()
-		}, MaxRecords: a.config.BatchRecords, MaxWait: a.config.BatchWait, Metrics: a.metrics.Registerer,
+		}, MaxRecords: a.config.BatchRecords, MaxWait: cmp.Or(a.config.BatchWait, batchWait), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
@@ -150,10 +155,16 @@ func (a *App) Ready() error {
 	return a.logs.Ready()
 }
 
-// Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
+// Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.pool.Close()
 	defer func() { _ = a.publisher.Close() }()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.endpoint.Run, a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.endpoint.Run, a.metrics.Run)
+}
+
+// ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.
+func (a *App) ensureTopic(ctx context.Context) error {
+	own := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool { return topic.Name != contract.TopicGrouping })
+	return sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
 }

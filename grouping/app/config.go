@@ -19,7 +19,7 @@ type Config struct {
 	DatabaseURL httpapi.Secret `help:"Postgres URL of grouping's database." env:"WEIR_DATABASE_URL" default:""`
 
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
-	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"20ms"`
+	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }

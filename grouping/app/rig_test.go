@@ -40,7 +40,7 @@ const patience = 60 * time.Second
 // noon is when the events of the tests happen, unless they say otherwise.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A rig is a broker with all topics, a database, and what the other services would say and read there.
+// A rig is a broker with the topics of the others, a database, and what the other services would say and read there.
 type rig struct {
 	t         testing.TB
 	config    app.Config
@@ -56,7 +56,8 @@ func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, end: contract.Positions{}, facts: map[string]contract.ErrorGroupCreated{}}
 	r.config = app.Config{Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
-	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, contract.Topics(partitions, 0)); err != nil {
+	others := slices.DeleteFunc(contract.Topics(partitions, 0), func(topic contract.Topic) bool { return topic.Name == contract.TopicGrouping })
+	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, others); err != nil {
 		t.Fatal(err)
 	}
 	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: r.config.Brokers}, testenv.Logger(t))
