@@ -43,7 +43,7 @@ func TestBatchRoundTrip(t *testing.T) {
 	messages[1].Metadata[KeyMetadata] = ""
 	messages[3].Metadata["a"] = ""
 	messages[3].Metadata[strings.Repeat("n", 300)] = strings.Repeat("w", 70_000)
-	records, next, err := newDecoder("topic").records(nil, encode(messages), 3, 0)
+	records, next, err := newDecoder("topic").records(encode(messages), 3, 0)
 	if err != nil || next != 4 || len(records) != 4 {
 		t.Fatalf("%d records, next %d, error %v", len(records), next, err)
 	}
@@ -65,7 +65,7 @@ func TestBatchRoundTrip(t *testing.T) {
 func TestDecodeFromWithin(t *testing.T) {
 	set := encode([]*message.Message{message.NewMessage("0", nil), message.NewMessage("1", nil), message.NewMessage("2", nil)})
 	for from, want := range map[int64]string{0: "[0 1 2]", 2: "[2]", 3: "[]"} {
-		records, next, err := newDecoder("topic").records(nil, set, 0, from)
+		records, next, err := newDecoder("topic").records(set, 0, from)
 		var ids []string
 		for _, r := range records {
 			ids = append(ids, r.Header("ce_id"))
@@ -82,11 +82,11 @@ func TestDecodeDamaged(t *testing.T) {
 	for i := range set {
 		damaged := bytes.Clone(set)
 		damaged[i] ^= 0x10
-		records, _, err := newDecoder("topic").records(nil, damaged, 0, 0)
+		records, _, err := newDecoder("topic").records(damaged, 0, 0)
 		if err == nil && len(records) > 0 && i >= 16 { // offset, length and leader's epoch lie outside the checksum
 			t.Errorf("byte %d damaged, records %v", i, records)
 		}
-		if records, _, err := newDecoder("topic").records(nil, set[:i], 0, 0); err != nil || len(records) > 0 {
+		if records, _, err := newDecoder("topic").records(set[:i], 0, 0); err != nil || len(records) > 0 {
 			t.Errorf("cut to %d bytes: %v, %v", i, records, err)
 		}
 	}
@@ -97,7 +97,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode([]*message.Message{message.NewMessage("id", []byte("value"))}))
 	f.Fuzz(func(t *testing.T, set []byte) {
 		d := newDecoder("topic")
-		d.records(nil, set, 0, 0)
+		d.records(set, 0, 0)
 		if len(set) >= batchHeader-4 { // past the checksum
 			d.unroll(nil, Record{}, set[batchHeader-4:], 100, 0, false)
 		}

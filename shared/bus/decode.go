@@ -31,26 +31,26 @@ type decoder struct {
 
 func newDecoder(topic string) *decoder { return &decoder{topic: topic, names: make(map[string]string)} }
 
-// records reads the batches in set and appends the records from offset on to dst. next is the offset that follows the last whole
+// records reads the batches in set and returns the records from offset on. next is the offset that follows the last whole
 // batch, or offset if there is none: compaction leaves holes and batches without records, and next is beyond them.
-func (d *decoder) records(dst []Record, set []byte, partition int, offset int64) (records []Record, next int64, err error) {
+func (d *decoder) records(set []byte, partition int, offset int64) (records []Record, next int64, err error) {
 	next = offset
 	for len(set) >= batchHeader-4 {
 		length := int(int32(binary.BigEndian.Uint32(set[8:])))
 		if length < batchHeader-16 {
-			return dst, next, fmt.Errorf("cannot read a batch of %d bytes at offset %d", length, next)
+			return records, next, fmt.Errorf("cannot read a batch of %d bytes at offset %d", length, next)
 		}
 		if len(set) < 12+length {
 			break // the broker cut the last batch off; it comes again
 		}
-		if dst, err = d.batch(dst, set[:12+length], partition, offset); err != nil {
-			return dst, next, fmt.Errorf("cannot read the batch at offset %d of %q, partition %d: %w", next, d.topic, partition, err)
+		if records, err = d.batch(records, set[:12+length], partition, offset); err != nil {
+			return records, next, fmt.Errorf("cannot read the batch at offset %d of %q, partition %d: %w", next, d.topic, partition, err)
 		}
 		last := int64(binary.BigEndian.Uint64(set)) + int64(int32(binary.BigEndian.Uint32(set[23:])))
 		next = max(next, last+1)
 		set = set[12+length:]
 	}
-	return dst, next, nil
+	return records, next, nil
 }
 
 // batch reads one whole record batch, from its base offset on.

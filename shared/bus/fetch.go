@@ -104,13 +104,10 @@ func (f *fetch) decode(body []byte) error {
 		return code
 	}
 	r.int32() // session
-	for range r.int32() {
+	for range r.items(2) {
 		r.bytes(int(r.int16())) // topic: we asked for one
-		for range r.int32() {
+		for range r.items(4) {
 			f.answers = append(f.answers, scanAnswer(r))
-			if r.bad {
-				break
-			}
 		}
 	}
 	if r.bad {
@@ -123,12 +120,9 @@ func scanAnswer(r *scanner) fetchAnswer {
 	a := fetchAnswer{partition: r.int32(), code: kafka.Error(r.int16()), highWatermark: r.int64()}
 	r.int64() // last stable offset
 	a.logStart = r.int64()
-	for range r.int32() { // aborted transactions, -1 for none
+	for range r.items(16) { // aborted transactions, -1 for none
 		r.int64()
 		r.int64()
-		if r.bad {
-			break
-		}
 	}
 	r.int32() // preferred replica
 	a.records = r.bytes(int(r.int32()))
@@ -153,6 +147,15 @@ func (r *scanner) bytes(n int) []byte {
 	b := r.rest[:n:n]
 	r.rest = r.rest[n:]
 	return b
+}
+
+// items returns how many items follow, each of at least so many bytes. A number that cannot be is bad and returned as 0.
+func (r *scanner) items(least int) int {
+	n := int(r.int32())
+	if n > len(r.rest)/least {
+		r.bad, n = true, 0
+	}
+	return max(n, 0)
 }
 
 func (r *scanner) int16() int16 {

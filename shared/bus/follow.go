@@ -188,7 +188,7 @@ func (r *brokerReader) take(ctx context.Context, a fetchAnswer, first bool) erro
 	default:
 		return fmt.Errorf("partition %d: %w", a.partition, a.code)
 	}
-	records, next, err := r.decoder.records(nil, a.records, int(a.partition), p.offset)
+	records, next, err := r.decoder.records(a.records, int(a.partition), p.offset)
 	if err != nil && len(records) == 0 {
 		r.follower.logger.Error("cannot read from the log", "topic", r.follower.topic, "partition", a.partition, "offset", p.offset, "error", err)
 		return err

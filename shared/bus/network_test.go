@@ -141,7 +141,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 			n := &network{fault: fault, random: chance(t)}
 			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 300 * time.Millisecond})
 			tr := startTraffic(p, topic, 16, time.Millisecond)
-			testenv.Eventually(t, patience, func() error {
+			testenv.Eventually(t, patience+time.Duration(rounds(t, 5))*2*time.Second, func() error {
 				if n.faults.Load() < int64(rounds(t, 5)) || tr.confirmed() < 500 {
 					return errors.New("not enough faults yet")
 				}

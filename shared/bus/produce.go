@@ -150,12 +150,9 @@ next:
 func (p *production) decode(body []byte) error {
 	r := &scanner{rest: body}
 	r.int32() // correlation
-	for range r.int32() {
+	for range r.items(2) {
 		topic := string(r.bytes(int(r.int16())))
-		for range r.int32() {
-			if r.bad {
-				break
-			}
+		for range r.items(4) {
 			p.answers = append(p.answers, scanProduceAnswer(r, topic))
 		}
 	}
@@ -169,10 +166,7 @@ func scanProduceAnswer(r *scanner, topic string) produceAnswer {
 	a := produceAnswer{topic: topic, partition: int(r.int32()), code: kafka.Error(r.int16()), offset: r.int64()}
 	r.int64() // time of the append
 	r.int64() // start of the log
-	for range r.int32() {
-		if r.bad {
-			break
-		}
+	for range r.items(6) {
 		r.int32()
 		r.bytes(int(r.int16())) // which record, and what is wrong with it
 	}
