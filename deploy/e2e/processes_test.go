@@ -32,7 +32,7 @@ func TestProcesses(t *testing.T) {
 	address := freeAddress(t)
 	gateway := serve(t, "deploy/cmd/gateway", given, address)
 	in := connect(t, "https://"+address+"/v1", certificates.CA, operator)
-	if err := gateway.awaitReady(t.Context(), in, firstStart); err != nil {
+	if err := gateway.awaitReady(t.Context(), in, startLimit); err != nil {
 		t.Fatal(err)
 	}
 	scenario(t, in, nil)

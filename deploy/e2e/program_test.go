@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -121,13 +122,20 @@ func (p *process) awaitReady(ctx context.Context, in installation, timeout time.
 	}
 }
 
-// freeAddress is one on which nobody listens.
+// freeAddress is one on which nobody listens. It lies below the ports that the system gives to outgoing connections, so
+// that none of them takes it while its process is dead.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(10_000))
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			_ = listener.Close()
+			return address
+		}
+	}
+	t.Fatal("no free port from 20000 to 29999")
+	return ""
 }
 
 // backends are those that testenv provides, as variables of a process.
