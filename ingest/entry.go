@@ -102,7 +102,7 @@ func (p *Parser) entryValue(i int) int {
 		return p.value(i, 3)
 	}
 	base := len(p.names.spans)
-	if i = p.fields(i, 3, entryMember, entryField); i < 0 {
+	if i = p.fields(i, entryMember, entryField); i < 0 {
 		return i
 	}
 	p.unique(base, "")
@@ -237,7 +237,7 @@ func (p *Parser) errorPayload(i int) int {
 	}
 	p.entry.hasError = true
 	base := len(p.names.spans)
-	if i = p.fields(i, 4, errorMember, errorField); i < 0 {
+	if i = p.fields(i, errorMember, errorField); i < 0 {
 		return i
 	}
 	p.unique(base, "/error")

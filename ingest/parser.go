@@ -69,7 +69,7 @@ func (p *Parser) body() {
 		p.notAnObject(i)
 		return
 	}
-	if i = p.fields(i, 1, bodyMember, bodyField); i < 0 {
+	if i = p.fields(i, bodyMember, bodyField); i < 0 {
 		return
 	}
 	if i = p.skip(i); i < p.size {
@@ -97,7 +97,7 @@ func (p *Parser) notAnObject(i int) {
 // fields reads an object whose members matter. known turns a name, unescaped, into the number of a member, 0 for any
 // other; a name must be looked at before the white space behind it is passed, which may move the text. field is called
 // with that number and the offset of the value, and returns the offset behind it.
-func (p *Parser) fields(i, depth int, known func(name []byte) int, field func(p *Parser, member, i int) int) int {
+func (p *Parser) fields(i int, known func(name []byte) int, field func(p *Parser, member, i int) int) int {
 	i = p.skip(i + 1)
 	if p.text[i] == '}' {
 		return i + 1

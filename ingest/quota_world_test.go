@@ -175,7 +175,7 @@ func (w *world) publish() {
 			}
 		}
 	}
-	w.account.Period, w.account.Used, w.account.Counted = period, used, ingest.Positions(maps.Clone(w.counted))
+	w.account.Period, w.account.Used, w.account.Counted = period, used, maps.Clone(w.counted)
 	w.account.Version++
 	w.quota.Apply(w.account)
 	if w.random.IntN(2) == 0 {

@@ -193,12 +193,12 @@ func (a *App) CanAccept() error {
 // Ready is nil once entries can be taken in and the log store has caught up.
 func (a *App) Ready() error { return errors.Join(a.CanAccept(), a.consumer.Ready()) }
 
-// Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
+// Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.pool.Close()
 	defer func() { _ = a.publisher.Close() }()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	loops := []func(context.Context) error{a.consumer.Run, a.readGap, a.resolve, pruner.Run, a.endpoint.Run, a.metrics.Run}
+	loops := []func(context.Context) error{a.runLogStore, a.readGap, a.resolve, pruner.Run, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}

@@ -25,6 +25,8 @@ type Config struct {
 	ClientsPerMinute int           `help:"Requests without a valid key per minute and client address." env:"WEIR_INGEST_CLIENTS_PER_MINUTE" default:"300"`
 	IdempotencyKeys  int           `help:"How many idempotency keys of the last 24 h are remembered in memory." env:"WEIR_INGEST_IDEMPOTENCY_KEYS" default:"100000"`
 	PublishTimeout   time.Duration `help:"How long a request waits for the brokers before it is answered 500." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
+	LogPartitions    int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
+	LogRetention     time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
 	ProjectSpread    int           `help:"Over how many keys, hence partitions, the records of one project are spread." env:"WEIR_INGEST_PROJECT_SPREAD" default:"8"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil
@@ -49,11 +51,13 @@ func (c Config) Validate() error {
 	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
 	}
-	if c.MaxBodyBytes < 0 || c.InFlightBytes < 0 || c.ClientsPerMinute < 0 || c.IdempotencyKeys < 0 || c.PublishTimeout < 0 || c.ProjectSpread < 0 {
+	if c.MaxBodyBytes < 0 || c.InFlightBytes < 0 || c.ClientsPerMinute < 0 || c.IdempotencyKeys < 0 || c.PublishTimeout < 0 || c.ProjectSpread < 0 ||
+		c.LogPartitions < 0 || c.LogRetention < 0 {
 		errs = append(errs, errors.New("WEIR_INGEST_* can't be negative"))
 	}
 	if c.MaxBodyBytes > 0 && c.InFlightBytes > 0 && c.InFlightBytes < 2*int64(c.MaxBodyBytes) {
-		errs = append(errs, fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: it has to hold a body of WEIR_INGEST_MAX_BODY_BYTES=%d twice", c.InFlightBytes, c.MaxBodyBytes))
+		errs = append(errs, fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: it has to hold a body of WEIR_INGEST_MAX_BODY_BYTES=%d twice",
+			c.InFlightBytes, c.MaxBodyBytes))
 	}
 	return errors.Join(append(errs, c.ServerConfig.Validate())...)
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/weirlog/weir/ingest"
 )
@@ -16,6 +17,7 @@ type Clients struct {
 
 	mu      sync.Mutex
 	buckets map[netip.Prefix]*ingest.Bucket
+	swept   int64 // when those that lack no token were last forgotten, nanoseconds since 1970
 }
 
 // NewClients allows each network perMinute such requests, at least 1.
@@ -54,11 +56,16 @@ func (c *Clients) limit(network netip.Prefix, now int64) ingest.RateLimit {
 	return ingest.RateLimit{Scope: ingest.ScopeClient, Limit: c.perMinute, Bucket: found}
 }
 
+// makeRoom forgets clients that lack no token, and failing that any one. It looks at all of them at most once a second:
+// whoever comes with ever new addresses must not make each request dear.
 func (c *Clients) makeRoom(now int64) {
 	if len(c.buckets) < maxClients {
 		return
 	}
-	forgetFull(c.buckets, now)
+	if now-c.swept >= int64(time.Second) {
+		c.swept = now
+		forgetFull(c.buckets, now)
+	}
 	for network := range c.buckets {
 		if len(c.buckets) < maxClients {
 			return

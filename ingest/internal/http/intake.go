@@ -180,17 +180,16 @@ func (q *request) take(batch *ingest.Batch, invalid error) error {
 	if q.asked.idempotency != "" {
 		return q.takeOnce(batch)
 	}
-	_, err := q.publish(batch, "", "")
-	return err
+	return q.publish(batch, "", "")
 }
 
 // publish reserves quota, publishes, and answers 200 once the brokers have acknowledged everything.
-func (q *request) publish(batch *ingest.Batch, idempotency, digest string) (bool, error) {
+func (q *request) publish(batch *ingest.Batch, idempotency, digest string) error {
 	now := q.Clock()
 	reservation, verdict, quota := q.Gate.Reserve(q.who.Organization, now, batch.Bytes)
 	if err := refusal(verdict, quota, now); err != nil {
 		setRateLimit(q.w.Header(), q.passage, quota)
-		return false, err
+		return err
 	}
 	accepted := ingest.Acceptance{
 		Batch: q.NewBatch(), Organization: q.who.Organization, Project: q.who.Project, Environment: q.who.Environment,
@@ -204,11 +203,11 @@ func (q *request) publish(batch *ingest.Batch, idempotency, digest string) (bool
 	defer cancel()
 	if err := q.Publisher.Publish(ctx, accepted, reservation); err != nil {
 		httpapi.Logger(q.r.Context()).Warn("cannot publish", slog.String("error", err.Error()))
-		return false, httpapi.Unavailable("The log can't be written now. Send the whole request again.", time.Second)
+		return httpapi.Unavailable("The log can't be written now. Send the whole request again.", time.Second)
 	}
 	quota = reservation.Status()
 	setRateLimit(q.w.Header(), q.passage, quota)
 	q.Metrics.accepted(batch)
 	answer(q.w, batch, batch.Bytes, quota)
-	return true, nil
+	return nil
 }

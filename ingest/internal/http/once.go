@@ -46,13 +46,9 @@ func (q *request) takeOnce(batch *ingest.Batch) error {
 }
 
 func (q *request) takeFirst(attempt *admission.Attempt, batch *ingest.Batch, idempotency string) error {
-	done, err := false, error(nil)
-	defer func() {
-		if !done {
-			attempt.Fail()
-		}
-	}()
-	if done, err = q.publish(batch, idempotency, hex.EncodeToString(q.digest[:])); done {
+	defer attempt.Fail() // unless it has succeeded
+	err := q.publish(batch, idempotency, hex.EncodeToString(q.digest[:]))
+	if err == nil {
 		attempt.Succeed(admission.Answer{Bytes: batch.Bytes})
 	}
 	return err

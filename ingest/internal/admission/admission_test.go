@@ -1,0 +1,151 @@
+package admission_test
+
+import (
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func account(limit int64) ingest.Account {
+	return ingest.Account{Period: ingest.PeriodAt(start, 1), AnchorDay: 1, Limit: limit, NextLimit: limit, Version: 1}
+}
+
+// Concurrent requests never get more than the quota and the rate allow, while the ledger counts along.
+func TestGateUnderConcurrency(t *testing.T) {
+	gate := admission.NewGate(func() time.Time { return start })
+	gate.Apply("org", 500, account(1000))
+	var entered, reserved, offset int64
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 200 {
+				passage := gate.Enter(identity.Principal{Organization: "org", Project: "p", ID: "k"})
+				r, verdict, _ := gate.Reserve("org", passage.Time, 10)
+				mu.Lock()
+				if passage.Rate.Allowed {
+					entered++
+				}
+				if verdict == ingest.Admitted {
+					reserved++
+					offset++
+				}
+				at := offset
+				mu.Unlock()
+				if verdict == ingest.Admitted {
+					r.Published(10, 0, at)
+				}
+			}
+		})
+	}
+	for next := range int64(50) {
+		gate.Mark(ingest.Positions{1: next}) // another partition: it counts nothing of these
+	}
+	wait.Wait()
+	if entered != 500 || reserved != 100 {
+		t.Errorf("%d entered, %d reserved", entered, reserved)
+	}
+}
+
+// An organization that appears after the marker knows it.
+func TestGateMarksNewcomers(t *testing.T) {
+	gate := admission.NewGate(func() time.Time { return start })
+	gate.Mark(ingest.Positions{0: 10})
+	gate.Apply("org", 1, account(100))
+	gate.Found("org", start, 100, 0, 9)
+	if _, verdict, _ := gate.Reserve("org", start, 100); verdict != ingest.Admitted {
+		t.Error("a counted record counts twice")
+	}
+	gate.Found("org", start, 100, 0, 10)
+	if _, verdict, _ := gate.Reserve("org", start, 1); verdict == ingest.Admitted {
+		t.Error("a record that is not counted is forgotten")
+	}
+}
+
+// Bytes of unknown fate stay reserved until they are resolved.
+func TestGateResolves(t *testing.T) {
+	now := start
+	gate := admission.NewGate(func() time.Time { return now })
+	gate.Apply("org", 1, account(100))
+	r, _, _ := gate.Reserve("org", now, 100)
+	r.Published(100, 0, -1)
+	if _, verdict, _ := gate.Reserve("org", now, 1); verdict != ingest.Contended || !gate.Doubts(now.Add(time.Second)) {
+		t.Fatal(verdict)
+	}
+	gate.Resolve(now.Add(time.Second), ingest.Positions{0: 5})
+	gate.Mark(ingest.Positions{0: 5})
+	if _, verdict, _ := gate.Reserve("org", now, 1); verdict != ingest.Admitted || gate.Doubts(now.Add(time.Second)) {
+		t.Fatal(verdict)
+	}
+}
+
+// A key stands for its first attempt for the window, unless that failed or was crowded out.
+func TestReplays(t *testing.T) {
+	replays := admission.NewReplays(time.Hour, 3)
+	key := func(n byte) admission.Digest { return admission.Digest{n} }
+	attempt, first := replays.Begin(key(1), key(101), start)
+	if !first || attempt.Answer() != nil {
+		t.Fatal("the first attempt is not the first")
+	}
+	attempt.Fail()
+	attempt, first = replays.Begin(key(1), key(102), start)
+	if !first {
+		t.Fatal("a failed attempt holds its key")
+	}
+	attempt.Succeed(admission.Answer{Bytes: 7})
+	attempt.Fail() // after success it changes nothing
+	again, first := replays.Begin(key(1), key(102), start.Add(time.Hour-1))
+	if first || again.Answer().Bytes != 7 || again.Body() != key(102) {
+		t.Fatal("the key is forgotten too early")
+	}
+	if _, first = replays.Begin(key(1), key(102), start.Add(time.Hour)); !first {
+		t.Fatal("the key is remembered too long")
+	}
+	for n := byte(2); n <= 4; n++ {
+		replays.Begin(key(n), key(n), start.Add(time.Hour))
+	}
+	if _, first = replays.Begin(key(1), key(102), start.Add(time.Hour)); !first {
+		t.Fatal("more keys are remembered than allowed")
+	}
+}
+
+// However many clients come, the memory for them is bounded, and each is still limited.
+func TestClients(t *testing.T) {
+	clients := admission.NewClients(2)
+	now := start.UnixNano()
+	network := netip.MustParsePrefix("192.0.2.1/32")
+	for i, allowed := range []bool{true, true, false} {
+		if rate := clients.Take(network, now); rate.Allowed != allowed || rate.Scope != ingest.ScopeClient {
+			t.Fatalf("request %d: %+v", i, rate)
+		}
+	}
+	clients.Give(network, now)
+	if !clients.Take(network, now).Allowed {
+		t.Fatal("what was given back is not there")
+	}
+	address := netip.MustParseAddr("10.0.0.0")
+	for range 1 << 17 {
+		clients.Take(netip.PrefixFrom(address, 32), now)
+		address = address.Next()
+	}
+	if n := clients.Len(); n > 1<<16 {
+		t.Errorf("%d clients are remembered", n)
+	}
+}
+
+func BenchmarkEnter(b *testing.B) {
+	gate := admission.NewGate(func() time.Time { return start })
+	gate.Apply("org", 1_000_000_000, account(1<<50))
+	who := identity.Principal{Organization: "org", Project: "p", ID: "k"}
+	b.ReportAllocs()
+	for b.Loop() {
+		gate.Enter(who)
+	}
+}
