@@ -198,7 +198,7 @@ func TestApacheLeaderKilled(t *testing.T) {
 	nodes, brokers := startNodes(t, 3)
 	topic, pool := "test.leader", database(t)
 	effects(t, pool)
-	ensure(t, brokers, topic, 3, map[string]string{"min.insync.replicas": "2"})
+	ensure(t, brokers, topic, 3, nil)
 	startConsumer(t, quick(brokers, topic, pool, writeEffects))
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, RequestTimeout: 5 * time.Second, DeliveryTimeout: 2 * time.Minute})
 	tr := startTraffic(p, topic, 8, 2*time.Millisecond)
@@ -222,7 +222,7 @@ func TestApacheLeaderKilled(t *testing.T) {
 func TestApacheMajorityDown(t *testing.T) {
 	nodes, brokers := startNodes(t, 3)
 	topic := "test.majority"
-	ensure(t, brokers, topic, 3, map[string]string{"min.insync.replicas": "2"})
+	ensure(t, brokers, topic, 3, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})
 	tr := startTraffic(p, topic, 8, 2*time.Millisecond)
 	moreConfirmed(t, tr, 200)

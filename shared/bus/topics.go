@@ -1,9 +1,11 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
@@ -13,7 +15,8 @@ import (
 )
 
 // EnsureTopics creates the topics that do not exist, and returns when all of them have leaders. What exists is left as it is. With three
-// brokers or more a topic gets three replicas, else one. It retries until ctx ends, so it may be called before the brokers run.
+// brokers or more a topic gets three replicas, of which two must have a record before it is acknowledged (the brokers' own default
+// is one: the loss of that one would lose what was acknowledged); else one. It retries until ctx ends, so it may be called before the brokers run.
 func EnsureTopics(ctx context.Context, brokers []string, topics []contract.Topic) error {
 	return EnsureTopicsWith(ctx, brokers, nil, topics)
 }
@@ -83,11 +86,11 @@ func usable(t topicLayout) bool {
 }
 
 func newTopicRequest(t contract.Topic, brokers int) createtopics.RequestTopic {
-	replicas := int16(1)
+	request := createtopics.RequestTopic{Name: t.Name, NumPartitions: int32(t.Partitions), ReplicationFactor: 1}
 	if brokers >= 3 {
-		replicas = 3
+		request.ReplicationFactor = 3
+		request.Configs = []createtopics.RequestConfig{{Name: "min.insync.replicas", Value: "2"}}
 	}
-	request := createtopics.RequestTopic{Name: t.Name, NumPartitions: int32(t.Partitions), ReplicationFactor: replicas}
 	for name, value := range t.Config {
 		request.Configs = append(request.Configs, createtopics.RequestConfig{Name: name, Value: value})
 	}
@@ -117,4 +120,19 @@ func create(ctx context.Context, c *cluster, seen layout, request *createtopics.
 		return err
 	}
 	return nil
+}
+
+// awaitTopic waits until a topic exists, or ctx ends. Who joins a group for a topic that does not exist gets no partitions, and
+// kafka-go does not look again.
+func awaitTopic(ctx context.Context, c *cluster, topic string, logger *slog.Logger) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		seen, err := c.layout(ctx, topic)
+		if err == nil && len(seen.topics[topic].leaders) > 0 {
+			return
+		}
+		if ctx.Err() == nil {
+			logger.Warn("waiting for the topic", "topic", topic, "error", cmp.Or(err, seen.topics[topic].err))
+		}
+		pause(ctx, backoff(failures, 50*time.Millisecond, time.Second))
+	}
 }

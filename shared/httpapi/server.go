@@ -71,7 +71,7 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 
 // Serve serves on listener until ctx ends, then lets the requests under way finish within 10 s.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	secured, plain := split(listener, s.Clock)
+	secured, plain := split(listener)
 	secureServer, plainServer := s.server(s.Handler), s.server(s.refusePlain())
 	secureServer.TLSConfig = s.TLS
 	failed := make(chan error, 2)

@@ -14,26 +14,39 @@ const sniffTimeout = 10 * time.Second
 const tlsHandshake = 0x16
 
 // split makes two listeners of one: connections that begin a TLS handshake, and all others.
-func split(listener net.Listener, clock func() time.Time) (secured, plain net.Listener) {
+func split(listener net.Listener) (secured, plain net.Listener) {
 	s, p := newBranch(listener), newBranch(listener)
 	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				s.fail(err)
-				p.fail(err)
-				return
-			}
-			go sniff(conn, clock, s, p)
-		}
+		err := acceptAll(listener, func(conn net.Conn) { go sniff(conn, s, p) })
+		s.fail(err)
+		p.fail(err)
 	}()
 	return s, p
 }
 
+// acceptAll takes connections until the listener is closed. A passing failure, such as too many open files, is waited
+// out as net/http does: one burst of sockets must not end the service.
+func acceptAll(listener net.Listener, take func(net.Conn)) error {
+	for pause := time.Duration(0); ; {
+		conn, err := listener.Accept()
+		if err == nil {
+			pause = 0
+			take(conn)
+			continue
+		}
+		var passing interface{ Temporary() bool }
+		if !errors.As(err, &passing) || !passing.Temporary() {
+			return err
+		}
+		pause = min(max(5*time.Millisecond, 2*pause), time.Second)
+		time.Sleep(pause)
+	}
+}
+
 // sniff reads the first byte of conn and hands it to the branch that it belongs to.
-func sniff(conn net.Conn, clock func() time.Time, secured, plain *branch) {
+func sniff(conn net.Conn, secured, plain *branch) {
 	var first [1]byte
-	_ = conn.SetReadDeadline(clock().Add(sniffTimeout))
+	_ = conn.SetReadDeadline(time.Now().Add(sniffTimeout)) //nolint:forbidigo // a socket knows the system's time only
 	if _, err := conn.Read(first[:]); err != nil {
 		_ = conn.Close()
 		return

@@ -17,8 +17,12 @@ type MigrationSet struct {
 }
 
 // Migrate creates schema where it is missing and applies to it what is not applied yet. It is safe to call from several
-// processes at once: one works, the others wait and then find nothing to do.
+// processes at once: one works, the others wait and then find nothing to do. It refuses a login role that would see through
+// row level security.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
+	if err := refuseBypass(ctx, pool); err != nil {
+		return err
+	}
 	return InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := prepare(ctx, tx, schema); err != nil {
 			return fmt.Errorf("cannot prepare schema %q: %w", schema, err)

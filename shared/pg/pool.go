@@ -38,14 +38,19 @@ func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// Bypasses tells whether the pool's login role walks past row level security (a superuser, or BYPASSRLS). It should not.
-func Bypasses(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+// refuseBypass fails when the pool's login role walks past row level security: a superuser, or BYPASSRLS.
+func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
+	var role string
 	var bypasses bool
-	err := pool.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&bypasses)
+	err := pool.QueryRow(ctx, `SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&role, &bypasses)
 	if err != nil {
-		return false, fmt.Errorf("cannot read the login role: %w", err)
+		return fmt.Errorf("cannot read the login role: %w", err)
 	}
-	return bypasses, nil
+	if bypasses {
+		return fmt.Errorf("cannot use database role %q: it walks past row level security, which keeps tenants apart; "+
+			"connect as an ordinary one (CREATE ROLE weir LOGIN; ALTER DATABASE … OWNER TO weir)", role)
+	}
+	return nil
 }
 
 // InTx runs fn in one transaction: commits when fn returns nil, else rolls back and returns fn's error.
