@@ -150,8 +150,10 @@ func (c *Consumer) applied(until map[int]int64) {
 	}
 }
 
-// Run joins the group and applies records until ctx ends, whatever happens to brokers and database, and then returns nil.
+// Run waits for the topic, joins the group and applies records until ctx ends, whatever happens to brokers and database, and then
+// returns nil.
 func (c *Consumer) Run(ctx context.Context) error {
+	awaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger)
 	group, err := kafka.NewConsumerGroup(c.groupConfig())
 	if err != nil {
 		return fmt.Errorf("cannot join group %q: %w", c.cfg.Group, err)
@@ -208,7 +210,7 @@ func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error
 	for _, a := range generation.Assignments[c.cfg.Topic] {
 		partitions = append(partitions, a.ID)
 	}
-	if len(partitions) == 0 {
+	if len(partitions) == 0 { // more members than partitions
 		c.note(func() { c.assigned, c.caughtUp, c.halted = true, true, make(map[int]error) })
 		<-ctx.Done()
 		return nil

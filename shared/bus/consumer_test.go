@@ -267,6 +267,24 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 	}
 }
 
+// A consumer that runs before its topic exists waits for it, and is not ready before.
+func TestConsumerWaitsForItsTopic(t *testing.T) {
+	brokers, topic, pool := testenv.Kafka(t), "test.later", database(t)
+	effects(t, pool)
+	c, _ := startConsumer(t, quick(brokers, topic, pool, writeEffects))
+	select {
+	case <-time.After(300 * time.Millisecond):
+	case <-t.Context().Done():
+	}
+	if c.Ready() == nil {
+		t.Fatal("ready without a topic")
+	}
+	ensure(t, brokers, topic, 2, nil)
+	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 100, 10)
+	applied(t, pool, 100, patience)
+	testenv.Eventually(t, patience, c.Ready)
+}
+
 // New partitions are found and consumed from their start.
 func TestPartitionsAdded(t *testing.T) {
 	brokers, topic, pool := testenv.Kafka(t), "test.grow", database(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -53,6 +54,7 @@ type Relay struct {
 	logger  *slog.Logger
 	owner   string
 	wake    chan struct{}
+	held    lease // of the goroutine that runs
 	metrics *relayMetrics
 }
 
@@ -115,46 +117,69 @@ func (r *Relay) rest(ctx context.Context) {
 	}
 }
 
-// lease is the right to publish from a cursor on.
+// lease is the right to publish from a cursor on, until its time is over.
 type lease struct {
 	epoch  int64
 	cursor Cursor
+	until  time.Time // by this process's clock, never later than by the database's
 }
 
 // runOnce publishes one batch and returns its size. 0 means that there is nothing to do, or that another relay does it.
 func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	defer func() { r.metrics.worked(n, r.cfg.Batch, err) }()
-	held, ok, err := r.acquire(ctx)
-	if err != nil || !ok {
+	if ok, err := r.hold(ctx); err != nil || !ok {
 		return 0, err
 	}
-	messages, err := r.read(ctx, held.cursor)
+	messages, err := r.read(ctx, r.held.cursor)
 	if err != nil || len(messages) == 0 {
 		return 0, err
 	}
 	if err := r.publish(ctx, messages); err != nil {
 		return 0, err
 	}
-	return len(messages), r.advance(ctx, held, messages[len(messages)-1].Cursor)
+	return len(messages), r.advance(ctx, messages[len(messages)-1].Cursor)
 }
 
+// hold makes sure of the lease for at least half its length. An idle relay writes twice in that time, not at every look.
+func (r *Relay) hold(ctx context.Context) (bool, error) {
+	began := now()
+	if r.held.until.Sub(began) > r.cfg.Lease/2 {
+		return true, nil
+	}
+	r.held = lease{}
+	held, ok, err := r.acquire(ctx)
+	if err != nil || !ok {
+		return false, err
+	}
+	held.until = began.Add(r.cfg.Lease)
+	r.held = held
+	return true, nil
+}
+
+// withoutWaiting makes a commit not wait for the disk: what a crash of the database takes back is published again, under the same ids.
+const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
+
 // acquire takes or renews the lease.
-func (r *Relay) acquire(ctx context.Context) (lease, bool, error) {
-	var held lease
+func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	var transaction int64
-	err := r.cfg.Pool.QueryRow(ctx, `
+	batch := &pgx.Batch{}
+	batch.Queue(withoutWaiting)
+	batch.Queue(`
 		INSERT INTO bus_relays AS b (name, epoch, owner, expires_at) VALUES ($1, 1, $2, clock_timestamp() + $3::interval)
 		ON CONFLICT (name) DO UPDATE
 		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
 		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp()
-		RETURNING epoch, transaction, position`, r.cfg.Name, r.owner, r.cfg.Lease).Scan(&held.epoch, &transaction, &held.cursor.Position)
+		RETURNING epoch, transaction, position`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&held.epoch, &transaction, &held.cursor.Position)
+	})
+	err = r.cfg.Pool.SendBatch(ctx, batch).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
 		return lease{}, false, nil
 	}
-	held.cursor.Transaction = uint64(transaction)
 	if err != nil {
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
+	held.cursor.Transaction = uint64(transaction)
 	return held, true, nil
 }
 
@@ -171,7 +196,7 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 
 // publish writes the messages in order: a run of one topic at a time, each waited for, within the lease.
 func (r *Relay) publish(ctx context.Context, messages []Outgoing) error {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Lease*3/4)
+	ctx, cancel := context.WithDeadline(ctx, r.held.until.Add(-r.cfg.Lease/10))
 	defer cancel()
 	for len(messages) > 0 {
 		n := 0
@@ -189,15 +214,23 @@ func (r *Relay) publish(ctx context.Context, messages []Outgoing) error {
 }
 
 // advance moves the cursor unless the lease was lost.
-func (r *Relay) advance(ctx context.Context, held lease, to Cursor) error {
-	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET transaction = $4, position = $5, expires_at = clock_timestamp() + $6::interval
-		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, int64(to.Transaction), to.Position, r.cfg.Lease)
-	if err != nil {
+func (r *Relay) advance(ctx context.Context, to Cursor) error {
+	began, held := now(), r.held
+	r.held = lease{} // until the database has said that it is still ours
+	batch := &pgx.Batch{}
+	batch.Queue(withoutWaiting)
+	batch.Queue(`UPDATE bus_relays SET transaction = $4, position = $5, expires_at = clock_timestamp() + $6::interval
+		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, int64(to.Transaction), to.Position, r.cfg.Lease).
+		Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				return ErrFenced
+			}
+			return nil
+		})
+	if err := r.cfg.Pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("cannot move the cursor: %w", err)
 	}
-	if tag.RowsAffected() == 0 {
-		return fmt.Errorf("cannot move the cursor: %w", ErrFenced)
-	}
+	r.held = lease{held.epoch, to, began.Add(r.cfg.Lease)}
 	return nil
 }
 

@@ -34,6 +34,7 @@ func (s *subscription) run(ctx context.Context) {
 // runInGroup works on what the group assigns, generation after generation.
 func (s *subscription) runInGroup(ctx context.Context) {
 	cfg := s.subscriber.cfg
+	awaitTopic(ctx, s.cluster, s.topic, s.logger)
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: cfg.Group, Brokers: cfg.Brokers, Topics: []string{s.topic}, Dialer: cfg.Dialer,
 		HeartbeatInterval: cfg.HeartbeatInterval, SessionTimeout: cfg.SessionTimeout, RebalanceTimeout: cfg.RebalanceTimeout,
