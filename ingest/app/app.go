@@ -51,6 +51,7 @@ type App struct {
 	log       *bus.Log
 	gapRead   atomic.Bool
 
+	buffers  *http.Buffers
 	handler  nethttp.Handler
 	endpoint *httpapi.Endpoint
 }
@@ -133,6 +134,7 @@ func (a *App) buildAPI() error {
 	httpapi.Health(router, a.Ready)
 	intake := a.intake(proxies)
 	measureState(a.metrics.Registerer, a.gate, intake)
+	a.buffers = intake.Bodies.Buffers
 	http.Mount(router, intake, &http.Logs{Store: a.store, Directory: a.directory})
 	console.Mount(router, console.Config{Store: a.store, Directory: a.directory, Credentials: a.credentials})
 	a.handler = router
@@ -198,7 +200,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.pool.Close()
 	defer func() { _ = a.publisher.Close() }()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	loops := []func(context.Context) error{a.runLogStore, a.readGap, a.resolve, pruner.Run, a.endpoint.Run, a.metrics.Run}
+	loops := []func(context.Context) error{a.runLogStore, a.readGap, a.resolve, a.trim, pruner.Run, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}
