@@ -11,6 +11,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
+// headerBytes is what passing over a block counts for, beside the filter of its words.
+const headerBytes = 128
+
 // headersAtOnce is how many headers of blocks are fetched in one go.
 const headersAtOnce = 64
 
@@ -20,8 +23,14 @@ type Result struct {
 	Next  *ingest.Place
 }
 
-// Search finds a page of an organization's entries.
+// Search finds a page of an organization's entries. It waits while maxSearches others are under way.
 func (s *Store) Search(ctx context.Context, organization string, search ingest.Search) (result Result, err error) {
+	select {
+	case s.searching <- struct{}{}:
+		defer func() { <-s.searching }()
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
 	err = pg.ReadAs(ctx, s.pool, organization, func(tx pgx.Tx) error {
 		scan := scan{store: s, tx: tx, organization: organization, search: &search, page: ingest.NewPage(&search), parser: ingest.NewParser(ingest.DefaultLimits())}
 		if err := scan.open(ctx); err != nil {
@@ -41,7 +50,7 @@ type scan struct {
 	search       *ingest.Search
 	page         *ingest.Page
 	parser       *ingest.Parser
-	scanned      int // bytes of text
+	scanned      int // bytes of text and of headers
 }
 
 // candidate is a block that may hold what is wanted.
@@ -116,6 +125,7 @@ func (s *scan) run(ctx context.Context) (Result, error) {
 			if s.scanned >= s.store.MaxScan && s.search.MayStop(first) {
 				return s.stopped(first), nil
 			}
+			s.scanned += headerBytes + len(c.Words)
 			if err := s.look(ctx, c); err != nil {
 				return Result{}, fmt.Errorf("cannot search block %s: %w", c.block, err)
 			}

@@ -35,15 +35,19 @@ func Migrations() []pg.MigrationSet {
 // defaultMaxScan takes about a second.
 const defaultMaxScan = 256 << 20
 
+// maxSearches leaves connections for the consumer that keeps blocks.
+const maxSearches = 4
+
 // A Store keeps blocks and searches them. It is safe for concurrent use.
 type Store struct {
-	// MaxScan is how much text one page looks through, in bytes. A search for something rare ends there with what it has
+	// MaxScan is how much text one page looks through, in bytes, the headers of blocks that it passes over counted. A search for something rare ends there with what it has
 	// found and a cursor, so that no request runs away. Set it before the first use.
 	MaxScan int
 
-	pool    *pgxpool.Pool
-	encoder *zstd.Encoder
-	decoder *zstd.Decoder
+	pool      *pgxpool.Pool
+	encoder   *zstd.Encoder
+	decoder   *zstd.Decoder
+	searching chan struct{} // holds one for each search under way
 }
 
 // NewStore makes a store on pool, whose schema is migrated.
@@ -56,5 +60,5 @@ func NewStore(pool *pgxpool.Pool) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the decompressor of blocks: %w", err)
 	}
-	return &Store{MaxScan: defaultMaxScan, pool: pool, encoder: encoder, decoder: decoder}, nil
+	return &Store{MaxScan: defaultMaxScan, pool: pool, encoder: encoder, decoder: decoder, searching: make(chan struct{}, maxSearches)}, nil
 }
