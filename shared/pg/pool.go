@@ -17,6 +17,20 @@ const defaultMaxConns = 8
 // Open connects to the database at url and binds every connection to schema, which need not exist yet (see Migrate).
 // The url's pool_max_conns bounds the pool (default 8). Open fails when the server can't be reached.
 func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
+	pool, err := OpenLater(ctx, url, schema)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		config := pool.Config().ConnConfig
+		return nil, fmt.Errorf("cannot reach the database at %s:%d: %w", config.Host, config.Port, err)
+	}
+	return pool, nil
+}
+
+// OpenLater is Open for a service that has work to do without its database: it connects when it is first used.
+func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the database URL: %w", err)
@@ -30,10 +44,6 @@ func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("cannot reach the database at %s:%d: %w", config.ConnConfig.Host, config.ConnConfig.Port, err)
 	}
 	return pool, nil
 }
