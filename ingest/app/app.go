@@ -38,6 +38,8 @@ type App struct {
 	logger *slog.Logger
 	pool   *pgxpool.Pool
 
+	migrated bool // the schema is up to date
+
 	metrics *telemetry.Service
 
 	credentials *identity.Credentials
@@ -51,13 +53,13 @@ type App struct {
 	log       *bus.Log
 	gapRead   atomic.Bool
 
-	buffers  *http.Buffers
+	buffers  []*http.Buffers
 	handler  nethttp.Handler
 	endpoint *httpapi.Endpoint
 }
 
-// New connects, migrates the schema and builds the process. It starts nothing and waits for no broker. The App belongs
-// to one Run.
+// New migrates the schema and builds the process. It starts nothing and waits for nobody: neither for a broker nor for
+// the database, without which entries are taken in as well. The App belongs to one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start ingest: %w", err)
@@ -66,7 +68,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if clock == nil {
 		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
-	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	pool, err := pg.OpenLater(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start ingest: %w", err)
 	}
@@ -83,7 +85,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build(ctx context.Context) (err error) {
-	if err := pg.Migrate(ctx, a.pool, postgres.Schema, postgres.Migrations()...); err != nil {
+	if err := a.migrate(ctx); err != nil && !pg.IsTransient(err) {
 		return err
 	}
 	if a.store, err = postgres.NewStore(a.pool); err != nil {
@@ -134,32 +136,37 @@ func (a *App) buildAPI() error {
 	httpapi.Health(router, a.Ready)
 	intake := a.intake(proxies)
 	measureState(a.metrics.Registerer, a.gate, intake)
-	a.buffers = intake.Bodies.Buffers
+	a.buffers = []*http.Buffers{intake.Bodies.Buffers, intake.Strangers.Buffers}
 	http.Mount(router, intake, &http.Logs{Store: a.store, Directory: a.directory})
 	console.Mount(router, console.Config{Store: a.store, Directory: a.directory, Credentials: a.credentials})
 	a.handler = router
 	return nil
 }
 
+// Bodies that are read to find the key in them get a share of the memory that those with a key can't lose to them.
+const (
+	strangersShare   = 8
+	strangersMaxBody = 8 << 20
+)
+
 func (a *App) intake(proxies []netip.Prefix) *http.Intake {
+	inFlight, maxBody := cmp.Or(a.config.InFlightBytes, defaultInFlight), cmp.Or(a.config.MaxBodyBytes, defaultMaxBody)
 	return &http.Intake{
 		Credentials: a.credentials,
 		Gate:        a.gate,
 		Clients:     admission.NewClients(cmp.Or(a.config.ClientsPerMinute, defaultClients)),
 		Replays:     admission.NewReplays(inbox.IdempotencyWindow, cmp.Or(a.config.IdempotencyKeys, defaultIdempotency)),
-		Bodies: &http.Bodies{
-			Buffers: http.NewBuffers(cmp.Or(a.config.InFlightBytes, defaultInFlight)),
-			Max:     cmp.Or(a.config.MaxBodyBytes, defaultMaxBody),
-		},
-		Publisher: &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread)},
-		Proxies:   proxies,
-		Limits:    ingest.DefaultLimits(),
-		Strict:    a.config.Strict,
-		Ready:     a.CanAccept,
-		Timeout:   a.timeout() + requestSlack,
-		Clock:     a.clock,
-		NewBatch:  newBatch,
-		Metrics:   http.NewMetrics(a.metrics.Registerer),
+		Bodies:      &http.Bodies{Buffers: http.NewBuffers(inFlight - inFlight/strangersShare), Max: maxBody},
+		Strangers:   &http.Bodies{Buffers: http.NewBuffers(inFlight / strangersShare), Max: min(maxBody, strangersMaxBody)},
+		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread)},
+		Proxies:     proxies,
+		Limits:      ingest.DefaultLimits(),
+		Strict:      a.config.Strict,
+		Ready:       a.CanAccept,
+		Timeout:     a.timeout() + requestSlack,
+		Clock:       a.clock,
+		NewBatch:    newBatch,
+		Metrics:     http.NewMetrics(a.metrics.Registerer),
 	}
 }
 
@@ -192,15 +199,14 @@ func (a *App) CanAccept() error {
 	return nil
 }
 
-// Ready is nil once entries can be taken in and the log store has caught up.
-func (a *App) Ready() error { return errors.Join(a.CanAccept(), a.consumer.Ready()) }
+// Ready is CanAccept. How far the log store is behind is a metric: a slow database must not shut the front door.
+func (a *App) Ready() error { return a.CanAccept() }
 
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.pool.Close()
 	defer func() { _ = a.publisher.Close() }()
-	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	loops := []func(context.Context) error{a.runLogStore, a.readGap, a.resolve, a.trim, pruner.Run, a.endpoint.Run, a.metrics.Run}
+	loops := []func(context.Context) error{a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}

@@ -424,3 +424,17 @@ func TestPostWithoutBroker(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.text)
 	}
 }
+
+// Without a database entries are taken in as well: the log holds them until it can be written. Searching says 500.
+func TestPostWithoutDatabase(t *testing.T) {
+	r := newRig(t)
+	r.account("org_a", nil)
+	key := r.key("org_a", "prj_a", nil)
+	p := r.start(func(c *app.Config) { c.DatabaseURL = "postgres://nobody@127.0.0.1:1/nothing" })
+	if got := p.post(key, bodyOf(entry("m"))); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.text)
+	}
+	if got := p.get(key, "/v1/logs"); got.status != 500 || got.code() != "unavailable" {
+		t.Errorf("%d %s", got.status, got.text)
+	}
+}

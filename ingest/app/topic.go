@@ -4,18 +4,52 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"time"
 
+	"github.com/weirlog/weir/ingest/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // runLogStore keeps what the log holds. It begins when the log is there: a member that joins its group before the topic
 // exists is given no partitions, and is not called again when it does.
 func (a *App) runLogStore(ctx context.Context) error {
-	if err := a.ensureTopic(ctx); err != nil || ctx.Err() != nil {
+	if err := a.ensureTopic(ctx); err != nil {
 		return err
 	}
-	return a.consumer.Run(ctx)
+	for ctx.Err() == nil {
+		err := a.migrate(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil {
+			a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
+		}
+		pause(ctx, retry)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
+	return lifecycle.Run(ctx, a.consumer.Run, pruner.Run)
+}
+
+// migrateTimeout is how long one attempt to bring the schema up to date may take; it may wait for another process's.
+const migrateTimeout = 10 * time.Second
+
+// migrate brings the schema up to date, once.
+func (a *App) migrate(ctx context.Context) error {
+	if a.migrated {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	err := pg.Migrate(ctx, a.pool, postgres.Schema, postgres.Migrations()...)
+	a.migrated = err == nil
+	return err
 }
 
 // ensureTopic creates weir.logs.v1, which ingest writes, where nobody has. It tries until there is a broker.

@@ -11,7 +11,9 @@ const trimInterval = time.Minute
 func (a *App) trim(ctx context.Context) error {
 	for ctx.Err() == nil {
 		pause(ctx, trimInterval)
-		a.buffers.Trim()
+		for _, buffers := range a.buffers {
+			buffers.Trim()
+		}
 	}
 	return nil
 }

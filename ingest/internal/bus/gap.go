@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
@@ -11,9 +12,11 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A Log reads weir.logs.v1 from any position, without a group.
+// A Log reads weir.logs.v1 from any position, without a group and up to an end, which no reader of shared/bus does: it
+// uses kafka-go's own.
 type Log struct {
 	Brokers []string
 }
@@ -40,14 +43,26 @@ func (l *Log) ReadGap(ctx context.Context, from ingest.Positions) ([]Charge, err
 	if err != nil {
 		return nil, err
 	}
+	var mu sync.Mutex
 	var charges []Charge
-	add := func(c Charge) { charges = append(charges, c) }
-	for partition, end := range ends {
-		if err := l.read(ctx, partition, max(from[partition], starts[partition]), end, add); err != nil {
-			return nil, fmt.Errorf("cannot read partition %d of %s up to %d: %w", partition, contract.TopicLogs, end, err)
-		}
+	add := func(c Charge) {
+		mu.Lock()
+		defer mu.Unlock()
+		charges = append(charges, c)
 	}
-	return charges, nil
+	var readers []func(context.Context) error
+	for partition, end := range ends {
+		readers = append(readers, func(ctx context.Context) error {
+			if err := l.read(ctx, partition, max(from[partition], starts[partition]), end, add); err != nil {
+				return fmt.Errorf("cannot read partition %d of %s up to %d: %w", partition, contract.TopicLogs, end, err)
+			}
+			return nil
+		})
+	}
+	if err := lifecycle.Run(ctx, readers...); err != nil {
+		return nil, err
+	}
+	return charges, ctx.Err()
 }
 
 func (l *Log) read(ctx context.Context, partition int, next, end int64, add func(Charge)) (err error) {

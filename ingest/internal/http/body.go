@@ -11,10 +11,13 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// How slowly a body may come: it has bodyPatience to begin with, and a second for each minRate bytes.
+// How slowly a body may come: it has bodyPatience to begin with, a second for each minRate bytes, and bodyTime in all.
+// Then the answer has answerTime.
 const (
 	bodyPatience = 15 * time.Second
 	minRate      = 16 << 10
+	bodyTime     = 3 * time.Minute
+	answerTime   = time.Minute
 )
 
 // wireSlack is how much larger than its limit a body may be while it is compressed: data that does not compress grows.
@@ -44,12 +47,20 @@ var errBodyTooLarge = errors.New("the body is larger than the limit")
 
 func (w *wire) Read(p []byte) (int, error) {
 	// The connection's own deadline, so the system's clock.
-	_ = w.control.SetReadDeadline(w.started.Add(bodyPatience + time.Duration(w.got/minRate)*time.Second))
+	patience := min(bodyPatience+time.Duration(w.got/minRate)*time.Second, bodyTime)
+	_ = w.control.SetReadDeadline(w.started.Add(patience))
 	n, err := w.body.Read(p)
 	if w.got += n; w.got > w.max {
 		return n, errBodyTooLarge
 	}
 	return n, err
+}
+
+// finish ends the deadline for reading and begins the one for the answer: what is stored must not go unanswered because
+// its body took long.
+func (w *wire) finish() {
+	_ = w.control.SetReadDeadline(time.Time{})
+	_ = w.control.SetWriteDeadline(time.Now().Add(answerTime)) //nolint:forbidigo // the connection's deadline
 }
 
 // Read reads the body of r. The buffer has to be given back, also after an error if it is not nil.
@@ -67,7 +78,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding) (*Bu
 	}
 	defer closeReader()
 	buffer, err := b.fill(reader, b.expected(r, how))
-	_ = source.control.SetReadDeadline(time.Time{})
+	source.finish()
 	if err != nil {
 		return buffer, b.problem(err, how)
 	}

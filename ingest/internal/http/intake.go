@@ -31,7 +31,8 @@ type Intake struct {
 	Gate        *admission.Gate
 	Clients     *admission.Clients
 	Replays     *admission.Replays
-	Bodies      *Bodies
+	Bodies      *Bodies // of requests with a key
+	Strangers   *Bodies // of requests whose key may be in the body
 	Publisher   Publisher
 	Proxies     []netip.Prefix
 	Limits      ingest.Limits
@@ -83,12 +84,13 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 	return q.readAndTake()
 }
 
-// withKeyInBody serves the deprecated way: who it is only shows when the body is read.
+// withKeyInBody serves the deprecated way: who it is only shows when the body is read. Such a body gets less memory, so
+// that nobody without a key can keep out those who have one.
 func (q *request) withKeyInBody() error {
 	if rate := q.takeClient(); !rate.Allowed {
 		return rateLimited(rate)
 	}
-	return q.parse(func(batch *ingest.Batch, invalid error) error {
+	return q.parse(q.Strangers, func(batch *ingest.Batch, invalid error) error {
 		if !batch.HasAPIKey {
 			return q.authenticate("")
 		}
@@ -142,13 +144,13 @@ func (q *request) enter() error {
 	return refusal(q.passage.Verdict, q.passage.Quota, q.passage.Time)
 }
 
-func (q *request) readAndTake() error { return q.parse(q.take) }
+func (q *request) readAndTake() error { return q.parse(q.Bodies, q.take) }
 
 // parse reads the body and calls use with what it holds; the batch ends with use.
-func (q *request) parse(use func(batch *ingest.Batch, invalid error) error) error {
-	buffer, err := q.Bodies.Read(q.w, q.r, q.asked.encoding)
+func (q *request) parse(bodies *Bodies, use func(batch *ingest.Batch, invalid error) error) error {
+	buffer, err := bodies.Read(q.w, q.r, q.asked.encoding)
 	if buffer != nil {
-		defer q.Bodies.Buffers.Return(buffer)
+		defer bodies.Buffers.Return(buffer)
 	}
 	if err != nil {
 		return err

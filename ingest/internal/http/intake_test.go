@@ -74,7 +74,8 @@ func newIntake(tb testing.TB, log Publisher, account ingest.Account) *Intake {
 	batches := atomic.Int64{}
 	return &Intake{
 		Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000),
-		Bodies: &Bodies{Buffers: NewBuffers(512 << 20), Max: 128 << 20}, Publisher: log, Limits: ingest.DefaultLimits(),
+		Bodies:    &Bodies{Buffers: NewBuffers(512 << 20), Max: 128 << 20},
+		Strangers: &Bodies{Buffers: NewBuffers(16 << 20), Max: 1 << 20}, Publisher: log, Limits: ingest.DefaultLimits(),
 		Timeout: time.Second, Ready: func() error { return nil }, Clock: clock,
 		NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
 	}
@@ -239,6 +240,29 @@ func TestMemoryStaysFlat(t *testing.T) {
 	wait.Wait()
 	if limit := uint64(6<<20 + 6*24<<20); peak.Load() > limit || good.Load() != 64 {
 		t.Errorf("the heap grew to %d MB, %d accepted", peak.Load()>>20, good.Load())
+	}
+}
+
+// Without a key in the header only smaller bodies are read, out of memory of their own.
+func TestStrangersGetLess(t *testing.T) {
+	in := newIntake(t, &memoryLog{}, plenty)
+	post := func(padding int) *httptest.ResponseRecorder {
+		r := newPost(strings.NewReader(`{"api_key":"` + secret + `","logs":[` + sampleEntry(0) + `],"x":"` + strings.Repeat("y", padding) + `"}`))
+		r.Header.Del("X-Api-Key")
+		return serve(in, r)
+	}
+	if w := post(900 << 10); w.Code != 200 {
+		t.Errorf("a body that fits: %d %s", w.Code, w.Body)
+	}
+	if w := post(1 << 20); w.Code != 400 || !strings.Contains(w.Body.String(), "body_too_large") {
+		t.Errorf("a larger one: %d %s", w.Code, w.Body)
+	}
+	in.Strangers.Buffers = NewBuffers(0)
+	if w := post(1); w.Code != 429 {
+		t.Errorf("without memory: %d %s", w.Code, w.Body)
+	}
+	if w := serve(in, newPost(bytes.NewReader(body(1)))); w.Code != 200 {
+		t.Errorf("with a key: %d %s", w.Code, w.Body)
 	}
 }
 
