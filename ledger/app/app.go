@@ -100,8 +100,8 @@ func (a *App) build() (err error) {
 	}, a.logger)
 	a.accounts = &bus.Accounts{Pool: a.pool, Store: a.store, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
 	a.checker = &Checker{
-		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Logger: a.logger,
-		metrics: newCheckMetrics(a.metrics.Registerer),
+		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
+		Logger: a.logger, metrics: newCheckMetrics(a.metrics.Registerer),
 	}
 	a.buildAPI()
 	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)

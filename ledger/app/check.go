@@ -40,6 +40,7 @@ type Checker struct {
 	Pool     *pgxpool.Pool
 	Log      *bus.Log
 	Interval time.Duration
+	Clock    func() time.Time
 	Logger   *slog.Logger
 
 	metrics *checkMetrics
@@ -77,16 +78,21 @@ func (c *Checker) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reread := 0
-	if len(ranges) > 0 {
-		violations, err := c.Log.Check(ctx, ranges[len(ranges)/2:][:1])
-		if err != nil {
-			return fmt.Errorf("cannot compare a range with the log: %w", err)
-		}
-		found, reread = append(found, violations...), 1
+	violations, reread, err := c.reread(ctx, ranges)
+	c.note(len(ranges), reread, append(found, violations...)) // whatever became of the log: these ranges are not looked at again
+	return err
+}
+
+// reread compares one of the ranges with the log, and returns how many it has compared.
+func (c *Checker) reread(ctx context.Context, ranges []postgres.Range) ([]postgres.Violation, int, error) {
+	if len(ranges) == 0 {
+		return nil, 0, nil
 	}
-	c.note(len(ranges), reread, found)
-	return nil
+	found, err := c.Log.Check(ctx, ranges[len(ranges)/2:][:1])
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot compare a range with the log: %w", err)
+	}
+	return found, 1, nil
 }
 
 func (c *Checker) checkDatabase(ctx context.Context) (ranges []postgres.Range, found []postgres.Violation, err error) {
@@ -124,6 +130,7 @@ func (c *Checker) note(ranges, reread int, found []postgres.Violation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.report.Rounds++
+	c.report.At = c.Clock()
 	c.report.Ranges += int64(ranges)
 	c.report.Reread += int64(reread)
 	c.metrics.checked(ranges, reread, found, c.checked)
