@@ -14,7 +14,7 @@ func DayPartition(table string, at time.Time) string {
 }
 
 // EnsureDays creates the partitions of table for the UTC days of times that are missing. Table is partitioned by range of
-// a date or timestamptz. Call it before the transaction touches table: the first of a day locks it until the commit.
+// a date or timestamptz. Readers and writers of table go on meanwhile.
 func EnsureDays(ctx context.Context, tx pgx.Tx, table string, times ...time.Time) error {
 	seen := map[string]bool{}
 	for _, at := range times {
@@ -42,10 +42,20 @@ func ensureDay(ctx context.Context, tx pgx.Tx, table, partition string, at time.
 	if exists, err := relationExists(ctx, tx, partition); exists || err != nil {
 		return err
 	}
-	day := at.Truncate(24 * time.Hour)
-	_, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s PARTITION OF %s FOR VALUES FROM ('%s') TO ('%s')`,
-		pgx.Identifier{partition}.Sanitize(), pgx.Identifier{table}.Sanitize(),
-		day.Format(time.RFC3339), day.Add(24*time.Hour).Format(time.RFC3339)))
+	return createDay(ctx, tx, table, partition, at.Truncate(24*time.Hour))
+}
+
+// createDay makes the partition as a table of its own and attaches it. CREATE TABLE … PARTITION OF would lock table against
+// everybody until the commit: it would wait for the longest reader, and all others would wait behind it. Row level security is
+// not copied: requests never name a partition, and COPY needs one without it.
+func createDay(ctx context.Context, tx pgx.Tx, table, partition string, day time.Time) error {
+	parent, child := pgx.Identifier{table}.Sanitize(), pgx.Identifier{partition}.Sanitize()
+	_, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)`, child, parent))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`,
+		parent, child, day.Format(time.RFC3339), day.Add(24*time.Hour).Format(time.RFC3339)))
 	return err
 }
 

@@ -20,7 +20,9 @@ const schema = "pgtest"
 // notes is a table as modules have them: the organization first, row level security forced, partitioned by day.
 var notes = pg.MigrationSet{Name: "notes", FS: fstest.MapFS{
 	"0001_notes.sql": {Data: []byte(`
-		CREATE TABLE notes (organization text NOT NULL, day date NOT NULL, text text NOT NULL) PARTITION BY RANGE (day);
+		CREATE TABLE notes (organization text NOT NULL, day date NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, text text NOT NULL,
+			PRIMARY KEY (organization, day, id)) PARTITION BY RANGE (day);
+		CREATE INDEX notes_text ON notes (text);
 		ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
 		ALTER TABLE notes FORCE ROW LEVEL SECURITY;
 		CREATE POLICY organization ON notes USING (organization = current_setting('weir.organization', true)
@@ -85,7 +87,7 @@ func insert(t *testing.T, pool *pgxpool.Pool, organization string, act func(ctx 
 		if err := act(t.Context(), tx); err != nil {
 			return err
 		}
-		_, err := tx.Exec(t.Context(), `INSERT INTO notes VALUES ($1, $2, 'text')`, organization, day)
+		_, err := tx.Exec(t.Context(), `INSERT INTO notes (organization, day, text) VALUES ($1, $2, 'text')`, organization, day)
 		return err
 	})
 }
@@ -156,6 +158,40 @@ func TestEnsureDaysUnderConcurrency(t *testing.T) {
 	group.Wait()
 	if got := count(t, pool, pg.AsSystem); got != 8 {
 		t.Errorf("%d rows, want 8", got)
+	}
+}
+
+// A long reader of the table, such as a check of everything, neither waits for the first partition of a day nor holds it
+// up; and what is in its way is not copied: keys and indexes are, row level security is not.
+func TestEnsureDaysBesideAReader(t *testing.T) {
+	pool := open(t)
+	reader, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := reader.Exec(t.Context(), `SELECT count(*) FROM notes`); err != nil {
+		t.Fatal(err)
+	}
+	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '2s'`); err != nil {
+			return err
+		}
+		if err := pg.EnsureDays(t.Context(), tx, "notes", day); err != nil {
+			return err
+		}
+		_, err := reader.Exec(t.Context(), `SELECT count(*) FROM notes`)
+		return err
+	})
+	if err != nil {
+		t.Errorf("EnsureDays beside a reader = %v", err)
+	}
+	var keys int
+	var secured bool
+	err = pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_inherits JOIN pg_index i ON i.indexrelid = inhrelid WHERE i.indrelid = c.oid), relrowsecurity
+		FROM pg_class c WHERE relname = $1`, pg.DayPartition("notes", day)).Scan(&keys, &secured)
+	if err != nil || keys != 2 || secured {
+		t.Errorf("the partition has %d indexes of its parent, want 2; row level security %t, %v", keys, secured, err)
 	}
 }
 
