@@ -20,18 +20,16 @@ func (a *App) runLogStore(ctx context.Context) error {
 	if err := a.ensureTopic(ctx); err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
+	for {
 		err := a.migrate(ctx)
 		if err == nil {
 			break
 		}
-		if ctx.Err() == nil {
-			a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
+		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		pause(ctx, retry)
-	}
-	if ctx.Err() != nil {
-		return nil
 	}
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
 	return lifecycle.Run(ctx, a.consumer.Run, pruner.Run)
