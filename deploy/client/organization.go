@@ -51,15 +51,6 @@ func (c *Client) CreateAPIKey(ctx context.Context, token, project, environment, 
 		map[string]string{"project": project, "environment": environment, "name": name})
 }
 
-// APIKeys lists the keys of project, without their secrets.
-func (c *Client) APIKeys(ctx context.Context, token, project string) (keys []APIKey, err error) {
-	err = each(ctx, c, "/api-keys?project="+url.QueryEscape(project), bearer(token), func(key APIKey) error {
-		keys = append(keys, key)
-		return nil
-	})
-	return keys, err
-}
-
 // RevokeAPIKey ends a key for ever.
 func (c *Client) RevokeAPIKey(ctx context.Context, token, id, reason string) error {
 	_, err := post[APIKey](ctx, c, "/api-keys/"+url.PathEscape(id)+"/revoke", bearer(token), map[string]string{"reason": reason})

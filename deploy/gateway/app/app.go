@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirlog/weir/deploy/gateway"
@@ -63,7 +61,6 @@ type App struct {
 	config  Config
 	gateway *gateway.Gateway
 	logger  *slog.Logger
-	addr    atomic.Pointer[string]
 }
 
 // New builds the gateway; it starts nothing and needs no module to be there yet.
@@ -120,27 +117,11 @@ func loadAuthorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Handler is the whole API.
-func (a *App) Handler() http.Handler { return a.gateway }
-
-// Ready is nil when every module is ready.
-func (a *App) Ready() error { return a.gateway.Ready(context.Background()) }
-
-// Addr is the listener's address once Run has opened it, before that "".
-func (a *App) Addr() string {
-	if addr := a.addr.Load(); addr != nil {
-		return *addr
-	}
-	return ""
-}
-
 // Run serves until ctx ends, then lets the requests under way finish.
 func (a *App) Run(ctx context.Context) error {
 	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now)
 	if err != nil {
 		return err
 	}
-	addr := endpoint.Addr()
-	a.addr.Store(&addr)
 	return lifecycle.Run(ctx, endpoint.Run, a.config.Telemetry.Service("gateway", a.logger).Run)
 }
