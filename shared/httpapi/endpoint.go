@@ -72,3 +72,10 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	e.server.Logger.Info("listening", slog.String("addr", e.Addr()))
 	return e.server.Serve(ctx, e.listener)
 }
+
+// Close gives the address back where Run was never called; after Run it does nothing.
+func (e *Endpoint) Close() {
+	if e.listener != nil {
+		_ = e.listener.Close()
+	}
+}
