@@ -78,7 +78,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		credentials: identity.NewCredentials(clock), directory: identity.NewDirectory(), gate: admission.NewGate(clock),
 	}
 	if err := a.build(ctx); err != nil {
-		pool.Close()
+		a.Close()
 		return nil, fmt.Errorf("cannot start ingest: %w", err)
 	}
 	return a, nil
@@ -204,11 +204,21 @@ func (a *App) Ready() error { return a.CanAccept() }
 
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {
-	defer a.pool.Close()
-	defer func() { _ = a.publisher.Close() }()
+	defer a.Close()
 	loops := []func(context.Context) error{a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}
 	return lifecycle.Run(ctx, loops...)
+}
+
+// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+func (a *App) Close() {
+	if a.publisher != nil {
+		_ = a.publisher.Close()
+	}
+	if a.endpoint != nil {
+		a.endpoint.Close()
+	}
+	a.pool.Close()
 }
