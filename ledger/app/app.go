@@ -64,7 +64,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		store: &postgres.Store{Tiers: config.tiers(), Clock: clock},
 	}
 	if err := a.build(); err != nil {
-		a.close()
+		a.Close()
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
 	return a, nil
@@ -173,15 +173,19 @@ func (a *App) Report() Report { return a.checker.Report() }
 
 // Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
 func (a *App) Run(ctx context.Context) error {
-	defer a.close()
+	defer a.Close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
 	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run,
 		a.metrics.Run)
 }
 
-func (a *App) close() {
+// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()
+	}
+	if a.endpoint != nil {
+		a.endpoint.Close()
 	}
 	a.pool.Close()
 }
