@@ -59,7 +59,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	}
 	a := &App{config: config, clock: clock, logger: logger, pool: pool, metrics: config.Telemetry.Service("grouping", logger)}
 	if err := a.build(); err != nil {
-		pool.Close()
+		a.Close()
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}
 	return a, nil
@@ -157,10 +157,20 @@ func (a *App) Ready() error {
 
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
-	defer a.pool.Close()
-	defer func() { _ = a.publisher.Close() }()
+	defer a.Close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
 	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.endpoint.Run, a.metrics.Run)
+}
+
+// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+func (a *App) Close() {
+	if a.publisher != nil {
+		_ = a.publisher.Close()
+	}
+	if a.endpoint != nil {
+		a.endpoint.Close()
+	}
+	a.pool.Close()
 }
 
 // ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.
