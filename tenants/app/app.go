@@ -70,7 +70,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		a.clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
 	if err := a.build(ctx); err != nil {
-		a.close()
+		a.Close()
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
 	}
 	return a, nil
@@ -191,7 +191,7 @@ func (a *App) Ready() error {
 
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
-	defer a.close()
+	defer a.Close()
 	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.state.Run, a.serve, a.metrics.Run)
 }
 
@@ -212,7 +212,8 @@ func (a *App) serve(ctx context.Context) error {
 	return endpoint.Run(ctx)
 }
 
-func (a *App) close() {
+// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()
 	}
