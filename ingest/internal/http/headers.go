@@ -48,18 +48,53 @@ func requireJSON(contentType string) error {
 // readPrefer reads handling=strict and handling=lenient of RFC 7240; the first of a preference counts. Preferences that
 // are not known are passed over, as the RFC has it.
 func readPrefer(values []string, asked *wishes) {
-	for _, preference := range strings.Split(strings.Join(values, ","), ",") {
+	for _, preference := range splitUnquoted(values, ',') {
+		preference = splitUnquoted([]string{preference}, ';')[0] // without its parameters
 		name, value, _ := strings.Cut(preference, "=")
 		if !strings.EqualFold(strings.TrimSpace(name), "handling") {
 			continue
 		}
-		value, _, _ = strings.Cut(value, ";")
-		switch value = strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`)); value {
+		switch value = strings.ToLower(unquote(strings.TrimSpace(value))); value {
 		case "strict", "lenient":
 			asked.strict, asked.preferred = value == "strict", "handling="+value
 			return
 		}
 	}
+}
+
+// splitUnquoted cuts each value at every separator that stands outside of quoted strings (RFC 9110, section 5.6.4).
+func splitUnquoted(values []string, separator byte) (parts []string) {
+	for _, value := range values {
+		start, quoted := 0, false
+		for i := 0; i < len(value); i++ {
+			switch c := value[i]; {
+			case quoted && c == '\\':
+				i++
+			case c == '"':
+				quoted = !quoted
+			case c == separator && !quoted:
+				parts = append(parts, value[start:i])
+				start = i + 1
+			}
+		}
+		parts = append(parts, value[start:])
+	}
+	return parts
+}
+
+// unquote is what a quoted string stands for; any other text stands for itself.
+func unquote(text string) string {
+	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
+		return text
+	}
+	plain := make([]byte, 0, len(text))
+	for i := 1; i < len(text)-1; i++ {
+		if text[i] == '\\' && i+1 < len(text)-1 {
+			i++
+		}
+		plain = append(plain, text[i])
+	}
+	return string(plain)
 }
 
 func readIdempotencyKey(values []string) (string, error) {
