@@ -115,7 +115,7 @@ func (q *request) withKeyInBody() error {
 func deprecate(header http.Header) {
 	header.Set("Deprecation", "@1767225600") // 2026-01-01
 	header.Set("Sunset", "Fri, 31 Dec 2027 23:59:59 GMT")
-	header.Set("Link", `</v1/ingest/openapi.json>; rel="deprecation"; type="application/json"`)
+	header.Set("Link", `</v1/openapi.json>; rel="deprecation"; type="application/json"`)
 }
 
 func (q *request) authenticate(key string) (err error) {

@@ -266,6 +266,16 @@ func TestStrangersGetLess(t *testing.T) {
 	}
 }
 
+// The answer to a key in the body leads to the document that every way in serves: a gateway knows no other path of it.
+func TestDeprecationLeadsToTheDocument(t *testing.T) {
+	r := newPost(strings.NewReader(`{"api_key":"` + secret + `","logs":[` + sampleEntry(0) + `]}`))
+	r.Header.Del("X-Api-Key")
+	link := serve(newIntake(t, &memoryLog{}, plenty), r).Header().Get("Link")
+	if want := `</v1/openapi.json>; rel="deprecation"; type="application/json"`; link != want {
+		t.Errorf("Link is %q, want %q", link, want)
+	}
+}
+
 func sampleEntry(index int) string {
 	random := rand.New(rand.NewPCG(uint64(index), 2))
 	return fmt.Sprintf(`{"timestamp":"2026-03-14T09:26:%02d.%03dZ","level":"info","environment":"production",`+
