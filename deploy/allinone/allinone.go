@@ -102,7 +102,9 @@ func (a *App) openModules(ctx context.Context) error {
 	for name, module := range a.modules {
 		backends[name] = gateway.Local(module.Handler(), module.Ready)
 	}
-	a.gateway, err = gateway.New(backends, a.logger, time.Now)
+	if a.gateway, err = gateway.New(backends, a.logger, time.Now); err != nil {
+		closeAll(a.modules)
+	}
 	a.server.Handler = a.gateway
 	return err
 }

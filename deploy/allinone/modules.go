@@ -48,6 +48,7 @@ type module interface {
 	Handler() http.Handler
 	Ready() error
 	Run(ctx context.Context) error
+	Close() // instead of Run
 }
 
 // given is what the process provides and the modules share.
@@ -59,8 +60,22 @@ type given struct {
 	metrics     *telemetry.Registry
 }
 
-// build makes the modules. They get no listener of their own: the gateway calls their handlers.
+// build makes the modules, all or none.
 func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[gateway.Module]module, error) {
+	makers, modules := m.makers(ctx, g, logger), map[gateway.Module]module{}
+	for _, name := range gateway.Modules() {
+		built, err := makers[name]()
+		if err != nil {
+			closeAll(modules)
+			return nil, err // it names the module
+		}
+		modules[name] = built
+	}
+	return modules, nil
+}
+
+// makers make one module each. It gets no listener of its own: the gateway calls its handler.
+func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[gateway.Module]func() (module, error) {
 	server := httpapi.ServerConfig{TrustedProxies: g.proxies}
 	m.Ingest.ServerConfig, m.Ingest.Brokers, m.Ingest.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Ledger.ServerConfig, m.Ledger.Brokers, m.Ledger.DatabaseURL = server, g.brokers, g.databaseURL
@@ -70,18 +85,17 @@ func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[g
 	metrics := telemetry.Config{Registry: g.metrics} // shown by the process, not by each
 	m.Ingest.Telemetry, m.Ledger.Telemetry, m.Grouping.Telemetry, m.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	log := func(name gateway.Module) *slog.Logger { return logger.With(slog.String("module", string(name))) }
-	modules := map[gateway.Module]module{}
-	for name, start := range map[gateway.Module]func() (module, error){
+	return map[gateway.Module]func() (module, error){
 		gateway.Tenants:  func() (module, error) { return tenants.New(ctx, m.Tenants, log(gateway.Tenants)) },
 		gateway.Ingest:   func() (module, error) { return ingest.New(ctx, m.Ingest, log(gateway.Ingest)) },
 		gateway.Ledger:   func() (module, error) { return ledger.New(ctx, m.Ledger, log(gateway.Ledger)) },
 		gateway.Grouping: func() (module, error) { return grouping.New(ctx, m.Grouping, log(gateway.Grouping)) },
-	} {
-		built, err := start()
-		if err != nil {
-			return nil, err // it names the module
-		}
-		modules[name] = built
 	}
-	return modules, nil
+}
+
+// closeAll gives back what modules took that will not run.
+func closeAll(modules map[gateway.Module]module) {
+	for _, module := range modules {
+		module.Close()
+	}
 }
