@@ -1,37 +1,43 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxSmallBody is the largest body of an administrative request, in bytes.
 const maxSmallBody = 64 << 10
 
-// ReadJSON decodes a small body (at most 64 KiB) into value. It refuses another content type, unknown members and
-// anything after the object with a 400 that says which.
+// ReadJSON decodes a small body (at most 64 KiB) into value. It is as strict as the intake: it refuses another content
+// type, invalid UTF-8, lone surrogates, a name given twice, unknown members and anything after the object, with a 400
+// that says which.
 func ReadJSON(w http.ResponseWriter, r *http.Request, value any) error {
 	if err := requireJSON(r); err != nil {
 		return err
 	}
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSmallBody))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(value); err != nil {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSmallBody))
+	if err != nil {
 		return bodyProblem(err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Invalid("", CodeInvalidRequest, "There is something after the JSON object.", "Send exactly one JSON object.")
+	if err := json.Unmarshal(body, value, json.RejectUnknownMembers(true)); err != nil {
+		return bodyProblem(err)
 	}
 	return nil
 }
 
 func requireJSON(r *http.Request) error {
 	contentType := r.Header.Get("Content-Type")
-	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
+	media, parameters, err := mime.ParseMediaType(contentType)
+	charset, given := parameters["charset"]
+	if err != nil || media != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
 		return Invalid("", "unsupported_media_type", fmt.Sprintf("The Content-Type is %q.", contentType),
 			"Send Content-Type: application/json.")
 	}
@@ -40,14 +46,61 @@ func requireJSON(r *http.Request) error {
 
 func bodyProblem(err error) *Problem {
 	var tooLarge *http.MaxBytesError
-	var wrongType *json.UnmarshalTypeError
+	var wrong *json.SemanticError
+	var broken *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &tooLarge):
 		return Invalid("", "body_too_large", fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit), "Send a smaller body.")
-	case errors.As(err, &wrongType):
-		return Invalid("/"+wrongType.Field, CodeInvalidRequest, fmt.Sprintf("%q can't be a JSON %s.", wrongType.Field, wrongType.Value),
-			fmt.Sprintf("Send a %s.", wrongType.Type))
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &broken):
+		return Invalid(string(broken.JSONPointer), "duplicate_field", fmt.Sprintf("The name %q is given twice.", broken.JSONPointer.LastToken()),
+			"Give each name once.")
+	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &wrong):
+		return Invalid(string(wrong.JSONPointer), "unknown_field", fmt.Sprintf("The member %q is unknown.", wrong.JSONPointer.LastToken()),
+			"Send the documented members only.")
+	case errors.As(err, &wrong):
+		return Invalid(string(wrong.JSONPointer), CodeInvalidRequest, "The value there is "+kindOf(wrong.JSONKind)+".", "Send "+wanted(wrong.GoType)+".")
+	case errors.As(err, &broken):
+		return Invalid("", "invalid_json", fmt.Sprintf("The body is not JSON as RFC 8259 has it, near byte %d.", broken.ByteOffset),
+			"Send one JSON object in UTF-8 and nothing behind it.")
 	}
-	return Invalid("", "invalid_json", "The body is not the JSON object that is expected: "+err.Error()+".",
-		"Send one JSON object with the documented members.")
+	return Invalid("", "invalid_json", "The body could not be read.", "Send one JSON object.")
+}
+
+// kindOf says of which kind a value is that was sent.
+func kindOf(kind jsontext.Kind) string {
+	switch kind {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string that can't be read so"
+	case '0':
+		return "a number"
+	case '[':
+		return "an array"
+	}
+	return "an object"
+}
+
+// wanted says what is expected instead.
+func wanted(goType reflect.Type) string {
+	for goType != nil && goType.Kind() == reflect.Pointer {
+		goType = goType.Elem()
+	}
+	switch {
+	case goType == nil:
+		return "what is documented"
+	case goType.String() == "time.Time":
+		return "a time of RFC 3339 such as 2026-01-31T12:00:00Z"
+	case goType.Kind() == reflect.String:
+		return "a string"
+	case goType.Kind() == reflect.Bool:
+		return "true or false"
+	case goType.Kind() == reflect.Slice:
+		return "an array"
+	case goType.Kind() == reflect.Struct, goType.Kind() == reflect.Map:
+		return "an object"
+	}
+	return "a whole number"
 }

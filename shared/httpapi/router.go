@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -29,15 +32,41 @@ type Options struct {
 // and problem+json for unknown paths and methods.
 func NewRouter(options Options) *chi.Mux {
 	router := chi.NewRouter()
-	router.Use(identify(options.Logger), watch(options), recoverer, secure)
+	router.Use(identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.Path))
 	}))
-	router.MethodNotAllowed(Handle(func(_ http.ResponseWriter, r *http.Request) error {
+	router.MethodNotAllowed(Handle(func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Allow", strings.Join(allowed(router, r.URL.Path), ", "))
 		return NewProblem(http.StatusMethodNotAllowed, CodeMethodNotAllowed,
 			fmt.Sprintf("%s is not possible on %q.", r.Method, r.URL.Path))
 	}))
 	return router
+}
+
+// allowed are the methods that a path knows.
+func allowed(router *chi.Mux, path string) []string {
+	var methods []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if router.Match(chi.NewRouteContext(), method, path) || method == http.MethodHead && slices.Contains(methods, http.MethodGet) {
+			methods = append(methods, method)
+		}
+	}
+	return methods
+}
+
+// wellFormed refuses a query that can't be read. net/url would drop the broken part without a word, and a filter that is
+// dropped shows more than was asked for.
+func wellFormed(next http.Handler) http.Handler {
+	return Handle(func(w http.ResponseWriter, r *http.Request) error {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if _, err := url.ParseQuery(r.URL.RawQuery); reads && err != nil {
+			return Invalid("?", CodeInvalidRequest, fmt.Sprintf("The query can't be read: %v.", err),
+				"Separate parameters by &, and escape what is special in their values.")
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
 }
 
 type contextKey int

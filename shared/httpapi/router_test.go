@@ -117,26 +117,61 @@ func TestUnknownPathAndMethod(t *testing.T) {
 
 // A small body is exactly one JSON object with known members; each failure names what is wrong.
 func TestReadJSONRefuses(t *testing.T) {
-	cases := []struct{ name, contentType, body, code string }{
-		{"another type", "text/plain", `{}`, "unsupported_media_type"},
-		{"no JSON", "application/json", `{"name":`, "invalid_json"},
-		{"an unknown member", "application/json", `{"admin":true}`, "invalid_json"},
-		{"something after it", "application/json", `{}{}`, "invalid_request"},
-		{"a wrong type", "application/json", `{"name":7}`, "invalid_request"},
-		{"too much", "application/json", `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, "body_too_large"},
+	cases := []struct{ name, contentType, body, code, pointer string }{
+		{"another type", "text/plain", `{}`, "unsupported_media_type", ""},
+		{"another charset", "application/json; charset=latin1", `{}`, "unsupported_media_type", ""},
+		{"no JSON", "application/json", `{"name":`, "invalid_json", ""},
+		{"an unknown member", "application/json", `{"admin":true}`, "unknown_field", "/admin"},
+		{"another case", "application/json", `{"NAME":"a"}`, "unknown_field", "/NAME"},
+		{"a name given twice", "application/json", `{"name":"a","name":"b"}`, "duplicate_field", "/name"},
+		{"invalid UTF-8", "application/json", "{\"name\":\"\xff\"}", "invalid_json", ""},
+		{"a lone surrogate", "application/json", `{"name":"\ud800"}`, "invalid_json", ""},
+		{"something after it", "application/json", `{}{}`, "invalid_json", ""},
+		{"a wrong type", "application/json", `{"name":7}`, "invalid_request", "/name"},
+		{"no object", "application/json", `[]`, "invalid_request", ""},
+		{"too much", "application/json", `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, "body_too_large", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			request := post(c.body)
 			request.Header.Set("Content-Type", c.contentType)
 			recorder, _ := call(t, func(w http.ResponseWriter, r *http.Request) error {
-				var value struct{ Name string }
+				var value struct {
+					Name string `json:"name"`
+				}
 				return httpapi.ReadJSON(w, r, &value)
 			}, request)
 			if recorder.Code != http.StatusBadRequest || members(t, recorder)["code"] != c.code {
 				t.Errorf("answer = %d %s, want 400 %s", recorder.Code, recorder.Body, c.code)
 			}
+			fault := members(t, recorder)["errors"].([]any)[0].(map[string]any)
+			if fault["pointer"] != c.pointer || strings.Contains(recorder.Body.String(), "struct") {
+				t.Errorf("fault %v, want one at %q in words for people", fault, c.pointer)
+			}
 		})
+	}
+}
+
+// A query that can't be read is refused; what is dropped without a word would widen a search. A path that knows other
+// methods names them, and HEAD is GET without a body.
+func TestQueriesAndMethods(t *testing.T) {
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	router.Get("/list", func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, http.StatusOK, "all") })
+	for _, c := range []struct {
+		method, target string
+		status         int
+	}{
+		{http.MethodGet, "/list?level=error", 200}, {http.MethodHead, "/list", 200}, {http.MethodPost, "/list", 405},
+		{http.MethodGet, "/list?level=fatal;x=1", 400}, {http.MethodGet, "/list?level=%zz", 400},
+	} {
+		recorder := httptest.NewRecorder()
+		router.ServeHTTP(recorder, httptest.NewRequest(c.method, c.target, nil))
+		if recorder.Code != c.status {
+			t.Errorf("%s %s = %d, want %d", c.method, c.target, recorder.Code, c.status)
+		}
+		if allow := recorder.Header().Get("Allow"); c.status == 405 && allow != "GET, HEAD" {
+			t.Errorf("Allow = %q, want GET, HEAD", allow)
+		}
 	}
 }
 

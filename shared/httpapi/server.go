@@ -72,7 +72,7 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 // Serve serves on listener until ctx ends, then lets the requests under way finish within 10 s.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	secured, plain := split(listener)
-	secureServer, plainServer := s.server(s.Handler), s.server(s.refusePlain())
+	secureServer, plainServer := s.server(s.gate()), s.server(s.gate())
 	secureServer.TLSConfig = s.TLS
 	failed := make(chan error, 2)
 	go func() { failed <- secureServer.ServeTLS(secured, "", "") }()
@@ -99,49 +99,41 @@ func shutdown(servers ...*http.Server) error {
 
 func (s *Server) server(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       requestTimeout,
-		WriteTimeout:      requestTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+		Handler:                      handler,
+		ReadHeaderTimeout:            readHeaderTimeout,
+		ReadTimeout:                  requestTimeout,
+		WriteTimeout:                 requestTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeaderBytes,
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like everything else
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog:                     slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}
 }
 
-// refusePlain answers what comes without TLS. The answer never depends on the key, nothing is read of the body, and
-// nothing redirects: a redirect would hide that a secret just travelled in clear.
-func (s *Server) refusePlain() http.Handler {
-	router := NewRouter(Options{Logger: s.Logger, Clock: s.Clock})
-	router.Handle("/*", Handle(func(w http.ResponseWriter, _ *http.Request) error {
+// gate lets requests pass whose client spoke TLS, and refuses all others alike, whatever their method, path or key.
+// Nothing is read of their body, and nothing redirects: a redirect would hide that a secret just travelled in clear.
+func (s *Server) gate() http.Handler {
+	refuse := identify(s.Logger)(Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Connection", "close")
-		w.Header().Del("Strict-Transport-Security") // means nothing over plain HTTP (RFC 6797, 7.2)
 		return NewProblem(http.StatusForbidden, CodeHTTPSRequired,
 			"Plain HTTP is refused. Use https://, and replace the key that you just sent in clear.")
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.cameThroughProxy(r) {
+		if s.secured(r) {
 			s.Handler.ServeHTTP(w, r)
 			return
 		}
-		router.ServeHTTP(w, r)
+		refuse.ServeHTTP(w, r)
 	})
 }
 
-// cameThroughProxy tells whether a trusted proxy says that it was spoken to over TLS.
-func (s *Server) cameThroughProxy(r *http.Request) bool {
-	if r.Header.Get("X-Forwarded-Proto") != "https" {
-		return false
-	}
+// secured tells whether the client spoke TLS: to us, or where a trusted proxy stands between, as that proxy says.
+func (s *Server) secured(r *http.Request) bool {
+	said := r.Header.Values("X-Forwarded-Proto")
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return false
+	if len(said) == 0 || err != nil || !within(s.TrustedProxies, peer.Addr().Unmap()) {
+		return r.TLS != nil
 	}
-	for _, proxy := range s.TrustedProxies {
-		if proxy.Contains(peer.Addr().Unmap()) {
-			return true
-		}
-	}
-	return false
+	return len(said) == 1 && strings.EqualFold(said[0], "https")
 }

@@ -60,13 +60,15 @@ func TestServerSpeaksTLS(t *testing.T) {
 // Plain HTTP gets the same 403 whatever the key, on a connection that is then closed, and never reaches the handler.
 func TestServerRefusesPlainHTTP(t *testing.T) {
 	address, _ := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a plain request reached the handler") }))
-	for _, key := range []string{"", "x-api-key: weir_1\r\n", "X-Forwarded-Proto: https\r\n"} {
+	lines := map[string]string{"": "POST /v1/logs", "x-api-key: weir_1\r\n": "POST /v1/logs", "X-Forwarded-Proto: https\r\n": "GET /",
+		"x-a: 1\r\n": "OPTIONS *", "x-b: 1\r\n": "FOO /v1/logs"}
+	for key, line := range lines {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_, _ = io.WriteString(conn, "POST /v1/logs HTTP/1.1\r\nHost: weir\r\n"+key+"Content-Length: 2\r\n\r\n{}")
+		_, _ = io.WriteString(conn, line+" HTTP/1.1\r\nHost: weir\r\n"+key+"Content-Length: 2\r\n\r\n{}")
 		reader := bufio.NewReader(conn)
 		response, err := http.ReadResponse(reader, nil)
 		if err != nil {
@@ -84,6 +86,9 @@ func TestServerRefusesPlainHTTP(t *testing.T) {
 		}
 		if problem.RequestID == "" || problem.RequestID != response.Header.Get("X-Request-Id") {
 			t.Errorf("with %q: request_id %q, header %q", key, problem.RequestID, response.Header.Get("X-Request-Id"))
+		}
+		if response.Header.Get("Strict-Transport-Security") != "" { // means nothing over plain HTTP (RFC 6797, 7.2)
+			t.Errorf("with %q: HSTS over plain HTTP", key)
 		}
 		if response.Header.Get("Location") != "" || !response.Close {
 			t.Errorf("with %q: Location %q, close %t; want no redirect and a closed connection", key, response.Header.Get("Location"), response.Close)
@@ -106,6 +111,30 @@ func TestServerTrustsItsProxies(t *testing.T) {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("status = %d, want 200", response.StatusCode)
+	}
+}
+
+// A trusted proxy that was spoken to in clear says so, even where it speaks TLS to us; two voices are none.
+func TestServerBelievesItsProxies(t *testing.T) {
+	address, client := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
+	for _, c := range []struct {
+		scheme string
+		said   []string
+		status int
+	}{
+		{"https://", nil, 200}, {"https://", []string{"https"}, 200}, {"https://", []string{"http"}, 403},
+		{"http://", []string{"HTTPS"}, 200}, {"http://", []string{"https", "http"}, 403}, {"http://", nil, 403},
+	} {
+		request, _ := http.NewRequest(http.MethodGet, c.scheme+address+"/", nil)
+		request.Header["X-Forwarded-Proto"] = c.said
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != c.status {
+			t.Errorf("%s with X-Forwarded-Proto %q: %d, want %d", c.scheme, c.said, response.StatusCode, c.status)
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func TestRefusals(t *testing.T) {
 		"a token without anything":         {"/v1/service-tokens", `{}`, []string{"/organization", "/name", "/scopes"}},
 		"a scope that is none":             {"/v1/service-tokens", text(map[string]any{"organization": acme.organization, "name": "n", "scopes": []string{"all"}}), []string{"/scopes/0"}},
 		"a reason with an escape":          {"/v1/api-keys/" + acme.key + "/revoke", `{"reason":"a\u001bb"}`, []string{"/reason"}},
-		"an unknown member":                {"/v1/projects", `{"organisation":"x"}`, []string{""}},
+		"an unknown member":                {"/v1/projects", `{"organisation":"x"}`, []string{"/organisation"}},
 		"no JSON":                          {"/v1/projects", `{"organization":`, []string{""}},
 	} {
 		got := p.call(t, operatorToken, "POST", test.path, test.body)
