@@ -45,7 +45,8 @@ func NewParser(limits Limits) *Parser {
 }
 
 // Parse reads a body. It overwrites body, and up to Padding bytes behind it; a body without that much spare capacity
-// is copied. The batch is never nil: if the error, always a *BodyError, came after the member api_key, that is in it.
+// is copied. The batch is never nil. The error, always a *BodyError, is about the first thing that was wrong. Unless the
+// text is no JSON up to the member api_key, that is in the batch even then.
 func (p *Parser) Parse(body []byte) (*Batch, error) {
 	p.start(body)
 	p.batch = Batch{Faults: p.batch.Faults[:0], Accepted: p.batch.Accepted[:0]}
@@ -129,7 +130,7 @@ func (p *Parser) fields(i int, known func(name []byte) int, field func(p *Parser
 func (p *Parser) member(known func(name []byte) int, start, end int) int {
 	name := p.unescaped(p.text[start:end])
 	member := known(name)
-	if member == 0 && (p.index < 0 || !p.oversized(end)) {
+	if member == 0 && p.failure == nil && (p.index < 0 || !p.oversized(end)) {
 		p.names.add(name)
 	}
 	return member
@@ -151,26 +152,28 @@ func bodyMember(name []byte) int {
 	return 0
 }
 
-// bodyField reads a member of the body.
+// bodyField reads a member of the body. Members have no order: when the body is refused for what one of them holds, the
+// others are still checked, for the sake of api_key.
 func bodyField(p *Parser, member, i int) int {
-	if member == 0 {
-		if len(p.names.spans) > maxBodyNames || len(p.names.text) > maxBodyNameBytes {
-			return p.refuse(i, CodeTooManyFields, "", `The body has too many members beside "logs".`, `Send only "logs".`)
-		}
-		return p.value(i, 2)
+	twice := p.seen&(1<<member) != 0
+	if member != 0 {
+		p.seen |= 1 << member
 	}
-	if p.seen&(1<<member) != 0 {
-		return p.duplicateInBody(i, []byte([...]string{bodyLogs: "logs", bodyAPIKey: "api_key"}[member]))
-	}
-	p.seen |= 1 << member
-	if member == bodyLogs {
+	switch {
+	case twice:
+		p.duplicateInBody(i, []byte([...]string{bodyLogs: "logs", bodyAPIKey: "api_key"}[member]))
+	case member == bodyAPIKey:
+		return p.apiKey(i)
+	case member == bodyLogs && p.failure == nil:
 		return p.logs(i)
+	case len(p.names.spans) > maxBodyNames || len(p.names.text) > maxBodyNameBytes:
+		p.refuse(i, CodeTooManyFields, "", `The body has too many members beside "logs".`, `Send only "logs".`)
 	}
-	return p.apiKey(i)
+	return p.value(i, 2)
 }
 
-func (p *Parser) duplicateInBody(i int, name []byte) int {
-	return p.refuse(i, CodeDuplicateField, memberPointer("", name), "The body has "+quoteShort(name)+" twice.", "Give each name once.")
+func (p *Parser) duplicateInBody(i int, name []byte) {
+	p.refuse(i, CodeDuplicateField, memberPointer("", name), "The body has "+quoteShort(name)+" twice.", "Give each name once.")
 }
 
 // apiKey reads the deprecated member. It never gets into an entry or an error.
@@ -195,7 +198,8 @@ func (p *Parser) logs(i int) int {
 	}
 	i = p.skip(i + 1)
 	if p.text[i] == ']' {
-		return p.refuse(i, CodeEmptyBatch, "/logs", `"logs" is empty.`, "Send at least one entry.")
+		p.refuse(i, CodeEmptyBatch, "/logs", `"logs" is empty.`, "Send at least one entry.")
+		return i + 1
 	}
 	first := i
 	for p.kept = i; ; {
@@ -241,18 +245,23 @@ func (p *Parser) finishEntry(line, first int) {
 
 func (p *Parser) notAnArray(i int) int {
 	null, kind := p.isNull(i), p.kind(i)
-	if after := p.value(i, 2); after < 0 {
-		return after
+	after := p.value(i, 2)
+	switch {
+	case after < 0:
+	case null:
+		p.refuse(i, CodeMissingField, "/logs", `"logs" is null.`, `Send "logs" as an array of entries.`)
+	default:
+		p.refuse(i, CodeInvalidType, "/logs", `"logs" is `+kind+", not an array.", `Send "logs" as an array of entries.`)
 	}
-	if null {
-		return p.refuse(i, CodeMissingField, "/logs", `"logs" is null.`, `Send "logs" as an array of entries.`)
-	}
-	return p.refuse(i, CodeInvalidType, "/logs", `"logs" is `+kind+", not an array.", `Send "logs" as an array of entries.`)
+	return after
 }
 
+// batchTooLarge refuses the body for the entry at i, and passes that and the ones behind it.
 func (p *Parser) batchTooLarge(i int) int {
 	limit := strconv.Itoa(p.limits.Entries)
-	return p.refuse(i, CodeBatchTooLarge, "/logs", "The body has more than "+limit+" entries.", "Send at most "+limit+" entries in one request.")
+	p.refuse(i, CodeBatchTooLarge, "/logs", "The body has more than "+limit+" entries.", "Send at most "+limit+" entries in one request.")
+	p.index = -1
+	return p.elements(i, 2)
 }
 
 // keep moves the text from run to end to its place.
@@ -286,13 +295,13 @@ func (p *Parser) fail(i int, what string) int {
 		pointer = entryPointer(p.index, "")
 	}
 	detail := fmt.Sprintf("The body is not valid JSON: %s, at byte %d.", what, i)
-	return p.refuse(i, CodeInvalidJSON, pointer, detail, "Send JSON as RFC 8259 defines it, in UTF-8.")
+	p.refuse(i, CodeInvalidJSON, pointer, detail, "Send JSON as RFC 8259 defines it, in UTF-8.")
+	return -1
 }
 
-// refuse makes the whole body unacceptable and returns -1.
-func (p *Parser) refuse(i int, code Code, pointer, detail, fix string) int {
+// refuse makes the whole body unacceptable. The first reason is the one that is told.
+func (p *Parser) refuse(i int, code Code, pointer, detail, fix string) {
 	if p.failure == nil {
 		p.failure = &BodyError{Code: code, Pointer: pointer, Offset: i, Detail: detail, Fix: fix}
 	}
-	return -1
 }

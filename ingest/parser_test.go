@@ -71,6 +71,8 @@ func TestParseRefusesBody(t *testing.T) {
 		{"name without quotes", `{logs:[]}`, ingest.CodeInvalidJSON, ""},
 		{"129 levels", deep(126), ingest.CodeInvalidJSON, "/logs/0"},
 		{"a million levels", strings.Repeat("[", 1e6), ingest.CodeInvalidJSON, ""},
+		{"two reasons", `{"logs":[],"logs":null,"a":1,"a":2}`, ingest.CodeEmptyBatch, "/logs"},
+		{"a reason before broken JSON", `{"logs":[],"a":oops}`, ingest.CodeEmptyBatch, "/logs"},
 		{"many unknown members", manyMembers(70_000), ingest.CodeTooManyFields, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -241,7 +243,7 @@ func TestParseCapsFaults(t *testing.T) {
 	}
 }
 
-// The deprecated key is found wherever it stands, also when the body is refused behind it, and is never kept.
+// The deprecated key is found wherever it stands, also when the body is refused before or behind it, and is never kept.
 func TestParseFindsAPIKey(t *testing.T) {
 	for _, c := range []struct {
 		body, key string
@@ -253,10 +255,18 @@ func TestParseFindsAPIKey(t *testing.T) {
 		{`{"api_key":5,"logs":[` + goodEntry + `]}`, "", true},
 		{`{"api_key":null,"logs":[` + goodEntry + `]}`, "", false},
 		{`{"logs":[` + goodEntry + `]}`, "", false},
+		{`{"logs":[ ],"api_key":"weir_ab"}`, "weir_ab", true},
+		{`{"logs":null,"api_key":"weir_ab"}`, "weir_ab", true},
+		{`{"logs":{"api_key":"x"},"api_key":"weir_ab"}`, "weir_ab", true},
+		{`{"logs":[` + strings.Repeat("{}, ", 1001) + `{"api_key":"x"}], "x":1, "api_key":"weir_ab"}`, "weir_ab", true},
+		{`{"logs":[],"logs":[` + goodEntry + `],"api_key":"weir_ab"}`, "weir_ab", true},
+		{`{"api_key":"weir_ab","api_key":"weir_cd","logs":[]}`, "weir_ab", true},
+		{strings.TrimSuffix(manyMembers(70_000), "}") + `,"api_key":"weir_ab"}`, "weir_ab", true},
+		{`{"logs":[],"api_key":"weir_ab`, "", false},
 	} {
 		batch, _ := parse(t, c.body)
 		if batch.APIKey != c.key || batch.HasAPIKey != c.has || strings.Contains(string(batch.Lines), "weir_ab") {
-			t.Errorf("%s: key %q, has %t", c.body, batch.APIKey, batch.HasAPIKey)
+			t.Errorf("%.100s: key %q, has %t", c.body, batch.APIKey, batch.HasAPIKey)
 		}
 	}
 }

@@ -81,6 +81,11 @@ func (p *Parser) array(i, depth int) int {
 	if p.text[i] == ']' {
 		return i + 1
 	}
+	return p.elements(i, depth)
+}
+
+// elements checks an array from the element at i on.
+func (p *Parser) elements(i, depth int) int {
 	for {
 		if i = p.value(i, depth+1); i < 0 {
 			return i

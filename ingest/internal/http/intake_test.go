@@ -266,6 +266,32 @@ func TestStrangersGetLess(t *testing.T) {
 	}
 }
 
+// The members of a body have no order: with the key in it a body is refused for the same reason wherever the key stands.
+func TestKeyInBodyStandsAnywhere(t *testing.T) {
+	in := newIntake(t, &memoryLog{}, plenty)
+	for _, c := range []struct{ logs, code string }{
+		{`[]`, "empty_batch"},
+		{`null`, "missing_field"},
+		{`"x"`, "invalid_type"},
+		{`[` + strings.Repeat("{},", 1000) + `{}]`, "batch_too_large"},
+		{`[{}]`, "invalid_entries"},
+	} {
+		for key, want := range map[string]struct {
+			status int
+			code   string
+		}{secret: {400, c.code}, "weir_" + strings.Repeat("cd", 24): {401, "invalid_api_key"}} {
+			for _, body := range []string{`{"api_key":"` + key + `","logs":` + c.logs + `}`, `{"logs":` + c.logs + `,"api_key":"` + key + `"}`} {
+				r := newPost(strings.NewReader(body))
+				r.Header.Del("X-Api-Key")
+				in.Clients = admission.NewClients(10)
+				if w := serve(in, r); w.Code != want.status || !strings.Contains(w.Body.String(), `"`+want.code+`"`) {
+					t.Errorf("%.60s: %d %s, want %d %s", body, w.Code, w.Body, want.status, want.code)
+				}
+			}
+		}
+	}
+}
+
 // The answer to a key in the body leads to the document that every way in serves: a gateway knows no other path of it.
 func TestDeprecationLeadsToTheDocument(t *testing.T) {
 	r := newPost(strings.NewReader(`{"api_key":"` + secret + `","logs":[` + sampleEntry(0) + `]}`))
