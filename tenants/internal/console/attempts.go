@@ -27,6 +27,7 @@ type attempts struct {
 
 	mu     sync.Mutex
 	fullAt map[[sha256.Size]byte]time.Time
+	swept  time.Time // when those whose bucket is full were last forgotten
 }
 
 func newAttempts(clock func() time.Time, burst int, refill time.Duration) *attempts {
@@ -52,20 +53,28 @@ func (a *attempts) take(name string) (wait time.Duration) {
 }
 
 // makeRoom forgets the names whose bucket is full; where there are too many others, any: the limit is there to slow
-// attackers down, and must not let them fill the memory instead.
+// attackers down, and must not let them fill the memory instead. It looks at all of them at most once a second: whoever
+// comes with ever new names must not make each attempt dear.
 func (a *attempts) makeRoom(now time.Time) {
 	if len(a.fullAt) < maxTracked {
 		return
 	}
-	for key, fullAt := range a.fullAt {
-		if !fullAt.After(now) {
-			delete(a.fullAt, key)
-		}
+	if now.Sub(a.swept) >= time.Second {
+		a.swept = now
+		a.forgetFull(now)
 	}
 	for key := range a.fullAt {
 		if len(a.fullAt) < maxTracked {
 			return
 		}
 		delete(a.fullAt, key)
+	}
+}
+
+func (a *attempts) forgetFull(now time.Time) {
+	for key, fullAt := range a.fullAt {
+		if !fullAt.After(now) {
+			delete(a.fullAt, key)
+		}
 	}
 }

@@ -52,3 +52,26 @@ func TestAttemptsAreForgotten(t *testing.T) {
 		t.Errorf("%d names are kept that could be forgotten", len(tries.fullAt))
 	}
 }
+
+// All names are looked through at most once a second, however fast new ones come: within the second one makes room for
+// another.
+func TestAttemptsAreSweptRarely(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	tries := newAttempts(func() time.Time { return now }, 3, 100*time.Millisecond)
+	fill := func() {
+		for i := len(tries.fullAt); i < maxTracked; i++ {
+			tries.take(now.String() + strconv.Itoa(i))
+		}
+	}
+	for step, want := range []struct {
+		after time.Duration
+		kept  int
+	}{{0, maxTracked}, {999 * time.Millisecond, maxTracked}, {time.Millisecond, 2}} { // the last one and the one of a millisecond before
+		fill()
+		now = now.Add(want.after)
+		tries.take("another " + strconv.Itoa(step))
+		if len(tries.fullAt) != want.kept {
+			t.Errorf("step %d: %d names are kept, want %d", step, len(tries.fullAt), want.kept)
+		}
+	}
+}
