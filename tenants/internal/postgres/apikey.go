@@ -44,13 +44,13 @@ func orZero(at *time.Time) time.Time {
 
 // APIKey returns one API key, or ErrNotFound.
 func (v *Views) APIKey(ctx context.Context, as, id string) (tenants.APIKey, error) {
-	return one(ctx, v, as, scanAPIKey, selectAPIKeys+`WHERE id = $1`, id)
+	return one(ctx, v, as, scanAPIKey, selectAPIKeys+`WHERE `+visible+` AND id = $2`, id)
 }
 
 // APIKeys lists at most limit API keys of a project after a position, the revoked ones among them.
 func (v *Views) APIKeys(ctx context.Context, as string, of tenants.Project, after Position, limit int) ([]tenants.APIKey, error) {
 	return list(ctx, v, as, scanAPIKey, selectAPIKeys+
-		`WHERE organization = $1 AND project = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+		`WHERE `+visible+` AND organization = $2 AND project = $3 AND (created_at, id) > ($4, $5) ORDER BY created_at, id LIMIT $6`,
 		of.Organization, of.ID, after.At, after.ID, limit)
 }
 
@@ -68,7 +68,7 @@ func (v *Views) NewestAPIKeys(ctx context.Context, organization string, before P
 		       k.revoked_at, k.revoke_reason, p.name
 		FROM api_keys k JOIN projects p ON p.organization = k.organization AND p.id = k.project
 		WHERE k.organization = $1 AND ($3 = '' OR (k.created_at, k.id) < ($2, $3))
-		ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, organization, before.At, before.ID, limit)
+		ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, before.At, before.ID, limit)
 }
 
 func scanNamedAPIKey(row pgx.CollectableRow) (k NamedAPIKey, err error) {

@@ -49,6 +49,7 @@ func furnish(t *testing.T, events *postgres.Events, name string) {
 			tenants.APIKeyRevoked{APIKey: "key_" + name, Reason: "leaked", At: noon}},
 		{tenants.ServiceTokenIssued{ServiceToken: "tok_" + name, Organization: organization, Name: name, Scopes: []string{"x:y"}, Imprint: imprint, At: noon},
 			tenants.ServiceTokenRevoked{ServiceToken: "tok_" + name, At: noon}},
+		{tenants.MemberAdded{Member: "mem_" + name, Organization: organization, Email: name + "@example.com", Name: name, Role: tenants.Owner, PasswordHash: "x", At: noon}},
 	} {
 		stream := eventstore.Stream{Organization: organization, Name: fmt.Sprint(i)}
 		if err := events.Append(t.Context(), stream, 0, nil, happened...); err != nil {
@@ -87,7 +88,7 @@ func TestEveryTableIsRowSecured(t *testing.T) {
 // A query that forgets its WHERE shows nothing foreign, and a connection that acts as nobody shows nothing at all.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
 	pool := open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "events"} {
 		query := "SELECT DISTINCT organization FROM " + table
 		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
 			rows, err := tx.Query(t.Context(), query)
@@ -107,6 +108,60 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 			t.Errorf("%s: nobody sees a row: %v", table, err)
 		}
 	}
+}
+
+// Queries name the organization themselves: where row level security does not hold, they show nothing foreign either.
+func TestQueriesNameTheOrganization(t *testing.T) {
+	pool := open(t)
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members"} {
+		if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" NO FORCE ROW LEVEL SECURITY"); err != nil { // does not bind its owner
+			t.Fatal(err)
+		}
+	}
+	for as, want := range map[string]int{"org_a": 0, "org_b": 1, tenants.Installation: 1} {
+		for question, found := range asked(t, postgres.NewViews(pool), as) {
+			if found != want {
+				t.Errorf("%s: %s finds %d of org_b, want %d", question, as, found, want)
+			}
+		}
+	}
+}
+
+// asked asks every question about org_b and returns how much of it each finds.
+func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
+	t.Helper()
+	found, start := make(map[string]int), postgres.Position{}
+	one := func(question string, err error) {
+		if err == nil {
+			found[question] = 1
+		} else if found[question] = 0; !errors.Is(err, tenants.ErrNotFound) {
+			t.Errorf("%s: %v", question, err)
+		}
+	}
+	many := func(question string, n int, err error) {
+		if found[question] = n; err != nil {
+			t.Errorf("%s: %v", question, err)
+		}
+	}
+	_, err := views.Organization(t.Context(), as, "org_b")
+	one("Organization", err)
+	_, err = views.Project(t.Context(), as, "prj_b")
+	one("Project", err)
+	_, err = views.APIKey(t.Context(), as, "key_b")
+	one("APIKey", err)
+	_, err = views.ServiceToken(t.Context(), as, "tok_b")
+	one("ServiceToken", err)
+	_, err = views.Member(t.Context(), as, "mem_b")
+	one("Member", err)
+	organizations, err := views.Organizations(t.Context(), as, start, 10)
+	many("Organizations", len(slices.DeleteFunc(organizations, func(o tenants.Organization) bool { return o.ID != "org_b" })), err)
+	projects, err := views.Projects(t.Context(), as, "org_b", start, 10)
+	many("Projects", len(projects), err)
+	keys, err := views.APIKeys(t.Context(), as, tenants.Project{ID: "prj_b", Organization: "org_b"}, start, 10)
+	many("APIKeys", len(keys), err)
+	tokens, err := views.ServiceTokens(t.Context(), as, "org_b", start, 10)
+	many("ServiceTokens", len(tokens), err)
+	return found
 }
 
 // No organization can write into another, and no key can belong to one and be for a project of the other.

@@ -24,11 +24,11 @@ func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
 
 // Member returns one member, or ErrNotFound.
 func (v *Views) Member(ctx context.Context, as, id string) (tenants.Member, error) {
-	return one(ctx, v, as, scanMember, selectMembers+`WHERE id = $1`, id)
+	return one(ctx, v, as, scanMember, selectMembers+`WHERE `+visible+` AND id = $2`, id)
 }
 
 // MemberByEmail returns the member of any organization with a normal address, or ErrNotFound. It is for signing in,
 // before anybody can say which organization they are of.
 func (v *Views) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
-	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE email = $1`, email)
+	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND email = $2`, email)
 }

@@ -35,18 +35,18 @@ func scanServiceToken(row pgx.CollectableRow) (s tenants.ServiceToken, err error
 
 // ServiceToken returns one service token, or ErrNotFound.
 func (v *Views) ServiceToken(ctx context.Context, as, id string) (tenants.ServiceToken, error) {
-	return one(ctx, v, as, scanServiceToken, selectServiceTokens+`WHERE id = $1`, id)
+	return one(ctx, v, as, scanServiceToken, selectServiceTokens+`WHERE `+visible+` AND id = $2`, id)
 }
 
 // ServiceTokens lists at most limit service tokens of an organization, or of the installation, after a position.
 func (v *Views) ServiceTokens(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.ServiceToken, error) {
 	return list(ctx, v, as, scanServiceToken, selectServiceTokens+
-		`WHERE organization = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4`,
+		`WHERE `+visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }
 
 // Configured returns the tokens of the configuration that were registered and are not revoked.
 func (v *Views) Configured(ctx context.Context) ([]tenants.ServiceToken, error) {
 	return list(ctx, v, tenants.Installation, scanServiceToken, selectServiceTokens+
-		`WHERE organization = $1 AND configured AND revoked_at IS NULL`, tenants.Installation)
+		`WHERE organization = $1 AND configured AND revoked_at IS NULL`)
 }

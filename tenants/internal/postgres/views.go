@@ -43,6 +43,10 @@ func (v *Views) read(ctx context.Context, organization string, fn func(tx pgx.Tx
 	})
 }
 
+// visible is what a query says itself about whose rows it may see, beside row level security: $1 is the organization that asks. A
+// query that leaves $1 out is refused by Postgres.
+const visible = `(organization = $1 OR $1 = '*')`
+
 // one returns the only row that a query finds, or ErrNotFound.
 func one[T any](ctx context.Context, v *Views, organization string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
 	found, err := list(ctx, v, organization, scan, query, args...)
@@ -56,10 +60,10 @@ func one[T any](ctx context.Context, v *Views, organization string, scan pgx.Row
 	return found[0], nil
 }
 
-// list returns the rows that a query finds.
+// list returns the rows that a query finds. Its $1 is the organization that asks, args are what comes after.
 func list[T any](ctx context.Context, v *Views, organization string, scan pgx.RowToFunc[T], query string, args ...any) (found []T, err error) {
 	err = v.read(ctx, organization, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, query, args...)
+		rows, err := tx.Query(ctx, query, append([]any{organization}, args...)...)
 		if err != nil {
 			return err
 		}
