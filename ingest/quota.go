@@ -132,13 +132,24 @@ func (q *Quota) Check(now time.Time) Verdict {
 // Reserve admits a request of the given size, or says why not. The first request that the quota does not cover
 // exhausts it: later ones are refused whatever their size.
 func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
+	before := q.Check(now)
+	reservation, verdict := q.Try(now, bytes)
+	if before == Admitted && verdict == Exhausted {
+		period, limit, _ := q.current(now)
+		q.spentPeriod, q.spentLimit = period.Start, limit
+	}
+	return reservation, verdict
+}
+
+// Try is Reserve for a request that may be the repetition of one that was charged: what it asks for may cost nothing,
+// so its refusal exhausts nothing for others.
+func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 	if verdict := q.Check(now); verdict != Admitted {
 		return Reservation{}, verdict
 	}
 	period, limit, used := q.current(now)
 	switch left := limit - used - q.since(period); {
 	case bytes > left:
-		q.spentPeriod, q.spentLimit = period.Start, limit
 		return Reservation{}, Exhausted
 	case bytes > left-q.uncertain:
 		return Reservation{}, Contended

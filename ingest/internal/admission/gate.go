@@ -136,10 +136,21 @@ type Reservation struct {
 
 // Reserve admits bytes of an organization, accepted now, or says why not.
 func (g *Gate) Reserve(name string, now time.Time, bytes int64) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
+	return g.reserve(name, now, bytes, (*ingest.Quota).Reserve)
+}
+
+// Try is Reserve for a request that may be the repetition of one that was charged: its refusal exhausts nothing.
+func (g *Gate) Try(name string, now time.Time, bytes int64) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
+	return g.reserve(name, now, bytes, (*ingest.Quota).Try)
+}
+
+func (g *Gate) reserve(
+	name string, now time.Time, bytes int64, ask func(*ingest.Quota, time.Time, int64) (ingest.Reservation, ingest.Verdict),
+) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
 	o := g.organization(name)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	held, verdict := o.quota.Reserve(now, bytes)
+	held, verdict := ask(&o.quota, now, bytes)
 	return Reservation{o: o, held: held, g: g}, verdict, o.quota.Status(now)
 }
 

@@ -188,7 +188,11 @@ func (q *request) take(batch *ingest.Batch, invalid error) error {
 // publish reserves quota, publishes, and answers 200 once the brokers have acknowledged everything.
 func (q *request) publish(batch *ingest.Batch, idempotency, digest string) error {
 	now := q.Clock()
-	reservation, verdict, quota := q.Gate.Reserve(q.who.Organization, now, batch.Bytes)
+	reserve := q.Gate.Reserve
+	if idempotency != "" { // another replica, or an earlier run of this one, may have taken it in already
+		reserve = q.Gate.Try
+	}
+	reservation, verdict, quota := reserve(q.who.Organization, now, batch.Bytes)
 	if err := refusal(verdict, quota, now); err != nil {
 		setRateLimit(q.w.Header(), q.passage, quota)
 		return err

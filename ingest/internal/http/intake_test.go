@@ -192,6 +192,28 @@ func TestIdempotencyAtTheSameTime(t *testing.T) {
 	}
 }
 
+// A request under an Idempotency-Key that the quota does not cover is refused, but exhausts nothing: it may repeat one
+// that was charged elsewhere and cost nothing. Without a key the quota is exhausted for all.
+func TestQuotaRefusesARepetitionAlone(t *testing.T) {
+	in := newIntake(t, &memoryLog{}, ingest.Account{Limit: 1500})
+	for i, c := range []struct {
+		entries int
+		headers []string
+		status  int
+	}{
+		{10, []string{"Idempotency-Key", "k"}, 429},
+		{1, nil, 200},
+		{10, []string{"Idempotency-Key", "k"}, 429},
+		{1, []string{"Idempotency-Key", "l"}, 200},
+		{10, nil, 429},
+		{1, nil, 429},
+	} {
+		if w := serve(in, newPost(bytes.NewReader(body(c.entries)), c.headers...)); w.Code != c.status {
+			t.Errorf("request %d: %d %s, want %d", i, w.Code, w.Body, c.status)
+		}
+	}
+}
+
 // Over the budget of bytes in flight requests are told to come again, and what was lent comes back.
 func TestOverloaded(t *testing.T) {
 	log := &memoryLog{hold: make(chan struct{})}
