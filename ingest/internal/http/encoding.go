@@ -2,6 +2,7 @@ package http
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -80,9 +81,38 @@ func (d *decompressors) openGzip(source io.Reader) (io.Reader, func(), error) {
 	return reader, func() { d.gzip.Put(reader) }, nil
 }
 
+// errTrailing is what a body ends with that goes on behind its compressed stream.
+var errTrailing = errors.New("there is data behind the compressed stream")
+
+// alone reads a stream and makes sure that source holds nothing behind it: unlike gzip's and zstd's readers, those of
+// deflate leave what follows alone.
+type alone struct {
+	stream io.Reader
+	source *bufio.Reader
+}
+
+func (a alone) Read(p []byte) (int, error) {
+	n, err := a.stream.Read(p)
+	if !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if _, err = a.source.ReadByte(); err == nil {
+		err = errTrailing
+	}
+	return n, err
+}
+
 // openDeflate reads what HTTP calls deflate: the zlib format, or, as many clients have it, the bare stream inside it.
 func (d *decompressors) openDeflate(source io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(source)
+	stream, free, err := d.openStream(buffered)
+	if err != nil {
+		return nil, nil, err
+	}
+	return alone{stream: stream, source: buffered}, free, nil
+}
+
+func (d *decompressors) openStream(buffered *bufio.Reader) (io.Reader, func(), error) {
 	head, err := buffered.Peek(2)
 	if err != nil {
 		return nil, nil, err
