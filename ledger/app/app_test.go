@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -218,6 +219,10 @@ func TestWhoMayRead(t *testing.T) {
 		{"with a time that is none", own, "acme/balance?at=yesterday", 400, "invalid_request"},
 		{"before it existed", own, "acme/balance?at=2026-01-01T00:00:00Z", 404, "not_found"},
 		{"with a cursor that is none", own, "acme/entries?cursor=abc", 400, "invalid_cursor"},
+		{"with a cursor beyond every entry", own, "acme/entries?cursor=" + httpapi.EncodeCursor(map[string]int{"p": 1 << 40}), 400, "invalid_cursor"},
+		{"with a project that none can be", own, "acme/usage?project=%00", 400, "invalid_request"},
+		{"with a cursor that none can be", own, "acme/usage?cursor=" + httpapi.EncodeCursor(map[string]string{"d": "2026-11-21T00:00:00Z", "p": "\x00"}), 400, "invalid_request"},
+		{"an organization that none can be", operator, "%00/balance", 404, "not_found"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

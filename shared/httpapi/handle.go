@@ -40,6 +40,10 @@ func hide(r *http.Request, err error) *Problem {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return Unavailable("The request was cancelled.", time.Second)
 	}
+	if reads(r) && pg.IsData(err) {
+		return NewProblem(http.StatusBadRequest, CodeInvalidRequest,
+			"A value of the path or the query is none that anything could have, such as a text with U+0000. Correct it.")
+	}
 	Logger(r.Context()).Error("request failed", slog.String("method", r.Method), slog.String("path", r.URL.Path),
 		slog.String("error", err.Error()))
 	if pg.IsTransient(err) {
@@ -47,6 +51,11 @@ func hide(r *http.Request, err error) *Problem {
 	}
 	return NewProblem(http.StatusInternalServerError, CodeInternal,
 		"The request failed by no fault of yours. If it goes on, report its request_id.")
+}
+
+// reads tells whether r only asks. What the database refuses as a value then came from the client.
+func reads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
 func writeProblem(w http.ResponseWriter, r *http.Request, problem *Problem) {

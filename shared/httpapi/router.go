@@ -59,8 +59,7 @@ func allowed(router *chi.Mux, path string) []string {
 // dropped shows more than was asked for.
 func wellFormed(next http.Handler) http.Handler {
 	return Handle(func(w http.ResponseWriter, r *http.Request) error {
-		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if _, err := url.ParseQuery(r.URL.RawQuery); reads && err != nil {
+		if _, err := url.ParseQuery(r.URL.RawQuery); reads(r) && err != nil {
 			return Invalid("?", CodeInvalidRequest, fmt.Sprintf("The query can't be read: %v.", err),
 				"Separate parameters by &, and escape what is special in their values.")
 		}

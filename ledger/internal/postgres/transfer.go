@@ -61,14 +61,14 @@ type Entry struct {
 type EntryCursor struct {
 	Effective time.Time     `json:"t"`
 	Source    ledger.Source `json:"s"`
-	Partition int           `json:"p"`
+	Partition int32         `json:"p"`
 	Offset    int64         `json:"o"`
-	Line      int           `json:"l"`
+	Line      int16         `json:"l"`
 }
 
 // Cursor is the entry's place in the list.
 func (e Entry) Cursor() EntryCursor {
-	return EntryCursor{e.Effective, e.Cause.Source, e.Cause.Partition, e.Cause.Offset, e.Line}
+	return EntryCursor{e.Effective, e.Cause.Source, int32(e.Cause.Partition), e.Cause.Offset, int16(e.Line)} //nolint:gosec // as the columns have them
 }
 
 // Entries lists at most limit transfers that took effect in [from, to), the latest first, beginning after the cursor.
