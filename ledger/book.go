@@ -44,12 +44,3 @@ func (b Book) issue(bytes int64, reason Reason) []move {
 		{Grant, Consumed, settled, Settled},
 	}
 }
-
-// refund gives charged bytes back: overage first, the rest to the grant, never more than was used.
-func (b Book) refund(bytes int64) []move {
-	overage := min(bytes, b.Balances[Overage])
-	return []move{
-		{Overage, Issuer, overage, Refunded},
-		{Consumed, Grant, min(bytes-overage, b.Balances[Consumed]), Refunded},
-	}
-}

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -75,50 +74,6 @@ func (b *Books) Subscribe(plan Plan, cause Cause) error {
 	return err
 }
 
-// ChangeTier moves the organization to another tier. A higher quota holds at once, pro rata for the rest of the period;
-// a lower one from the next period on. Naming the tier in force drops a change that was planned.
-func (b *Books) ChangeTier(tier Tier, cause Cause) error {
-	old, next, err := b.terms(tier, cause.At)
-	if err != nil {
-		return err
-	}
-	b.lines = 0
-	book, err := b.touch(cause.At, cause)
-	if err != nil {
-		return err
-	}
-	if next.Quota < old.Quota {
-		b.Organization.Plans = b.Organization.Plans.With(Plan{From: book.Period.End, Tier: tier})
-		return nil
-	}
-	b.Organization.Plans = b.Organization.Plans.With(Plan{From: cause.At, Tier: tier})
-	b.post(book, cause, book.issue(proRata(next.Quota-old.Quota, book.Period, cause.At), Upgraded)...)
-	return nil
-}
-
-// Add grants bytes on top of the tier's allowance, in the period that holds the cause.
-func (b *Books) Add(bytes int64, cause Cause) error {
-	return b.adjust(bytes, cause, func(book *Book) []move { return book.issue(bytes, Added) })
-}
-
-// Refund gives charged bytes back, in the period that holds the cause; never more than was used there.
-func (b *Books) Refund(bytes int64, cause Cause) error {
-	return b.adjust(bytes, cause, func(book *Book) []move { return book.refund(bytes) })
-}
-
-func (b *Books) adjust(bytes int64, cause Cause, moves func(*Book) []move) error {
-	if bytes < 1 || bytes > MaxGrant {
-		return fmt.Errorf("cannot post %d bytes to organization %q: outside 1..%d", bytes, b.Organization.ID, MaxGrant)
-	}
-	b.lines = 0
-	book, err := b.touch(cause.At, cause)
-	if err != nil {
-		return err
-	}
-	b.post(book, cause, moves(book)...)
-	return nil
-}
-
 // At is the book of the period that holds t, as it would be if it were touched then. It changes nothing.
 func (b *Books) At(t time.Time) (Book, error) {
 	period := PeriodAt(t, b.Organization.AnchorDay)
@@ -157,18 +112,6 @@ func (b *Books) grant(book *Book, cause Cause) error {
 	return nil
 }
 
-// terms are those in force at an instant and those of another tier.
-func (b *Books) terms(tier Tier, at time.Time) (old, next Terms, err error) {
-	if b.Organization.Provisional() {
-		return old, next, fmt.Errorf("cannot change the tier of organization %q: it has none yet", b.Organization.ID)
-	}
-	if old, err = b.tiers.Terms(b.Organization.Plans.At(at)); err != nil {
-		return old, next, err
-	}
-	next, err = b.tiers.Terms(tier)
-	return old, next, err
-}
-
 // post books the moves that move anything, and notes what became true by them.
 func (b *Books) post(book *Book, cause Cause, moves ...move) {
 	before := *book
@@ -200,11 +143,4 @@ func (b *Books) announce(book *Book, before Book, cause Cause) {
 
 func (b *Books) fact(kind FactKind, book Book, percent int, cause Cause) {
 	b.Facts = append(b.Facts, Fact{Kind: kind, Organization: b.Organization.ID, Book: book, Percent: percent, Cause: cause})
-}
-
-// proRata is the share of bytes for what is left of the period at an instant, rounded down to whole bytes.
-func proRata(bytes int64, period Period, at time.Time) int64 {
-	left := max(period.End.Sub(at), 0)
-	share, _ := mulDiv(bytes, int64(left), int64(period.End.Sub(period.Start)))
-	return share
 }

@@ -23,8 +23,7 @@ type Fact struct {
 	Cause        Cause
 }
 
-// ID identifies what a fact says. A threshold is reached once in a period; a quota can be exhausted again after a further
-// grant, by another event.
+// ID identifies what a fact says: the same each time that it is said.
 func (f Fact) ID() string {
 	start := f.Book.Period.Start.Format(time.DateOnly)
 	if f.Kind == ThresholdReached {

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // States of an organization.
 const (
@@ -56,13 +53,4 @@ func (p Plans) At(t time.Time) Tier {
 		tier = plan.Tier
 	}
 	return tier
-}
-
-// With is the timeline in which tier holds from an instant on; what was planned for later is dropped.
-func (p Plans) With(plan Plan) Plans {
-	kept := slices.DeleteFunc(slices.Clone(p), func(old Plan) bool { return !old.From.Before(plan.From) })
-	if len(kept) > 0 && kept[len(kept)-1].Tier == plan.Tier {
-		return kept
-	}
-	return append(kept, plan)
 }

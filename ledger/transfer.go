@@ -10,17 +10,12 @@ type Reason uint8
 
 // The reasons. Their numbers are stored.
 const (
-	Issued   Reason = 1 // the allowance of a period
-	Charged  Reason = 2 // accepted log entries
-	Settled  Reason = 3 // earlier overage, covered by a later grant
-	Upgraded Reason = 4 // the further allowance of a higher tier, for the rest of the period
-	Refunded Reason = 5 // a charge given back
-	Added    Reason = 6 // a grant on top of the tier's
+	Issued  Reason = 1 // the allowance of a period
+	Charged Reason = 2 // accepted log entries
+	Settled Reason = 3 // earlier overage, covered by a later grant
 )
 
-var reasonNames = map[Reason]string{
-	Issued: "issued", Charged: "charged", Settled: "settled", Upgraded: "upgraded", Refunded: "refunded", Added: "added",
-}
+var reasonNames = map[Reason]string{Issued: "issued", Charged: "charged", Settled: "settled"}
 
 func (r Reason) String() string {
 	if name, ok := reasonNames[r]; ok {
@@ -36,7 +31,6 @@ type Source uint8
 const (
 	FromLogs    Source = 0
 	FromTenants Source = 1
-	FromBilling Source = 2
 )
 
 // A Cause is the event that made a transfer necessary. (Source, Partition, Offset) identifies it.

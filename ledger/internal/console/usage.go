@@ -186,12 +186,6 @@ func words(reason ledger.Reason) string {
 		return "Logs accepted"
 	case ledger.Settled:
 		return "Earlier overage covered"
-	case ledger.Upgraded:
-		return "Upgrade"
-	case ledger.Refunded:
-		return "Refund"
-	case ledger.Added:
-		return "Further allowance"
 	}
 	return reason.String()
 }

@@ -21,7 +21,7 @@ func TestThousandths(t *testing.T) {
 
 // Every reason has words.
 func TestWords(t *testing.T) {
-	for reason := ledger.Issued; reason <= ledger.Added; reason++ {
+	for reason := ledger.Issued; reason <= ledger.Settled; reason++ {
 		if words(reason) == reason.String() {
 			t.Errorf("%s has no words", reason)
 		}
