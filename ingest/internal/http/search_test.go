@@ -48,3 +48,22 @@ func TestParseSearchRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A query of which a part would be dropped, or one of two values, is refused as well.
+func TestParseSearchOverlooksNothing(t *testing.T) {
+	for query, pointer := range map[string]string{
+		"level=fatal;x=1":                 "?",
+		"level=%zz":                       "?",
+		"project=prj_1&project=prj_2":     "?project",
+		"environment=dev&environment=dev": "?environment",
+		"q=a&level=info&q=b":              "?q",
+		"limit=1&limit=2":                 "?limit",
+		"cursor=&cursor=a":                "?cursor",
+	} {
+		_, err := ingesthttp.ParseSearch(httptest.NewRequest("GET", "/v1/logs?"+query, nil))
+		var problem *httpapi.Problem
+		if !errors.As(err, &problem) || problem.Status != 400 || problem.Code != "invalid_request" || problem.Faults[0].Pointer != pointer {
+			t.Errorf("%s: %v, want invalid_request at %s", query, err, pointer)
+		}
+	}
+}
