@@ -25,8 +25,8 @@ func (a *App) runLogStore(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if ended := ctx.Err(); ended != nil {
+			return ended
 		}
 		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		pause(ctx, retry)

@@ -40,8 +40,9 @@ const maxSearches = 4
 
 // A Store keeps blocks and searches them. It is safe for concurrent use.
 type Store struct {
-	// MaxScan is how much text one page looks through, in bytes, the headers of blocks that it passes over counted. A search for something rare ends there with what it has
-	// found and a cursor, so that no request runs away. Set it before the first use.
+	// MaxScan is how much text one page looks through, in bytes, the headers of blocks that it passes over counted. A
+	// search for something rare ends there with what it has found and a cursor, so that no request runs away. Set it
+	// before the first use.
 	MaxScan int
 
 	pool      *pgxpool.Pool
