@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -171,12 +172,20 @@ func (a *App) Ready() error {
 // Report is what the running checks have found so far.
 func (a *App) Report() Report { return a.checker.Report() }
 
-// Run works until ctx ends. It waits for the topics, which whoever operates the broker creates.
+// Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run,
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run,
 		a.metrics.Run)
+}
+
+// ensureTopics creates weir.accounts.v1 and weir.ledger.v1, which the ledger writes, where they are missing.
+func (a *App) ensureTopics(ctx context.Context) error {
+	own := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool {
+		return topic.Name != contract.TopicAccounts && topic.Name != contract.TopicLedger
+	})
+	return sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
 }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
