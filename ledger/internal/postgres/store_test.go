@@ -180,6 +180,17 @@ func TestRoundsMissNothing(t *testing.T) {
 	}
 }
 
+// Readers ignore a version below one that they have. A schema that was dropped and filled again from the log is above the
+// one before: its versions start at the time, and no ledger publishes a million states a second.
+func TestVersionsOutliveTheSchema(t *testing.T) {
+	before := time.Now().UnixMicro()
+	d := newDesk(t)
+	d.subscribe(t, "acme", ledger.Indie)
+	if version := d.round(t).Accounts[0].Version; version < before || version > time.Now().Add(time.Minute).UnixMicro() {
+		t.Errorf("version %d, want one of the time %d", version, before)
+	}
+}
+
 // Other terms of a tier make every account due once, with the new requests per minute and next quota.
 func TestNewTermsRepublish(t *testing.T) {
 	d := newDesk(t)

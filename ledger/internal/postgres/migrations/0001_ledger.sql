@@ -90,8 +90,10 @@ CREATE TABLE facts (
 );
 CREATE INDEX facts_relay ON facts (transaction, position);
 
--- Whose state on weir.accounts.v1 is behind. A version is never used twice and grows with every change.
+-- Whose state on weir.accounts.v1 is behind. A version is never used twice and grows with every change. The first is the time
+-- in microseconds, so that those of a schema that was made anew are above all that anybody has read of the old one.
 CREATE SEQUENCE versions;
+SELECT setval('versions', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
 CREATE TABLE unpublished (
 	organization text   NOT NULL PRIMARY KEY,
 	version      bigint NOT NULL
