@@ -134,9 +134,8 @@ func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetric
 	return m
 }
 
-// worked notes a look at the outbox that published n messages, at most limit.
+// worked notes a look at the outbox that got n messages on, at most limit.
 func (m *relayMetrics) worked(n, limit int, err error) {
-	m.records.Add(float64(n))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

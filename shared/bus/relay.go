@@ -16,7 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Cursor is a place in an outbox in commit-safe order: the id of the transaction that wrote a row (xid8), then its position.
+// Cursor is a place in an outbox in commit-safe order, by transaction, then by position. An outbox that reads below
+// pg_snapshot_xmin goes by the id of the transaction that wrote a row (xid8); one whose writers take turns, by position alone.
 type Cursor struct {
 	Transaction uint64
 	Position    int64
@@ -25,8 +26,8 @@ type Cursor struct {
 // Outgoing is one message of an outbox and its place.
 type Outgoing struct {
 	Topic   string
-	Message *message.Message // with a UUID that is the same each time the row is read
-	Cursor  Cursor
+	Message *message.Message // with a UUID that is the same each time the row is read; nil: nothing is said here, go on behind it
+	Cursor  Cursor           // the same for all messages that only count together
 }
 
 // RelayConfig says what a Relay publishes. Pool, Name, Publisher and Read are required; zero means the default.
@@ -35,8 +36,8 @@ type RelayConfig struct {
 	Name      string        // owns the cursor: a constant
 	Publisher *Publisher
 
-	// Read returns at most limit messages after the cursor, in the order of their cursors, and none whose transaction is not
-	// below pg_snapshot_xmin(pg_current_snapshot()): a row of a transaction that is still open may yet come before them.
+	// Read returns at most limit messages after the cursor, in the order of their cursors, which is commit-safe: nothing may
+	// appear later before what was returned. None means that there is nothing to do.
 	Read func(ctx context.Context, tx pgx.Tx, after Cursor, limit int) ([]Outgoing, error)
 
 	Interval time.Duration // between looks when nobody calls Wake; default 1 s
@@ -46,16 +47,19 @@ type RelayConfig struct {
 	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
 }
 
-// Relay publishes what a database wrote, in order, at least once, one Relay of a name at a time. What is published twice has the
-// same ids. A relay that stands still for longer than its lease while a request is on its way may have that request arrive
-// after the next relay's: readers of state take the newest version, not the last record.
+// Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a topic in order, and topic by topic
+// within a page. What is published twice has the same ids. A relay that stands still for longer than its lease while a request is
+// on its way may have that request arrive after the next relay's: readers of state take the newest version, not the last record.
 type Relay struct {
 	cfg     RelayConfig
 	logger  *slog.Logger
 	owner   string
 	wake    chan struct{}
-	held    lease // of the goroutine that runs
 	metrics *relayMetrics
+
+	// Of the goroutine that runs:
+	held  lease
+	limit int // of the next page: Batch, less after failures
 }
 
 // NewRelay returns a relay that works when Run is called.
@@ -64,7 +68,7 @@ func NewRelay(cfg RelayConfig, logger *slog.Logger) *Relay {
 	cfg.Batch = cmp.Or(cfg.Batch, 500)
 	cfg.Lease = cmp.Or(cfg.Lease, 10*time.Second)
 	return &Relay{
-		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1),
+		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1), limit: cfg.Batch,
 		metrics: newRelayMetrics(cfg.Metrics, cfg.Name),
 	}
 }
@@ -124,20 +128,27 @@ type lease struct {
 	until  time.Time // by this process's clock, never later than by the database's
 }
 
-// runOnce publishes one batch and returns its size. 0 means that there is nothing to do, or that another relay does it.
+// runOnce publishes one page and returns how much of it. 0 means that there is nothing to do, or that another relay does it.
 func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
-	defer func() { r.metrics.worked(n, r.cfg.Batch, err) }()
+	limit := r.limit
+	defer func() { r.metrics.worked(n, limit, err) }()
 	if ok, err := r.hold(ctx); err != nil || !ok {
 		return 0, err
 	}
-	messages, err := r.read(ctx, r.held.cursor)
-	if err != nil || len(messages) == 0 {
+	page, err := r.read(ctx, r.held.cursor)
+	if err != nil || len(page) == 0 {
 		return 0, err
 	}
-	if err := r.publish(ctx, messages); err != nil {
-		return 0, err
+	n, err = r.publish(ctx, page)
+	r.limit = r.cfg.Batch
+	if err != nil {
+		r.limit = max(1, len(page)/2) // what takes too long or can't be sent at all shall not hold up what is before it
 	}
-	return len(messages), r.advance(ctx, messages[len(messages)-1].Cursor)
+	to := r.held.cursor
+	if n > 0 {
+		to = page[n-1].Cursor
+	}
+	return n, errors.Join(err, r.advance(ctx, to))
 }
 
 // hold makes sure of the lease for at least half its length. An idle relay writes twice in that time, not at every look.
@@ -185,7 +196,7 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 
 func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, err error) {
 	err = pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		messages, err = r.cfg.Read(ctx, tx, after, r.cfg.Batch)
+		messages, err = r.cfg.Read(ctx, tx, after, r.limit)
 		return err
 	})
 	if err != nil {
@@ -194,27 +205,56 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 	return messages, nil
 }
 
-// publish writes the messages in order: a run of one topic at a time, each waited for, within the lease.
-func (r *Relay) publish(ctx context.Context, messages []Outgoing) error {
+// publish writes a page, one topic after another, and returns how many places from the first on are done with.
+func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
 	ctx, cancel := context.WithDeadline(ctx, r.held.until.Add(-r.cfg.Lease/10))
 	defer cancel()
-	for len(messages) > 0 {
-		n := 0
-		var group []*message.Message
-		for n < len(messages) && messages[n].Topic == messages[0].Topic {
-			group = append(group, messages[n].Message)
-			n++
+	for _, g := range byTopic(page) {
+		if _, err := r.cfg.Publisher.PublishContext(ctx, g.topic, g.messages...); err != nil {
+			return whole(page, g.first), err
 		}
-		if _, err := r.cfg.Publisher.PublishContext(ctx, messages[0].Topic, group...); err != nil {
-			return err
-		}
-		messages = messages[n:]
+		r.metrics.records.Add(float64(len(g.messages)))
 	}
-	return nil
+	return len(page), nil
+}
+
+// topicGroup is what a page says on one topic.
+type topicGroup struct {
+	topic    string
+	messages []*message.Message
+	first    int // where on the page
+}
+
+// byTopic groups a page, the topics in the order in which they come first.
+func byTopic(page []Outgoing) (groups []topicGroup) {
+	at := make(map[string]int)
+	for i, out := range page {
+		if out.Message == nil {
+			continue
+		}
+		g, known := at[out.Topic]
+		if !known {
+			g = len(groups)
+			at[out.Topic] = g
+			groups = append(groups, topicGroup{topic: out.Topic, first: i})
+		}
+		groups[g].messages = append(groups[g].messages, out.Message)
+	}
+	return groups
+}
+
+// whole is n, or fewer: messages of one cursor only count together.
+func whole(page []Outgoing, n int) int {
+	for n > 0 && n < len(page) && page[n-1].Cursor == page[n].Cursor {
+		n--
+	}
+	return n
 }
 
 // advance moves the cursor unless the lease was lost.
 func (r *Relay) advance(ctx context.Context, to Cursor) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/4)
+	defer cancel()
 	began, held := now(), r.held
 	r.held = lease{} // until the database has said that it is still ours
 	batch := &pgx.Batch{}

@@ -132,3 +132,118 @@ func TestRelayWakes(t *testing.T) {
 		return nil
 	})
 }
+
+// page is a relay's source that has all its messages from the beginning.
+func page(all []bus.Outgoing) func(context.Context, pgx.Tx, bus.Cursor, int) ([]bus.Outgoing, error) {
+	return func(_ context.Context, _ pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+		from := 0
+		for from < len(all) && all[from].Cursor.Position <= after.Position {
+			from++
+		}
+		return all[from:min(len(all), from+limit)], nil
+	}
+}
+
+// place is one message at a position.
+func place(topic, id, key string, position int) bus.Outgoing {
+	m := message.NewMessage(id, nil)
+	m.Metadata[bus.KeyMetadata] = key
+	return bus.Outgoing{Topic: topic, Message: m, Cursor: bus.Cursor{Position: int64(position)}}
+}
+
+// cursor waits until the relay's cursor is at a position.
+func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		var got int64
+		err := pool.QueryRow(t.Context(), `SELECT coalesce(max(position), 0) FROM bus_relays`).Scan(&got)
+		if err == nil && got != want {
+			err = fmt.Errorf("the cursor is at %d, want %d", got, want)
+		}
+		return err
+	})
+}
+
+// ids are the ids of a topic's records, in the order of the log.
+func ids(t testing.TB, brokers []string, topic string) (found []string) {
+	t.Helper()
+	for _, r := range readAll(t, brokers, topic) {
+		found = append(found, r.Header("ce_id"))
+	}
+	return found
+}
+
+// However slow the answers and however often the topics take turns, a page is through within a lease.
+func TestRelayGroupsByTopic(t *testing.T) {
+	brokers, pool := testenv.Kafka(t), database(t)
+	var all []bus.Outgoing
+	for i := range 250 {
+		all = append(all, place("test.state", fmt.Sprint("state-", i), "k", i+1), place("test.facts", fmt.Sprint("fact-", i), "k", i+1))
+	}
+	ensure(t, brokers, "test.state", 1, nil)
+	ensure(t, brokers, "test.facts", 1, nil)
+	slow := &network{fault: func(_ *network, _ *brittle, b []byte) error {
+		if isProduce(b) {
+			time.Sleep(20 * time.Millisecond) // the fault is the pace
+		}
+		return nil
+	}}
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: slow.dialer()})
+	r := bus.NewRelay(bus.RelayConfig{Pool: pool, Name: "test", Publisher: p, Read: page(all), Lease: 3 * time.Second}, testenv.Logger(t))
+	start(t, r.Run)
+	cursor(t, pool, 250)
+	for topic, kind := range map[string]string{"test.state": "state-", "test.facts": "fact-"} {
+		got := ids(t, brokers, topic)
+		if len(got) != 250 {
+			t.Errorf("%d records on %s, want 250", len(got), topic)
+		}
+		for i, id := range got {
+			if id != fmt.Sprint(kind, i) {
+				t.Fatalf("record %d of %s is %s", i, topic, id)
+			}
+		}
+	}
+}
+
+// What can't be published holds up what comes after it, and nothing that comes before it: the cursor stands before the first
+// place of which a message is missing.
+func TestRelayKeepsWhatIsThrough(t *testing.T) {
+	large := place("test.state", "large", "k", 4)
+	large.Message.Payload = make([]byte, 2<<10)
+	for name, all := range map[string][]bus.Outgoing{
+		"a topic that is not there": {
+			place("test.state", "1", "k", 1), place("test.state", "2", "k", 2), place("test.state", "3", "k", 3),
+			place("test.state", "4", "k", 4), place("test.nowhere", "4", "k", 4), place("test.state", "5", "k", 5),
+		},
+		"a message that is too large": {
+			place("test.state", "1", "k", 1), place("test.state", "2", "k", 2), place("test.state", "3", "k", 3), large,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			brokers, pool := testenv.Kafka(t), database(t)
+			ensure(t, brokers, "test.state", 1, nil)
+			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, RequestTimeout: 200 * time.Millisecond, MaxMessageBytes: 1 << 10})
+			r := bus.NewRelay(bus.RelayConfig{Pool: pool, Name: "test", Publisher: p, Read: page(all)}, testenv.Logger(t))
+			start(t, r.Run)
+			cursor(t, pool, 3)
+		})
+	}
+}
+
+// Places of which nothing is said do not keep a relay from what comes after them, however many they are.
+func TestRelayPassesSilence(t *testing.T) {
+	brokers, pool := testenv.Kafka(t), database(t)
+	ensure(t, brokers, "test.state", 1, nil)
+	var all []bus.Outgoing
+	for i := range 30 {
+		all = append(all, bus.Outgoing{Cursor: bus.Cursor{Position: int64(i + 1)}})
+	}
+	all = append(all, place("test.state", "said", "k", 31))
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	r := bus.NewRelay(bus.RelayConfig{Pool: pool, Name: "test", Publisher: p, Read: page(all), Batch: 10}, testenv.Logger(t))
+	start(t, r.Run)
+	cursor(t, pool, 31)
+	if got := ids(t, brokers, "test.state"); len(got) != 1 {
+		t.Errorf("published %q", got)
+	}
+}
