@@ -48,8 +48,9 @@ type RelayConfig struct {
 }
 
 // Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a topic in order, and topic by topic
-// within a page. What is published twice has the same ids. A relay that stands still for longer than its lease while a request is
-// on its way may have that request arrive after the next relay's: readers of state take the newest version, not the last record.
+// within a page. What is published twice has the same ids. A relay that finds that it lost its lease takes the cursor back to where
+// it began: its messages may have arrived after those of the next relay, which says them and all since then once more. So the last
+// record of a key is the newest again.
 type Relay struct {
 	cfg     RelayConfig
 	logger  *slog.Logger
@@ -58,8 +59,10 @@ type Relay struct {
 	metrics *relayMetrics
 
 	// Of the goroutine that runs:
-	held  lease
-	limit int // of the next page: Batch, less after failures
+	held     lease
+	begun    *lease // under which something was sent, until the database has said that it was not lost meanwhile
+	limit    int    // of the next page: Batch, less after failures
+	underWay bool   // nobody knows whether the last page was written, or will be
 }
 
 // NewRelay returns a relay that works when Run is called.
@@ -132,6 +135,9 @@ type lease struct {
 func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	limit := r.limit
 	defer func() { r.metrics.worked(n, limit, err) }()
+	if err := r.takeBack(ctx); err != nil {
+		return 0, err
+	}
 	if ok, err := r.hold(ctx); err != nil || !ok {
 		return 0, err
 	}
@@ -140,7 +146,7 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	n, err = r.publish(ctx, page)
-	r.limit = r.cfg.Batch
+	r.limit, r.underWay = r.cfg.Batch, errors.Is(err, ErrUnknownOutcome)
 	if err != nil {
 		r.limit = max(1, len(page)/2) // what takes too long or can't be sent at all shall not hold up what is before it
 	}
@@ -207,7 +213,9 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 
 // publish writes a page, one topic after another, and returns how many places from the first on are done with.
 func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
-	ctx, cancel := context.WithDeadline(ctx, r.held.until.Add(-r.cfg.Lease/10))
+	begun := r.held
+	r.begun = &begun
+	ctx, cancel := r.inLease(ctx)
 	defer cancel()
 	for _, g := range byTopic(page) {
 		if _, err := r.cfg.Publisher.PublishContext(ctx, g.topic, g.messages...); err != nil {
@@ -216,6 +224,19 @@ func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err err
 		r.metrics.records.Add(float64(len(g.messages)))
 	}
 	return len(page), nil
+}
+
+// stopGrace is how long a relay that is told to stop waits for answers.
+const stopGrace = time.Second
+
+// inLease returns a context that leaves a quarter of the lease to what is under way, and ends a moment after ctx.
+func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), r.held.until.Add(-r.cfg.Lease/4))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
+	return inner, func() {
+		stop()
+		cancel()
+	}
 }
 
 // topicGroup is what a page says on one topic.
@@ -270,14 +291,41 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 	if err := r.cfg.Pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("cannot move the cursor: %w", err)
 	}
-	r.held = lease{held.epoch, to, began.Add(r.cfg.Lease)}
+	r.held, r.begun = lease{held.epoch, to, began.Add(r.cfg.Lease)}, nil
 	return nil
 }
 
-// release lets the next relay begin at once.
+// takeBack moves the cursor to where this relay began to publish under a lease that it lost. The higher epoch keeps the relay that
+// holds the lease now from moving the cursor forward again before it has said everything once more.
+func (r *Relay) takeBack(ctx context.Context) error {
+	if r.begun == nil {
+		return nil
+	}
+	from := r.begun.cursor
+	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET transaction = $4, position = $5, epoch = epoch + 1
+		WHERE name = $1 AND NOT (owner = $2 AND epoch = $3) AND (transaction, position) > ($4, $5)`,
+		r.cfg.Name, r.owner, r.begun.epoch, int64(from.Transaction), from.Position)
+	if err != nil {
+		return fmt.Errorf("cannot take the cursor back after the lease was lost: %w", err)
+	}
+	if tag.RowsAffected() > 0 {
+		r.logger.Warn("the lease was lost while messages were under way: what followed is published again", "from", from.Position)
+	}
+	r.begun = nil
+	return nil
+}
+
+// release lets the next relay begin at once, unless messages are still under way.
 func (r *Relay) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	if err := r.takeBack(ctx); err != nil {
+		r.logger.Warn("cannot end in order", "error", err)
+		return
+	}
+	if r.underWay {
+		return
+	}
 	if _, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET expires_at = '-infinity' WHERE name = $1 AND owner = $2`, r.cfg.Name, r.owner); err != nil {
 		r.logger.Debug("cannot give the lease back", "error", err)
 	}

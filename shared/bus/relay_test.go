@@ -247,3 +247,40 @@ func TestRelayPassesSilence(t *testing.T) {
 		t.Errorf("published %q", got)
 	}
 }
+
+// What a relay sent under a lease that it lost may arrive after what the next relay said. The last record of the key is the newest
+// again all the same, so that compaction keeps no revoked key in force.
+func TestRelayHasTheNewestSaidLast(t *testing.T) {
+	brokers, pool := testenv.Kafka(t), database(t)
+	ensure(t, brokers, "test.state", 1, nil)
+	sent, arrives := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(sent) })
+	late := &network{fault: func(_ *network, _ *brittle, b []byte) error {
+		if isProduce(b) {
+			once()
+			<-arrives
+		}
+		return nil
+	}}
+	relay := func(cfg bus.PublisherConfig, all ...bus.Outgoing) *bus.Relay {
+		cfg.Brokers = brokers
+		return bus.NewRelay(bus.RelayConfig{
+			Pool: pool, Name: "test", Publisher: newPublisher(t, cfg), Read: page(all), Interval: 20 * time.Millisecond, Lease: 6 * time.Second,
+		}, testenv.Logger(t))
+	}
+	active, revoked := place("test.state", "active", "k", 1), place("test.state", "revoked", "k", 2)
+	start(t, relay(bus.PublisherConfig{Dialer: late.dialer()}, active).Run)
+	<-sent
+	if _, err := pool.Exec(t.Context(), `UPDATE bus_relays SET expires_at = '-infinity'`); err != nil {
+		t.Fatal(err)
+	}
+	start(t, relay(bus.PublisherConfig{}, active, revoked).Run)
+	cursor(t, pool, 2)
+	close(arrives)
+	testenv.Eventually(t, patience, func() error {
+		if got := ids(t, brokers, "test.state"); len(got) < 4 || got[len(got)-1] != "revoked" {
+			return fmt.Errorf("the log says %q", got)
+		}
+		return nil
+	})
+}
