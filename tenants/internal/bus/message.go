@@ -111,11 +111,13 @@ func outgoing(r recorded, tellings ...telling) ([]weirbus.Outgoing, error) {
 		m := message.NewMessage(fmt.Sprintf("%s/%d", told.kind, r.Cursor), value)
 		m.Metadata = told.headers(r, m.UUID)
 		m.Metadata[weirbus.KeyMetadata] = told.key
-		place := weirbus.Cursor{Position: int64(r.Cursor)}
-		messages = append(messages, weirbus.Outgoing{Topic: told.topic, Message: m, Cursor: place})
+		messages = append(messages, weirbus.Outgoing{Topic: told.topic, Message: m, Cursor: place(r)})
 	}
 	return messages, nil
 }
+
+// place is where an event is in the outbox.
+func place(r recorded) weirbus.Cursor { return weirbus.Cursor{Position: int64(r.Cursor)} }
 
 func (t telling) headers(r recorded, id string) map[string]string {
 	attributes := contract.Attributes{ID: id, Type: t.kind, Source: source, Time: t.at}

@@ -75,7 +75,7 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 		token := eventstore.Fold[tenants.ServiceToken](history)
 		return outgoing(r, serviceTokenCredential(token, r.Version))
 	case tenants.MemberAdded:
-		return nil, nil // what is kept of a password is nobody else's business
+		return []weirbus.Outgoing{{Cursor: place(r)}}, nil // what is kept of a password is nobody else's business
 	case tenants.SessionStarted, tenants.SessionEnded:
 		session := eventstore.Fold[tenants.Session](history)
 		return outgoing(r, sessionCredential(session, r.Version))

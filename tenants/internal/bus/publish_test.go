@@ -1,0 +1,83 @@
+package bus
+
+import (
+	"crypto/rand"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// However many events nobody is told of come first, the key after them is published.
+func TestPublicationGoesOnBehindSilence(t *testing.T) {
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, eventstorepg.Migrations(), postgres.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	events := postgres.NewEvents(pool)
+	happened := []tenants.Event{
+		tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Indie, At: noon},
+		tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon},
+	}
+	const page = 10
+	for i := range 3 * page {
+		id := fmt.Sprint("mem_", i)
+		happened = append(happened, tenants.MemberAdded{Member: id, Organization: "org_1", Email: id + "@example.com", Name: id,
+			Role: tenants.Owner, PasswordHash: "x", At: noon})
+	}
+	happened = append(happened, tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev,
+		Name: "live", Imprint: imprint(t), At: noon.Add(time.Hour)})
+	for i, event := range happened {
+		stream := eventstore.Stream{Organization: "org_1", Name: fmt.Sprint(i)}
+		if err := events.Append(t.Context(), stream, 0, nil, event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var told []string
+	publication, after := NewPublication(events), weirbus.Cursor{}
+	for {
+		var messages []weirbus.Outgoing
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+			messages, err = publication.Read(t.Context(), tx, after, page)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(messages) == 0 {
+			break // there is nothing to do, as a relay understands it
+		}
+		for _, m := range messages {
+			if after = m.Cursor; m.Message != nil {
+				told = append(told, m.Message.Metadata[contract.HeaderType])
+			}
+		}
+	}
+	want := []string{contract.TypeOrganizationCreated, contract.TypeProjectCreated, contract.TypeCredentialChanged, contract.TypeAPIKeyIssued}
+	if fmt.Sprint(told) != fmt.Sprint(want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+func imprint(t *testing.T) tenants.Imprint {
+	t.Helper()
+	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret.Imprint()
+}
