@@ -35,11 +35,13 @@ import (
 )
 
 // A change that another replica made is found within relayInterval, one that this replica made at once. A relay that
-// died is replaced after relayLease.
+// died is replaced after relayLease. What a relay sends is settled within a quarter of the lease, so that no record of it
+// arrives under the next one: on a compacted topic an old state would take the place of a revocation.
 const (
-	relayInterval = 200 * time.Millisecond
-	relayLease    = 3 * time.Second
-	closeTimeout  = time.Second // for what is on its way; what is not published is in the table of events
+	relayInterval   = 200 * time.Millisecond
+	relayLease      = 3 * time.Second
+	deliveryTimeout = relayLease / 4
+	closeTimeout    = time.Second // for what is on its way; what is not published is in the table of events
 )
 
 // An App is one process of tenants. Several may run against one database and share the work.
@@ -81,8 +83,8 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, Clock: a.clock, DeliveryTimeout: relayLease, CloseTimeout: closeTimeout,
-		Metrics: a.metrics.Registerer,
+		Brokers: a.config.Brokers, Clock: a.clock, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
+		CloseTimeout: closeTimeout, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
