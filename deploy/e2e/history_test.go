@@ -5,11 +5,14 @@ import (
 	"sync"
 )
 
-// A record of what one post is about: the entries that must be stored if it was accepted.
+// A record of what one post is about: the entries that must be stored if it was accepted. What is promised is this: a post
+// that was answered with 200 is stored whole. One of unknown outcome is stored or not, part by part, each part whole or not
+// at all, since a part is one record of the log; a post of up to 900 KiB is a single part. What is stored of it is charged,
+// and nothing else. Whoever wants all of it sends it again with its idempotency key: then it is stored whole and once.
 type posted struct {
 	name    string
-	entries []sent
-	known   bool // accepted for sure; else it may be stored or not, but whole
+	entries []sent // of a post; of one part of it where the outcome is unknown
+	known   bool   // accepted for sure
 }
 
 // A history is all that was posted to one organization. Safe for concurrent use.
@@ -22,7 +25,7 @@ func (h *history) accepted(name string, entries []sent) {
 	h.add(posted{name, entries, true})
 }
 
-// unknown notes a post that got no answer, or one that does not say what became of it.
+// unknown notes a part of a post that got no answer, or one that does not say what became of it.
 func (h *history) unknown(name string, entries []sent) {
 	h.add(posted{name, entries, false})
 }
@@ -38,12 +41,12 @@ type totals struct {
 	entries   int
 	bytes     int64
 	byKind    map[string]int64 // errors
-	undecided int              // posts of unknown outcome
+	undecided int              // parts of posts of unknown outcome
 	stored    int              // those of them that are stored
 }
 
-// check compares what is stored with what was posted: nothing unknown, nothing twice, every post whole or not at all, and
-// not at all only where its outcome is unknown.
+// check compares what is stored with what was posted: nothing unknown, nothing twice, every accepted post whole, and
+// every part of any other whole or not at all.
 func (h *history) check(stored []string) (totals, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

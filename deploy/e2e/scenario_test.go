@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -20,10 +21,12 @@ type installation struct {
 	operator string
 }
 
-// Bounds of the waits. Views are promised within a second of an answer; a machine that is busy with other tests may
-// take longer, which is not what the scenario is about.
+// Bounds of the waits. Views are promised within a second of an answer. quietTimeout holds them to it where nothing else
+// is going on, five times over, because the machine may be busy with other tests; viewTimeout is for views that come after
+// a load, which is not what the scenario is about.
 const (
 	viewTimeout    = 60 * time.Second
+	quietTimeout   = 5 * time.Second
 	setupTimeout   = 60 * time.Second
 	scenarioLimit  = 10 * time.Minute
 	revokeDeadline = time.Second
@@ -51,6 +54,7 @@ func scenario(t *testing.T, in installation, disturb func(ctx context.Context)) 
 		verify(t, ctx, in, main, sentMain)
 		verify(t, ctx, in, other, sentOther)
 	})
+	t.Run("quiet", func(t *testing.T) { quiet(t, ctx, in) })
 	t.Run("isolation", func(t *testing.T) { isolation(t, ctx, in, main, other) })
 	t.Run("idempotency", func(t *testing.T) { idempotency(t, ctx, in, main, m, sentMain) })
 	t.Run("refusals", func(t *testing.T) { refusals(t, ctx, in, main) })
@@ -109,6 +113,7 @@ func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *m
 	for _, trial := range trials(t, m) {
 		work.Go(func() { try(t, ctx, in, to, trial, h) })
 	}
+	work.Go(func() { large(t, ctx, in, to, m, h, disturbed) })
 	for number := range clients {
 		work.Go(func() {
 			for i := 0; (i < batchesEach || !isClosed(disturbed)) && ctx.Err() == nil && !t.Failed(); i++ {
@@ -134,15 +139,52 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// Large posts: of how many bytes each, and how many pairs of them at most, since all are read back. An entry is so large
+// that a part has nine of them.
+const (
+	largeEntries = 25
+	largeMessage = 9 << 10
+	largeMeta    = 90 << 10
+	largePairs   = 16
+	largePause   = 300 * time.Millisecond // spreads them over the kills
+	partBytes    = 900 << 10              // most that ingest puts into one record
+)
+
+// large posts batches of several parts, as long as the installation is disturbed: in turn one that is sent until it is
+// accepted, which its idempotency key makes one, and one that is sent once, without a key.
+func large(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturbed <-chan struct{}) {
+	t.Helper()
+	for i := 0; i < largePairs && (i == 0 || !isClosed(disturbed)) && ctx.Err() == nil && !t.Failed(); i++ {
+		entries := m.many(largeEntries)
+		deliver(t, ctx, in, to, fmt.Sprintf("large batch %d", i), plainly(body(texts(entries)...)), entries, h)
+		entries = m.many(largeEntries)
+		once(t, ctx, in, to, fmt.Sprintf("large batch %d, once", i), entries, h)
+		time.Sleep(largePause) // a pace, not a wait
+	}
+}
+
+func (m *maker) many(n int) []sent {
+	entries := make([]sent, n)
+	for i := range entries {
+		entries[i] = m.sized(largeMessage, largeMeta)
+	}
+	return entries
+}
+
 // ordinary posts one batch: until it is accepted, or, once, without caring what becomes of it.
-func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, name string, once bool) {
+func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, name string, careless bool) {
 	entries := m.some(20 + int(m.serial.Load())%60)
-	batch := plainly(body(texts(entries)...))
-	if !once {
-		deliver(t, ctx, in, to, name, batch, entries, h)
+	if careless {
+		once(t, ctx, in, to, name, entries, h)
 		return
 	}
-	accepted, err := in.api.Post(ctx, to.key, batch)
+	deliver(t, ctx, in, to, name, plainly(body(texts(entries)...)), entries, h)
+}
+
+// once posts a batch without a key. If no answer says what became of it, each of its parts may be stored or not.
+func once(t *testing.T, ctx context.Context, in installation, to tenant, name string, entries []sent, h *history) {
+	t.Helper()
+	accepted, err := in.api.Post(ctx, to.key, plainly(body(texts(entries)...)))
 	var problem *client.Problem
 	switch {
 	case err == nil:
@@ -150,8 +192,24 @@ func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, m *
 		h.accepted(name, entries)
 	case errors.As(err, &problem) && problem.Status == 429: // surely not stored
 	default:
-		h.unknown(name, entries)
+		for i, part := range parts(t, entries) {
+			h.unknown(fmt.Sprintf("%s, part %d", name, i+1), part)
+		}
 	}
+}
+
+// parts cuts entries as ingest does: each part is one record of the log.
+func parts(t *testing.T, entries []sent) (cut [][]sent) {
+	t.Helper()
+	batch, err := ingest.NewParser(ingest.DefaultLimits()).Parse(body(texts(entries)...))
+	if err != nil {
+		t.Error(err)
+		return [][]sent{entries}
+	}
+	for _, part := range batch.Parts(nil, partBytes) {
+		cut = append(cut, entries[part.First:part.First+part.Count])
+	}
+	return cut
 }
 
 // deliver posts a batch until it is accepted; its idempotency key makes any number of tries one.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -23,9 +24,34 @@ func verify(t *testing.T, ctx context.Context, in installation, who tenant, h *h
 		sum, err = h.check(stored)
 		return err
 	})
-	t.Logf("%d entries, %d bytes; of %d posts of unknown outcome %d are stored, whole", sum.entries, sum.bytes, sum.undecided, sum.stored)
+	t.Logf("%d entries, %d bytes; of %d parts of unknown outcome %d are stored, whole", sum.entries, sum.bytes, sum.undecided, sum.stored)
 	testenv.Eventually(t, viewTimeout, func() error { return checkBalance(ctx, in, who, sum) })
 	testenv.Eventually(t, viewTimeout, func() error { return checkGroups(ctx, in, who, sum) })
+}
+
+// quiet posts one entry where nothing else is going on: it shows in all three views soon after its 200.
+func quiet(t *testing.T, ctx context.Context, in installation) {
+	who := in.tenant(t, ctx, "quiet", "scale")
+	m, h := &maker{mark: "quiet"}, &history{}
+	entries := []sent{m.failing("go")}
+	accepted, err := in.api.Post(ctx, who.key, plainly(body(texts(entries)...)))
+	begun := time.Now()
+	must(t, err)
+	checkAccepted(t, "quiet", accepted, entries, 0)
+	h.accepted("quiet", entries)
+	testenv.Eventually(t, quietTimeout, func() error {
+		stored, err := readBack(ctx, in, who)
+		if err != nil {
+			return err
+		}
+		sum, err := h.check(stored)
+		return errors.Join(err, checkBalance(ctx, in, who, sum), checkGroups(ctx, in, who, sum))
+	})
+	took := time.Since(begun)
+	t.Logf("in all three views after %s", took.Round(time.Millisecond))
+	if took > quietTimeout {
+		t.Errorf("in all three views after %s, want %s", took, quietTimeout)
+	}
 }
 
 // readBack reads every entry of the tenant's project, and checks what each page promises.
