@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -72,7 +73,7 @@ func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
 		return nil, err
 	}
 	err = pg.Migrate(ctx, pool, postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), postgres.Migrations())
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -102,7 +103,7 @@ func (a *App) build() (err error) {
 		return err
 	}
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.ReadFacts, Metrics: a.metrics.Registerer,
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Facts().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.buildAPI()
 	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)

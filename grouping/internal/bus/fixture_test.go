@@ -15,6 +15,7 @@ import (
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -27,7 +28,7 @@ func open(t testing.TB) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, postgres.Schema, inbox.Migrations(), postgres.Migrations()); err != nil {
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, inbox.Migrations(), outbox.Migrations(), postgres.Migrations()); err != nil {
 		t.Fatal(err)
 	}
 	return pool

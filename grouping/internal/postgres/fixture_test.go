@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -25,7 +26,7 @@ func open(t testing.TB) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, postgres.Schema, postgres.Migrations()); err != nil {
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, outbox.Migrations(), postgres.Migrations()); err != nil {
 		t.Fatal(err)
 	}
 	return pool

@@ -13,6 +13,7 @@ import (
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -26,7 +27,7 @@ func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	}
 	t.Cleanup(pool.Close)
 	err = pg.Migrate(t.Context(), pool, postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), postgres.Migrations())
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
 	if err != nil {
 		t.Fatal(err)
 	}

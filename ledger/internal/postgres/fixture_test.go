@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -37,7 +38,7 @@ func newDesk(t testing.TB) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(ctx, pool, postgres.Schema, pg.MigrationSet{Name: "bus", FS: bus.Migrations}, inbox.Migrations(), postgres.Migrations()); err != nil {
+	if err := pg.Migrate(ctx, pool, postgres.Schema, pg.MigrationSet{Name: "bus", FS: bus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations()); err != nil {
 		t.Fatal(err)
 	}
 	d := &desk{pool: pool}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -134,14 +135,16 @@ func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map
 func (s *Store) write(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books, uses map[usageKey]usage) error {
 	var books []orgBook
 	var transfers []ledger.Transfer
-	var facts []ledger.Fact
+	var facts []outbox.Fact
 	var published []string
 	for _, id := range sortedKeys(opened) {
 		for _, book := range opened[id].All() {
 			books = append(books, orgBook{id, book})
 		}
 		transfers = append(transfers, opened[id].Transfers...)
-		facts = append(facts, opened[id].Facts...)
+		for _, fact := range opened[id].Facts {
+			facts = append(facts, newFact(fact))
+		}
 		if !opened[id].Organization.Provisional() {
 			published = append(published, id)
 		}
@@ -152,7 +155,7 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, booked time.Time, opened m
 	var batch pgx.Batch
 	queueBooks(&batch, books)
 	queueUsage(&batch, uses)
-	queueFacts(&batch, facts)
+	outbox.Queue(&batch, facts)
 	queueUnpublished(&batch, published)
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
 	return tx.SendBatch(ctx, &batch).Close()

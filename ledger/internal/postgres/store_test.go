@@ -13,6 +13,8 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -140,10 +142,10 @@ func randomCharges(d *desk, random *rand.Rand, organizations int) []ledger.Charg
 	return charges
 }
 
-func (d *desk) facts(t testing.TB) (facts []postgres.StoredFact) {
+func (d *desk) facts(t testing.TB) (facts []bus.Outgoing) {
 	t.Helper()
 	d.as(t, func(ctx context.Context, tx pgx.Tx) (err error) {
-		facts, err = postgres.FactsAfter(ctx, tx, 0, 0, 1000)
+		facts, err = outbox.Outbox{}.Read(ctx, tx, bus.Cursor{}, 1000)
 		return err
 	})
 	return facts

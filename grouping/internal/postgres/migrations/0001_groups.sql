@@ -47,24 +47,10 @@ CREATE TABLE occurrences (
 	PRIMARY KEY (organization, error_group, slot)
 ) WITH (fillfactor = 80);
 
--- Facts for weir.grouping.v1, read by the relay in the order of their commits.
-CREATE TABLE facts (
-	organization text        NOT NULL,
-	position     bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
-	transaction  xid8        NOT NULL DEFAULT pg_current_xact_id(),
-	id           text        NOT NULL,
-	type         text        NOT NULL,
-	at           timestamptz NOT NULL,
-	body         jsonb       NOT NULL,
-	PRIMARY KEY (organization, position),
-	UNIQUE (organization, id)
-);
-CREATE INDEX facts_relay ON facts (transaction, position);
-
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences', 'facts'] LOOP
+	FOREACH name IN ARRAY ARRAY['error_groups', 'group_hashes', 'occurrences'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

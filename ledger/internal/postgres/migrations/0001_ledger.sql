@@ -76,20 +76,6 @@ CREATE TABLE ranges (
 
 CREATE INDEX ranges_booked ON ranges (partition, booked_at);
 
--- Facts for weir.ledger.v1, read by the relay in the order of their commits.
-CREATE TABLE facts (
-	organization text        NOT NULL,
-	position     bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
-	transaction  xid8        NOT NULL DEFAULT pg_current_xact_id(),
-	id           text        NOT NULL,
-	type         text        NOT NULL,
-	at           timestamptz NOT NULL,
-	body         jsonb       NOT NULL,
-	PRIMARY KEY (organization, position),
-	UNIQUE (organization, id)
-);
-CREATE INDEX facts_relay ON facts (transaction, position);
-
 -- Whose state on weir.accounts.v1 is behind. A version is never used twice and grows with every change. The first is the time
 -- in microseconds, so that those of a schema that was made anew are above all that anybody has read of the old one.
 CREATE SEQUENCE versions;
@@ -108,7 +94,7 @@ CREATE TABLE published_terms (
 DO $$
 DECLARE name text;
 BEGIN
-	FOREACH name IN ARRAY ARRAY['organizations', 'books', 'transfers', 'usage', 'facts', 'unpublished'] LOOP
+	FOREACH name IN ARRAY ARRAY['organizations', 'books', 'transfers', 'usage', 'unpublished'] LOOP
 		EXECUTE format('ALTER TABLE %I ADD CHECK (organization <> '''')', name); -- '' is what a session without one asks for
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
 		EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

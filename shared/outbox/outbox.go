@@ -1,0 +1,120 @@
+// Package outbox keeps the facts that a module says in its own schema, written in the transaction that makes them true, and
+// reads them for a relay.
+package outbox
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrations creates the table of an outbox.
+func Migrations() pg.MigrationSet {
+	root, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return pg.MigrationSet{Name: "outbox", FS: root}
+}
+
+// A Fact is news for others.
+type Fact struct {
+	Organization string // the key of its record
+	ID           string // the same each time that the fact is said
+	Type         string
+	At           time.Time
+	Body         []byte // JSON
+}
+
+// Queue puts facts into the outbox. A fact that was said before is not said again.
+func Queue(batch *pgx.Batch, facts []Fact) {
+	if len(facts) == 0 {
+		return
+	}
+	var organizations, ids, types, bodies []string
+	var times []time.Time
+	for _, f := range facts {
+		organizations, ids, types = append(organizations, f.Organization), append(ids, f.ID), append(types, f.Type)
+		times, bodies = append(times, f.At), append(bodies, string(f.Body))
+	}
+	batch.Queue(`INSERT INTO facts (organization, id, type, at, body)
+		SELECT organization, id, type, at, body::jsonb
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) WITH ORDINALITY AS f (organization, id, type, at, body, n)
+		 ORDER BY n
+		ON CONFLICT DO NOTHING`, organizations, ids, types, times, bodies)
+}
+
+// An Outbox says where the facts of a schema go.
+type Outbox struct {
+	Topic  string
+	Source string // ce_source
+}
+
+// Read is for bus.RelayConfig: at most limit facts behind a place, in the order of their commits. It reads only those of
+// transactions older than every one that still runs, so that none can appear before a fact that was already read.
+func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return nil, err
+	}
+	found, err := o.query(ctx, tx, `transaction < pg_snapshot_xmin(pg_current_snapshot())`, after, limit)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	return o.readMoved(ctx, tx, after, limit)
+}
+
+// readMoved reads on where the schema was moved to another cluster, whose transactions count from the start: there the place
+// is of a transaction that is yet to come, and new facts would lie before it. What was left to say comes first, then all that
+// this cluster has written. Facts that were said before the move may be said again, under the same ids.
+func (o Outbox) readMoved(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+	var moved bool
+	err := tx.QueryRow(ctx, `SELECT $1::text::xid8 > pg_snapshot_xmax(pg_current_snapshot())`, strconv.FormatUint(after.Transaction, 10)).Scan(&moved)
+	if err != nil || !moved {
+		return nil, err
+	}
+	left, err := o.query(ctx, tx, `true`, after, limit)
+	if err != nil || len(left) > 0 {
+		return left, err
+	}
+	return o.query(ctx, tx, `transaction < pg_snapshot_xmin(pg_current_snapshot())`, bus.Cursor{}, limit)
+}
+
+func (o Outbox) query(ctx context.Context, tx pgx.Tx, visible string, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+	rows, err := tx.Query(ctx, `SELECT transaction::text::bigint, position, organization, id, type, at, body::text
+		FROM facts WHERE (transaction, position) > ($1::text::xid8, $2) AND `+visible+`
+		ORDER BY transaction, position LIMIT $3`, strconv.FormatUint(after.Transaction, 10), after.Position, limit)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read facts: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (bus.Outgoing, error) {
+		var fact Fact
+		var at bus.Cursor
+		var body string
+		err := row.Scan(&at.Transaction, &at.Position, &fact.Organization, &fact.ID, &fact.Type, &fact.At, &body)
+		fact.Body = []byte(body)
+		return bus.Outgoing{Topic: o.Topic, Message: o.message(fact), Cursor: at}, err
+	})
+}
+
+func (o Outbox) message(fact Fact) *message.Message {
+	attributes := contract.Attributes{ID: fact.ID, Type: fact.Type, Source: o.Source, Time: fact.At, Organization: fact.Organization}
+	m := message.NewMessage(fact.ID, fact.Body)
+	for name, value := range attributes.Headers() {
+		m.Metadata.Set(name, value)
+	}
+	m.Metadata.Set(bus.KeyMetadata, fact.Organization)
+	return m
+}
