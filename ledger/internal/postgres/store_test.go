@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Charges lower what remains to the byte; what exceeds the grant is overage, and the books stay sound.
@@ -142,8 +143,19 @@ func randomCharges(d *desk, random *rand.Rand, organizations int) []ledger.Charg
 	return charges
 }
 
+// facts reads the outbox once no transaction of the server is open that was there before them.
 func (d *desk) facts(t testing.TB) (facts []bus.Outgoing) {
 	t.Helper()
+	testenv.Eventually(t, time.Minute, func() (err error) {
+		var held int
+		d.as(t, func(ctx context.Context, tx pgx.Tx) error {
+			return tx.QueryRow(ctx, `SELECT count(*) FROM facts WHERE transaction >= pg_snapshot_xmin(pg_current_snapshot())`).Scan(&held)
+		})
+		if held > 0 {
+			err = fmt.Errorf("%d facts are held back", held)
+		}
+		return err
+	})
 	d.as(t, func(ctx context.Context, tx pgx.Tx) (err error) {
 		facts, err = outbox.Outbox{}.Read(ctx, tx, bus.Cursor{}, 1000)
 		return err
