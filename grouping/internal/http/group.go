@@ -51,7 +51,7 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	if !a.reaches(r, project) {
 		return httpapi.NotFound("project", project)
 	}
-	if err := onlyKnown(r.URL.Query(), "status", "from", "to", "level", "environment", "q", "limit", "cursor"); err != nil {
+	if err := httpapi.OnlyKnown(r, []string{"level", "environment"}, "status", "from", "to", "q", "limit", "cursor"); err != nil {
 		return err
 	}
 	query, err := ParseQuery(r)
@@ -79,7 +79,7 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 // group answers with one group, some of its occurrences and why it is one.
 func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "group")
-	if err := onlyKnown(r.URL.Query()); err != nil {
+	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
 	}
 	var body groupDetailBody

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -49,22 +47,6 @@ func decodeCursor(text string, after *postgres.GroupCursor) error {
 	return nil
 }
 
-// onlyKnown refuses parameters that the operation does not have, and all but those that add up where they are given
-// twice: a filter that was overlooked would show too much.
-func onlyKnown(values url.Values, known ...string) error {
-	for name, given := range values {
-		switch {
-		case !slices.Contains(known, name) && len(known) == 0:
-			return refuse(name, fmt.Sprintf("The parameter %q is unknown.", name), "Leave it out: there is none here.")
-		case !slices.Contains(known, name):
-			return refuse(name, fmt.Sprintf("The parameter %q is unknown.", name), "Use only: "+strings.Join(known, ", ")+".")
-		case len(given) > 1 && name != "level" && name != "environment":
-			return refuse(name, fmt.Sprintf("%s is given %d times.", name, len(given)), "Give it once; level and environment may be repeated.")
-		}
-	}
-	return nil
-}
-
 func parseStatus(q *postgres.GroupQuery, values url.Values) error {
 	word := values.Get("status")
 	if word == "" {
@@ -79,28 +61,16 @@ func parseStatus(q *postgres.GroupQuery, values url.Values) error {
 }
 
 func parseSpan(q *postgres.GroupQuery, values url.Values) (err error) {
-	if q.From, err = instant(values, "from"); err != nil {
+	if q.From, err = httpapi.QueryTime(values, "from"); err != nil {
 		return err
 	}
-	if q.To, err = instant(values, "to"); err != nil {
+	if q.To, err = httpapi.QueryTime(values, "to"); err != nil {
 		return err
 	}
 	if !q.From.IsZero() && !q.To.IsZero() && !q.From.Before(q.To) {
 		return invalid("to", values.Get("to"), fmt.Sprintf("Use a time after from, which is %q.", values.Get("from")))
 	}
 	return nil
-}
-
-func instant(values url.Values, name string) (time.Time, error) {
-	text := values.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || !strings.HasSuffix(text, "Z") {
-		return time.Time{}, invalid(name, text, "Use an RFC 3339 time in UTC such as 2026-11-20T14:00:00Z.")
-	}
-	return at, nil
 }
 
 func parseLevels(q *postgres.GroupQuery, values url.Values) error {
@@ -145,9 +115,5 @@ func searchable(s string) bool {
 }
 
 func invalid(name, value, fix string) error {
-	return refuse(name, fmt.Sprintf("%s is %q.", name, value), fix)
-}
-
-func refuse(name, detail, fix string) error {
-	return httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, detail, fix)
+	return httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, value), fix)
 }

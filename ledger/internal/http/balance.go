@@ -49,6 +49,9 @@ func newBalanceBody(b postgres.Balance) balanceBody {
 
 // balance answers with the balance of now, or of the instant at.
 func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
+	if err := httpapi.OnlyKnown(r, nil, "at"); err != nil {
+		return err
+	}
 	at, err := instant(r, "at", time.Time{})
 	if err != nil {
 		return err

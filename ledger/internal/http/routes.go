@@ -68,18 +68,19 @@ func (a *API) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, orga
 	return err
 }
 
-// instant reads an RFC 3339 time of the query; fallback where it is absent.
+// instant reads a time of the query; fallback where it is absent.
 func instant(r *http.Request, name string, fallback time.Time) (time.Time, error) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
+	at, err := httpapi.QueryTime(r.URL.Query(), name)
+	switch {
+	case err != nil:
+		return at, err
+	case at.IsZero():
 		return fallback, nil
+	case at.Before(earliest()) || at.After(latest()):
+		return at, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, r.URL.Query().Get(name)),
+			"Use a time of the years 1970 to 8999.")
 	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.Year() < 1970 || at.Year() > 9000 {
-		return time.Time{}, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, text),
-			"Use an RFC 3339 time such as 2026-11-20T14:00:00Z.")
-	}
-	return at.UTC(), nil
+	return at, nil
 }
 
 // The span of a list that names none.

@@ -40,6 +40,9 @@ func newEntryBody(e postgres.Entry) entryBody {
 
 // entries lists the transfers of an organization, the latest first.
 func (a *API) entries(w http.ResponseWriter, r *http.Request) error {
+	if err := httpapi.OnlyKnown(r, nil, "from", "to", "limit", "cursor"); err != nil {
+		return err
+	}
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
 		return err

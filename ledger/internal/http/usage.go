@@ -27,6 +27,9 @@ func newUsageBody(u postgres.Usage) usageBody {
 
 // usage lists what was charged per day of acceptance and project, the latest day first.
 func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
+	if err := httpapi.OnlyKnown(r, nil, "project", "from", "to", "limit", "cursor"); err != nil {
+		return err
+	}
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
 		return err

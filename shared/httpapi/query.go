@@ -1,0 +1,51 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// OnlyKnown refuses a query that can't be read, a parameter that is neither in names nor in repeatable, and one of names that
+// is given twice: a filter that was overlooked would show too much.
+func OnlyKnown(r *http.Request, repeatable []string, names ...string) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return Invalid("?", CodeInvalidRequest, fmt.Sprintf("The query can't be read: %v.", err),
+			"Separate parameters by &, and escape what is special in their values.")
+	}
+	for name, given := range query {
+		switch {
+		case slices.Contains(repeatable, name):
+		case !slices.Contains(names, name):
+			return Invalid("?"+name, CodeInvalidRequest, fmt.Sprintf("The parameter %q is unknown.", name), useOnly(slices.Concat(names, repeatable)))
+		case len(given) > 1:
+			return Invalid("?"+name, CodeInvalidRequest, fmt.Sprintf("%s is given %d times.", name, len(given)), "Give it once.")
+		}
+	}
+	return nil
+}
+
+func useOnly(names []string) string {
+	if len(names) == 0 {
+		return "Leave it out: there is none here."
+	}
+	return "Use only: " + strings.Join(names, ", ") + "."
+}
+
+// QueryTime reads a time of RFC 3339 in UTC, written with Z; zero where it is absent.
+func QueryTime(query url.Values, name string) (time.Time, error) {
+	text := query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.IsZero() || !strings.HasSuffix(text, "Z") {
+		return time.Time{}, Invalid("?"+name, CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, text),
+			"Use an RFC 3339 time in UTC such as 2026-11-20T14:00:00Z.")
+	}
+	return at, nil
+}
