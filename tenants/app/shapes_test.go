@@ -146,7 +146,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("refused requests left traces: %v", keys)
 	}
 	for _, path := range []string{"/v1/api-keys", "/v1/projects", "/v1/organizations?limit=0", "/v1/organizations?limit=1001",
-		"/v1/organizations?cursor=x", "/v1/organizations?cursor=eyJhdCI6IjIwMjYtMDEtMDFUMDA6MDA6MDBaIiwiaWQiOiJcdTAwMDAifQ"} {
+		"/v1/organizations?organisation=x", "/v1/organizations?limit=1&limit=2", "/v1/organizations?cursor=x", "/v1/organizations?cursor=eyJhdCI6IjIwMjYtMDEtMDFUMDA6MDA6MDBaIiwiaWQiOiJcdTAwMDAifQ"} {
 		if got := p.call(t, operatorToken, "GET", path, ""); got.status != 400 || len(pointersOf(got)) != 1 {
 			t.Errorf("GET %s: got %d %s", path, got.status, got.text)
 		}

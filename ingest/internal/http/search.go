@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
@@ -85,10 +83,11 @@ func NextCursor(next *ingest.Place) *string {
 // ParseSearch reads a search from the query of GET /v1/logs. Anything that is not understood is a 400 that names it: a
 // filter that was overlooked would show too much.
 func ParseSearch(r *http.Request) (ingest.Search, error) {
-	query, err := readQuery(r.URL.RawQuery)
+	err := httpapi.OnlyKnown(r, []string{"level"}, "project", "from", "to", "environment", "q", "order", "limit", "cursor")
 	if err != nil {
 		return ingest.Search{}, err
 	}
+	query := r.URL.Query()
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
 		return ingest.Search{}, err
@@ -107,27 +106,6 @@ func ParseSearch(r *http.Request) (ingest.Search, error) {
 		}
 	}
 	return search, nil
-}
-
-// readQuery reads the parameters of a search: each of them known, and once, but for level.
-func readQuery(text string) (url.Values, error) {
-	query, err := url.ParseQuery(text)
-	if err != nil {
-		return nil, httpapi.Invalid("?", httpapi.CodeInvalidRequest, fmt.Sprintf("The query can't be read: %v.", err),
-			"Separate parameters by &, and escape what is special in their values.")
-	}
-	known := []string{"project", "from", "to", "level", "environment", "q", "order", "limit", "cursor"}
-	for name, given := range query {
-		switch {
-		case !slices.Contains(known, name):
-			return nil, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("The parameter %q is unknown.", name),
-				"Use only: "+strings.Join(known, ", ")+".")
-		case len(given) > 1 && name != "level":
-			return nil, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is given %d times.", name, len(given)),
-				"Give it once; only level may be repeated.")
-		}
-	}
-	return query, nil
 }
 
 func readTime(into **ingest.Instant, query url.Values, name string) error {

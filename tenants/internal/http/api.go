@@ -81,8 +81,12 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// pageOf is where a list of requests goes on, and how far.
-func pageOf(r *http.Request) (after postgres.Position, limit int, err error) {
+// pageOf is where a list of requests goes on, and how far. A parameter that is none of filters is refused: a filter that
+// was overlooked would show too much.
+func pageOf(r *http.Request, filters ...string) (after postgres.Position, limit int, err error) {
+	if err := httpapi.OnlyKnown(r, nil, append(filters, "limit", "cursor")...); err != nil {
+		return after, 0, err
+	}
 	page, err := httpapi.ParsePage(r)
 	if err != nil || page.Cursor == "" {
 		return after, page.Limit, err

@@ -97,7 +97,7 @@ func (a *API) listAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	if project == "" {
 		return missing("project")
 	}
-	after, limit, err := pageOf(r)
+	after, limit, err := pageOf(r, "project")
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (a *API) listProjects(w http.ResponseWriter, r *http.Request) error {
 	if organization == tenants.Installation {
 		return missing("organization")
 	}
-	after, limit, err := pageOf(r)
+	after, limit, err := pageOf(r, "organization")
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) listServiceTokens(w http.ResponseWriter, r *http.Request) error {
-	after, limit, err := pageOf(r)
+	after, limit, err := pageOf(r, "organization")
 	if err != nil {
 		return err
 	}
