@@ -21,6 +21,8 @@ const (
 	shortestLife = 200 * time.Millisecond
 	longestLife  = 1500 * time.Millisecond
 	startLimit   = 60 * time.Second
+	aimLimit     = 2 * time.Second       // for the large post before to end
+	largeLife    = 60 * time.Millisecond // of a large post, about
 )
 
 // Everything in one process, killed ten times in the middle of posting. Where the broker is the embedded one, it lives in
@@ -51,9 +53,10 @@ func TestKilled(t *testing.T) {
 	if err := running.awaitReady(t.Context(), in, startLimit); err != nil {
 		t.Fatalf("%v\n%s", err, running.output)
 	}
-	scenario(t, in, func(ctx context.Context) {
+	scenario(t, in, func(ctx context.Context, underway <-chan struct{}) {
 		for range kills {
 			life(ctx)
+			aim(ctx, underway)
 			running.kill()
 			begun := time.Now()
 			running = launch(t, program, variables, "run")
@@ -71,6 +74,16 @@ func life(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(shortestLife + rand.N(longestLife-shortestLife)):
+	}
+}
+
+// aim asks for a large post and returns somewhere in the middle of it, unless the one before is still under way.
+func aim(ctx context.Context, underway <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-underway:
+		time.Sleep(rand.N(largeLife)) // a random moment, not a wait
+	case <-time.After(aimLimit):
 	}
 }
 

@@ -36,8 +36,9 @@ const (
 const quotaBytes = 60_000
 
 // scenario is what must hold in every shape. disturb, where there is one, runs while traffic is posted and may do to the
-// installation whatever it likes, as long as it is whole again when it returns.
-func scenario(t *testing.T, in installation, disturb func(ctx context.Context)) {
+// installation whatever it likes, as long as it is whole again when it returns; each value that it takes from
+// underway begins a large post.
+func scenario(t *testing.T, in installation, disturb func(ctx context.Context, underway <-chan struct{})) {
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
 	defer cancel()
 	main, other := in.tenant(t, ctx, "main", "scale"), in.tenant(t, ctx, "other", "scale")
@@ -100,20 +101,20 @@ const (
 )
 
 // traffic posts every trial and ordinary batches from several clients at once, through whatever happens.
-func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturb func(context.Context)) {
+func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturb func(context.Context, <-chan struct{})) {
 	t.Helper()
-	disturbed := make(chan struct{})
+	disturbed, underway := make(chan struct{}), make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() {
 		defer close(disturbed)
 		if disturb != nil {
-			disturb(ctx)
+			disturb(ctx, underway)
 		}
 	})
 	for _, trial := range trials(t, m) {
 		work.Go(func() { try(t, ctx, in, to, trial, h) })
 	}
-	work.Go(func() { large(t, ctx, in, to, m, h, disturbed) })
+	work.Go(func() { large(t, ctx, in, to, m, h, underway, disturbed) })
 	for number := range clients {
 		work.Go(func() {
 			for i := 0; (i < batchesEach || !isClosed(disturbed)) && ctx.Err() == nil && !t.Failed(); i++ {
@@ -139,27 +140,32 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Large posts: of how many bytes each, and how many pairs of them at most, since all are read back. An entry is so large
-// that a part has nine of them.
+// A large post. An entry is so large that a part has nine of them.
 const (
 	largeEntries = 25
 	largeMessage = 9 << 10
 	largeMeta    = 90 << 10
-	largePairs   = 16
-	largePause   = 300 * time.Millisecond // spreads them over the kills
-	partBytes    = 900 << 10              // most that ingest puts into one record
+	partBytes    = 900 << 10 // most that ingest puts into one record
 )
 
-// large posts batches of several parts, as long as the installation is disturbed: in turn one that is sent until it is
-// accepted, which its idempotency key makes one, and one that is sent once, without a key.
-func large(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturbed <-chan struct{}) {
+// large posts batches of several parts, two at once and one whenever somebody takes from underway: in turn one that is sent
+// until it is accepted, which its idempotency key makes one, and one that is sent once, without a key.
+func large(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, underway chan<- struct{}, disturbed <-chan struct{}) {
 	t.Helper()
-	for i := 0; i < largePairs && (i == 0 || !isClosed(disturbed)) && ctx.Err() == nil && !t.Failed(); i++ {
-		entries := m.many(largeEntries)
-		deliver(t, ctx, in, to, fmt.Sprintf("large batch %d", i), plainly(body(texts(entries)...)), entries, h)
-		entries = m.many(largeEntries)
-		once(t, ctx, in, to, fmt.Sprintf("large batch %d, once", i), entries, h)
-		time.Sleep(largePause) // a pace, not a wait
+	for i := 0; ; i++ {
+		entries, name := m.many(largeEntries), fmt.Sprintf("large batch %d", i)
+		if i >= 2 {
+			select {
+			case <-disturbed:
+				return
+			case underway <- struct{}{}:
+			}
+		}
+		if i%2 == 0 {
+			deliver(t, ctx, in, to, name, plainly(body(texts(entries)...)), entries, h)
+		} else {
+			once(t, ctx, in, to, name, entries, h)
+		}
 	}
 }
 
