@@ -9,10 +9,22 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
+
+// awaitChecker waits for the checker's first round: it checks what is applied from then on.
+func awaitChecker(t *testing.T, ledger *app.App) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		if report := ledger.Report(); report.Rounds == 0 {
+			return fmt.Errorf("report %+v", report)
+		}
+		return nil
+	})
+}
 
 // Whatever is sent twice is charged once: a part that was produced again, a request that was made again with its
 // Idempotency-Key, and a key reused for another body, which is never charged. A record that can't be true is parked and
@@ -22,6 +34,7 @@ func TestChargedOnce(t *testing.T) {
 	ledger, _ := r.start()
 	r.create("acme", "indie")
 	r.create("other", "scale")
+	awaitChecker(t, ledger)
 
 	plain := logs("acme", 100)
 	parts := logs("acme", 50)
