@@ -90,7 +90,7 @@ func download(ctx context.Context, scratch string) error {
 	if err := errors.Join(project.Execute(pom, Version), pom.Close()); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies",
+	cmd := exec.CommandContext(ctx, "mvn", "--batch-mode", "--quiet", "-Dstyle.color=never", "dependency:copy-dependencies",
 		"-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(scratch, "lib"))
 	cmd.Dir = scratch
 	if out, err := cmd.CombinedOutput(); err != nil {
