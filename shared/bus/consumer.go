@@ -41,7 +41,7 @@ type ConsumerConfig struct {
 	FetchWait   time.Duration // how long a broker may hold an empty answer back; default 500 ms
 
 	HeartbeatInterval time.Duration // default 1 s; a rebalance is noticed this late
-	SessionTimeout    time.Duration // default 15 s; a dead member's partitions are given away this late, brokers want 6 s or more
+	SessionTimeout    time.Duration // default 8 s; a dead member's partitions are given away this late, brokers want 6 s or more
 	RebalanceTimeout  time.Duration // default 15 s
 	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
 	PartitionWatch    time.Duration // default 5 s, between looks for new partitions
@@ -54,7 +54,7 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	c.BufferBytes = cmp.Or(c.BufferBytes, 2*c.MaxBytes)
 	c.FetchWait = cmp.Or(c.FetchWait, 500*time.Millisecond)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
-	c.SessionTimeout = cmp.Or(c.SessionTimeout, 15*time.Second)
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 8*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
 	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)

@@ -41,7 +41,7 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	c.NackPause = cmp.Or(c.NackPause, 100*time.Millisecond)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
-	c.SessionTimeout = cmp.Or(c.SessionTimeout, 15*time.Second)
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 8*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
 	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
