@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -16,8 +18,29 @@ const restartWithin = 10 * time.Second
 
 // A stopped installation finds everything as it was, demo organization included, and is back within ten seconds.
 func TestRestart(t *testing.T) {
-	program, dataDir := build(t, "deploy/cmd/weir"), t.TempDir()
-	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t)}
+	twice(t, func(string) {})
+}
+
+// What is derived can be rebuilt: without the schemas of the three modules that live by the log, the next start reads it
+// again, and balance, groups and entries are what they were.
+func TestRebuilt(t *testing.T) {
+	twice(t, func(database string) {
+		conn, err := pgx.Connect(t.Context(), database)
+		must(t, err)
+		defer conn.Close(t.Context())
+		for _, schema := range []string{"grouping", "ingest", "ledger"} {
+			_, err := conn.Exec(t.Context(), "DROP SCHEMA "+schema+" CASCADE")
+			must(t, err)
+		}
+	})
+}
+
+// twice runs an installation, posts, verifies and stops it, calls between with its database, and does it all again: the second
+// time everything of the first must still be there.
+func twice(t *testing.T, between func(database string)) {
+	t.Helper()
+	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), testenv.Postgres(t)
+	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": database}
 	var first allinone.DevEnv
 	m, h := &maker{mark: "restarted"}, &history{}
 	for round := range 2 {
@@ -39,6 +62,9 @@ func TestRestart(t *testing.T) {
 		verify(t, t.Context(), in, demo, h)
 		if err := running.stop(); err != nil {
 			t.Fatalf("did not stop in order: %v\n%s", err, running.output)
+		}
+		if round == 0 {
+			between(database)
 		}
 	}
 }
