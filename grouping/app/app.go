@@ -54,7 +54,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if clock == nil {
 		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
-	pool, err := open(ctx, config)
+	pool, err := pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema,
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
 	if err != nil {
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}
@@ -64,21 +65,6 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}
 	return a, nil
-}
-
-// open connects to the database and brings its schema up to date.
-func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
-	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
-	if err != nil {
-		return nil, err
-	}
-	err = pg.Migrate(ctx, pool, postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return pool, nil
 }
 
 // batchWait is how long the first record of a transaction waits for others where the configuration has zero.

@@ -74,17 +74,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 
 // open connects to the database and brings its schema up to date.
 func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
-	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
-	if err != nil {
-		return nil, err
-	}
-	err = pg.Migrate(ctx, pool, postgres.Schema,
+	return pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema,
 		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return pool, nil
 }
 
 func (a *App) build() (err error) {

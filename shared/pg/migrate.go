@@ -36,6 +36,19 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...Mig
 	})
 }
 
+// OpenMigrated is Open and then Migrate; where the second fails nothing stays open.
+func OpenMigrated(ctx context.Context, url, schema string, sets ...MigrationSet) (*pgxpool.Pool, error) {
+	pool, err := Open(ctx, url, schema)
+	if err != nil {
+		return nil, err
+	}
+	if err := Migrate(ctx, pool, schema, sets...); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
 // prepare takes the lock of the schema and makes sure that there is a place to note what was applied.
 func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir migrate ' || $1, 0))`, schema); err != nil {

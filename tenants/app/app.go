@@ -79,7 +79,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build(ctx context.Context) (err error) {
-	if a.pool, err = open(ctx, a.config); err != nil {
+	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema,
+		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, eventstorepg.Migrations(), postgres.Migrations()); err != nil {
 		return err
 	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
@@ -113,21 +114,6 @@ func (a *App) build(ctx context.Context) (err error) {
 	})
 	a.handler = a.routes()
 	return a.registerOperator(ctx)
-}
-
-// open connects to the database and brings its schema up to date.
-func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
-	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
-	if err != nil {
-		return nil, err
-	}
-	err = pg.Migrate(ctx, pool, postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, eventstorepg.Migrations(), postgres.Migrations())
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return pool, nil
 }
 
 func (a *App) routes() nethttp.Handler {
