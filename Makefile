@@ -9,6 +9,8 @@ PROGRAMS = $(wildcard */cmd/*)
 # The race detector needs a C compiler; without one Go turns cgo off.
 RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
+# The packages whose tests take a backend: for the others, another backend changes nothing.
+BACKED   = $(shell $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES) | awk '/shared\/testenv/ {print $$1}')
 TESTFLAGS = -timeout=15m
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
@@ -45,6 +47,7 @@ test: ## unit and integration tests: a local PostgreSQL, the embedded broker, th
 	$(if $(RACE),,@echo "the race detector is off: it needs a C compiler")
 	$(BACKENDS) -- $(GO) test $(RACE) $(TESTFLAGS) $(TESTS)
 
+test-kafka test-containers: TESTS = $(BACKED)
 test-kafka: ## the same tests against a real Apache Kafka node
 	$(BACKENDS) -backend=kafka -- $(GO) test $(TESTFLAGS) $(TESTS)
 
