@@ -119,7 +119,7 @@ func (a *App) build(ctx context.Context) (err error) {
 func (a *App) routes() nethttp.Handler {
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
-	http.Mount(router, a.registrar, a.credentials, a.clock)
+	http.Mount(router, a.registrar, a.credentials, a.clock, a.proxies)
 	console.Mount(router, console.Config{
 		Registrar: a.registrar, Views: a.views, Credentials: a.credentials, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
 	})

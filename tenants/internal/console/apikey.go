@@ -128,7 +128,7 @@ func (c *console) createAPIKey(w http.ResponseWriter, r *http.Request) error {
 	wanted := registrar.NewAPIKey{
 		Name: r.PostForm.Get("name"), Project: r.PostForm.Get("project"), Environment: tenants.Environment(r.PostForm.Get("environment")),
 	}
-	key, secret, err := c.Registrar.IssueAPIKey(r.Context(), requestOf(r), wanted)
+	key, secret, err := c.Registrar.IssueAPIKey(r.Context(), c.requestOf(r), wanted)
 	switch {
 	case isInvalid(err):
 		return c.writeNewAPIKey(w, r, http.StatusUnprocessableEntity, wanted, err)
@@ -215,7 +215,7 @@ func (c *console) revokeAPIKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id, reason := chi.URLParam(r, "id"), r.PostForm.Get("reason")
-	_, err := c.Registrar.RevokeAPIKey(r.Context(), requestOf(r), id, reason)
+	_, err := c.Registrar.RevokeAPIKey(r.Context(), c.requestOf(r), id, reason)
 	if isInvalid(err) {
 		return c.writeRevokeAPIKey(w, r, http.StatusUnprocessableEntity, reason, err)
 	}

@@ -32,7 +32,7 @@ type Config struct {
 	Credentials    *identity.Credentials
 	Clock          func() time.Time
 	IDs            func() string  // unique and at most 60 URL-safe characters
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For says who tries to sign in
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
 }
 
 type console struct {
@@ -105,9 +105,17 @@ func roleOf(r *http.Request) tenants.Role {
 	return tenants.Role(identity.FromContext(r.Context()).Role())
 }
 
+// anonymous is a request of somebody who is not known yet.
+func (c *console) anonymous(r *http.Request) registrar.Request {
+	return registrar.Request{
+		Address: httpapi.ClientAddress(r, c.TrustedProxies), Client: r.UserAgent(), ID: httpapi.RequestID(r.Context()),
+	}
+}
+
 // requestOf is a request of a form, which carries a word of its own: so a form that is sent twice is carried out once.
-func requestOf(r *http.Request) registrar.Request {
-	request := registrar.Request{Caller: callerOf(r), ID: httpapi.RequestID(r.Context())}
+func (c *console) requestOf(r *http.Request) registrar.Request {
+	request := c.anonymous(r)
+	request.Caller, request.Role = callerOf(r), roleOf(r)
 	if word := r.PostForm.Get("form"); tenants.IsID(word) {
 		request.IdempotencyKey = word
 	}

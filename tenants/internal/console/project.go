@@ -60,7 +60,7 @@ func (c *console) createProject(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name, caller := r.PostForm.Get("name"), callerOf(r)
-	_, err := c.Registrar.CreateProject(r.Context(), requestOf(r), caller.Organization, name)
+	_, err := c.Registrar.CreateProject(r.Context(), c.requestOf(r), caller.Organization, name)
 	if isInvalid(err) {
 		return c.writeProjects(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
 	}

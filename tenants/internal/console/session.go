@@ -46,7 +46,7 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	password := tenants.Password(r.PostForm.Get("password"))
-	_, secret, err := c.Registrar.SignIn(r.Context(), httpapi.RequestID(r.Context()), email, password)
+	_, secret, err := c.Registrar.SignIn(r.Context(), c.anonymous(r), email, password)
 	if errors.Is(err, registrar.ErrSignIn) {
 		c.writeSignIn(w, http.StatusUnprocessableEntity, email,
 			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
@@ -101,9 +101,7 @@ func (c *console) endSession(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	request := registrar.Request{
-		Caller: tenants.Caller{ID: principal.Member, Organization: principal.Organization}, ID: httpapi.RequestID(r.Context()),
-	}
+	request := c.requestOf(r.WithContext(identity.NewContext(r.Context(), principal)))
 	return c.Registrar.SignOut(r.Context(), request, principal.ID, contract.CredentialKey(cookie.Value))
 }
 

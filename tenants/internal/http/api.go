@@ -3,6 +3,7 @@ package http
 
 import (
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -21,11 +22,14 @@ const adminScope = "tenants:admin"
 type API struct {
 	registrar *registrar.Registrar
 	clock     func() time.Time
+	proxies   []netip.Prefix // whose X-Forwarded-For says where a request came from
 }
 
-// Mount adds the routes to router. All but the description need a service token with the scope tenants:admin.
-func Mount(router chi.Router, registrar *registrar.Registrar, credentials *identity.Credentials, clock func() time.Time) {
-	api := &API{registrar: registrar, clock: clock}
+// Mount adds the routes to router. All but the description need a service token with the scope tenants:admin. The
+// trusted proxies are those whose X-Forwarded-For says where a request came from.
+func Mount(router chi.Router, registrar *registrar.Registrar, credentials *identity.Credentials, clock func() time.Time,
+	trusted []netip.Prefix) {
+	api := &API{registrar: registrar, clock: clock, proxies: trusted}
 	router.Get("/v1/openapi.json", serveOpenAPI)
 	router.Get("/v1/tenants/openapi.json", serveOpenAPI)
 	router.Group(func(admin chi.Router) {
@@ -55,9 +59,12 @@ func callerOf(r *http.Request) tenants.Caller {
 }
 
 // requestOf is a request that changes something.
-func requestOf(r *http.Request) (registrar.Request, error) {
+func (a *API) requestOf(r *http.Request) (registrar.Request, error) {
 	key, err := idempotencyKey(r)
-	return registrar.Request{Caller: callerOf(r), ID: httpapi.RequestID(r.Context()), IdempotencyKey: key}, err
+	return registrar.Request{
+		Caller: callerOf(r), Address: httpapi.ClientAddress(r, a.proxies), Client: r.UserAgent(),
+		ID: httpapi.RequestID(r.Context()), IdempotencyKey: key,
+	}, err
 }
 
 // maxIdempotencyKey is the longest Idempotency-Key, in characters.

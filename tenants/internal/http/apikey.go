@@ -47,7 +47,7 @@ func reasonJSON(revocation tenants.Revocation) *string {
 }
 
 func (a *API) createAPIKey(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(r)
+	request, err := a.requestOf(r)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (a *API) listAPIKeys(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) revokeAPIKey(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(r)
+	request, err := a.requestOf(r)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (a *API) createMember(w http.ResponseWriter, r *http.Request) error {
 		Role         tenants.Role     `json:"role"`
 		Password     tenants.Password `json:"password"`
 	}
-	request, err := requestOf(r)
+	request, err := a.requestOf(r)
 	if err != nil {
 		return err
 	}

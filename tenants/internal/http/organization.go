@@ -25,7 +25,7 @@ func (a *API) createOrganization(w http.ResponseWriter, r *http.Request) error {
 		Name string       `json:"name"`
 		Tier tenants.Tier `json:"tier"`
 	}
-	request, err := requestOf(r)
+	request, err := a.requestOf(r)
 	if err != nil {
 		return err
 	}

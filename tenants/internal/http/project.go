@@ -26,7 +26,7 @@ func (a *API) createProject(w http.ResponseWriter, r *http.Request) error {
 		Organization string `json:"organization"`
 		Name         string `json:"name"`
 	}
-	request, err := requestOf(r)
+	request, err := a.requestOf(r)
 	if err != nil {
 		return err
 	}

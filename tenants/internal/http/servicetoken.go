@@ -40,7 +40,7 @@ func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 		Name         string   `json:"name"`
 		Scopes       []string `json:"scopes"`
 	}
-	request, err := requestOf(r)
+	request, err := a.requestOf(r)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *API) listServiceTokens(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
-	request, err := requestOf(r)
+	request, err := a.requestOf(r)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,3 @@ func (r *Registrar) replaceOperators(ctx context.Context, id string) error {
 	}
 	return nil
 }
-
-func byConfiguration() eventstore.Metadata {
-	return eventstore.Metadata{"actor": "configuration"}
-}

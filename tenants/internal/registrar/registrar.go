@@ -51,17 +51,6 @@ func New(config Config) *Registrar {
 	return &Registrar{config}
 }
 
-// A Request is who asks, and how the request can be told from others.
-type Request struct {
-	Caller         tenants.Caller
-	ID             string // of the request, for the audit
-	IdempotencyKey string // empty: every request is a new one
-}
-
-func (r Request) metadata() eventstore.Metadata {
-	return eventstore.Metadata{"actor": r.Caller.ID, "request": r.ID}
-}
-
 // newID returns the id of what a request creates in an organization. With an idempotency key it follows from that, the
 // caller, the kind and the organization: so the same request meets what it created before, for ever and without a
 // table of keys.

@@ -14,9 +14,9 @@ import (
 // takes the same time for both.
 var ErrSignIn = errors.New("no member has this address and password")
 
-// SignIn starts a session for the member with an address and a password, or fails with ErrSignIn. When it returns, the
+// SignIn, asked for in a request of whoever it may be, starts a session for the member with an address and a password, or fails with ErrSignIn. When it returns, the
 // session is in force, unless the broker is slow or away. The secret is in no other place.
-func (r *Registrar) SignIn(ctx context.Context, requestID, email string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
+func (r *Registrar) SignIn(ctx context.Context, request Request, email string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
 	member, err := r.authenticate(ctx, email, password)
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
@@ -26,8 +26,7 @@ func (r *Registrar) SignIn(ctx context.Context, requestID, email string, passwor
 		return tenants.Session{}, tenants.Secret{}, err
 	}
 	cmd := tenants.StartSession{ID: sessionPrefix + r.IDs(), Member: member, Imprint: secret.Imprint(), At: r.now()}
-	request := Request{Caller: tenants.Caller{ID: member.ID, Organization: member.Organization}, ID: requestID}
-	session, err := r.changeSession(ctx, request, cmd.ID, cmd.Imprint.Hash, contract.CredentialActive,
+	session, err := r.changeSession(ctx, request.by(member), cmd.ID, cmd.Imprint.Hash, contract.CredentialActive,
 		func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
 	return session, secret, err
 }

@@ -1,0 +1,65 @@
+package registrar
+
+import (
+	"net/netip"
+	"strings"
+	"unicode"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+)
+
+// maxClient is how much is kept of what a client says of itself, in bytes.
+const maxClient = 200
+
+// A Request is who asks, from where, and how the request can be told from others. All of it is kept with what follows.
+type Request struct {
+	Caller         tenants.Caller
+	Role           tenants.Role // the caller's at the time, where that is a member; empty for a service token
+	Address        netip.Addr   // where the request came from; zero: nobody knows
+	Client         string       // what the client says it is (User-Agent); may be long, and anything
+	ID             string       // of the request
+	IdempotencyKey string       // empty: every request is a new one
+}
+
+// by is the request as one of a member, who is known only once it is under way.
+func (r Request) by(member tenants.Member) Request {
+	r.Caller, r.Role = tenants.Caller{ID: member.ID, Organization: member.Organization}, member.Role
+	return r
+}
+
+// metadata is what is kept of a request with each event that follows from it.
+func (r Request) metadata() eventstore.Metadata {
+	kind := tenants.ServiceTokenActor
+	if r.Role != "" {
+		kind = tenants.MemberActor
+	}
+	metadata := tenants.Origin{
+		Actor: r.Caller.ID, Kind: kind, Role: r.Role, Client: clip(r.Client, maxClient), Request: r.ID,
+	}
+	if r.Address.IsValid() {
+		metadata.Address = r.Address.String()
+	}
+	return metadata.Metadata()
+}
+
+// bySystem is what is kept with events that nobody asked for; part is the part of the system that decided.
+func bySystem(part string) eventstore.Metadata {
+	return tenants.Origin{Actor: part, Kind: tenants.SystemActor}.Metadata()
+}
+
+// byConfiguration is what is kept with events that follow from the configuration of the installation.
+func byConfiguration() eventstore.Metadata {
+	return tenants.Origin{Actor: "configuration", Kind: tenants.ConfigurationActor}.Metadata()
+}
+
+// clip is the start of a text, at most so many bytes, without what can't be shown.
+func clip(text string, bytes int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
+}

@@ -1,0 +1,55 @@
+package tenants
+
+// An ActorKind says what sort of thing decided something.
+type ActorKind string
+
+// The kinds of actors.
+const (
+	MemberActor        ActorKind = "member"
+	ServiceTokenActor  ActorKind = "service_token"
+	ConfigurationActor ActorKind = "configuration" // of the installation
+	SystemActor        ActorKind = "system"        // by itself, as where a time has come
+)
+
+// An Origin is who decided something, and from where. It is kept with the events, not in them: it is no part of the
+// fact. What is empty is not known.
+type Origin struct {
+	Actor   string // id of a member or service token, or the name of what else it was
+	Kind    ActorKind
+	Role    Role   // of a member, at the time
+	Address string // IP address of the client
+	Client  string // what the client says it is
+	Request string // id of the request
+}
+
+// Members of the metadata of an event. They are data.
+const (
+	metadataActor   = "actor"
+	metadataKind    = "actor_kind"
+	metadataRole    = "role"
+	metadataAddress = "address"
+	metadataClient  = "client"
+	metadataRequest = "request"
+)
+
+// Metadata is the origin as it is kept with an event: what is known of it.
+func (o Origin) Metadata() map[string]string {
+	known := map[string]string{}
+	for name, value := range map[string]string{
+		metadataActor: o.Actor, metadataKind: string(o.Kind), metadataRole: string(o.Role), metadataAddress: o.Address,
+		metadataClient: o.Client, metadataRequest: o.Request,
+	} {
+		if value != "" {
+			known[name] = value
+		}
+	}
+	return known
+}
+
+// OriginOf reads an origin back from the metadata of an event.
+func OriginOf(metadata map[string]string) Origin {
+	return Origin{
+		Actor: metadata[metadataActor], Kind: ActorKind(metadata[metadataKind]), Role: Role(metadata[metadataRole]),
+		Address: metadata[metadataAddress], Client: metadata[metadataClient], Request: metadata[metadataRequest],
+	}
+}
