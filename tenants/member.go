@@ -46,8 +46,8 @@ func (c AddMember) Check() error {
 	faults := checkGiven("organization", c.Organization)
 	faults = append(faults, checkEmail("email", c.Email)...)
 	faults = append(faults, checkName(c.Name)...)
-	if !slices.Contains(roles(), c.Role) {
-		faults = append(faults, Fault{"role", fmt.Sprintf("role is %q.", c.Role), fmt.Sprintf("Use one of %v.", roles())})
+	if !slices.Contains(Roles(), c.Role) {
+		faults = append(faults, Fault{"role", fmt.Sprintf("role is %q.", c.Role), oneOf(Roles())})
 	}
 	return append(faults, checkPassword("password", c.Password)...).orNil()
 }

@@ -90,18 +90,6 @@ func TestEmails(t *testing.T) {
 	}
 }
 
-// Whoever only looks or pays changes nothing, and nor does a role that nobody knows.
-func TestRoles(t *testing.T) {
-	for role, manages := range map[tenants.Role]bool{
-		tenants.Owner: true, tenants.Admin: true, tenants.Developer: true, tenants.Viewer: false, tenants.Billing: false,
-		"": false, "OWNER": false, "root": false,
-	} {
-		if role.Manages() != manages {
-			t.Errorf("%q manages: %t", role, role.Manages())
-		}
-	}
-}
-
 // A password in clear never shows itself by being printed.
 func TestPasswordHidesItself(t *testing.T) {
 	password := tenants.Password("correct horse battery")

@@ -1,23 +1,18 @@
 package tenants
 
-// A Role is what a member may do in an organization.
+// A Role is what a member may do in an organization: see Permission.
 type Role string
 
 // The roles.
 const (
 	Owner     Role = "owner"
-	Admin     Role = "admin"
-	Developer Role = "developer"
-	Viewer    Role = "viewer"  // sees everything, changes nothing
-	Billing   Role = "billing" // like a viewer, for those who pay
+	Admin     Role = "admin"     // does everything but make, change and remove owners
+	Developer Role = "developer" // has projects and keys, but those of prod
+	Viewer    Role = "viewer"    // sees what there is, changes nothing
+	Billing   Role = "billing"   // sees what is used, and nothing else
 )
 
-func roles() []Role {
+// Roles lists all of them, those who may do most first.
+func Roles() []Role {
 	return []Role{Owner, Admin, Developer, Viewer, Billing}
-}
-
-// Manages tells whether the role may create projects, and create and revoke their API keys. A role that is unknown may
-// not.
-func (r Role) Manages() bool {
-	return r == Owner || r == Admin || r == Developer
 }

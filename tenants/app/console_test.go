@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
 )
 
 const (
@@ -441,37 +442,61 @@ func TestFaultsStandBesideTheirFields(t *testing.T) {
 	}
 }
 
-// What a role may not do is refused with the reason, and not offered.
+// What a role may not do is refused with the reason and whom to ask, and not offered.
 func TestRolesInTheConsole(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
-	for role, manages := range map[string]bool{"owner": true, "admin": true, "developer": true, "viewer": false, "billing": false} {
-		b := p.signedIn(t, acme, role)
-		for _, path := range []string{projectsPage, apiKeysPage} {
+	key := func(environment, name string) string {
+		return p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": environment, "name": name})).get("id")
+	}
+	for _, role := range tenants.Roles() {
+		b := p.signedIn(t, acme, string(role))
+		for path, permission := range map[string]tenants.Permission{projectsPage: tenants.ProjectsRead, apiKeysPage: tenants.APIKeysRead} {
 			got := b.get(t, path)
-			if offered := strings.Contains(got.body, "<form class") || strings.Contains(got.body, "Create New API Key</a>"); got.status != 200 || offered != manages {
-				t.Errorf("%s on %s: %d, offered to manage: %t", role, path, got.status, offered)
+			offered := strings.Contains(got.body, "<form class") || strings.Contains(got.body, "Create New API Key</a>")
+			if refused(got, role) == role.May(permission) || offered != role.May(tenants.ProjectsWrite) {
+				t.Errorf("%s on %s: %d, offered to change something: %t", role, path, got.status, offered)
 			}
 		}
-		revoked := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": role})).get("id")
-		for name, got := range map[string]page{
-			"create a project": b.post(t, projectsPage, map[string]string{"name": "by " + role}),
-			"ask for a key":    b.get(t, apiKeysPage+"/new"),
-			"create a key":     b.post(t, apiKeysPage, map[string]string{"name": "by " + role, "project": acme.project, "environment": "dev"}),
-			"ask to revoke":    b.get(t, apiKeysPage+"/"+revoked+"/revoke"),
-			"revoke a key":     b.post(t, apiKeysPage+"/"+revoked+"/revoke", nil),
+		staging, prod := key("staging", "of "+string(role)), key("prod", "of "+string(role))
+		listed := b.get(t, apiKeysPage).body
+		for environment, id := range map[tenants.Environment]string{tenants.Staging: staging, tenants.Prod: prod} {
+			if strings.Contains(listed, id+"/revoke") != role.MayIssueFor(environment) {
+				t.Errorf("%s: offered to revoke a key of %s: %t", role, environment, !role.MayIssueFor(environment))
+			}
+		}
+		if form := b.get(t, apiKeysPage+"/new").body; strings.Contains(form, ">Prod<") != role.MayIssueFor(tenants.Prod) {
+			t.Errorf("%s: the form: %s", role, form)
+		}
+		for name, act := range map[string]struct {
+			got  page
+			need tenants.Permission
+		}{
+			"create a project":      {b.post(t, projectsPage, map[string]string{"name": "by " + string(role)}), tenants.ProjectsWrite},
+			"ask for a key":         {b.get(t, apiKeysPage+"/new"), tenants.APIKeysWrite},
+			"create a key of dev":   {b.post(t, apiKeysPage, map[string]string{"name": "by " + string(role), "project": acme.project, "environment": "dev"}), tenants.APIKeysWrite},
+			"create a key of prod":  {b.post(t, apiKeysPage, map[string]string{"name": "prod by " + string(role), "project": acme.project, "environment": "prod"}), tenants.APIKeysWriteProd},
+			"ask to revoke prod":    {b.get(t, apiKeysPage+"/"+prod+"/revoke"), tenants.APIKeysWriteProd},
+			"ask to revoke staging": {b.get(t, apiKeysPage+"/"+staging+"/revoke"), tenants.APIKeysWrite},
+			"revoke prod":           {b.post(t, apiKeysPage+"/"+prod+"/revoke", nil), tenants.APIKeysWriteProd},
+			"revoke staging":        {b.post(t, apiKeysPage+"/"+staging+"/revoke", nil), tenants.APIKeysWrite},
 		} {
-			if refused := got.status == 403 && strings.Contains(got.body, "Your role here is "+role); refused == manages || got.status >= 404 {
-				t.Errorf("%s: %s: %d %s", role, name, got.status, got.body)
+			if refused(act.got, role) == role.May(act.need) || act.got.status >= 404 {
+				t.Errorf("%s: %s: %d %s", role, name, act.got.status, act.got.body)
 			}
 		}
 	}
 	list := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").text
-	for _, trace := range []string{"by viewer", "by billing"} {
+	for _, trace := range []string{`"by viewer`, `"by billing`, `"prod by developer`} {
 		if strings.Contains(list, trace) {
 			t.Errorf("%q was done", trace)
 		}
 	}
+}
+
+// refused tells whether a page says that a role may not do this, and whom to ask.
+func refused(got page, role tenants.Role) bool {
+	return got.status == 403 && strings.Contains(got.body, "Your role here is "+string(role)) && strings.Contains(got.body, "Ask ")
 }
 
 // Members see and reach what belongs to their organization only; what is foreign looks like what is not there.

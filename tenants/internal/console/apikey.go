@@ -71,9 +71,6 @@ type newKeyPage struct {
 }
 
 func (c *console) showNewAPIKey(w http.ResponseWriter, r *http.Request) error {
-	if err := mayManage(r); err != nil {
-		return err
-	}
 	wanted := registrar.NewAPIKey{Project: r.URL.Query().Get("project"), Environment: tenants.Dev}
 	return c.writeNewAPIKey(w, r, http.StatusOK, wanted, nil)
 }
@@ -90,12 +87,12 @@ func (c *console) writeNewAPIKey(w http.ResponseWriter, r *http.Request, status 
 	}
 	c.pages.Write(w, status, "api-key-new", ui.View{
 		Title: "Create New API Key", Tabs: tabs(apiKeysPath),
-		Data: newKeyPage{shown, len(projects), newKeyFields(projects, wanted, fault)},
+		Data: newKeyPage{shown, len(projects), newKeyFields(shown.Role, projects, wanted, fault)},
 	})
 	return nil
 }
 
-func newKeyFields(projects []tenants.Project, wanted registrar.NewAPIKey, fault error) []ui.Field {
+func newKeyFields(role tenants.Role, projects []tenants.Project, wanted registrar.NewAPIKey, fault error) []ui.Field {
 	var choices [][2]string
 	for _, project := range projects {
 		choices = append(choices, [2]string{project.ID, project.Name})
@@ -105,9 +102,18 @@ func newKeyFields(projects []tenants.Project, wanted registrar.NewAPIKey, fault 
 			Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."},
 		{Name: "project", Label: "Project", Fault: faultOf(fault, "project"), Required: true, Choices: ui.Choose(wanted.Project, choices...)},
 		{Name: "environment", Label: "Environment", Fault: faultOf(fault, "environment"), Required: true,
-			Choices: ui.Choose(string(wanted.Environment),
-				[2]string{string(tenants.Prod), "Prod"}, [2]string{string(tenants.Staging), "Staging"}, [2]string{string(tenants.Dev), "Dev"})},
+			Choices: ui.Choose(string(wanted.Environment), environmentsFor(role)...)},
 	}
+}
+
+// environmentsFor are the environments for which a role creates keys.
+func environmentsFor(role tenants.Role) (choices [][2]string) {
+	for _, choice := range [][2]string{{string(tenants.Prod), "Prod"}, {string(tenants.Staging), "Staging"}, {string(tenants.Dev), "Dev"}} {
+		if role.MayIssueFor(tenants.Environment(choice[0])) {
+			choices = append(choices, choice)
+		}
+	}
+	return choices
 }
 
 type createdKeyPage struct {
@@ -119,14 +125,14 @@ type createdKeyPage struct {
 // createAPIKey issues a key and shows it in its answer, which browsers do not keep: it is in no address, no cookie and
 // no list. A form that is sent again, by a reload, gets no second key.
 func (c *console) createAPIKey(w http.ResponseWriter, r *http.Request) error {
-	if err := mayManage(r); err != nil {
-		return err
-	}
 	if err := readForm(w, r); err != nil {
 		return err
 	}
 	wanted := registrar.NewAPIKey{
 		Name: r.PostForm.Get("name"), Project: r.PostForm.Get("project"), Environment: tenants.Environment(r.PostForm.Get("environment")),
+	}
+	if err := need(r, tenants.IssuingFor(wanted.Environment)); err != nil {
+		return err
 	}
 	key, secret, err := c.Registrar.IssueAPIKey(r.Context(), c.requestOf(r), wanted)
 	switch {
@@ -181,18 +187,11 @@ func (c *console) showRevokeAPIKey(w http.ResponseWriter, r *http.Request) error
 }
 
 func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
-	if err := mayManage(r); err != nil {
+	key, err := c.keyToRevoke(r)
+	if err != nil {
 		return err
 	}
-	id, organization := chi.URLParam(r, "id"), callerOf(r).Organization
-	if !tenants.IsID(id) {
-		return httpapi.NotFound("API key", id)
-	}
-	key, err := c.Views.APIKey(r.Context(), organization, id)
-	if err != nil {
-		return problemOf(err, "API key", id)
-	}
-	project, err := c.Views.Project(r.Context(), organization, key.Project)
+	project, err := c.Views.Project(r.Context(), key.Organization, key.Project)
 	if err != nil {
 		return err
 	}
@@ -207,20 +206,34 @@ func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, stat
 	return nil
 }
 
-func (c *console) revokeAPIKey(w http.ResponseWriter, r *http.Request) error {
-	if err := mayManage(r); err != nil {
-		return err
+// keyToRevoke is the key that the address names, if the reader may revoke it.
+func (c *console) keyToRevoke(r *http.Request) (tenants.APIKey, error) {
+	id := chi.URLParam(r, "id")
+	if !tenants.IsID(id) {
+		return tenants.APIKey{}, httpapi.NotFound("API key", id)
 	}
+	key, err := c.Views.APIKey(r.Context(), callerOf(r).Organization, id)
+	if err != nil {
+		return tenants.APIKey{}, problemOf(err, "API key", id)
+	}
+	return key, need(r, tenants.IssuingFor(key.Environment))
+}
+
+func (c *console) revokeAPIKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	id, reason := chi.URLParam(r, "id"), r.PostForm.Get("reason")
-	_, err := c.Registrar.RevokeAPIKey(r.Context(), c.requestOf(r), id, reason)
+	key, err := c.keyToRevoke(r)
+	if err != nil {
+		return err
+	}
+	reason := r.PostForm.Get("reason")
+	_, err = c.Registrar.RevokeAPIKey(r.Context(), c.requestOf(r), key.ID, reason)
 	if isInvalid(err) {
 		return c.writeRevokeAPIKey(w, r, http.StatusUnprocessableEntity, reason, err)
 	}
 	if err != nil {
-		return problemOf(err, "API key", id)
+		return problemOf(err, "API key", key.ID)
 	}
 	ui.SetFlash(w, "key-revoked")
 	http.Redirect(w, r, apiKeysPath, http.StatusSeeOther)

@@ -73,13 +73,13 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Get("/console/settings", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, projectsPath, http.StatusSeeOther)
 	})
-	settings.Get(projectsPath, c.pages.Handle(c.showProjects))
-	settings.Post(projectsPath, c.pages.Handle(c.createProject))
-	settings.Get(apiKeysPath, c.pages.Handle(c.showAPIKeys))
-	settings.Get(apiKeysPath+"/new", c.pages.Handle(c.showNewAPIKey))
-	settings.Post(apiKeysPath, c.pages.Handle(c.createAPIKey))
-	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(c.showRevokeAPIKey))
-	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(c.revokeAPIKey))
+	settings.Get(projectsPath, c.pages.Handle(permitted(tenants.ProjectsRead, c.showProjects)))
+	settings.Post(projectsPath, c.pages.Handle(permitted(tenants.ProjectsWrite, c.createProject)))
+	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))
+	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.showNewAPIKey)))
+	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.createAPIKey)))
+	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.showRevokeAPIKey)))
+	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.revokeAPIKey)))
 }
 
 // noPage says that there is no such page; the address with a slash too many is the console itself.
@@ -130,15 +130,4 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 			"The form could not be read. Go back, reload the page and send it again.")
 	}
 	return nil
-}
-
-// mayManage refuses roles that change nothing, and says what it takes.
-func mayManage(r *http.Request) error {
-	role := roleOf(r)
-	if role.Manages() {
-		return nil
-	}
-	return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-		"Your role here is "+string(role)+", which looks at everything and changes nothing. "+
-			"Projects and API keys are managed by owners, admins and developers: ask one of them.")
 }

@@ -53,9 +53,6 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 }
 
 func (c *console) createProject(w http.ResponseWriter, r *http.Request) error {
-	if err := mayManage(r); err != nil {
-		return err
-	}
 	if err := readForm(w, r); err != nil {
 		return err
 	}

@@ -28,13 +28,13 @@ const maxChoices = 1000
 type settings struct {
 	Member       tenants.Member
 	Organization tenants.Organization
-	Manages      bool
-	Form         string // the word of the form on the page, if it has one
+	Role         tenants.Role // as the session has it; pages offer what it may do
+	Form         string       // the word of the form on the page, if it has one
 }
 
 func (c *console) settings(r *http.Request) (s settings, err error) {
 	caller := callerOf(r)
-	s = settings{Manages: roleOf(r).Manages(), Form: c.IDs()}
+	s = settings{Role: roleOf(r), Form: c.IDs()}
 	if s.Member, err = c.Views.Member(r.Context(), caller.Organization, caller.ID); err != nil {
 		return s, err
 	}

@@ -1,0 +1,101 @@
+package tenants
+
+import "slices"
+
+// A Permission is one thing that a role may or may not do in an organization. What is one's own, such as one's sessions
+// and one's password, takes none: everybody may see to that.
+type Permission string
+
+// The permissions. Their names are data: they stand in errors and in the audit.
+const (
+	OrganizationRead   Permission = "organization:read"
+	OrganizationWrite  Permission = "organization:write"
+	SecurityWrite      Permission = "security:write" // see and change the security policy
+	MembersRead        Permission = "members:read"
+	MembersInvite      Permission = "members:invite"
+	MembersManage      Permission = "members:manage" // change roles, remove, hand out reset codes
+	OwnersManage       Permission = "owners:manage"  // the same for owners, and make somebody one
+	ProjectsRead       Permission = "projects:read"
+	ProjectsWrite      Permission = "projects:write"
+	APIKeysRead        Permission = "api-keys:read"
+	APIKeysWrite       Permission = "api-keys:write"      // of staging and dev
+	APIKeysWriteProd   Permission = "api-keys:write-prod" // of prod
+	ServiceTokensRead  Permission = "service-tokens:read"
+	ServiceTokensWrite Permission = "service-tokens:write"
+	AuditRead          Permission = "audit:read"
+	LogsRead           Permission = "logs:read"
+	ErrorsRead         Permission = "errors:read"
+	UsageRead          Permission = "usage:read"
+)
+
+// Permissions lists all of them.
+func Permissions() []Permission {
+	return []Permission{
+		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
+		ProjectsRead, ProjectsWrite, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
+		AuditRead, LogsRead, ErrorsRead, UsageRead,
+	}
+}
+
+// May tells whether the role has a permission. A role that is unknown has none.
+func (r Role) May(p Permission) bool {
+	switch r {
+	case Owner:
+		return slices.Contains(Permissions(), p)
+	case Admin:
+		return Owner.May(p) && p != OwnersManage
+	case Developer:
+		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead
+	case Viewer:
+		return Billing.May(p) || slices.Contains([]Permission{MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
+	case Billing:
+		return p == OrganizationRead || p == UsageRead
+	}
+	return false
+}
+
+// IssuingFor is the permission to create, rotate and revoke API keys of an environment.
+func IssuingFor(environment Environment) Permission {
+	if environment == Prod {
+		return APIKeysWriteProd
+	}
+	return APIKeysWrite
+}
+
+// MayIssueFor tells whether the role may create, rotate and revoke API keys of an environment.
+func (r Role) MayIssueFor(environment Environment) bool {
+	return r.May(IssuingFor(environment))
+}
+
+// Managing is the permission to change the role of a member with a role, to give somebody that role, and to remove such
+// a member.
+func Managing(role Role) Permission {
+	if role == Owner {
+		return OwnersManage
+	}
+	return MembersManage
+}
+
+// MayManage tells whether the role may change the role of a member with another one, give somebody that role, and remove
+// such a member.
+func (r Role) MayManage(other Role) bool {
+	return r.May(Managing(other))
+}
+
+// InvitingTo is the permission to invite somebody to a role.
+func InvitingTo(role Role) Permission {
+	if role == Owner {
+		return OwnersManage
+	}
+	return MembersInvite
+}
+
+// MayInvite tells whether the role may invite somebody to another one.
+func (r Role) MayInvite(to Role) bool {
+	return r.May(InvitingTo(to))
+}
+
+// RolesWith lists the roles that have a permission: whom to ask.
+func RolesWith(p Permission) []Role {
+	return slices.DeleteFunc(Roles(), func(r Role) bool { return !r.May(p) })
+}

@@ -1,0 +1,78 @@
+package tenants_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+var update = flag.Bool("update", false, "write the table of permissions anew")
+
+const permissionsFile = "testdata/permissions.txt"
+
+// Who may do what is this table. It changes only where somebody means it to: a change of the table is a change of what
+// people may do.
+func TestPermissions(t *testing.T) {
+	got := permissionTable()
+	if *update {
+		if err := os.WriteFile(permissionsFile, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(permissionsFile)
+	if err != nil || got != string(want) {
+		t.Errorf("%v\n got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func permissionTable() string {
+	var table strings.Builder
+	columns := append(tenants.Roles(), "", "OWNER", "root")
+	row := func(name string, cell func(tenants.Role) string) {
+		line := fmt.Sprintf("%-23s", name)
+		for _, role := range columns {
+			line += fmt.Sprintf(" %-11s", cell(role))
+		}
+		table.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	row("", func(r tenants.Role) string { return fmt.Sprintf("%q", string(r)) })
+	for _, permission := range append(tenants.Permissions(), "", "everything") {
+		row(string(permission), func(r tenants.Role) string { return word(r.May(permission)) })
+	}
+	for _, environment := range []tenants.Environment{tenants.Prod, tenants.Staging, tenants.Dev} {
+		row("issue keys for "+string(environment), func(r tenants.Role) string { return word(r.MayIssueFor(environment)) })
+	}
+	for _, other := range tenants.Roles() {
+		row("manage "+string(other), func(r tenants.Role) string { return word(r.MayManage(other)) })
+	}
+	for _, other := range tenants.Roles() {
+		row("invite to "+string(other), func(r tenants.Role) string { return word(r.MayInvite(other)) })
+	}
+	return table.String()
+}
+
+func word(may bool) string {
+	if may {
+		return "yes"
+	}
+	return "-"
+}
+
+// Whoever is refused is told of somebody who is not: every permission has at least one role, and its roles have it.
+func TestRolesWithPermission(t *testing.T) {
+	for _, permission := range tenants.Permissions() {
+		asked := tenants.RolesWith(permission)
+		if len(asked) == 0 || asked[0] != tenants.Owner {
+			t.Errorf("%s: ask %v", permission, asked)
+		}
+		for _, role := range asked {
+			if !role.May(permission) {
+				t.Errorf("%s: %s is said to have it", permission, role)
+			}
+		}
+	}
+}
