@@ -2,50 +2,88 @@ package ui
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"path"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
-//go:embed assets/weir.css
-var stylesheet []byte
-
-//go:embed assets/weir.svg
-var icon []byte
+//go:embed assets
+var assetFiles embed.FS
 
 const assetsPath = "/console/assets/"
 
-// stylesheetPath changes with the stylesheet, so that browsers may keep it for ever.
-func stylesheetPath() string {
-	sum := sha256.Sum256(stylesheet)
-	return assetsPath + hex.EncodeToString(sum[:8]) + "/weir.css"
+// An asset is a file that pages refer to. Its address changes with its content, so that browsers may keep it for ever.
+type asset struct {
+	path        string
+	contentType string
+	content     []byte
 }
 
-func iconPath() string { return assetsPath + "weir.svg" }
+// assets are all of them, by name.
+var assets = readAssets()
+
+// contentTypes are those of assets, by the end of their names.
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+func readAssets() map[string]asset {
+	files, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	read := map[string]asset{}
+	for _, file := range files {
+		read[file.Name()] = readAsset(file.Name())
+	}
+	return read
+}
+
+func readAsset(name string) asset {
+	content, err := assetFiles.ReadFile("assets/" + name)
+	contentType := contentTypes[path.Ext(name)]
+	if err != nil || contentType == "" {
+		panic(fmt.Sprintf("BUG: cannot serve the asset %q: %v", name, err))
+	}
+	sum := sha256.Sum256(content)
+	return asset{path: assetsPath + hex.EncodeToString(sum[:8]) + "/" + name, contentType: contentType, content: content}
+}
+
+// assetPath is the address of the asset called name. One that does not exist is a programmer's error.
+func assetPath(name string) (string, error) {
+	found, ok := assets[name]
+	if !ok {
+		return "", fmt.Errorf("there is no asset %q", name)
+	}
+	return found.path, nil
+}
 
 // MountAssets serves what every page refers to. Every module mounts it: any of them gives the same answers.
 func MountAssets(router chi.Router) {
-	router.Get(assetsPath+"{version}/weir.css", serveStylesheet)
-	router.Get(iconPath(), func(w http.ResponseWriter, _ *http.Request) {
-		serveAsset(w, "image/svg+xml", "public, max-age=86400", icon)
-	})
+	router.Get(assetsPath+"{version}/{name}", httpapi.Handle(serveAsset))
 }
 
-// serveStylesheet gives the stylesheet for any version: while modules are being upgraded, a page may ask for one that
-// this process does not have. Only its own may be kept.
-func serveStylesheet(w http.ResponseWriter, r *http.Request) {
+// serveAsset gives an asset for any version: while modules are being upgraded, a page may ask for one that this process
+// does not have. Only its own may be kept.
+func serveAsset(w http.ResponseWriter, r *http.Request) error {
+	found, ok := assets[chi.URLParam(r, "name")]
+	if !ok {
+		return httpapi.NotFound("asset", r.URL.Path)
+	}
 	caching := "no-cache"
-	if r.URL.Path == stylesheetPath() {
+	if r.URL.Path == found.path {
 		caching = fmt.Sprintf("public, max-age=%d, immutable", 365*24*60*60)
 	}
-	serveAsset(w, "text/css; charset=utf-8", caching, stylesheet)
-}
-
-func serveAsset(w http.ResponseWriter, contentType, caching string, content []byte) {
-	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Type", found.contentType)
 	w.Header().Set("Cache-Control", caching)
-	_, _ = w.Write(content)
+	_, _ = w.Write(found.content)
+	return nil
 }

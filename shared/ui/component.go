@@ -18,6 +18,7 @@ type Field struct {
 	Required     bool     // for the browser; the server decides anew
 	Optional     bool     // the label says so
 	Choices      []Choice // one of these instead of a text
+	Code         bool     // gets the one-time code of the link that led here, by the script "code"
 }
 
 // A Choice is one of the values of a field.
@@ -41,6 +42,29 @@ type Empty struct {
 	Title  string
 	Text   string
 	Action *Link // may be nil
+}
+
+// A Copy is a button that copies the text of an element, by the script "copy". The template "copy" shows it.
+type Copy struct {
+	ID   string // of the element
+	Text string // of the button, such as Copy key
+}
+
+// An Awaited is something that will happen while the reader looks. The template "awaited" shows it, and the script "poll"
+// asks until it has happened: see WriteAwaited.
+type Awaited struct {
+	Text string // how it stands
+	Done bool
+	Poll string // the address to ask
+}
+
+// WriteAwaited answers who asks how it stands.
+func WriteAwaited(w http.ResponseWriter, awaited Awaited) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !awaited.Done {
+		w.WriteHeader(http.StatusAccepted)
+	}
+	_, _ = w.Write([]byte(awaited.Text))
 }
 
 // A Pager leads through a list. The template "pager" shows it.

@@ -11,12 +11,11 @@ import (
 // functions are what templates may call.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"bytes":      Bytes,
-		"count":      Count,
-		"when":       When,
-		"datetime":   func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
-		"stylesheet": stylesheetPath,
-		"icon":       iconPath,
+		"asset":    assetPath,
+		"bytes":    Bytes,
+		"count":    Count,
+		"when":     When,
+		"datetime": func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
 	}
 }
 

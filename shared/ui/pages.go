@@ -9,6 +9,10 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/identity"
 )
 
 //go:embed templates/*.html
@@ -32,12 +36,13 @@ type Link struct {
 	Current bool // leads to where the reader is
 }
 
-func navigation(current Section) []Link {
+// navigation leads to the sections; the reader is in current.
+func navigation(_ *http.Request, current Section) []Link {
 	return []Link{
 		{string(Logs), "/console/logs", current == Logs},
 		{string(Errors), "/console/errors", current == Errors},
 		{string(Usage), "/console/usage", current == Usage},
-		{string(Settings), "/console/settings/projects", current == Settings},
+		{string(Settings), "/console/settings", current == Settings},
 	}
 }
 
@@ -47,12 +52,12 @@ type Pages struct {
 	templates map[string]*template.Template // by the file's name without .html
 }
 
-// NewPages reads a module's templates, *.html in files: each defines "content", whose dot is the View. A template that
+// NewPages reads a module's templates, templates/*.html in files: each defines "content", whose dot is the View. A template that
 // can't be read is a programmer's error and panics.
 func NewPages(section Section, files fs.FS) *Pages {
 	base := template.Must(template.New("").Funcs(functions()).ParseFS(shell, "templates/*.html"))
 	pages := &Pages{section: section, templates: map[string]*template.Template{}}
-	names, err := fs.Glob(files, "*.html")
+	names, err := fs.Glob(files, "templates/*.html")
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("BUG: there are no templates: %v", err))
 	}
@@ -64,6 +69,15 @@ func NewPages(section Section, files fs.FS) *Pages {
 	return pages
 }
 
+// Mount adds to router what pages refer to and, for those who have signed in, a module's own pages.
+func (p *Pages) Mount(router chi.Router, credentials *identity.Credentials, routes func(signedIn chi.Router)) {
+	MountAssets(router)
+	router.Group(func(signedIn chi.Router) {
+		signedIn.Use(p.Protect, identity.RequireSession(credentials))
+		routes(signedIn)
+	})
+}
+
 // A View is what a page shows.
 type View struct {
 	Title string
@@ -73,13 +87,13 @@ type View struct {
 	Data  any    // the page's own
 }
 
-// Write answers with a page. A page that can't be rendered is a programmer's error and panics before anything is sent.
-func (p *Pages) Write(w http.ResponseWriter, status int, page string, view View) {
+// Write answers r with a page. A page that can't be rendered is a programmer's error and panics before anything is sent.
+func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page string, view View) {
 	var rendered bytes.Buffer
 	data := struct {
 		View
 		Navigation []Link
-	}{view, navigation(p.section)}
+	}{view, navigation(r, p.section)}
 	if err := p.templates[page].ExecuteTemplate(&rendered, "layout", data); err != nil {
 		panic(fmt.Sprintf("BUG: cannot render page %q: %v", page, err))
 	}

@@ -23,7 +23,7 @@ func (p *Pages) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range problem.Header {
 		w.Header()[name] = values
 	}
-	p.Write(w, problem.Status, problemPage, View{
+	p.Write(w, r, problem.Status, problemPage, View{
 		Title: problemTitle(problem.Status),
 		Data: struct {
 			Detail    string

@@ -6,9 +6,11 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// policy allows the console's own stylesheet, images and forms, and nothing else: no script from anywhere, no frame
-// around a page. So a text of a client that got past the templates still could not act.
-const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+// policy allows the console's own stylesheet, scripts, images and forms, and nothing else: no script in a page or from
+// elsewhere, none that makes markup of text, no frame around a page. So a text of a client that got past the templates
+// still could not act.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Protect lets pages through only with the headers that protect them, and refuses what changes something when a browser
 // says that another site sent it (cross-site request forgery). Every route of the console goes through it, also the

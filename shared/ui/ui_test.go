@@ -20,8 +20,9 @@ import (
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
-var formPage = fstest.MapFS{"form.html": {Data: []byte(`{{define "content"}}
+var formPage = fstest.MapFS{"templates/form.html": {Data: []byte(`{{define "content"}}
 {{template "field" .Data.Field}}{{template "empty" .Data.Empty}}{{template "pager" .Data.Pager}}{{template "time" .Data.At}}
+{{template "copy" .Data.Copy}}{{template "awaited" .Data.Awaited}}{{template "script" "copy"}}
 {{end}}`)}}
 
 type formData struct {
@@ -29,6 +30,9 @@ type formData struct {
 	Empty ui.Empty
 	Pager ui.Pager
 	At    time.Time
+
+	Copy    ui.Copy
+	Awaited ui.Awaited
 }
 
 // serve answers a request by a router with one page of everything, a form to submit, a fault and a panic.
@@ -38,8 +42,8 @@ func serve(t *testing.T, request *http.Request, view ui.View) *httptest.Response
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	router.Group(func(r chi.Router) {
 		r.Use(pages.Protect)
-		show := func(w http.ResponseWriter, _ *http.Request) error {
-			pages.Write(w, http.StatusOK, "form", view)
+		show := func(w http.ResponseWriter, r *http.Request) error {
+			pages.Write(w, r, http.StatusOK, "form", view)
 			return nil
 		}
 		r.Get("/console/form", pages.Handle(show))
@@ -70,6 +74,7 @@ func hostileView() ui.View {
 		Data: formData{
 			Field: ui.Field{Name: "name", Label: hostile, Value: hostile, Hint: hostile, Fault: hostile},
 			Empty: ui.Empty{Title: hostile, Text: hostile, Action: &ui.Link{Text: hostile, Href: "javascript:alert(1)"}},
+			Copy:  ui.Copy{ID: hostile, Text: hostile}, Awaited: ui.Awaited{Text: hostile, Poll: hostile},
 		},
 	}
 }
@@ -77,7 +82,7 @@ func hostileView() ui.View {
 // No text gets out of its place, whichever part of a page it stands in.
 func TestTextsStayTexts(t *testing.T) {
 	body := get(t, "/console/form", hostileView()).Body.String()
-	for _, bad := range []string{"<script", "<img src=x", "javascript:"} {
+	for _, bad := range []string{"<script>", "<img src=x", "javascript:"} {
 		if strings.Contains(body, bad) {
 			t.Errorf("the page has %q:\n%s", bad, body)
 		}
@@ -87,18 +92,20 @@ func TestTextsStayTexts(t *testing.T) {
 	}
 }
 
-// Every page, also one that says what went wrong, allows no script, no frame and nothing from elsewhere.
+// Every page, also one that says what went wrong, allows no script but the console's own, no markup made by a script, no
+// frame and nothing from elsewhere.
 func TestPagesAreProtected(t *testing.T) {
 	for _, path := range []string{"/console/form", "/console/broken", "/console/none"} {
 		header := get(t, path, hostileView()).Header()
 		policy := header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'",
+			"; script-src 'self';", "; style-src 'self';", "; connect-src 'self';", "trusted-types 'none'"} {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%s: the policy %q lacks %q", path, policy, want)
 			}
 		}
-		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
-			t.Errorf("%s: the policy %q allows scripts", path, policy)
+		if regexp.MustCompile(`unsafe|https?:|data:|blob:|\*|nonce`).MatchString(policy) {
+			t.Errorf("%s: the policy %q allows more than the console's own", path, policy)
 		}
 		if got := header.Get("Cache-Control"); got != "no-store" {
 			t.Errorf("%s: Cache-Control = %q, want no-store", path, got)
@@ -109,10 +116,10 @@ func TestPagesAreProtected(t *testing.T) {
 	}
 }
 
-// The policy forbids scripts and inline styles, so the shell must not need any.
+// The policy forbids inline scripts and styles, so the shell must not need any.
 func TestShellHasNoInlineCode(t *testing.T) {
 	body := get(t, "/console/form", ui.View{Title: "Form", Data: formData{}}).Body.String()
-	if found := regexp.MustCompile(`(?i)<script|<style|\sstyle=|\son[a-z]+=|http://|https://`).FindString(body); found != "" {
+	if found := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|http://|https://`).FindString(body); found != "" {
 		t.Errorf("the page has %q", found)
 	}
 }
@@ -187,14 +194,34 @@ func TestPagerKeepsFilters(t *testing.T) {
 	}
 }
 
-// The stylesheet may be kept for ever under its own address, and not under that of another version.
-func TestStylesheet(t *testing.T) {
+// An asset may be kept for ever under its own address, and not under that of another version.
+func TestAssets(t *testing.T) {
 	page := get(t, "/console/form", ui.View{Data: formData{}}).Body.String()
-	own := regexp.MustCompile(`/console/assets/[0-9a-f]{16}/weir\.css`).FindString(page)
-	for path, caching := range map[string]string{own: "public, max-age=31536000, immutable", "/console/assets/0000000000000000/weir.css": "no-cache"} {
-		answer := get(t, path, ui.View{})
-		if answer.Code != http.StatusOK || answer.Header().Get("Cache-Control") != caching || answer.Header().Get("Content-Type") != "text/css; charset=utf-8" {
-			t.Errorf("%s: %d %v", path, answer.Code, answer.Header())
+	for name, contentType := range map[string]string{"weir.css": "text/css; charset=utf-8", "weir.svg": "image/svg+xml", "copy.js": "text/javascript; charset=utf-8"} {
+		own := regexp.MustCompile(`/console/assets/[0-9a-f]{16}/` + regexp.QuoteMeta(name)).FindString(page)
+		for path, caching := range map[string]string{own: "public, max-age=31536000, immutable", "/console/assets/0000000000000000/" + name: "no-cache"} {
+			answer := get(t, path, ui.View{})
+			if answer.Code != http.StatusOK || answer.Header().Get("Cache-Control") != caching || answer.Header().Get("Content-Type") != contentType {
+				t.Errorf("%s: %d %v", path, answer.Code, answer.Header())
+			}
+		}
+	}
+	if answer := get(t, "/console/assets/0000000000000000/none.js", ui.View{}); answer.Code != http.StatusNotFound {
+		t.Errorf("an asset that is none: %d", answer.Code)
+	}
+}
+
+// What is waited for says with its status whether it is there.
+func TestAwaited(t *testing.T) {
+	for done, want := range map[bool]int{false: http.StatusAccepted, true: http.StatusOK} {
+		answer := httptest.NewRecorder()
+		ui.WriteAwaited(answer, ui.Awaited{Text: "<b>", Done: done})
+		if answer.Code != want || answer.Body.String() != "<b>" || answer.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("done %t: %d %v %q", done, answer.Code, answer.Header(), answer.Body)
+		}
+		page := get(t, "/console/form", ui.View{Data: formData{Awaited: ui.Awaited{Done: done, Poll: "/console/there"}}}).Body.String()
+		if strings.Contains(page, `data-poll="/console/there"`) == done || strings.Contains(page, `data-state="done"`) != done {
+			t.Errorf("done %t: %s", done, page)
 		}
 	}
 }

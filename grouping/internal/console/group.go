@@ -5,7 +5,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"io/fs"
 	"net/http"
 	"strings"
 	"time"
@@ -45,14 +44,8 @@ type console struct {
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
-	files, err := fs.Sub(templates, "templates")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	c := &console{Config: config, pages: ui.NewPages(ui.Errors, files)}
-	ui.MountAssets(router)
-	router.Group(func(r chi.Router) {
-		r.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
+	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates)}
+	c.pages.Mount(router, config.Credentials, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 	})
@@ -146,7 +139,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	for _, group := range list.Items {
 		page.Groups = append(page.Groups, c.show(group))
 	}
-	c.pages.Write(w, http.StatusOK, "groups", ui.View{Title: "Errors", Data: page})
+	c.pages.Write(w, r, http.StatusOK, "groups", ui.View{Title: "Errors", Data: page})
 	return nil
 }
 
@@ -192,6 +185,6 @@ func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, http.StatusOK, "group", ui.View{Title: page.Title, Data: page})
+	c.pages.Write(w, r, http.StatusOK, "group", ui.View{Title: page.Title, Data: page})
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net/http"
 	"slices"
 	"time"
@@ -49,14 +48,8 @@ type console struct {
 
 // Mount adds the page to router.
 func Mount(router chi.Router, config Config) {
-	files, err := fs.Sub(templates, "templates")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	c := &console{Config: config, pages: ui.NewPages(ui.Logs, files)}
-	ui.MountAssets(router)
-	router.Group(func(r chi.Router) {
-		r.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
+	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates)}
+	c.pages.Mount(router, config.Credentials, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
 	})
 }
@@ -76,7 +69,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	organization := identity.FromContext(r.Context()).Organization
 	search, err := ingesthttp.ParseSearch(r)
 	if fault := faultOfWords(err); fault != "" {
-		c.write(w, http.StatusUnprocessableEntity, c.form(r, organization, fault))
+		c.write(w, r, http.StatusUnprocessableEntity, c.form(r, organization, fault))
 		return nil
 	}
 	if err != nil {
@@ -95,12 +88,12 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	for _, found := range result.Found {
 		page.Entries = append(page.Entries, c.show(found))
 	}
-	c.write(w, http.StatusOK, page)
+	c.write(w, r, http.StatusOK, page)
 	return nil
 }
 
-func (c *console) write(w http.ResponseWriter, status int, page logsPage) {
-	c.pages.Write(w, status, "logs", ui.View{Title: "Logs", Data: page})
+func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page logsPage) {
+	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
 }
 
 // faultOfWords is what is wrong with the words that are searched for: the one field in which people can go wrong.

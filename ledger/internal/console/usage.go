@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"time"
 
@@ -43,14 +42,8 @@ type console struct {
 
 // Mount adds the page to router.
 func Mount(router chi.Router, config Config) {
-	files, err := fs.Sub(templates, "templates")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	c := &console{Config: config, pages: ui.NewPages(ui.Usage, files)}
-	ui.MountAssets(router)
-	router.Group(func(r chi.Router) {
-		r.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
+	c := &console{Config: config, pages: ui.NewPages(ui.Usage, templates)}
+	c.pages.Mount(router, config.Credentials, func(r chi.Router) {
 		r.Get("/console/usage", c.pages.Handle(c.showUsage))
 	})
 }
@@ -70,7 +63,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	}
 	found, err := c.read(r.Context(), identity.FromContext(r.Context()).Organization, after)
 	if errors.Is(err, postgres.ErrNoOrganization) {
-		c.pages.Write(w, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
+		c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
 		return nil
 	}
 	if err != nil {
@@ -79,7 +72,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	list := httpapi.NewList(found.entries, pageSize, func(last postgres.Entry) any { return last.Cursor() })
 	page := newUsagePage(found.balance, list.Items)
 	page.Pager = ui.NewPager(r, list.NextCursor)
-	c.pages.Write(w, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
+	c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
 	return nil
 }
 

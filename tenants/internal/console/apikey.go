@@ -50,8 +50,8 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	for _, key := range list.Items {
 		page.Keys = append(page.Keys, c.show(key))
 	}
-	c.pages.Write(w, http.StatusOK, "api-keys", ui.View{
-		Title: "API Keys", Tabs: tabs(apiKeysPath), Data: page,
+	c.pages.Write(w, r, http.StatusOK, "api-keys", ui.View{
+		Title: "API Keys", Tabs: tabs(r, apiKeysPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{"key-revoked": "The API key was revoked. It works nowhere any more."}),
 	})
 	return nil
@@ -85,8 +85,8 @@ func (c *console) writeNewAPIKey(w http.ResponseWriter, r *http.Request, status 
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, status, "api-key-new", ui.View{
-		Title: "Create New API Key", Tabs: tabs(apiKeysPath),
+	c.pages.Write(w, r, status, "api-key-new", ui.View{
+		Title: "Create New API Key", Tabs: tabs(r, apiKeysPath),
 		Data: newKeyPage{shown, len(projects), newKeyFields(shown.Role, projects, wanted, fault)},
 	})
 	return nil
@@ -122,6 +122,12 @@ type createdKeyPage struct {
 	Curl string
 }
 
+// CopyKey copies the key.
+func (createdKeyPage) CopyKey() ui.Copy { return ui.Copy{ID: "secret", Text: "Copy key"} }
+
+// CopyCurl copies the command.
+func (createdKeyPage) CopyCurl() ui.Copy { return ui.Copy{ID: "curl", Text: "Copy command"} }
+
 // createAPIKey issues a key and shows it in its answer, which browsers do not keep: it is in no address, no cookie and
 // no list. A form that is sent again, by a reload, gets no second key.
 func (c *console) createAPIKey(w http.ResponseWriter, r *http.Request) error {
@@ -152,8 +158,8 @@ func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenan
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, http.StatusCreated, "api-key-created", ui.View{
-		Title: "Save your new API key now", Tabs: tabs(apiKeysPath),
+	c.pages.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
+		Title: "Save your new API key now", Tabs: tabs(r, apiKeysPath),
 		Data: createdKeyPage{
 			Key:  c.show(postgres.NamedAPIKey{APIKey: key, ProjectName: project.Name}),
 			Full: secret.Reveal(), Curl: curl(r.Host, secret.Reveal(), c.Clock()),
@@ -195,8 +201,8 @@ func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, stat
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, status, "api-key-revoke", ui.View{
-		Title: "Revoke an API key", Tabs: tabs(apiKeysPath),
+	c.pages.Write(w, r, status, "api-key-revoke", ui.View{
+		Title: "Revoke an API key", Tabs: tabs(r, apiKeysPath),
 		Data: revokeKeyPage{
 			Key: c.show(postgres.NamedAPIKey{APIKey: key, ProjectName: project.Name}),
 			Reason: ui.Field{Name: "reason", Label: "Reason", Value: reason, Fault: faultOf(fault, "reason"), MaxLength: 500,

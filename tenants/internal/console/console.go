@@ -4,7 +4,6 @@ package console
 
 import (
 	"embed"
-	"io/fs"
 	"net/http"
 	"net/netip"
 	"time"
@@ -47,14 +46,9 @@ const maxForm = 64 << 10
 
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
-	files, err := fs.Sub(templates, "templates")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	c := &console{Config: config, pages: ui.NewPages(ui.Settings, files)}
+	c := &console{Config: config, pages: ui.NewPages(ui.Settings, templates)}
 	c.byNetwork = newAttempts(config.Clock, perNetwork, networkRefill)
 	c.byEmail = newAttempts(config.Clock, perEmail, emailRefill)
-	ui.MountAssets(router)
 	router.Group(func(open chi.Router) {
 		open.Use(c.pages.Protect)
 		open.Get("/console", goHome)
@@ -63,16 +57,11 @@ func Mount(router chi.Router, config Config) {
 		open.Post(identity.SignInPath, c.pages.Handle(c.signIn))
 		open.Post("/console/sign-out", c.pages.Handle(c.signOut))
 	})
-	router.Group(func(settings chi.Router) {
-		settings.Use(c.pages.Protect, identity.RequireSession(config.Credentials))
-		c.mountSettings(settings)
-	})
+	c.pages.Mount(router, config.Credentials, c.mountSettings)
 }
 
 func (c *console) mountSettings(settings chi.Router) {
-	settings.Get("/console/settings", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, projectsPath, http.StatusSeeOther)
-	})
+	settings.Get("/console/settings", c.pages.Handle(showSettings))
 	settings.Get(projectsPath, c.pages.Handle(permitted(tenants.ProjectsRead, c.showProjects)))
 	settings.Post(projectsPath, c.pages.Handle(permitted(tenants.ProjectsWrite, c.createProject)))
 	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))

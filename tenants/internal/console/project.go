@@ -44,8 +44,8 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 	list := httpapi.NewList(found, pageSize, func(last tenants.Project) any {
 		return postgres.Position{At: last.CreatedAt, ID: last.ID}
 	})
-	c.pages.Write(w, status, "projects", ui.View{
-		Title: "Projects", Tabs: tabs(projectsPath),
+	c.pages.Write(w, r, status, "projects", ui.View{
+		Title: "Projects", Tabs: tabs(r, projectsPath),
 		Flash: ui.TakeFlash(w, r, map[string]string{"project-created": "The project was created. Give it an API key to send logs with."}),
 		Data:  projectsPage{shown, list.Items, ui.NewPager(r, list.NextCursor), name},
 	})

@@ -20,12 +20,12 @@ func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 		goHome(w, r)
 		return nil
 	}
-	c.writeSignIn(w, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{"signed-out": "You have signed out."}))
+	c.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{"signed-out": "You have signed out."}))
 	return nil
 }
 
-func (c *console) writeSignIn(w http.ResponseWriter, status int, email string, flash *ui.Flash) {
-	c.pages.Write(w, status, "sign-in", ui.View{
+func (c *console) writeSignIn(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
+	c.pages.Write(w, r, status, "sign-in", ui.View{
 		Title: "Sign in", Flash: flash, Bare: true,
 		Data: []ui.Field{
 			{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
@@ -48,7 +48,7 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 	password := tenants.Password(r.PostForm.Get("password"))
 	_, secret, err := c.Registrar.SignIn(r.Context(), c.anonymous(r), email, password)
 	if errors.Is(err, registrar.ErrSignIn) {
-		c.writeSignIn(w, http.StatusUnprocessableEntity, email,
+		c.writeSignIn(w, r, http.StatusUnprocessableEntity, email,
 			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
 		return nil
 	}
@@ -77,7 +77,7 @@ func (c *console) refuse(w http.ResponseWriter, r *http.Request, email string, w
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 	httpapi.Logger(r.Context()).Warn("too many attempts to sign in")
-	c.writeSignIn(w, http.StatusTooManyRequests, email,
+	c.writeSignIn(w, r, http.StatusTooManyRequests, email,
 		&ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true})
 }
 

@@ -7,15 +7,8 @@ import (
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
-)
-
-// Addresses of the pages.
-const (
-	projectsPath = "/console/settings/projects"
-	apiKeysPath  = "/console/settings/api-keys"
 )
 
 // pageSize is how many rows a list shows at once.
@@ -40,14 +33,6 @@ func (c *console) settings(r *http.Request) (s settings, err error) {
 	}
 	s.Organization, err = c.Views.Organization(r.Context(), caller.Organization, caller.Organization)
 	return s, err
-}
-
-// tabs are the pages of the settings, of which the reader is on the one at path.
-func tabs(path string) []ui.Link {
-	return []ui.Link{
-		{Text: "Projects", Href: projectsPath, Current: path == projectsPath},
-		{Text: "API Keys", Href: apiKeysPath, Current: path == apiKeysPath},
-	}
 }
 
 // placeOf is where a list goes on.
