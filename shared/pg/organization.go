@@ -9,16 +9,20 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// An Organization is the id of whose rows a query may see. It is a type of its own so that every query asks for one, and so
+// that no id of something else gets into its place: a string becomes one only where somebody writes so.
+type Organization string
+
 // everyOrganization is what the row level security policies take for "all of them".
 const everyOrganization = "*"
 
 // AsOrganization lets the rest of the transaction see and write the rows of one organization only. Every request path
 // starts with it; row level security is forced under every table of tenants, so a forgotten WHERE shows nothing foreign.
-func AsOrganization(ctx context.Context, tx pgx.Tx, organization string) error {
+func AsOrganization(ctx context.Context, tx pgx.Tx, organization Organization) error {
 	if organization == "" || organization == everyOrganization {
 		return errors.New("cannot act as an organization without its id")
 	}
-	return setOrganization(ctx, tx, organization)
+	return setOrganization(ctx, tx, string(organization))
 }
 
 // AsSystem lets the rest of the transaction see the rows of every organization: for consumers, relays and operators.
@@ -27,7 +31,7 @@ func AsSystem(ctx context.Context, tx pgx.Tx) error {
 }
 
 // ReadAs runs fn in a read-only transaction that sees one organization's rows.
-func ReadAs(ctx context.Context, pool *pgxpool.Pool, organization string, fn func(tx pgx.Tx) error) error {
+func ReadAs(ctx context.Context, pool *pgxpool.Pool, organization Organization, fn func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := AsOrganization(ctx, tx, organization); err != nil {
 			return err

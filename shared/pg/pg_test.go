@@ -93,7 +93,9 @@ func insert(t *testing.T, pool *pgxpool.Pool, organization string, act func(ctx 
 }
 
 func asOrganization(organization string) func(context.Context, pgx.Tx) error {
-	return func(ctx context.Context, tx pgx.Tx) error { return pg.AsOrganization(ctx, tx, organization) }
+	return func(ctx context.Context, tx pgx.Tx) error {
+		return pg.AsOrganization(ctx, tx, pg.Organization(organization))
+	}
 }
 
 // Row level security shows an organization its own rows only, also without a WHERE; shows the system all; and shows
@@ -137,7 +139,7 @@ func count(t *testing.T, pool *pgxpool.Pool, act func(context.Context, pgx.Tx) e
 // To act as nobody, or as everybody by the back door, is refused.
 func TestAsOrganizationNeedsOne(t *testing.T) {
 	pool := open(t)
-	for _, organization := range []string{"", "*"} {
+	for _, organization := range []pg.Organization{"", "*"} {
 		if err := pg.ReadAs(t.Context(), pool, organization, func(pgx.Tx) error { return nil }); err == nil {
 			t.Errorf("ReadAs(%q) = nil, want an error", organization)
 		}

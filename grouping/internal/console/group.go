@@ -52,8 +52,8 @@ func Mount(router chi.Router, config Config) {
 }
 
 // read runs fn in a snapshot that sees the rows of the session's organization alone.
-func (c *console) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, organization string) error) error {
-	organization := identity.FromContext(r.Context()).Organization
+func (c *console) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, organization pg.Organization) error) error {
+	organization := pg.Organization(identity.FromContext(r.Context()).Organization)
 	return pg.Snapshot(r.Context(), c.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.NotFound("project", query.Project)
 	}
 	var found []postgres.Group
-	err = c.read(r, func(ctx context.Context, tx pgx.Tx, organization string) (err error) {
+	err = c.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) (err error) {
 		found, err = postgres.Groups(ctx, tx, organization, query)
 		return err
 	})
@@ -170,7 +170,7 @@ func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 	if strings.ToValidUTF8(page.ID, "") != page.ID || strings.ContainsRune(page.ID, 0) {
 		return httpapi.NotFound("error group", page.ID) // the database can't even look for it
 	}
-	err := c.read(r, func(ctx context.Context, tx pgx.Tx, organization string) error {
+	err := c.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
 		group, why, err := postgres.FindGroup(ctx, tx, organization, page.ID)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // maxSimilar is how many similar groups an answer names.
@@ -61,7 +62,7 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	limit := query.Limit
 	query.Project, query.Limit = project, limit+1
 	var found []postgres.Group
-	err = a.read(r, func(tx pgx.Tx, organization string) (err error) {
+	err = a.read(r, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		found, err = postgres.Groups(r.Context(), tx, organization, query)
 		return err
 	})
@@ -83,7 +84,7 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body groupDetailBody
-	err := a.read(r, func(tx pgx.Tx, organization string) error {
+	err := a.read(r, func(tx pgx.Tx, organization pg.Organization) error {
 		g, why, err := postgres.FindGroup(r.Context(), tx, organization, id)
 		if err != nil {
 			return err

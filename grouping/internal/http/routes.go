@@ -43,8 +43,8 @@ func document(w http.ResponseWriter, _ *http.Request) {
 }
 
 // read runs fn in a snapshot that sees the rows of the caller's organization alone.
-func (a *API) read(r *http.Request, fn func(tx pgx.Tx, organization string) error) error {
-	organization := identity.FromContext(r.Context()).Organization
+func (a *API) read(r *http.Request, fn func(tx pgx.Tx, organization pg.Organization) error) error {
+	organization := pg.Organization(identity.FromContext(r.Context()).Organization)
 	return pg.Snapshot(r.Context(), a.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
 			return err

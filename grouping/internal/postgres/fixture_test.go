@@ -64,7 +64,7 @@ func seen(typ string, after time.Duration) grouping.Occurrence {
 // read runs fn as the organization.
 func read[T any](t testing.TB, pool *pgxpool.Pool, organization string, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (result T) {
 	t.Helper()
-	err := pg.ReadAs(t.Context(), pool, organization, func(tx pgx.Tx) (err error) {
+	err := pg.ReadAs(t.Context(), pool, pg.Organization(organization), func(tx pgx.Tx) (err error) {
 		result, err = fn(t.Context(), tx)
 		return err
 	})
@@ -80,6 +80,6 @@ func list(t testing.TB, pool *pgxpool.Pool, organization string, q postgres.Grou
 		q.Limit = 1000
 	}
 	return read(t, pool, organization, func(ctx context.Context, tx pgx.Tx) ([]postgres.Group, error) {
-		return postgres.Groups(ctx, tx, organization, q)
+		return postgres.Groups(ctx, tx, pg.Organization(organization), q)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // ErrNoGroup says that the organization has no such group.
@@ -136,7 +137,7 @@ func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
 const groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
 
 // Groups lists groups, the one last seen first. tx acts as the organization.
-func Groups(ctx context.Context, tx pgx.Tx, organization string, q GroupQuery) ([]Group, error) {
+func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) ([]Group, error) {
 	s := selection{}
 	s.add(true, "organization = ?", organization)
 	s.add(q.Project != "", "project = ?", q.Project)
@@ -183,7 +184,7 @@ func (g *Group) fields() []any {
 }
 
 // FindGroup returns a group and why it is one. tx acts as the organization.
-func FindGroup(ctx context.Context, tx pgx.Tx, organization, id string) (g Group, why Why, err error) {
+func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (g Group, why Why, err error) {
 	err = tx.QueryRow(ctx, `SELECT `+groupColumns+`, why FROM error_groups WHERE organization = $1 AND id = $2`, organization, storable(id)).
 		Scan(append(g.fields(), &why)...)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -193,7 +194,7 @@ func FindGroup(ctx context.Context, tx pgx.Tx, organization, id string) (g Group
 }
 
 // SimilarGroups lists groups of the same project that may be about the same thing, the one last seen first.
-func SimilarGroups(ctx context.Context, tx pgx.Tx, organization, id string, limit int) ([]string, error) {
+func SimilarGroups(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string, limit int) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT s.id FROM error_groups g JOIN error_groups s USING (organization, project, similar_hash)
 		 WHERE g.organization = $1 AND g.id = $2 AND s.id <> g.id ORDER BY s.last_seen DESC, s.id LIMIT $3`, organization, id, limit)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // Occurrence is a sample of a group as it is stored.
@@ -96,7 +97,7 @@ func encodeExceptions(g *grouping.Grouper, e grouping.Error) string {
 }
 
 // Occurrences lists the samples of a group, the newest first. tx acts as the organization.
-func Occurrences(ctx context.Context, tx pgx.Tx, organization, group string) ([]Occurrence, error) {
+func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions FROM occurrences
 		WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group)
 	if err != nil {

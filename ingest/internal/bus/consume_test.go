@@ -63,7 +63,7 @@ func (r *rig) mustConsume(records ...bus.Record) {
 func (r *rig) all(organization string, search ingest.Search) (texts []string) {
 	r.t.Helper()
 	for {
-		result, err := r.store.Search(r.t.Context(), organization, search)
+		result, err := r.store.Search(r.t.Context(), pg.Organization(organization), search)
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 )
 
@@ -35,7 +36,7 @@ const (
 // Config is what the page works with.
 type Config struct {
 	Store interface {
-		Search(ctx context.Context, organization string, search ingest.Search) (postgres.Result, error)
+		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error)
 	}
 	Directory   *identity.Directory
 	Credentials *identity.Credentials
@@ -79,7 +80,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.NotFound("project", search.Project)
 	}
 	search.Limit = pageSize
-	result, err := c.Store.Search(r.Context(), organization, search)
+	result, err := c.Store.Search(r.Context(), pg.Organization(organization), search)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
@@ -30,9 +31,9 @@ type shelf struct {
 	as    string
 }
 
-func (s *shelf) Search(_ context.Context, organization string, search ingest.Search) (postgres.Result, error) {
-	s.asked, s.as = search, organization
-	return s.found[organization], nil
+func (s *shelf) Search(_ context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error) {
+	s.asked, s.as = search, string(organization)
+	return s.found[string(organization)], nil
 }
 
 func entry(t *testing.T, members map[string]any) ingest.Found {

@@ -13,12 +13,13 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // Logs answers GET /v1/logs: what the log store keeps of the caller's organization.
 type Logs struct {
 	Store interface {
-		Search(ctx context.Context, organization string, search ingest.Search) (postgres.Result, error)
+		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error)
 	}
 	Directory *identity.Directory
 }
@@ -52,7 +53,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 			return httpapi.NotFound("project", search.Project)
 		}
 	}
-	result, err := l.Store.Search(r.Context(), organization, search)
+	result, err := l.Store.Search(r.Context(), pg.Organization(organization), search)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type Result struct {
 }
 
 // Search finds a page of an organization's entries. It waits while maxSearches others are under way.
-func (s *Store) Search(ctx context.Context, organization string, search ingest.Search) (result Result, err error) {
+func (s *Store) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (result Result, err error) {
 	select {
 	case s.searching <- struct{}{}:
 		defer func() { <-s.searching }()
@@ -46,7 +46,7 @@ func (s *Store) Search(ctx context.Context, organization string, search ingest.S
 type scan struct {
 	store        *Store
 	tx           pgx.Tx
-	organization string
+	organization pg.Organization
 	search       *ingest.Search
 	page         *ingest.Page
 	parser       *ingest.Parser

@@ -61,7 +61,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	found, err := c.read(r.Context(), identity.FromContext(r.Context()).Organization, after)
+	found, err := c.read(r.Context(), pg.Organization(identity.FromContext(r.Context()).Organization), after)
 	if errors.Is(err, postgres.ErrNoOrganization) {
 		c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
 		return nil
@@ -77,7 +77,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read reads balance and entries from one snapshot, in which they agree, as the organization of the session.
-func (c *console) read(ctx context.Context, organization string, after postgres.EntryCursor) (found books, err error) {
+func (c *console) read(ctx context.Context, organization pg.Organization, after postgres.EntryCursor) (found books, err error) {
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, organization); err != nil {
 			return err

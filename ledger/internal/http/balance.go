@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 type balanceBody struct {
@@ -57,7 +58,7 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var balance postgres.Balance
-	err = a.read(r, func(ctx context.Context, tx pgx.Tx, organization string) (err error) {
+	err = a.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) (err error) {
 		if at.IsZero() {
 			balance, err = a.Store.Balance(ctx, tx, organization)
 		} else {

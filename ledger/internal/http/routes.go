@@ -51,16 +51,16 @@ func document(w http.ResponseWriter, _ *http.Request) {
 
 // read runs fn in a snapshot that sees the rows of the path's organization alone. An organization that the token does not
 // reach is answered like one that does not exist.
-func (a *API) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, organization string) error) error {
+func (a *API) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, organization pg.Organization) error) error {
 	organization := chi.URLParam(r, "organization")
 	if organization == "" || !identity.FromContext(r.Context()).Reaches(organization) {
 		return httpapi.NotFound("organization", organization)
 	}
 	err := pg.Snapshot(r.Context(), a.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
+		if err := pg.AsOrganization(r.Context(), tx, pg.Organization(organization)); err != nil {
 			return httpapi.NotFound("organization", organization)
 		}
-		return fn(r.Context(), tx, organization)
+		return fn(r.Context(), tx, pg.Organization(organization))
 	})
 	if errors.Is(err, postgres.ErrNoOrganization) {
 		return httpapi.NotFound("organization", organization)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 type entryBody struct {
@@ -56,7 +57,7 @@ func (a *API) entries(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var items []entryBody
-	err = a.read(r, func(ctx context.Context, tx pgx.Tx, organization string) error {
+	err = a.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
 		if err := a.Store.Exists(ctx, tx, organization); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 type usageBody struct {
@@ -43,7 +44,7 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var items []usageBody
-	err = a.read(r, func(ctx context.Context, tx pgx.Tx, organization string) error {
+	err = a.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
 		if err := a.Store.Exists(ctx, tx, organization); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // ErrNoOrganization is the error for an organization that the ledger does not know, or not at the instant asked for.
@@ -25,14 +26,14 @@ type Balance struct {
 }
 
 // Balance reads the balance of now. tx should be a snapshot.
-func (s *Store) Balance(ctx context.Context, tx pgx.Tx, organization string) (Balance, error) {
+func (s *Store) Balance(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
 	now := s.Clock().UTC()
 	o, err := s.known(ctx, tx, organization, now)
 	if err != nil {
 		return Balance{}, err
 	}
 	start := ledger.PeriodAt(now, o.AnchorDay).Start
-	books, err := loadBooks(ctx, tx, map[bookKey]bool{{organization, start}: true})
+	books, err := loadBooks(ctx, tx, map[bookKey]bool{{string(organization), start}: true})
 	if err != nil {
 		return Balance{}, err
 	}
@@ -40,11 +41,11 @@ func (s *Store) Balance(ctx context.Context, tx pgx.Tx, organization string) (Ba
 	if err != nil {
 		return Balance{}, err
 	}
-	return s.balance(o, now, applied, books[organization]...)
+	return s.balance(o, now, applied, books[string(organization)]...)
 }
 
 // BalanceAt reads the balance of the period that holds an instant, by what had been booked until then.
-func (s *Store) BalanceAt(ctx context.Context, tx pgx.Tx, organization string, at time.Time) (Balance, error) {
+func (s *Store) BalanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (Balance, error) {
 	o, err := s.known(ctx, tx, organization, at)
 	if err != nil {
 		return Balance{}, err
@@ -65,8 +66,8 @@ func (s *Store) BalanceAt(ctx context.Context, tx pgx.Tx, organization string, a
 }
 
 // known reads an organization that has a plan at an instant.
-func (s *Store) known(ctx context.Context, tx pgx.Tx, organization string, at time.Time) (ledger.Organization, error) {
-	o, found, err := loadOrganization(ctx, tx, organization)
+func (s *Store) known(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (ledger.Organization, error) {
+	o, found, err := loadOrganization(ctx, tx, string(organization))
 	switch {
 	case err != nil:
 		return o, err
@@ -87,8 +88,8 @@ func (s *Store) balance(o ledger.Organization, at time.Time, applied contract.Po
 }
 
 // Exists returns ErrNoOrganization where the ledger knows no such organization.
-func (s *Store) Exists(ctx context.Context, tx pgx.Tx, organization string) error {
-	o, found, err := loadOrganization(ctx, tx, organization)
+func (s *Store) Exists(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
+	o, found, err := loadOrganization(ctx, tx, string(organization))
 	if err == nil && (!found || o.Provisional()) {
 		return ErrNoOrganization
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // bookKey is where a book is kept.
@@ -38,7 +39,7 @@ func loadBooks(ctx context.Context, tx pgx.Tx, keys map[bookKey]bool) (map[strin
 	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
 }
 
-func loadAllBooks(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Book, error) {
+func loadAllBooks(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]ledger.Book, error) {
 	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books WHERE organization = $1`, organization)
 	if err != nil {
 		return nil, err

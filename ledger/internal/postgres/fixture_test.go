@@ -70,7 +70,7 @@ func (d *desk) try(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) 
 
 func (d *desk) read(t testing.TB, organization string, fn func(ctx context.Context, tx pgx.Tx) error) {
 	t.Helper()
-	err := pg.ReadAs(t.Context(), d.pool, organization, func(tx pgx.Tx) error { return fn(t.Context(), tx) })
+	err := pg.ReadAs(t.Context(), d.pool, pg.Organization(organization), func(tx pgx.Tx) error { return fn(t.Context(), tx) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (d *desk) book(t testing.TB, charges ...ledger.Charge) {
 func (d *desk) balance(t testing.TB, organization string) (balance postgres.Balance) {
 	t.Helper()
 	d.read(t, organization, func(ctx context.Context, tx pgx.Tx) (err error) {
-		balance, err = d.Balance(ctx, tx, organization)
+		balance, err = d.Balance(ctx, tx, pg.Organization(organization))
 		return err
 	})
 	return balance

@@ -77,7 +77,7 @@ func (s *Store) Subscribe(ctx context.Context, tx pgx.Tx, booked time.Time, orga
 	if err != nil {
 		return fmt.Errorf("cannot lock the books of organization %q: %w", organization, err)
 	}
-	all, err := loadAllBooks(ctx, tx, organization)
+	all, err := loadAllBooks(ctx, tx, pg.Organization(organization))
 	if err != nil {
 		return fmt.Errorf("cannot open the books of organization %q: %w", organization, err)
 	}

@@ -72,7 +72,7 @@ func (e Entry) Cursor() EntryCursor {
 }
 
 // Entries lists at most limit transfers that took effect in [from, to), the latest first, beginning after the cursor.
-func (s *Store) Entries(ctx context.Context, tx pgx.Tx, organization string, from, to time.Time, after EntryCursor, limit int) ([]Entry, error) {
+func (s *Store) Entries(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, to time.Time, after EntryCursor, limit int) ([]Entry, error) {
 	rows, err := tx.Query(ctx, `SELECT effective_at, source, partition, "offset", line, period_start, from_account, to_account,
 			amount, entries, reason, project, key, event, booked_at
 		FROM transfers
@@ -85,7 +85,7 @@ func (s *Store) Entries(ctx context.Context, tx pgx.Tx, organization string, fro
 	}
 	var entries []Entry
 	var e Entry
-	e.Organization = organization
+	e.Organization = string(organization)
 	_, err = pgx.ForEachRow(rows, []any{
 		&e.Effective, &e.Cause.Source, &e.Cause.Partition, &e.Cause.Offset, &e.Line, &e.Period.Start, &e.From, &e.To,
 		&e.Amount, &e.Entries, &e.Reason, &e.Cause.Project, &e.Cause.Key, &e.Cause.Event, &e.Booked,
@@ -98,7 +98,7 @@ func (s *Store) Entries(ctx context.Context, tx pgx.Tx, organization string, fro
 }
 
 // bookedBy adds up the transfers of a book that were booked at or before an instant.
-func bookedBy(ctx context.Context, tx pgx.Tx, organization string, period ledger.Period, at time.Time) (ledger.Balances, error) {
+func bookedBy(ctx context.Context, tx pgx.Tx, organization pg.Organization, period ledger.Period, at time.Time) (ledger.Balances, error) {
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND period_start = $2 AND booked_at <= $4
 		GROUP BY from_account, to_account`, organization, period.Start, period.End, at)

@@ -86,7 +86,7 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	if organization == eventstore.Installation {
 		return pg.AsSystem(ctx, tx)
 	}
-	return pg.AsOrganization(ctx, tx, organization)
+	return pg.AsOrganization(ctx, tx, pg.Organization(organization))
 }
 
 // insert adds events when the stream is at version expected. It takes its turn first, in a statement of its own: so the

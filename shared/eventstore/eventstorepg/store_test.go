@@ -108,7 +108,7 @@ func TestEventsAreRowSecured(t *testing.T) {
 	}
 	for organization, want := range map[string]int{"org_a": 1, "org_b": 0} {
 		var got int
-		err := pg.ReadAs(t.Context(), pool, organization, func(tx pgx.Tx) error {
+		err := pg.ReadAs(t.Context(), pool, pg.Organization(organization), func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&got)
 		})
 		if err != nil || got != want {

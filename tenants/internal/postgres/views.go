@@ -33,7 +33,7 @@ type Position struct {
 // read runs fn in a read-only transaction that acts as organization.
 func (v *Views) read(ctx context.Context, organization string, fn func(tx pgx.Tx) error) error {
 	if organization != tenants.Installation {
-		return pg.ReadAs(ctx, v.pool, organization, fn)
+		return pg.ReadAs(ctx, v.pool, pg.Organization(organization), fn)
 	}
 	return pgx.BeginTxFunc(ctx, v.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
