@@ -57,8 +57,10 @@ func newRigOn(t testing.TB, brokers []string) *rig {
 	r.config = app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
 	r.config.Listen = "127.0.0.1:0"
 	r.config.TLSCertFile, r.config.TLSKeyFile, r.roots = certificate(t)
-	r.config.LogPartitions = 4 // ingest creates the log itself; the other topics belong to others
-	foreign := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool { return topic.Name == contract.TopicLogs })
+	r.config.LogPartitions = 4 // ingest creates its own topics itself; the other topics belong to others
+	foreign := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool {
+		return topic.Name == contract.TopicLogs || topic.Name == contract.TopicIngest
+	})
 	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, foreign); err != nil {
 		t.Fatal(err)
 	}

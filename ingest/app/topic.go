@@ -17,7 +17,7 @@ import (
 // runLogStore keeps what the log holds. It begins when the log is there: a member that joins its group before the topic
 // exists is given no partitions, and is not called again when it does.
 func (a *App) runLogStore(ctx context.Context) error {
-	if err := a.ensureTopic(ctx); err != nil {
+	if err := a.ensureTopics(ctx); err != nil {
 		return err
 	}
 	for {
@@ -50,10 +50,11 @@ func (a *App) migrate(ctx context.Context) error {
 	return err
 }
 
-// ensureTopic creates weir.logs.v1, which ingest writes, where nobody has. It tries until there is a broker.
-func (a *App) ensureTopic(ctx context.Context) error {
+// ensureTopics creates weir.logs.v1 and weir.ingest.v1, which ingest writes, where nobody has. It tries until there is a
+// broker.
+func (a *App) ensureTopics(ctx context.Context) error {
 	own := slices.DeleteFunc(contract.Topics(a.config.LogPartitions, a.config.LogRetention), func(t contract.Topic) bool {
-		return t.Name != contract.TopicLogs
+		return t.Name != contract.TopicLogs && t.Name != contract.TopicIngest
 	})
 	for ctx.Err() == nil {
 		err := sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
@@ -61,7 +62,7 @@ func (a *App) ensureTopic(ctx context.Context) error {
 			break
 		}
 		if ctx.Err() == nil {
-			a.logger.Warn("cannot create the log yet", slog.String("error", err.Error()))
+			a.logger.Warn("cannot create the topics yet", slog.String("error", err.Error()))
 		}
 		pause(ctx, retry)
 	}

@@ -33,6 +33,8 @@ const (
 	TypeThresholdReached    = "weir.ledger.v1.threshold_reached"
 	TypeQuotaExhausted      = "weir.ledger.v1.quota_exhausted"
 	TypeErrorGroupCreated   = "weir.grouping.v1.error_group_created"
+	TypeKeyUsed             = "weir.ingest.v1.key_used"
+	TypeKeyExposed          = "weir.ingest.v1.key_exposed"
 )
 
 // Attributes are the CloudEvents attributes of an event whose data is JSON.

@@ -14,6 +14,7 @@ const (
 	TopicAccounts    = "weir.accounts.v1"    // written by ledger: compacted, key = organization
 	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts
 	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts
+	TopicIngest      = "weir.ingest.v1"      // written by ingest: how API keys are used; kept for a while
 )
 
 // Consumer groups. A group's name is data: it owns positions, so renaming it would consume everything again.
@@ -22,6 +23,7 @@ const (
 	GroupLedger        = "ledger.quota"
 	GroupLedgerTenants = "ledger.tenants"
 	GroupGrouping      = "grouping.clusters"
+	GroupTenantsKeys   = "tenants.keys"
 )
 
 // DefaultLogPartitions is how many partitions weir.logs.v1 gets when nothing else is said. It bounds how many
@@ -31,6 +33,9 @@ const DefaultLogPartitions = 12
 // MaxRecordBytes is the largest record of weir.logs.v1: ingest cuts its parts well below, the topic allows it, so that
 // one entry of the largest legal size still fits.
 const MaxRecordBytes = 2 << 20
+
+// keyNewsRetention is how long weir.ingest.v1 keeps records: longer than tenants is ever away.
+const keyNewsRetention = 30 * 24 * time.Hour
 
 // A Topic is one topic as it has to exist on the broker.
 type Topic struct {
@@ -46,6 +51,7 @@ type Topic struct {
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact"}
 	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(keyNewsRetention)}
 	logs := map[string]string{
 		"cleanup.policy":    "delete",
 		"retention.ms":      retentionMillis(logRetention),
@@ -58,6 +64,7 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		{TopicTenants, 1, forever},
 		{TopicLedger, 1, forever},
 		{TopicGrouping, 1, forever},
+		{TopicIngest, 1, fleeting},
 	}
 }
 

@@ -95,7 +95,8 @@ func contractTopics() []string {
 }
 
 func contractGroups() []string {
-	return []string{contract.GroupLogStore, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping}
+	return []string{contract.GroupLogStore, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
+		contract.GroupTenantsKeys}
 }
 
 func ours(name string, contract []string) bool {

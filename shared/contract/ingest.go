@@ -1,0 +1,44 @@
+package contract
+
+import "time"
+
+// MaxClient is how much is kept of what a client says it is (User-Agent), in bytes.
+const MaxClient = 200
+
+// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It says how an API key was used at one process of
+// ingest in the few seconds since that process last said so; the counts of all records of a key add up. Every request
+// that carried the key in time and over TLS is in one of the three counts. A process that dies takes the counts with
+// it that it has not yet said: they are for people to look at, nothing is charged by them.
+type KeyUsed struct {
+	Organization    string     `json:"organization"`
+	Project         string     `json:"project"`
+	APIKey          string     `json:"api_key"`                     // its id
+	Accepted        int64      `json:"accepted"`                    // requests whose entries were taken in, all or some
+	Rejected        int64      `json:"rejected"`                    // requests that failed for another reason than the key
+	Refused         int64      `json:"refused"`                     // requests that failed because the key is revoked or has expired
+	FirstAcceptedAt *time.Time `json:"first_accepted_at,omitempty"` // of Accepted; absent where that is 0
+	LastUsedAt      time.Time  `json:"last_used_at"`
+	Address         string     `json:"address,omitempty"` // where the last request came from: an IP address
+	Client          string     `json:"client,omitempty"`  // what its sender says it is; at most MaxClient bytes
+}
+
+// Ways in which an API key can have been exposed.
+const (
+	// ExposedOnSocket: it arrived in clear at a socket of Weir. Whoever was on the way has it.
+	ExposedOnSocket = "plain_http"
+	// ExposedByWord: a proxy that is trusted said that its client spoke plain HTTP. One wrong setting of a proxy would
+	// make it say so of every request, so this is a reason to look, and none to revoke.
+	ExposedByWord = "forwarded_proto"
+)
+
+// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key that was in force travelled in clear. It is
+// said now and then for as long as that goes on.
+type KeyExposed struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	APIKey       string    `json:"api_key"` // its id
+	How          string    `json:"how"`     // ExposedOnSocket or ExposedByWord
+	At           time.Time `json:"at"`
+	Address      string    `json:"address,omitempty"` // where the request came from: an IP address
+	Client       string    `json:"client,omitempty"`  // what its sender says it is; at most MaxClient bytes
+}
