@@ -40,6 +40,7 @@ func TestEventsEncodeAsEver(t *testing.T) {
 			t.Errorf("%T: got name %q, %v; want %q", event, name, err, want)
 			continue
 		}
+		addMissing(t, filepath.Join(golden, name+".json"), data)
 		if stored := read(t, name+".json"); string(data) != stored {
 			t.Errorf("%s:\n got %s\nwant %s", name, data, stored)
 		}

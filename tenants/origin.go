@@ -1,5 +1,7 @@
 package tenants
 
+import "strings"
+
 // An ActorKind says what sort of thing decided something.
 type ActorKind string
 
@@ -46,10 +48,27 @@ func (o Origin) Metadata() map[string]string {
 	return known
 }
 
-// OriginOf reads an origin back from the metadata of an event.
+// OriginOf reads an origin back from the metadata of an event. The first events were kept without the kind of actor: it
+// follows from the id.
 func OriginOf(metadata map[string]string) Origin {
-	return Origin{
+	origin := Origin{
 		Actor: metadata[metadataActor], Kind: ActorKind(metadata[metadataKind]), Role: Role(metadata[metadataRole]),
 		Address: metadata[metadataAddress], Client: metadata[metadataClient], Request: metadata[metadataRequest],
 	}
+	if origin.Kind == "" {
+		origin.Kind = kindOf(origin.Actor)
+	}
+	return origin
+}
+
+func kindOf(actor string) ActorKind {
+	switch {
+	case strings.HasPrefix(actor, "mem_"):
+		return MemberActor
+	case strings.HasPrefix(actor, "tok_"):
+		return ServiceTokenActor
+	case actor == "configuration":
+		return ConfigurationActor
+	}
+	return SystemActor
 }

@@ -1,0 +1,118 @@
+package tenants
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Subject is a thing whose changes are audited: a state that events bring forward, and what everybody who reads the
+// audit may know of it. Secrets and their hashes are no part of that.
+type Subject interface {
+	Apply(event Event)
+	audited() (Target, Fields)
+}
+
+// A Target is what a change is about.
+type Target struct {
+	Kind string // "api_key"
+	ID   string
+	Name string // at the time; may be empty
+}
+
+// A Change is how an event reads in the audit: one thing before and after it.
+type Change struct {
+	Action string // "api_key.revoked"
+	At     time.Time
+	Target Target
+	Before Fields // nil where there was nothing
+	After  Fields
+}
+
+// auditForm is how an event is told.
+type auditForm struct {
+	action  string
+	at      time.Time
+	subject Subject // nothing yet
+}
+
+// auditFormOf says how each event is told: its action, and which thing it is about. Actions are data, like names of events.
+func auditFormOf(event Event) (auditForm, error) {
+	switch e := event.(type) {
+	case OrganizationCreated:
+		return auditForm{"organization.created", e.At, &Organization{}}, nil
+	case ProjectCreated:
+		return auditForm{"project.created", e.At, &Project{}}, nil
+	case APIKeyIssued:
+		return auditForm{"api_key.issued", e.At, &APIKey{}}, nil
+	case APIKeyRevoked:
+		return auditForm{"api_key.revoked", e.At, &APIKey{}}, nil
+	case ServiceTokenIssued:
+		return auditForm{"service_token.issued", e.At, &ServiceToken{}}, nil
+	case ServiceTokenRevoked:
+		return auditForm{"service_token.revoked", e.At, &ServiceToken{}}, nil
+	case MemberAdded:
+		return auditForm{"member.added", e.At, &Member{}}, nil
+	case SessionStarted:
+		return auditForm{"session.started", e.At, &Session{}}, nil
+	case SessionEnded:
+		return auditForm{"session.ended", e.At, &Session{}}, nil
+	}
+	return auditForm{}, fmt.Errorf("event %T has no form in the audit: give it one in auditFormOf", event)
+}
+
+// Audit brings a subject forward by an event, and says how that reads. A subject of which nothing is known yet is nil.
+func Audit(subject Subject, event Event) (Subject, Change, error) {
+	form, err := auditFormOf(event)
+	if err != nil {
+		return nil, Change{}, err
+	}
+	change := Change{Action: form.action, At: form.at}
+	if subject == nil {
+		subject = form.subject
+	} else if target, fields := subject.audited(); target.ID != "" {
+		change.Before = fields.known()
+	}
+	subject.Apply(event)
+	var after Fields
+	change.Target, after = subject.audited()
+	change.After = after.known()
+	return subject, change, nil
+}
+
+func (o *Organization) audited() (Target, Fields) {
+	return Target{"organization", o.ID, o.Name}, Fields{"name": o.Name, "tier": string(o.Tier)}
+}
+
+func (p *Project) audited() (Target, Fields) {
+	return Target{"project", p.ID, p.Name}, Fields{"name": p.Name}
+}
+
+func (k *APIKey) audited() (Target, Fields) {
+	return Target{"api_key", k.ID, k.Name}, Fields{
+		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Imprint.shown(APIKeyPrefix),
+		"expires_at": k.ExpiresAt, "state": string(k.Revocation.state()), "reason": k.Revocation.Reason,
+	}
+}
+
+func (s *ServiceToken) audited() (Target, Fields) {
+	return Target{"service_token", s.ID, s.Name}, Fields{
+		"name": s.Name, "scopes": s.Scopes, "token": s.Imprint.shown(ServiceTokenPrefix), "configured": s.Configured,
+		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
+	}
+}
+
+func (m *Member) audited() (Target, Fields) {
+	return Target{"member", m.ID, m.Name}, Fields{"name": m.Name, "email": m.Email, "role": string(m.Role)}
+}
+
+func (s *Session) audited() (Target, Fields) {
+	return Target{"session", s.ID, ""}, Fields{
+		"member": s.Member, "role": string(s.Role), "expires_at": s.ExpiresAt, "state": string(s.Revocation.state()),
+		"reason": s.Revocation.Reason,
+	}
+}
+
+// shown is as much of a secret as is kept.
+func (i Imprint) shown(prefix string) string {
+	return prefix + i.First + "…" + i.Last
+}

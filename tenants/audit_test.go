@@ -1,0 +1,153 @@
+package tenants_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// -add writes the golden files that are missing. It never touches one that exists: what was told stays told like that.
+var add = flag.Bool("add", false, "write the golden files that are missing")
+
+// Every event reads in the audit as ever: a form that changed would not match the lines that were written before.
+func TestEveryEventIsAudited(t *testing.T) {
+	for name, event := range samples() {
+		subject, change, err := tenants.Audit(nil, event)
+		if err == nil && change.Target.ID == "" { // it is no beginning
+			begun, _, _ := tenants.Audit(nil, beginningOf(t, subject))
+			_, change, err = tenants.Audit(begun, event)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		compareGolden(t, filepath.Join("testdata", "audit", name+".json"), change)
+	}
+}
+
+// beginningOf is the event that starts a thing of the kind of subject.
+func beginningOf(t *testing.T, subject tenants.Subject) tenants.Event {
+	t.Helper()
+	events := samples()
+	for _, name := range slices.Sorted(maps.Keys(events)) {
+		begun, change, err := tenants.Audit(nil, events[name])
+		if err == nil && change.Target.ID != "" && reflect.TypeOf(begun) == reflect.TypeOf(subject) {
+			return events[name]
+		}
+	}
+	t.Fatalf("no event starts a %T", subject)
+	return nil
+}
+
+func compareGolden(t *testing.T, file string, change tenants.Change) {
+	t.Helper()
+	text, err := json.MarshalIndent(map[string]any{
+		"action": change.Action, "at": change.At, "target": change.Target, "before": change.Before, "after": change.After,
+	}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addMissing(t, file, text)
+	golden, err := os.ReadFile(file)
+	if err != nil {
+		t.Errorf("%v: run go test ./tenants -add", err)
+	} else if string(golden) != string(text)+"\n" {
+		t.Errorf("%s:\n got %s\nwant %s", file, text, golden)
+	}
+}
+
+func addMissing(t *testing.T, file string, text []byte) {
+	t.Helper()
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || !*add {
+		return
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The set of events is closed: each that the package declares has a sample, and so a golden file and a form in the audit.
+func TestEveryEventHasASample(t *testing.T) {
+	sampled := map[string]bool{}
+	for _, event := range samples() {
+		sampled[reflect.TypeOf(event).Name()] = true
+	}
+	declared := declaredEvents(t)
+	if len(declared) < 9 {
+		t.Fatalf("found only %q", declared)
+	}
+	for _, name := range declared {
+		if !sampled[name] {
+			t.Errorf("%s has no sample in samples()", name)
+		}
+	}
+}
+
+// declaredEvents are the types of the package that have the method isEvent.
+func declaredEvents(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declaration := range file.Decls {
+			method, ok := declaration.(*ast.FuncDecl)
+			if !ok || method.Recv == nil || method.Name.Name != "isEvent" {
+				continue
+			}
+			if receiver, ok := method.Recv.List[0].Type.(*ast.Ident); ok {
+				names = append(names, receiver.Name)
+			}
+		}
+	}
+	return names
+}
+
+// What the audit shows of a change is never a secret, nor what is kept of one.
+func TestAuditShowsNoSecret(t *testing.T) {
+	for name, event := range samples() {
+		_, change, err := tenants.Audit(nil, event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hidden := range []string{"-hash", "argon2", memberAdded().PasswordHash} {
+			if strings.Contains(change.After.JSON(), hidden) {
+				t.Errorf("%s shows %q: %s", name, hidden, change.After.JSON())
+			}
+		}
+	}
+}
+
+// A change is read as what is different after it.
+func TestDifferences(t *testing.T) {
+	before, err := tenants.ParseFields(`{"name":"Shop","scopes":["a:b","c:d"],"rate":60,"state":"active"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := tenants.Fields{"name": "Shop", "scopes": []string{"a:b"}, "rate": 30, "reason": "leaked"}
+	want := []tenants.Difference{{"rate", "60", "30"}, {"reason", "", "leaked"}, {"scopes", "a:b, c:d", "a:b"}, {"state", "active", ""}}
+	if got := before.Differences(after); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := tenants.Fields(nil).Differences(nil); got != nil {
+		t.Errorf("of nothing: %+v", got)
+	}
+}

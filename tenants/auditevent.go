@@ -1,0 +1,73 @@
+package tenants
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// AuditStart is the hash that stands before the first event of an audit log.
+const AuditStart = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// An AuditEvent is one line of the audit log of an organization, or of the Installation. Lines are numbered without gaps,
+// and each has a hash of itself and the hash before: whoever changes one has to change all that follow.
+type AuditEvent struct {
+	Organization string
+	Sequence     int64 // 1 for the first
+	At           time.Time
+	Action       string // "api_key.revoked"
+	Target       Target
+	Origin       Origin
+	ActorName    string // at the time; empty where nobody knows
+	Before       string // Fields.JSON
+	After        string
+	Stream       string // where the event is that this line tells of
+	Version      int64
+	Hash         string // SHA-256, hexadecimal
+}
+
+// NewAuditEvent is the line that tells of a change, not yet chained.
+func NewAuditEvent(organization string, change Change, origin Origin, actorName string) AuditEvent {
+	return AuditEvent{
+		Organization: organization, At: change.At, Action: change.Action, Target: change.Target, Origin: origin,
+		ActorName: actorName, Before: change.Before.JSON(), After: change.After.JSON(),
+	}
+}
+
+// Behind is the line with its place in the log: behind the line with that number and hash, 0 and AuditStart for none.
+func (e AuditEvent) Behind(sequence int64, hash string) AuditEvent {
+	e.Sequence = sequence + 1
+	e.Hash = e.hash(hash)
+	return e
+}
+
+// hash is SHA-256 of the hash before and all that the line says, each as a netstring (its length in bytes, a colon, the
+// bytes, a comma), so that nothing can move from one to the next.
+func (e AuditEvent) hash(before string) string {
+	var canonical strings.Builder
+	write := func(_, text string) {
+		canonical.WriteString(strconv.Itoa(len(text)) + ":" + text + ",")
+	}
+	write("", before)
+	e.each(write)
+	sum := sha256.Sum256([]byte(canonical.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// auditTime is how a time is written into the hash: always with six digits of fraction.
+const auditTime = "2006-01-02T15:04:05.000000Z07:00"
+
+// each visits what the line says, in the order in which it is hashed.
+func (e AuditEvent) each(visit func(name, text string)) {
+	for _, part := range [][2]string{
+		{"organization", e.Organization}, {"sequence", strconv.FormatInt(e.Sequence, 10)}, {"at", e.At.UTC().Format(auditTime)},
+		{"action", e.Action}, {"actor_kind", string(e.Origin.Kind)}, {"actor", e.Origin.Actor}, {"actor_name", e.ActorName},
+		{"role", string(e.Origin.Role)}, {"address", e.Origin.Address}, {"client", e.Origin.Client}, {"request", e.Origin.Request},
+		{"target_kind", e.Target.Kind}, {"target", e.Target.ID}, {"target_name", e.Target.Name},
+		{"before", e.Before}, {"after", e.After}, {"stream", e.Stream}, {"version", strconv.FormatInt(e.Version, 10)},
+	} {
+		visit(part[0], part[1])
+	}
+}
