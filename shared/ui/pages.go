@@ -18,32 +18,11 @@ import (
 //go:embed templates/*.html
 var shell embed.FS
 
-// A Section is an entry of the console's navigation; each page belongs to one.
-type Section string
-
-// The sections, in the order of the navigation.
-const (
-	Logs     Section = "Logs"
-	Errors   Section = "Errors"
-	Usage    Section = "Usage"
-	Settings Section = "Settings"
-)
-
 // A Link leads somewhere.
 type Link struct {
 	Text    string
 	Href    string
 	Current bool // leads to where the reader is
-}
-
-// navigation leads to the sections; the reader is in current.
-func navigation(_ *http.Request, current Section) []Link {
-	return []Link{
-		{string(Logs), "/console/logs", current == Logs},
-		{string(Errors), "/console/errors", current == Errors},
-		{string(Usage), "/console/usage", current == Usage},
-		{string(Settings), "/console/settings", current == Settings},
-	}
 }
 
 // Pages are the pages of one module. Safe for concurrent use.
@@ -69,11 +48,12 @@ func NewPages(section Section, files fs.FS) *Pages {
 	return pages
 }
 
-// Mount adds to router what pages refer to and, for those who have signed in, a module's own pages.
+// Mount adds to router what pages refer to and, for those who have signed in and whose role may read the section, a module's
+// own pages.
 func (p *Pages) Mount(router chi.Router, credentials *identity.Credentials, routes func(signedIn chi.Router)) {
 	MountAssets(router)
 	router.Group(func(signedIn chi.Router) {
-		signedIn.Use(p.Protect, identity.RequireSession(credentials))
+		signedIn.Use(p.Protect, identity.RequireSession(credentials), p.permit)
 		routes(signedIn)
 	})
 }

@@ -58,7 +58,8 @@ func router(t *testing.T, store *shelf) http.Handler {
 	t.Helper()
 	credentials, directory := identity.NewCredentials(time.Now), identity.NewDirectory()
 	for _, digit := range []string{"1", "2"} {
-		told, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_" + digit, Member: "mem_" + digit, State: contract.CredentialActive})
+		told, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_" + digit, Member: "mem_" + digit,
+			Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive})
 		if err := credentials.Apply(contract.CredentialKey(session(digit)), told); err != nil {
 			t.Fatal(err)
 		}

@@ -21,9 +21,6 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// home is where people start.
-const home = "/console/logs"
-
 // Config is what the pages work with. All of it is required but TrustedProxies.
 type Config struct {
 	Registrar      *registrar.Registrar
@@ -51,7 +48,7 @@ func Mount(router chi.Router, config Config) {
 	c.byEmail = newAttempts(config.Clock, perEmail, emailRefill)
 	router.Group(func(open chi.Router) {
 		open.Use(c.pages.Protect)
-		open.Get("/console", goHome)
+		open.Get("/console", c.goHome)
 		open.Get("/console/*", c.pages.Handle(c.noPage)) // what no module has
 		open.Get(identity.SignInPath, c.pages.Handle(c.showSignIn))
 		open.Post(identity.SignInPath, c.pages.Handle(c.signIn))
@@ -74,13 +71,18 @@ func (c *console) mountSettings(settings chi.Router) {
 // noPage says that there is no such page; the address with a slash too many is the console itself.
 func (c *console) noPage(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/console/" {
-		goHome(w, r)
+		c.goHome(w, r)
 		return nil
 	}
 	return httpapi.NotFound("page", r.URL.Path)
 }
 
-func goHome(w http.ResponseWriter, r *http.Request) {
+// goHome leads to where the member starts who has signed in; others to the sign-in.
+func (c *console) goHome(w http.ResponseWriter, r *http.Request) {
+	home := identity.SignInPath
+	if member, err := identity.Session(c.Credentials, r); err == nil {
+		home = ui.Home(member)
+	}
 	http.Redirect(w, r, home, http.StatusSeeOther)
 }
 

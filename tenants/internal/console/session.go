@@ -17,7 +17,7 @@ import (
 
 func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if _, err := identity.Session(c.Credentials, r); err == nil {
-		goHome(w, r)
+		c.goHome(w, r)
 		return nil
 	}
 	c.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{"signed-out": "You have signed out."}))
@@ -59,7 +59,7 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.SetCookie(w, sessionCookie(secret.Reveal(), int(tenants.SessionLasts/time.Second)))
-	goHome(w, r)
+	http.Redirect(w, r, "/console", http.StatusSeeOther)
 	return nil
 }
 
