@@ -40,8 +40,12 @@ func auditFormOf(event Event) (auditForm, error) {
 	switch e := event.(type) {
 	case OrganizationCreated:
 		return auditForm{"organization.created", e.At, &Organization{}}, nil
+	case OrganizationRenamed:
+		return auditForm{"organization.renamed", e.At, &Organization{}}, nil
 	case ProjectCreated:
 		return auditForm{"project.created", e.At, &Project{}}, nil
+	case ProjectRenamed:
+		return auditForm{"project.renamed", e.At, &Project{}}, nil
 	case APIKeyIssued:
 		return auditForm{"api_key.issued", e.At, &APIKey{}}, nil
 	case APIKeyRevoked:
@@ -52,8 +56,30 @@ func auditFormOf(event Event) (auditForm, error) {
 		return auditForm{"service_token.revoked", e.At, &ServiceToken{}}, nil
 	case MemberAdded:
 		return auditForm{"member.added", e.At, &Member{}}, nil
+	case MemberRoleChanged:
+		return auditForm{"member.role_changed", e.At, &Member{}}, nil
+	case MemberRemoved:
+		return auditForm{"member.removed", e.At, &Member{}}, nil
+	case MemberPasswordChanged:
+		return auditForm{"member.password_changed", e.At, &Member{}}, nil
+	case MemberResetCodeIssued:
+		return auditForm{"member.reset_code_issued", e.At, &Member{}}, nil
+	case InvitationMade:
+		return auditForm{"invitation.made", e.At, &Invitation{}}, nil
+	case InvitationResent:
+		return auditForm{"invitation.resent", e.At, &Invitation{}}, nil
+	case InvitationRevoked:
+		return auditForm{"invitation.revoked", e.At, &Invitation{}}, nil
+	case InvitationAccepted:
+		return auditForm{"invitation.accepted", e.At, &Invitation{}}, nil
+	case OwnerCodeIssued:
+		return auditForm{"owner_code.issued", e.At, &OwnerCode{}}, nil
+	case OwnerCodeUsed:
+		return auditForm{"owner_code.used", e.At, &OwnerCode{}}, nil
 	case SessionStarted:
 		return auditForm{"session.started", e.At, &Session{}}, nil
+	case SessionRoleChanged:
+		return auditForm{"session.role_changed", e.At, &Session{}}, nil
 	case SessionEnded:
 		return auditForm{"session.ended", e.At, &Session{}}, nil
 	}
@@ -79,18 +105,6 @@ func Audit(subject Subject, event Event) (Subject, Change, error) {
 	return subject, change, nil
 }
 
-// ActorName is what a subject is called where it decides something itself: a member with the e-mail address.
-func ActorName(subject Subject) string {
-	if subject == nil {
-		return ""
-	}
-	target, fields := subject.audited()
-	if email, _ := fields["email"].(string); email != "" {
-		return target.Name + " (" + email + ")"
-	}
-	return target.Name
-}
-
 func (o *Organization) audited() (Target, Fields) {
 	return Target{"organization", o.ID, o.Name}, Fields{"name": o.Name, "tier": string(o.Tier)}
 }
@@ -114,7 +128,35 @@ func (s *ServiceToken) audited() (Target, Fields) {
 }
 
 func (m *Member) audited() (Target, Fields) {
-	return Target{"member", m.ID, m.Name}, Fields{"name": m.Name, "email": m.Email, "role": string(m.Role)}
+	return Target{"member", m.ID, m.Name}, Fields{
+		"name": m.Name, "email": m.Email, "role": string(m.Role), "removed_at": m.RemovedAt,
+		"password_changed_at": changedAfter(m.AddedAt, m.PasswordAt), "reset_code_expires_at": m.Reset.ExpiresAt,
+	}
+}
+
+// changedAfter is when something was changed; zero where it is as it was at the beginning.
+func changedAfter(beginning, at time.Time) time.Time {
+	if at.Equal(beginning) {
+		return time.Time{}
+	}
+	return at
+}
+
+func (i *Invitation) audited() (Target, Fields) {
+	return Target{"invitation", i.ID, i.Email}, Fields{
+		"email": i.Email, "role": string(i.Role), "by": i.By, "expires_at": i.ExpiresAt, "revoked_at": i.RevokedAt,
+		"accepted_at": i.AcceptedAt, "member": i.Member,
+	}
+}
+
+func (o *OwnerCode) audited() (Target, Fields) {
+	if o.Imprint.Hash == "" {
+		return Target{Kind: "owner_code"}, nil
+	}
+	return Target{"owner_code", o.Imprint.First + o.Imprint.Last, ""}, Fields{
+		"code": o.Imprint.shown(OwnerCodePrefix), "expires_at": o.ExpiresAt, "used_at": o.UsedAt,
+		"organization": o.Organization, "member": o.Member,
+	}
 }
 
 func (s *Session) audited() (Target, Fields) {

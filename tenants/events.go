@@ -64,27 +64,53 @@ type ServiceTokenRevoked struct {
 	At           time.Time `json:"at"`
 }
 
-func (OrganizationCreated) isEvent() {}
-func (ProjectCreated) isEvent()      {}
-func (APIKeyIssued) isEvent()        {}
-func (APIKeyRevoked) isEvent()       {}
-func (ServiceTokenIssued) isEvent()  {}
-func (ServiceTokenRevoked) isEvent() {}
-func (MemberAdded) isEvent()         {}
-func (SessionStarted) isEvent()      {}
-func (SessionEnded) isEvent()        {}
+func (OrganizationCreated) isEvent()   {}
+func (OrganizationRenamed) isEvent()   {}
+func (ProjectCreated) isEvent()        {}
+func (ProjectRenamed) isEvent()        {}
+func (APIKeyIssued) isEvent()          {}
+func (APIKeyRevoked) isEvent()         {}
+func (ServiceTokenIssued) isEvent()    {}
+func (ServiceTokenRevoked) isEvent()   {}
+func (MemberAdded) isEvent()           {}
+func (MemberRoleChanged) isEvent()     {}
+func (MemberRemoved) isEvent()         {}
+func (MemberResetCodeIssued) isEvent() {}
+func (MemberPasswordChanged) isEvent() {}
+func (InvitationMade) isEvent()        {}
+func (InvitationResent) isEvent()      {}
+func (InvitationRevoked) isEvent()     {}
+func (InvitationAccepted) isEvent()    {}
+func (OwnerCodeIssued) isEvent()       {}
+func (OwnerCodeUsed) isEvent()         {}
+func (SessionStarted) isEvent()        {}
+func (SessionEnded) isEvent()          {}
+func (SessionRoleChanged) isEvent()    {}
 
 // Names under which events are stored. They are data: never renamed, and a form that changes gets a new version.
 const (
-	nameOrganizationCreated = "tenants.v1.organization_created"
-	nameProjectCreated      = "tenants.v1.project_created"
-	nameAPIKeyIssued        = "tenants.v1.api_key_issued"
-	nameAPIKeyRevoked       = "tenants.v1.api_key_revoked"
-	nameServiceTokenIssued  = "tenants.v1.service_token_issued"
-	nameServiceTokenRevoked = "tenants.v1.service_token_revoked"
-	nameMemberAdded         = "tenants.v1.member_added"
-	nameSessionStarted      = "tenants.v1.session_started"
-	nameSessionEnded        = "tenants.v1.session_ended"
+	nameOrganizationCreated   = "tenants.v1.organization_created"
+	nameOrganizationRenamed   = "tenants.v1.organization_renamed"
+	nameProjectCreated        = "tenants.v1.project_created"
+	nameProjectRenamed        = "tenants.v1.project_renamed"
+	nameAPIKeyIssued          = "tenants.v1.api_key_issued"
+	nameAPIKeyRevoked         = "tenants.v1.api_key_revoked"
+	nameServiceTokenIssued    = "tenants.v1.service_token_issued"
+	nameServiceTokenRevoked   = "tenants.v1.service_token_revoked"
+	nameMemberAdded           = "tenants.v1.member_added"
+	nameMemberRoleChanged     = "tenants.v1.member_role_changed"
+	nameMemberRemoved         = "tenants.v1.member_removed"
+	nameMemberResetCodeIssued = "tenants.v1.member_reset_code_issued"
+	nameMemberPasswordChanged = "tenants.v1.member_password_changed"
+	nameInvitationMade        = "tenants.v1.invitation_made"
+	nameInvitationResent      = "tenants.v1.invitation_resent"
+	nameInvitationRevoked     = "tenants.v1.invitation_revoked"
+	nameInvitationAccepted    = "tenants.v1.invitation_accepted"
+	nameOwnerCodeIssued       = "tenants.v1.owner_code_issued"
+	nameOwnerCodeUsed         = "tenants.v1.owner_code_used"
+	nameSessionStarted        = "tenants.v1.session_started"
+	nameSessionEnded          = "tenants.v1.session_ended"
+	nameSessionRoleChanged    = "tenants.v1.session_role_changed"
 )
 
 // EncodeEvent returns the stored form of an event.
@@ -100,8 +126,12 @@ func eventName(event Event) (string, error) {
 	switch event.(type) {
 	case OrganizationCreated:
 		return nameOrganizationCreated, nil
+	case OrganizationRenamed:
+		return nameOrganizationRenamed, nil
 	case ProjectCreated:
 		return nameProjectCreated, nil
+	case ProjectRenamed:
+		return nameProjectRenamed, nil
 	case APIKeyIssued:
 		return nameAPIKeyIssued, nil
 	case APIKeyRevoked:
@@ -112,10 +142,32 @@ func eventName(event Event) (string, error) {
 		return nameServiceTokenRevoked, nil
 	case MemberAdded:
 		return nameMemberAdded, nil
+	case MemberRoleChanged:
+		return nameMemberRoleChanged, nil
+	case MemberRemoved:
+		return nameMemberRemoved, nil
+	case MemberResetCodeIssued:
+		return nameMemberResetCodeIssued, nil
+	case MemberPasswordChanged:
+		return nameMemberPasswordChanged, nil
+	case InvitationMade:
+		return nameInvitationMade, nil
+	case InvitationResent:
+		return nameInvitationResent, nil
+	case InvitationRevoked:
+		return nameInvitationRevoked, nil
+	case InvitationAccepted:
+		return nameInvitationAccepted, nil
+	case OwnerCodeIssued:
+		return nameOwnerCodeIssued, nil
+	case OwnerCodeUsed:
+		return nameOwnerCodeUsed, nil
 	case SessionStarted:
 		return nameSessionStarted, nil
 	case SessionEnded:
 		return nameSessionEnded, nil
+	case SessionRoleChanged:
+		return nameSessionRoleChanged, nil
 	}
 	return "", fmt.Errorf("cannot name event %T", event)
 }
@@ -125,8 +177,12 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 	switch name {
 	case nameOrganizationCreated:
 		return decode[OrganizationCreated](data)
+	case nameOrganizationRenamed:
+		return decode[OrganizationRenamed](data)
 	case nameProjectCreated:
 		return decode[ProjectCreated](data)
+	case nameProjectRenamed:
+		return decode[ProjectRenamed](data)
 	case nameAPIKeyIssued:
 		return decode[APIKeyIssued](data)
 	case nameAPIKeyRevoked:
@@ -137,10 +193,32 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 		return decode[ServiceTokenRevoked](data)
 	case nameMemberAdded:
 		return decode[MemberAdded](data)
+	case nameMemberRoleChanged:
+		return decode[MemberRoleChanged](data)
+	case nameMemberRemoved:
+		return decode[MemberRemoved](data)
+	case nameMemberResetCodeIssued:
+		return decode[MemberResetCodeIssued](data)
+	case nameMemberPasswordChanged:
+		return decode[MemberPasswordChanged](data)
+	case nameInvitationMade:
+		return decode[InvitationMade](data)
+	case nameInvitationResent:
+		return decode[InvitationResent](data)
+	case nameInvitationRevoked:
+		return decode[InvitationRevoked](data)
+	case nameInvitationAccepted:
+		return decode[InvitationAccepted](data)
+	case nameOwnerCodeIssued:
+		return decode[OwnerCodeIssued](data)
+	case nameOwnerCodeUsed:
+		return decode[OwnerCodeUsed](data)
 	case nameSessionStarted:
 		return decode[SessionStarted](data)
 	case nameSessionEnded:
 		return decode[SessionEnded](data)
+	case nameSessionRoleChanged:
+		return decode[SessionRoleChanged](data)
 	}
 	return nil, fmt.Errorf("cannot decode event %q: its name is unknown", name)
 }

@@ -20,15 +20,28 @@ func samples() map[string]tenants.Event {
 	key := keyIssued()
 	key.ExpiresAt = &later
 	return map[string]tenants.Event{
-		"tenants.v1.organization_created":  tenants.OrganizationCreated{Organization: "org_1", Name: "Acme ä <&>", Tier: tenants.Scale, At: noon},
-		"tenants.v1.project_created":       tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon},
-		"tenants.v1.api_key_issued":        key,
-		"tenants.v1.api_key_revoked":       tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: later},
-		"tenants.v1.service_token_issued":  token,
-		"tenants.v1.service_token_revoked": tenants.ServiceTokenRevoked{ServiceToken: "tok_1", Reason: "", At: later},
-		"tenants.v1.member_added":          memberAdded(),
-		"tenants.v1.session_started":       sessionStarted(),
-		"tenants.v1.session_ended":         tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later},
+		"tenants.v1.organization_renamed":     tenants.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", At: later},
+		"tenants.v1.project_renamed":          tenants.ProjectRenamed{Project: "prj_1", Name: "Shop 2", At: later},
+		"tenants.v1.member_role_changed":      tenants.MemberRoleChanged{Member: "mem_1", Role: tenants.Viewer, At: later},
+		"tenants.v1.member_removed":           tenants.MemberRemoved{Member: "mem_1", At: later},
+		"tenants.v1.member_password_changed":  tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI", Reset: true, At: later},
+		"tenants.v1.member_reset_code_issued": resetCodeIssued(),
+		"tenants.v1.invitation_made":          invitationMade(),
+		"tenants.v1.invitation_resent":        tenants.InvitationResent{Invitation: "inv_1", Imprint: imprint("cd34"), At: later, ExpiresAt: later.Add(tenants.InvitationLasts)},
+		"tenants.v1.invitation_revoked":       tenants.InvitationRevoked{Invitation: "inv_1", At: later},
+		"tenants.v1.invitation_accepted":      tenants.InvitationAccepted{Invitation: "inv_1", Member: "mem_2", At: later},
+		"tenants.v1.owner_code_issued":        ownerCodeIssued(),
+		"tenants.v1.owner_code_used":          tenants.OwnerCodeUsed{Organization: "org_1", Member: "mem_1", At: later},
+		"tenants.v1.session_role_changed":     tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Admin, At: later},
+		"tenants.v1.organization_created":     tenants.OrganizationCreated{Organization: "org_1", Name: "Acme ä <&>", Tier: tenants.Scale, At: noon},
+		"tenants.v1.project_created":          tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon},
+		"tenants.v1.api_key_issued":           key,
+		"tenants.v1.api_key_revoked":          tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: later},
+		"tenants.v1.service_token_issued":     token,
+		"tenants.v1.service_token_revoked":    tenants.ServiceTokenRevoked{ServiceToken: "tok_1", Reason: "", At: later},
+		"tenants.v1.member_added":             memberAdded(),
+		"tenants.v1.session_started":          sessionStarted(),
+		"tenants.v1.session_ended":            tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later},
 	}
 }
 

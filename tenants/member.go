@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,12 +11,20 @@ import (
 type Member struct {
 	ID           string // empty until added
 	Organization string
-	Email        string // see NormalEmail; nobody else in the installation has it
+	Email        string // see NormalEmail; no other member in the installation has it
 	Name         string
 	Role         Role
-	PasswordHash string // as internal/password writes it
+	PasswordHash string    // as internal/password writes it
+	PasswordAt   time.Time // when the password was set
 	AddedAt      time.Time
+	RemovedAt    time.Time // zero: is a member still
+	Reset        ResetCode // zero: none is out
+
+	added MemberAdded
 }
+
+// ErrLastOwner says that an organization keeps at least one owner.
+var ErrLastOwner = errors.New("an organization keeps at least one owner")
 
 // AddMember asks for a new member of an organization, which exists. PasswordHash is that of Password, which Check needs
 // to see.
@@ -46,9 +55,7 @@ func (c AddMember) Check() error {
 	faults := checkGiven("organization", c.Organization)
 	faults = append(faults, checkEmail("email", c.Email)...)
 	faults = append(faults, checkName(c.Name)...)
-	if !slices.Contains(Roles(), c.Role) {
-		faults = append(faults, Fault{"role", fmt.Sprintf("role is %q.", c.Role), oneOf(Roles())})
-	}
+	faults = append(faults, checkRole(c.Role)...)
 	return append(faults, checkPassword("password", c.Password)...).orNil()
 }
 
@@ -65,10 +72,89 @@ func (m Member) Add(cmd AddMember) ([]Event, error) {
 	switch {
 	case m.ID == "":
 		return []Event{added}, nil
-	case m.Email != added.Email || m.Name != added.Name || m.Role != added.Role:
+	case m.added.Email != added.Email || m.added.Name != added.Name || m.added.Role != added.Role:
 		return nil, ErrReused
 	}
 	return nil, nil
+}
+
+// ChangeRole asks to give a member another role.
+type ChangeRole struct {
+	Role        Role
+	By          Role // of whoever asks
+	OtherOwners int  // how many owners the organization has beside the member
+	At          time.Time
+}
+
+// MemberRoleChanged gives a member another role.
+type MemberRoleChanged struct {
+	Member string    `json:"member"`
+	Role   Role      `json:"role"`
+	At     time.Time `json:"at"`
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c ChangeRole) Check() error {
+	return checkRole(c.Role).orNil()
+}
+
+func checkRole(role Role) Invalid {
+	if slices.Contains(Roles(), role) {
+		return nil
+	}
+	return Invalid{{"role", fmt.Sprintf("role is %q.", role), oneOf(Roles())}}
+}
+
+// ChangeRole decides to give the member another role; the same again decides nothing. It takes a role that manages both,
+// and the last owner stays one.
+func (m Member) ChangeRole(cmd ChangeRole) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case !m.isThere():
+		return nil, ErrNotFound
+	case !cmd.By.MayManage(m.Role) || !cmd.By.MayManage(cmd.Role):
+		return nil, ErrForbidden
+	case m.Role == cmd.Role:
+		return nil, nil
+	case m.Role == Owner && cmd.OtherOwners == 0:
+		return nil, ErrLastOwner
+	}
+	return []Event{MemberRoleChanged{Member: m.ID, Role: cmd.Role, At: cmd.At}}, nil
+}
+
+// RemoveMember asks to remove a member.
+type RemoveMember struct {
+	By          Role // of whoever asks
+	OtherOwners int  // how many owners the organization has beside the member
+	At          time.Time
+}
+
+// MemberRemoved ends a membership. The address is free again.
+type MemberRemoved struct {
+	Member string    `json:"member"`
+	At     time.Time `json:"at"`
+}
+
+// Remove decides to remove the member; again, it decides nothing. It takes a role that manages the member's, and the
+// last owner stays.
+func (m Member) Remove(cmd RemoveMember) ([]Event, error) {
+	switch {
+	case m.ID == "":
+		return nil, ErrNotFound
+	case !cmd.By.MayManage(m.Role):
+		return nil, ErrForbidden
+	case !m.isThere():
+		return nil, nil
+	case m.Role == Owner && cmd.OtherOwners == 0:
+		return nil, ErrLastOwner
+	}
+	return []Event{MemberRemoved{Member: m.ID, At: cmd.At}}, nil
+}
+
+func (m Member) isThere() bool {
+	return m.ID != "" && m.RemovedAt.IsZero()
 }
 
 // Apply brings the member forward.
@@ -77,8 +163,16 @@ func (m *Member) Apply(event Event) {
 	case MemberAdded:
 		*m = Member{
 			ID: e.Member, Organization: e.Organization, Email: e.Email, Name: e.Name, Role: e.Role,
-			PasswordHash: e.PasswordHash, AddedAt: e.At,
+			PasswordHash: e.PasswordHash, PasswordAt: e.At, AddedAt: e.At, added: e,
 		}
+	case MemberRoleChanged:
+		m.Role = e.Role
+	case MemberRemoved:
+		m.RemovedAt, m.Reset = e.At, ResetCode{}
+	case MemberPasswordChanged:
+		m.PasswordHash, m.PasswordAt, m.Reset = e.PasswordHash, e.At, ResetCode{}
+	case MemberResetCodeIssued:
+		m.Reset = ResetCode{Hash: e.Imprint.Hash, ExpiresAt: e.ExpiresAt}
 	default:
 		panic(fmt.Sprintf("BUG: a member does not know %T", event))
 	}

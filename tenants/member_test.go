@@ -53,6 +53,52 @@ func TestMemberAddDecisions(t *testing.T) {
 	})
 }
 
+// A role is changed, and a member removed, by roles that manage both; the last owner stays one.
+func TestMemberManageDecisions(t *testing.T) {
+	role := func(by, to tenants.Role, owners int) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.ChangeRole(tenants.ChangeRole{By: by, Role: to, OtherOwners: owners, At: later})
+		}
+	}
+	remove := func(by tenants.Role, owners int) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.Remove(tenants.RemoveMember{By: by, OtherOwners: owners, At: later})
+		}
+	}
+	viewer := memberAdded()
+	viewer.Role = tenants.Viewer
+	owner, other := []tenants.Event{memberAdded()}, []tenants.Event{viewer}
+	changed := func(to tenants.Role) []tenants.Event {
+		return []tenants.Event{tenants.MemberRoleChanged{Member: "mem_1", Role: to, At: later}}
+	}
+	removed := tenants.MemberRemoved{Member: "mem_1", At: later}
+	decide(t, map[string]decision[tenants.Member]{
+		"an owner makes an owner":             {given: other, when: role(tenants.Owner, tenants.Owner, 1), then: changed(tenants.Owner)},
+		"an admin makes an owner":             {given: other, when: role(tenants.Admin, tenants.Owner, 1), fails: tenants.ErrForbidden},
+		"an admin makes an admin":             {given: other, when: role(tenants.Admin, tenants.Admin, 1), then: changed(tenants.Admin)},
+		"an admin demotes an owner":           {given: owner, when: role(tenants.Admin, tenants.Viewer, 1), fails: tenants.ErrForbidden},
+		"an owner demotes an owner":           {given: owner, when: role(tenants.Owner, tenants.Viewer, 1), then: changed(tenants.Viewer)},
+		"the last owner steps down":           {given: owner, when: role(tenants.Owner, tenants.Admin, 0), fails: tenants.ErrLastOwner},
+		"the last owner stays owner":          {given: owner, when: role(tenants.Owner, tenants.Owner, 0)},
+		"a developer makes a viewer an admin": {given: other, when: role(tenants.Developer, tenants.Admin, 1), fails: tenants.ErrForbidden},
+		"the same role":                       {given: other, when: role(tenants.Admin, tenants.Viewer, 1)},
+		"no such role":                        {given: other, when: role(tenants.Owner, "root", 1), faults: []string{"role"}},
+		"the role of nobody":                  {when: role(tenants.Owner, tenants.Viewer, 1), fails: tenants.ErrNotFound},
+		"the role of one who is gone":         {given: append(other[:1:1], removed), when: role(tenants.Owner, tenants.Admin, 1), fails: tenants.ErrNotFound},
+		"an admin removes a viewer":           {given: other, when: remove(tenants.Admin, 1), then: []tenants.Event{removed}},
+		"removed again":                       {given: append(other[:1:1], removed), when: remove(tenants.Admin, 1)},
+		"an admin removes an owner":           {given: owner, when: remove(tenants.Admin, 1), fails: tenants.ErrForbidden},
+		"an owner removes an owner":           {given: owner, when: remove(tenants.Owner, 1), then: []tenants.Event{removed}},
+		"the last owner goes":                 {given: owner, when: remove(tenants.Owner, 0), fails: tenants.ErrLastOwner},
+		"a viewer removes a viewer":           {given: other, when: remove(tenants.Viewer, 1), fails: tenants.ErrForbidden},
+		"nobody is removed":                   {when: remove(tenants.Owner, 1), fails: tenants.ErrNotFound},
+		"added again, in the role of before": {
+			given: append(owner[:1:1], changed(tenants.Viewer)...),
+			when:  func(m tenants.Member) ([]tenants.Event, error) { return m.Add(addMember()) },
+		},
+	})
+}
+
 // An address has one form, and nothing that could be mistaken for another address or carry something along.
 func TestEmails(t *testing.T) {
 	for email, fine := range map[string]bool{

@@ -27,6 +27,8 @@ type Organization struct {
 	Name      string
 	Tier      Tier
 	CreatedAt time.Time
+
+	created OrganizationCreated
 }
 
 // CreateOrganization asks for a new organization.
@@ -56,17 +58,52 @@ func (o Organization) Create(cmd CreateOrganization) ([]Event, error) {
 	switch {
 	case o.ID == "":
 		return []Event{OrganizationCreated{Organization: cmd.ID, Name: name, Tier: cmd.Tier, At: cmd.At}}, nil
-	case o.Name != name || o.Tier != cmd.Tier:
+	case o.created.Name != name || o.created.Tier != cmd.Tier:
 		return nil, ErrReused
 	}
 	return nil, nil
+}
+
+// Rename asks to give an organization, or a project, another name.
+type Rename struct {
+	Name string
+	At   time.Time
+}
+
+// OrganizationRenamed gives an organization another name.
+type OrganizationRenamed struct {
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	At           time.Time `json:"at"`
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c Rename) Check() error {
+	return checkName(c.Name).orNil()
+}
+
+// Rename decides to give the organization another name; the same name decides nothing.
+func (o Organization) Rename(cmd Rename) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	name := CleanName(cmd.Name)
+	switch {
+	case o.ID == "":
+		return nil, ErrNotFound
+	case o.Name == name:
+		return nil, nil
+	}
+	return []Event{OrganizationRenamed{Organization: o.ID, Name: name, At: cmd.At}}, nil
 }
 
 // Apply brings the organization forward.
 func (o *Organization) Apply(event Event) {
 	switch e := event.(type) {
 	case OrganizationCreated:
-		*o = Organization{ID: e.Organization, Name: e.Name, Tier: e.Tier, CreatedAt: e.At}
+		*o = Organization{ID: e.Organization, Name: e.Name, Tier: e.Tier, CreatedAt: e.At, created: e}
+	case OrganizationRenamed:
+		o.Name = e.Name
 	default:
 		panic(fmt.Sprintf("BUG: an organization does not know %T", event))
 	}

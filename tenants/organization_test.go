@@ -15,17 +15,28 @@ func TestOrganizationDecisions(t *testing.T) {
 			return o.Create(tenants.CreateOrganization{ID: "org_1", Name: name, Tier: tier, At: noon})
 		}
 	}
+	renamed := tenants.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", At: later}
+	rename := func(name string) func(tenants.Organization) ([]tenants.Event, error) {
+		return func(o tenants.Organization) ([]tenants.Event, error) {
+			return o.Rename(tenants.Rename{Name: name, At: later})
+		}
+	}
 	decide(t, map[string]decision[tenants.Organization]{
-		"create":              {when: create("Acme", tenants.Scale), then: []tenants.Event{created}},
-		"the name is trimmed": {when: create(" \tAcme\n", tenants.Scale), then: []tenants.Event{created}},
-		"create again":        {given: []tenants.Event{created}, when: create("Acme", tenants.Scale)},
-		"create another name": {given: []tenants.Event{created}, when: create("Acne", tenants.Scale), fails: tenants.ErrReused},
-		"create another tier": {given: []tenants.Event{created}, when: create("Acme", tenants.Indie), fails: tenants.ErrReused},
-		"no name":             {when: create(" ", tenants.Scale), faults: []string{"name"}},
-		"a name of 201":       {when: create(strings.Repeat("ä", 201), tenants.Scale), faults: []string{"name"}},
-		"a control character": {when: create("Ac\x00me", tenants.Scale), faults: []string{"name"}},
-		"no such tier":        {when: create("Acme", "gold"), faults: []string{"tier"}},
-		"every fault at once": {when: create("", ""), faults: []string{"name", "tier"}},
+		"create":                       {when: create("Acme", tenants.Scale), then: []tenants.Event{created}},
+		"the name is trimmed":          {when: create(" \tAcme\n", tenants.Scale), then: []tenants.Event{created}},
+		"create again":                 {given: []tenants.Event{created}, when: create("Acme", tenants.Scale)},
+		"create another name":          {given: []tenants.Event{created}, when: create("Acne", tenants.Scale), fails: tenants.ErrReused},
+		"create another tier":          {given: []tenants.Event{created}, when: create("Acme", tenants.Indie), fails: tenants.ErrReused},
+		"no name":                      {when: create(" ", tenants.Scale), faults: []string{"name"}},
+		"a name of 201":                {when: create(strings.Repeat("ä", 201), tenants.Scale), faults: []string{"name"}},
+		"a control character":          {when: create("Ac\x00me", tenants.Scale), faults: []string{"name"}},
+		"no such tier":                 {when: create("Acme", "gold"), faults: []string{"tier"}},
+		"every fault at once":          {when: create("", ""), faults: []string{"name", "tier"}},
+		"rename":                       {given: []tenants.Event{created}, when: rename(" Acme & Co "), then: []tenants.Event{renamed}},
+		"rename to the same":           {given: []tenants.Event{created}, when: rename("Acme ")},
+		"rename to nothing":            {given: []tenants.Event{created}, when: rename(" "), faults: []string{"name"}},
+		"rename what is not":           {when: rename("Acme"), fails: tenants.ErrNotFound},
+		"create again, after a rename": {given: []tenants.Event{created, renamed}, when: create("Acme", tenants.Scale)},
 	})
 }
 

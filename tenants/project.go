@@ -11,6 +11,8 @@ type Project struct {
 	Organization string
 	Name         string
 	CreatedAt    time.Time
+
+	created ProjectCreated
 }
 
 // CreateProject asks for a new project of an organization, which exists.
@@ -36,17 +38,41 @@ func (p Project) Create(cmd CreateProject) ([]Event, error) {
 	switch {
 	case p.ID == "":
 		return []Event{ProjectCreated{Project: cmd.ID, Organization: cmd.Organization, Name: name, At: cmd.At}}, nil
-	case p.Name != name:
+	case p.created.Name != name:
 		return nil, ErrReused
 	}
 	return nil, nil
+}
+
+// ProjectRenamed gives a project another name.
+type ProjectRenamed struct {
+	Project string    `json:"project"`
+	Name    string    `json:"name"`
+	At      time.Time `json:"at"`
+}
+
+// Rename decides to give the project another name; the same name decides nothing.
+func (p Project) Rename(cmd Rename) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	name := CleanName(cmd.Name)
+	switch {
+	case p.ID == "":
+		return nil, ErrNotFound
+	case p.Name == name:
+		return nil, nil
+	}
+	return []Event{ProjectRenamed{Project: p.ID, Name: name, At: cmd.At}}, nil
 }
 
 // Apply brings the project forward.
 func (p *Project) Apply(event Event) {
 	switch e := event.(type) {
 	case ProjectCreated:
-		*p = Project{ID: e.Project, Organization: e.Organization, Name: e.Name, CreatedAt: e.At}
+		*p = Project{ID: e.Project, Organization: e.Organization, Name: e.Name, CreatedAt: e.At, created: e}
+	case ProjectRenamed:
+		p.Name = e.Name
 	default:
 		panic(fmt.Sprintf("BUG: a project does not know %T", event))
 	}

@@ -13,9 +13,10 @@ type Session struct {
 	ID           string // empty until it is started
 	Organization string
 	Member       string
-	Role         Role // the member's when the session started
+	Role         Role // the member's
 	Imprint      Imprint
 	StartedAt    time.Time
+	ChangedAt    time.Time // when it last was, before it ended; zero: never
 	ExpiresAt    time.Time
 	Revocation   Revocation
 }
@@ -46,6 +47,13 @@ type SessionEnded struct {
 	At      time.Time `json:"at"`
 }
 
+// SessionRoleChanged lets a session go on in another role: its member got it.
+type SessionRoleChanged struct {
+	Session string    `json:"session"`
+	Role    Role      `json:"role"`
+	At      time.Time `json:"at"`
+}
+
 // Start decides on a new session. Each sign-in starts one of its own: a session can't be started twice.
 func (s Session) Start(cmd StartSession) ([]Event, error) {
 	if s.ID != "" {
@@ -71,6 +79,18 @@ func (s Session) End(cmd Revoke) ([]Event, error) {
 	return []Event{SessionEnded{Session: s.ID, Reason: cmd.reason(), At: cmd.At}}, nil
 }
 
+// ChangeRole decides to let the session go on in the role that its member has now. One that has ended has no role any
+// more: nothing follows.
+func (s Session) ChangeRole(role Role, at time.Time) ([]Event, error) {
+	switch {
+	case s.ID == "":
+		return nil, ErrNotFound
+	case s.Revocation.state() == Revoked, s.Role == role:
+		return nil, nil
+	}
+	return []Event{SessionRoleChanged{Session: s.ID, Role: role, At: at}}, nil
+}
+
 // Apply brings the session forward.
 func (s *Session) Apply(event Event) {
 	switch e := event.(type) {
@@ -79,6 +99,8 @@ func (s *Session) Apply(event Event) {
 			ID: e.Session, Organization: e.Organization, Member: e.Member, Role: e.Role, Imprint: e.Imprint,
 			StartedAt: e.At, ExpiresAt: e.ExpiresAt,
 		}
+	case SessionRoleChanged:
+		s.Role, s.ChangedAt = e.Role, e.At
 	case SessionEnded:
 		s.Revocation = Revocation{At: e.At, Reason: e.Reason}
 	default:

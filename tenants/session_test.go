@@ -24,12 +24,20 @@ func TestSessionDecisions(t *testing.T) {
 	end := func(s tenants.Session) ([]tenants.Event, error) {
 		return s.End(tenants.Revoke{Reason: "signed out", At: later})
 	}
+	role := func(role tenants.Role) func(tenants.Session) ([]tenants.Event, error) {
+		return func(s tenants.Session) ([]tenants.Event, error) { return s.ChangeRole(role, later) }
+	}
+	changed := tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Admin, At: later}
 	started, ended := sessionStarted(), tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later}
 	decide(t, map[string]decision[tenants.Session]{
-		"start":           {when: start, then: []tenants.Event{started}},
-		"start again":     {given: []tenants.Event{started}, when: start, fails: tenants.ErrReused},
-		"end":             {given: []tenants.Event{started}, when: end, then: []tenants.Event{ended}},
-		"end again":       {given: []tenants.Event{started, ended}, when: end},
-		"end what is not": {when: end, fails: tenants.ErrNotFound},
+		"start":                   {when: start, then: []tenants.Event{started}},
+		"start again":             {given: []tenants.Event{started}, when: start, fails: tenants.ErrReused},
+		"end":                     {given: []tenants.Event{started}, when: end, then: []tenants.Event{ended}},
+		"end again":               {given: []tenants.Event{started, ended}, when: end},
+		"another role":            {given: []tenants.Event{started}, when: role(tenants.Admin), then: []tenants.Event{changed}},
+		"the same role":           {given: []tenants.Event{started, changed}, when: role(tenants.Admin)},
+		"another role at the end": {given: []tenants.Event{started, ended}, when: role(tenants.Admin)},
+		"the role of nothing":     {when: role(tenants.Admin), fails: tenants.ErrNotFound},
+		"end what is not":         {when: end, fails: tenants.ErrNotFound},
 	})
 }

@@ -36,6 +36,8 @@ func samples() map[string]any {
 			State: contract.AccountActive, Counted: contract.Positions{0: 12, 11: 3}, Version: 9},
 		contract.TypeAccountsCounted:     &contract.AccountsCounted{Counted: contract.Positions{0: 12, 11: 3}},
 		contract.TypeOrganizationCreated: &contract.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: "scale", CreatedAt: at},
+		contract.TypeOrganizationRenamed: &contract.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", RenamedAt: at},
+		contract.TypeProjectRenamed:      &contract.ProjectRenamed{Organization: "org_1", Project: "prj_1", Name: "Store", RenamedAt: at},
 		contract.TypeProjectCreated:      &contract.ProjectCreated{Organization: "org_1", Project: "prj_1", Name: "Shop", CreatedAt: at},
 		contract.TypeAPIKeyIssued: &contract.APIKeyIssued{Organization: "org_1", Project: "prj_1", APIKey: "key_1",
 			Environment: "prod", Name: "checkout", IssuedAt: at},

@@ -18,6 +18,21 @@ type ProjectCreated struct {
 	CreatedAt    time.Time `json:"created_at"`
 }
 
+// OrganizationRenamed is a fact on weir.tenants.v1.
+type OrganizationRenamed struct {
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	RenamedAt    time.Time `json:"renamed_at"`
+}
+
+// ProjectRenamed is a fact on weir.tenants.v1.
+type ProjectRenamed struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	Name         string    `json:"name"`
+	RenamedAt    time.Time `json:"renamed_at"`
+}
+
 // APIKeyIssued is a fact on weir.tenants.v1. It never holds the key.
 type APIKeyIssued struct {
 	Organization string    `json:"organization"`

@@ -25,20 +25,40 @@ func NewDirectory() *Directory {
 
 // Apply takes one record of weir.tenants.v1; facts about anything but projects pass by. Records may be read again.
 func (d *Directory) Apply(eventType string, value []byte) error {
-	if eventType != contract.TypeProjectCreated {
-		return nil
+	switch eventType {
+	case contract.TypeProjectCreated:
+		return apply(value, eventType, d.created)
+	case contract.TypeProjectRenamed:
+		return apply(value, eventType, d.renamed)
 	}
-	var fact contract.ProjectCreated
+	return nil
+}
+
+func apply[F any](value []byte, eventType string, take func(fact F)) error {
+	var fact F
 	if err := json.Unmarshal(value, &fact); err != nil {
 		return fmt.Errorf("cannot read a fact of type %q: %w", eventType, err)
 	}
+	take(fact)
+	return nil
+}
+
+func (d *Directory) created(fact contract.ProjectCreated) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, known := d.byProject[fact.Project]; !known {
 		d.byOrganization[fact.Organization] = append(d.byOrganization[fact.Organization], fact.Project)
 	}
 	d.byProject[fact.Project] = fact
-	return nil
+}
+
+func (d *Directory) renamed(fact contract.ProjectRenamed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if project, known := d.byProject[fact.Project]; known {
+		project.Name = fact.Name
+		d.byProject[fact.Project] = project
+	}
 }
 
 // Organization returns the organization that project belongs to.

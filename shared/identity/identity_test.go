@@ -159,4 +159,12 @@ func TestDirectoryProjects(t *testing.T) {
 	if name, unknown := directory.Name("prj_1"), directory.Name("prj_9"); name != "Cart" || unknown != "prj_9" {
 		t.Errorf("names = %q, %q", name, unknown)
 	}
+	for _, renamed := range []string{`{"organization":"org_1","project":"prj_1","name":"Basket"}`, `{"organization":"org_1","project":"prj_9","name":"None"}`} {
+		if err := directory.Apply(contract.TypeProjectRenamed, []byte(renamed)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if name, unknown := directory.Name("prj_1"), directory.Name("prj_9"); name != "Basket" || unknown != "prj_9" {
+		t.Errorf("after the project was renamed: names = %q, %q", name, unknown)
+	}
 }

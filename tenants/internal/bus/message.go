@@ -34,6 +34,18 @@ func projectCreated(e tenants.ProjectCreated) telling {
 	})
 }
 
+func organizationRenamed(e tenants.OrganizationRenamed) telling {
+	return fact(contract.TypeOrganizationRenamed, e.Organization, e.At, contract.OrganizationRenamed{
+		Organization: e.Organization, Name: e.Name, RenamedAt: e.At,
+	})
+}
+
+func projectRenamed(p tenants.Project, e tenants.ProjectRenamed) telling {
+	return fact(contract.TypeProjectRenamed, p.Organization, e.At, contract.ProjectRenamed{
+		Organization: p.Organization, Project: p.ID, Name: e.Name, RenamedAt: e.At,
+	})
+}
+
 func apiKeyIssued(k tenants.APIKey) telling {
 	return fact(contract.TypeAPIKeyIssued, k.Organization, k.IssuedAt, contract.APIKeyIssued{
 		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Environment: string(k.Environment), Name: k.Name,
@@ -81,7 +93,11 @@ func sessionCredential(s tenants.Session, version int64) telling {
 		Scopes: []string{identity.RoleScope(string(s.Role))}, State: credentialState(s.Revocation), ExpiresAt: &s.ExpiresAt,
 		Version: version,
 	}
-	return credential(s.Imprint, s.StartedAt, s.Revocation, value)
+	at := s.StartedAt
+	if !s.ChangedAt.IsZero() {
+		at = s.ChangedAt
+	}
+	return credential(s.Imprint, at, s.Revocation, value)
 }
 
 func credential(imprint tenants.Imprint, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) telling {

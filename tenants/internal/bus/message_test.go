@@ -29,6 +29,8 @@ func TestMessages(t *testing.T) {
 	revoked := tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: noon.Add(time.Minute)}
 	token := tenants.ServiceTokenIssued{ServiceToken: "tok_1", Organization: tenants.Installation, Name: "operator",
 		Scopes: []string{"tenants:admin"}, Imprint: imprint, At: noon}
+	session := tenants.SessionStarted{Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Owner,
+		Imprint: imprint, At: noon, ExpiresAt: end}
 	for name, test := range map[string]struct {
 		organization string
 		told         telling
@@ -40,6 +42,21 @@ func TestMessages(t *testing.T) {
 			"org_1", organizationCreated(tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Scale, At: noon}),
 			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
 			`{"organization":"org_1","name":"Acme","tier":"scale","created_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"organization renamed": {
+			"org_1", organizationRenamed(tenants.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", At: noon}),
+			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			`{"organization":"org_1","name":"Acme \u0026 Co","renamed_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"project renamed": {
+			"org_1", projectRenamed(tenants.Project{ID: "prj_1", Organization: "org_1"}, tenants.ProjectRenamed{Project: "prj_1", Name: "Store", At: noon}),
+			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			`{"organization":"org_1","project":"prj_1","name":"Store","renamed_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"credential of a session in another role": {
+			"org_1", sessionCredential(fold[tenants.Session](session, tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Viewer, At: noon.Add(time.Minute)}), 2),
+			contract.TopicCredentials, "5e88", "2026-11-20T12:01:00Z",
+			`{"kind":"session","id":"ses_1","organization":"org_1","member":"mem_1","scopes":["role:viewer"],"state":"active","expires_at":"2026-11-20T13:00:00Z","version":2}`,
 		},
 		"project": {
 			"org_1", projectCreated(tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}),

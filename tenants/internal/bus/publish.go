@@ -63,8 +63,12 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 	switch e := r.Event.(type) {
 	case tenants.OrganizationCreated:
 		return outgoing(r, organizationCreated(e))
+	case tenants.OrganizationRenamed:
+		return outgoing(r, organizationRenamed(e))
 	case tenants.ProjectCreated:
 		return outgoing(r, projectCreated(e))
+	case tenants.ProjectRenamed:
+		return outgoing(r, projectRenamed(eventstore.Fold[tenants.Project](history), e))
 	case tenants.APIKeyIssued:
 		key := eventstore.Fold[tenants.APIKey](history)
 		return outgoing(r, apiKeyCredential(key, r.Version), apiKeyIssued(key))
@@ -74,9 +78,11 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 	case tenants.ServiceTokenIssued, tenants.ServiceTokenRevoked:
 		token := eventstore.Fold[tenants.ServiceToken](history)
 		return outgoing(r, serviceTokenCredential(token, r.Version))
-	case tenants.MemberAdded:
-		return []weirbus.Outgoing{{Cursor: place(r)}}, nil // what is kept of a password is nobody else's business
-	case tenants.SessionStarted, tenants.SessionEnded:
+	case tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
+		tenants.MemberResetCodeIssued, tenants.InvitationMade, tenants.InvitationResent, tenants.InvitationRevoked,
+		tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
+		return []weirbus.Outgoing{{Cursor: place(r)}}, nil // people, and what is kept of their passwords, are nobody else's business
+	case tenants.SessionStarted, tenants.SessionRoleChanged, tenants.SessionEnded:
 		session := eventstore.Fold[tenants.Session](history)
 		return outgoing(r, sessionCredential(session, r.Version))
 	}

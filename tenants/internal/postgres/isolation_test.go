@@ -1,11 +1,14 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,6 +45,7 @@ func furnish(t *testing.T, events *postgres.Events, name string) {
 	t.Helper()
 	organization, project := "org_"+name, "prj_"+name
 	imprint := tenants.Imprint{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
+	other := tenants.Imprint{Hash: strings.Repeat(map[string]string{"a": "c", "b": "d"}[name], 64), First: "cd34", Last: "9f3e"}
 	for i, happened := range [][]tenants.Event{
 		{tenants.OrganizationCreated{Organization: organization, Name: name, Tier: tenants.Indie, At: noon}},
 		{tenants.ProjectCreated{Project: project, Organization: organization, Name: name, At: noon}},
@@ -49,11 +53,22 @@ func furnish(t *testing.T, events *postgres.Events, name string) {
 			tenants.APIKeyRevoked{APIKey: "key_" + name, Reason: "leaked", At: noon}},
 		{tenants.ServiceTokenIssued{ServiceToken: "tok_" + name, Organization: organization, Name: name, Scopes: []string{"x:y"}, Imprint: imprint, At: noon},
 			tenants.ServiceTokenRevoked{ServiceToken: "tok_" + name, At: noon}},
-		{tenants.MemberAdded{Member: "mem_" + name, Organization: organization, Email: name + "@example.com", Name: name, Role: tenants.Owner, PasswordHash: "x", At: noon}},
+		{tenants.MemberAdded{Member: "mem_" + name, Organization: organization, Email: name + "@example.com", Name: name, Role: tenants.Owner, PasswordHash: "x", At: noon},
+			tenants.MemberRoleChanged{Member: "mem_" + name, Role: tenants.Admin, At: noon},
+			tenants.MemberPasswordChanged{Member: "mem_" + name, PasswordHash: "y", At: noon},
+			tenants.MemberResetCodeIssued{Member: "mem_" + name, Imprint: imprint, At: noon, ExpiresAt: noon}},
+		{tenants.MemberAdded{Member: "mem_gone_" + name, Organization: organization, Email: "again@example.com", Name: name, Role: tenants.Owner, PasswordHash: "x", At: noon},
+			tenants.MemberRemoved{Member: "mem_gone_" + name, At: noon}},
+		{tenants.InvitationMade{Invitation: "inv_" + name, Organization: organization, Email: "again@example.com", Role: tenants.Viewer, By: "mem_" + name, Imprint: imprint, At: noon, ExpiresAt: noon}},
+		{tenants.InvitationMade{Invitation: "inv_old_" + name, Organization: organization, Email: "old@example.com", Role: tenants.Viewer, By: "mem_" + name, Imprint: other, At: noon, ExpiresAt: noon},
+			tenants.InvitationRevoked{Invitation: "inv_old_" + name, At: noon}},
+		{tenants.SessionStarted{Session: "ses_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Imprint: imprint, At: noon, ExpiresAt: noon.Add(time.Hour)},
+			tenants.SessionRoleChanged{Session: "ses_" + name, Role: tenants.Owner, At: noon}},
+		{tenants.SessionStarted{Session: "ses_over_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Imprint: other, At: noon, ExpiresAt: noon.Add(time.Hour)},
+			tenants.SessionEnded{Session: "ses_over_" + name, At: noon}},
 	} {
 		stream := eventstore.Stream{Organization: organization, Name: fmt.Sprint(i)}
-		origin := tenants.Origin{Actor: "mem_" + name, Kind: tenants.MemberActor}
-		if err := events.Append(t.Context(), stream, 0, origin.Metadata(), happened...); err != nil {
+		if err := events.Append(t.Context(), stream, 0, nil, happened...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +104,7 @@ func TestEveryTableIsRowSecured(t *testing.T) {
 // A query that forgets its WHERE shows nothing foreign, and a connection that acts as nobody shows nothing at all.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
 	pool := open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "events", "audit_events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "events"} {
 		query := "SELECT DISTINCT organization FROM " + table
 		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
 			rows, err := tx.Query(t.Context(), query)
@@ -114,7 +129,7 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 // Queries name the organization themselves: where row level security does not hold, they show nothing foreign either.
 func TestQueriesNameTheOrganization(t *testing.T) {
 	pool := open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "audit_events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions"} {
 		if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" NO FORCE ROW LEVEL SECURITY"); err != nil { // does not bind its owner
 			t.Fatal(err)
 		}
@@ -154,6 +169,10 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 	one("ServiceToken", err)
 	_, err = views.Member(t.Context(), as, "mem_b")
 	one("Member", err)
+	_, err = views.MemberEver(t.Context(), as, "mem_gone_b")
+	one("MemberEver", err)
+	_, err = views.Invitation(t.Context(), as, "inv_b")
+	one("Invitation", err)
 	organizations, err := views.Organizations(t.Context(), as, start, 10)
 	many("Organizations", len(slices.DeleteFunc(organizations, func(o tenants.Organization) bool { return o.ID != "org_b" })), err)
 	projects, err := views.Projects(t.Context(), as, "org_b", start, 10)
@@ -162,12 +181,10 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 	many("APIKeys", len(keys), err)
 	tokens, err := views.ServiceTokens(t.Context(), as, "org_b", start, 10)
 	many("ServiceTokens", len(tokens), err)
-	lines, err := views.AuditEvents(t.Context(), as, postgres.AuditQuery{Organization: "org_b", Action: "project.created"}, 10)
-	many("AuditEvents", len(lines), err)
-	actions, err := views.AuditedActions(t.Context(), as, "org_b")
-	many("AuditedActions", min(len(actions), 1), err)
-	actors, err := views.Actors(t.Context(), as, "org_b")
-	many("Actors", len(actors), err)
+	members, err := views.Members(t.Context(), as, "org_b", start, 10)
+	many("Members", len(members), err)
+	invitations, err := views.Invitations(t.Context(), as, "org_b", start, 10)
+	many("Invitations", min(len(invitations), 1), err)
 	return found
 }
 
@@ -220,10 +237,66 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 		projects, err2 := views.Projects(t.Context(), tenants.Installation, of.Organization, start, 10)
 		keys, err3 := views.APIKeys(t.Context(), tenants.Installation, of, start, 10)
 		tokens, err4 := views.ServiceTokens(t.Context(), tenants.Installation, of.Organization, start, 10)
-		if err := errors.Join(err1, err2, err3, err4); err != nil {
+		members, err5 := views.Members(t.Context(), tenants.Installation, of.Organization, start, 10)
+		gone, err6 := views.MemberEver(t.Context(), of.Organization, "mem_gone_"+name)
+		invitations, err7 := views.Invitations(t.Context(), tenants.Installation, of.Organization, start, 10)
+		sessions, err8 := views.Sessions(t.Context(), of.Organization, "mem_"+name, noon)
+		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 			t.Fatal(err)
 		}
-		all += fmt.Sprintln(organizations, projects, keys, tokens)
+		if len(members) != 1 || gone.RemovedAt.IsZero() || len(invitations) != 2 || len(sessions) != 1 {
+			t.Errorf("of %s: members %+v, gone %+v, invitations %+v, sessions %+v", name, members, gone, invitations, sessions)
+		}
+		all += fmt.Sprintln(organizations, projects, keys, tokens, members, gone, invitations, sessions)
 	}
 	return all
 }
+
+// Whoever is signed in while an installation is brought up to date can still be signed out by others.
+func TestSessionsOfBeforeAreKnown(t *testing.T) {
+	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	before := fstest.MapFS{}
+	for _, file := range []string{"0001_registry.sql", "0002_members.sql", "0003_newest_api_keys.sql"} {
+		text, err := fs.ReadFile(postgres.Migrations().FS, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before[file] = &fstest.MapFile{Data: text}
+	}
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, eventstorepg.Migrations(), pg.MigrationSet{Name: "tenants", FS: before}); err != nil {
+		t.Fatal(err)
+	}
+	future := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
+	old := eventstorepg.New(pool, codec, func(ctx context.Context, tx pgx.Tx, _ []eventstore.Recorded[tenants.Event]) error {
+		_, err := tx.Exec(ctx, `INSERT INTO organizations VALUES ('org_a', 'a', 'indie', now()) ON CONFLICT DO NOTHING`)
+		return errors.Join(err, second(tx.Exec(ctx, `INSERT INTO members VALUES ('org_a', 'mem_a', 'a@example.com', 'a', 'owner', 'x', now()) ON CONFLICT DO NOTHING`)))
+	})
+	for _, id := range []string{"ses_live", "ses_ended", "ses_expired"} {
+		started := tenants.SessionStarted{Session: id, Organization: "org_a", Member: "mem_a", Role: tenants.Owner, At: noon, ExpiresAt: future,
+			Imprint: tenants.Imprint{Hash: strings.Repeat("a", 64), First: "ab12", Last: "9f3e"}}
+		if id == "ses_expired" {
+			started.ExpiresAt = time.Now().Add(-time.Hour)
+		}
+		events := []tenants.Event{started}
+		if id == "ses_ended" {
+			events = append(events, tenants.SessionEnded{Session: id, At: noon})
+		}
+		if err := old.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "session/" + id}, 0, nil, events...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pg.Migrate(t.Context(), pool, postgres.Schema, postgres.Migrations()); err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := postgres.NewViews(pool).Sessions(t.Context(), "org_a", "mem_a", noon)
+	if err != nil || len(sessions) != 1 || sessions[0].ID != "ses_live" || !sessions[0].ExpiresAt.Equal(future) {
+		t.Errorf("known: %+v, %v", sessions, err)
+	}
+}
+
+func second(_ any, err error) error { return err }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,20 +16,79 @@ func insertMember(ctx context.Context, tx pgx.Tx, e tenants.MemberAdded) error {
 		e.Organization, e.Member, e.Email, e.Name, e.Role, e.PasswordHash, e.At)
 }
 
-const selectMembers = `SELECT organization, id, email, name, role, password_hash, created_at FROM members `
+const updateMember = `UPDATE members SET `
+
+const whereMember = ` WHERE organization = $1 AND id = $2`
+
+func changeMemberRole(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberRoleChanged) error {
+	return exactlyOne(ctx, tx, updateMember+`role = $3`+whereMember, organization, e.Member, e.Role)
+}
+
+func removeMember(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberRemoved) error {
+	return exactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL`+whereMember,
+		organization, e.Member, e.At)
+}
+
+func changePassword(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberPasswordChanged) error {
+	return exactlyOne(ctx, tx, updateMember+`password_hash = $3, password_at = $4, reset_hash = NULL, reset_expires_at = NULL`+whereMember,
+		organization, e.Member, e.PasswordHash, e.At)
+}
+
+func issueResetCode(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberResetCodeIssued) error {
+	return exactlyOne(ctx, tx, updateMember+`reset_hash = $3, reset_expires_at = $4`+whereMember,
+		organization, e.Member, e.Imprint.Hash, e.ExpiresAt)
+}
+
+const selectMembers = `
+SELECT organization, id, email, name, role, password_hash, coalesce(password_at, created_at), created_at, removed_at,
+       coalesce(reset_hash, ''), reset_expires_at
+FROM members `
 
 func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
-	err = row.Scan(&m.Organization, &m.ID, &m.Email, &m.Name, &m.Role, &m.PasswordHash, &m.AddedAt)
+	var removed, resetExpires *time.Time
+	err = row.Scan(&m.Organization, &m.ID, &m.Email, &m.Name, &m.Role, &m.PasswordHash, &m.PasswordAt, &m.AddedAt, &removed,
+		&m.Reset.Hash, &resetExpires)
+	m.RemovedAt, m.Reset.ExpiresAt = orZero(removed), orZero(resetExpires)
 	return m, err
 }
 
-// Member returns one member, or ErrNotFound.
+// Member returns one member who was not removed, or ErrNotFound.
 func (v *Views) Member(ctx context.Context, as, id string) (tenants.Member, error) {
+	return one(ctx, v, as, scanMember, selectMembers+`WHERE `+visible+` AND id = $2 AND removed_at IS NULL`, id)
+}
+
+// MemberEver returns one member, who may have been removed, or ErrNotFound.
+func (v *Views) MemberEver(ctx context.Context, as, id string) (tenants.Member, error) {
 	return one(ctx, v, as, scanMember, selectMembers+`WHERE `+visible+` AND id = $2`, id)
 }
 
 // MemberByEmail returns the member of any organization with a normal address, or ErrNotFound. It is for signing in,
 // before anybody can say which organization they are of.
 func (v *Views) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
-	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND email = $2`, email)
+	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND email = $2 AND removed_at IS NULL`, email)
+}
+
+// MemberByResetCode returns the member of any organization for whom a code with a hash is out, or ErrNotFound.
+func (v *Views) MemberByResetCode(ctx context.Context, hash string) (tenants.Member, error) {
+	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND reset_hash = $2`, hash)
+}
+
+// Members lists at most limit members of an organization after a position, without those who were removed.
+func (v *Views) Members(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.Member, error) {
+	return list(ctx, v, as, scanMember, selectMembers+
+		`WHERE `+visible+` AND organization = $2 AND removed_at IS NULL AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+		organization, after.At, after.ID, limit)
+}
+
+// OtherOwners counts the owners of an organization beside one member.
+func (v *Views) OtherOwners(ctx context.Context, organization, member string) (int, error) {
+	return one(ctx, v, organization, pgx.RowTo[int],
+		`SELECT count(*)::int FROM members WHERE organization = $1 AND id <> $2 AND role = $3 AND removed_at IS NULL`,
+		member, tenants.Owner)
+}
+
+// Founded tells whether the installation has a member.
+func (v *Views) Founded(ctx context.Context) (bool, error) {
+	return one(ctx, v, tenants.Installation, pgx.RowTo[bool],
+		`SELECT EXISTS (SELECT FROM members WHERE `+visible+` AND removed_at IS NULL)`)
 }

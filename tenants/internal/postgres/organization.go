@@ -13,6 +13,10 @@ func insertOrganization(ctx context.Context, tx pgx.Tx, e tenants.OrganizationCr
 		e.Organization, e.Name, e.Tier, e.At)
 }
 
+func renameOrganization(ctx context.Context, tx pgx.Tx, e tenants.OrganizationRenamed) error {
+	return exactlyOne(ctx, tx, `UPDATE organizations SET name = $2 WHERE organization = $1`, e.Organization, e.Name)
+}
+
 const selectOrganizations = `SELECT organization, name, tier, created_at FROM organizations `
 
 func scanOrganization(row pgx.CollectableRow) (o tenants.Organization, err error) {

@@ -13,6 +13,10 @@ func insertProject(ctx context.Context, tx pgx.Tx, e tenants.ProjectCreated) err
 		e.Organization, e.Project, e.Name, e.At)
 }
 
+func renameProject(ctx context.Context, tx pgx.Tx, organization string, e tenants.ProjectRenamed) error {
+	return exactlyOne(ctx, tx, `UPDATE projects SET name = $3 WHERE organization = $1 AND id = $2`, organization, e.Project, e.Name)
+}
+
 const selectProjects = `SELECT organization, id, name, created_at FROM projects `
 
 func scanProject(row pgx.CollectableRow) (p tenants.Project, err error) {

@@ -15,23 +15,14 @@ import (
 // Events is the store of this module's events.
 type Events = eventstorepg.Store[tenants.Event]
 
-type recorded = eventstore.Recorded[tenants.Event]
-
-// NewEvents returns the store: whatever it appends is projected and audited in the same transaction.
+// NewEvents returns the store: whatever it appends is projected in the same transaction.
 func NewEvents(pool *pgxpool.Pool) *Events {
 	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
-	var events *Events
-	events = eventstorepg.New(pool, codec, func(ctx context.Context, tx pgx.Tx, appended []recorded) error {
-		if err := Project(ctx, tx, appended); err != nil {
-			return err
-		}
-		return audit(ctx, tx, events, appended[0].Stream.Organization)
-	})
-	return events
+	return eventstorepg.New(pool, codec, Project)
 }
 
 // Project brings the tables forward by events.
-func Project(ctx context.Context, tx pgx.Tx, events []recorded) error {
+func Project(ctx context.Context, tx pgx.Tx, events []eventstore.Recorded[tenants.Event]) error {
 	for _, recorded := range events {
 		if err := project(ctx, tx, recorded.Stream.Organization, recorded.Event); err != nil {
 			return fmt.Errorf("cannot project %q version %d: %w", recorded.Stream, recorded.Version, err)
@@ -44,8 +35,12 @@ func project(ctx context.Context, tx pgx.Tx, organization string, event tenants.
 	switch e := event.(type) {
 	case tenants.OrganizationCreated:
 		return insertOrganization(ctx, tx, e)
+	case tenants.OrganizationRenamed:
+		return renameOrganization(ctx, tx, e)
 	case tenants.ProjectCreated:
 		return insertProject(ctx, tx, e)
+	case tenants.ProjectRenamed:
+		return renameProject(ctx, tx, organization, e)
 	case tenants.APIKeyIssued:
 		return insertAPIKey(ctx, tx, e)
 	case tenants.APIKeyRevoked:
@@ -56,8 +51,30 @@ func project(ctx context.Context, tx pgx.Tx, organization string, event tenants.
 		return revokeServiceToken(ctx, tx, organization, e)
 	case tenants.MemberAdded:
 		return insertMember(ctx, tx, e)
-	case tenants.SessionStarted, tenants.SessionEnded:
-		return nil // nobody asks for sessions: those who know them know their credentials
+	case tenants.MemberRoleChanged:
+		return changeMemberRole(ctx, tx, organization, e)
+	case tenants.MemberRemoved:
+		return removeMember(ctx, tx, organization, e)
+	case tenants.MemberPasswordChanged:
+		return changePassword(ctx, tx, organization, e)
+	case tenants.MemberResetCodeIssued:
+		return issueResetCode(ctx, tx, organization, e)
+	case tenants.InvitationMade:
+		return insertInvitation(ctx, tx, e)
+	case tenants.InvitationResent:
+		return resendInvitation(ctx, tx, organization, e)
+	case tenants.InvitationRevoked:
+		return revokeInvitation(ctx, tx, organization, e)
+	case tenants.InvitationAccepted:
+		return acceptInvitation(ctx, tx, organization, e)
+	case tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
+		return nil // its stream is read where it is asked for
+	case tenants.SessionStarted:
+		return insertSession(ctx, tx, e)
+	case tenants.SessionEnded:
+		return endSession(ctx, tx, organization, e)
+	case tenants.SessionRoleChanged:
+		return nil // the role is the member's
 	}
 	panic(fmt.Sprintf("BUG: no projection for %T", event))
 }

@@ -1,0 +1,53 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Prefixes of the codes by which people come in without being signed in. Each works once; only its Imprint is kept.
+const (
+	InvitationPrefix = "weirinv_" // to join an organization
+	OwnerCodePrefix  = "weirown_" // to become the first owner of an installation
+	ResetPrefix      = "weirpwd_" // to set a password that was lost
+)
+
+// How long the codes work.
+const (
+	InvitationLasts = 7 * 24 * time.Hour
+	OwnerCodeLasts  = 24 * time.Hour
+	ResetLasts      = 24 * time.Hour
+)
+
+// ErrCode says that a code can't be used. What wraps it says why, which is only for whoever holds the code: it has 192
+// random bits, so nobody comes by that knowledge by trying.
+var (
+	ErrCode        = errors.New("the code is not valid")
+	ErrCodeUsed    = fmt.Errorf("the code was used: %w", ErrCode)
+	ErrCodeRevoked = fmt.Errorf("the code was taken back: %w", ErrCode)
+	ErrCodeExpired = fmt.Errorf("the code has expired: %w", ErrCode)
+)
+
+// An issuedCode is what is kept of one that was handed out.
+type issuedCode struct {
+	hash      string // see Imprint; empty: none is out
+	usedAt    time.Time
+	revokedAt time.Time
+	expiresAt time.Time
+}
+
+// admits is nil where the code that is out is the one with a hash, and works at a time; see ErrCode.
+func (c issuedCode) admits(hash string, at time.Time) error {
+	switch {
+	case c.hash == "" || c.hash != hash:
+		return ErrCode
+	case !c.usedAt.IsZero():
+		return ErrCodeUsed
+	case !c.revokedAt.IsZero():
+		return ErrCodeRevoked
+	case !at.Before(c.expiresAt):
+		return ErrCodeExpired
+	}
+	return nil
+}

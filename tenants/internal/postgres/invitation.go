@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+func insertInvitation(ctx context.Context, tx pgx.Tx, e tenants.InvitationMade) error {
+	return exactlyOne(ctx, tx, `
+		INSERT INTO invitations (organization, id, email, role, made_by, code_hash, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		e.Organization, e.Invitation, e.Email, e.Role, e.By, e.Imprint.Hash, e.At, e.ExpiresAt)
+}
+
+const updateInvitation = `UPDATE invitations SET `
+
+const whereInvitation = ` WHERE organization = $1 AND id = $2`
+
+func resendInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationResent) error {
+	return exactlyOne(ctx, tx, updateInvitation+`code_hash = $3, expires_at = $4`+whereInvitation,
+		organization, e.Invitation, e.Imprint.Hash, e.ExpiresAt)
+}
+
+func revokeInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationRevoked) error {
+	return exactlyOne(ctx, tx, updateInvitation+`revoked_at = $3`+whereInvitation, organization, e.Invitation, e.At)
+}
+
+func acceptInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationAccepted) error {
+	return exactlyOne(ctx, tx, updateInvitation+`accepted_at = $3, member = $4`+whereInvitation,
+		organization, e.Invitation, e.At, e.Member)
+}
+
+const selectInvitations = `
+SELECT organization, id, email, role, made_by, code_hash, created_at, expires_at, revoked_at, accepted_at, member
+FROM invitations `
+
+func scanInvitation(row pgx.CollectableRow) (i tenants.Invitation, err error) {
+	var revoked, accepted *time.Time
+	err = row.Scan(&i.Organization, &i.ID, &i.Email, &i.Role, &i.By, &i.CodeHash, &i.MadeAt, &i.ExpiresAt, &revoked, &accepted, &i.Member)
+	i.RevokedAt, i.AcceptedAt = orZero(revoked), orZero(accepted)
+	return i, err
+}
+
+// Invitation returns one invitation, or ErrNotFound.
+func (v *Views) Invitation(ctx context.Context, as, id string) (tenants.Invitation, error) {
+	return one(ctx, v, as, scanInvitation, selectInvitations+`WHERE `+visible+` AND id = $2`, id)
+}
+
+// InvitationByCode returns the invitation of any organization whose code has a hash, or ErrNotFound. Whoever holds the
+// code is not known yet.
+func (v *Views) InvitationByCode(ctx context.Context, hash string) (tenants.Invitation, error) {
+	return one(ctx, v, tenants.Installation, scanInvitation, selectInvitations+`WHERE `+visible+` AND code_hash = $2`, hash)
+}
+
+// Invitations lists at most limit invitations of an organization after a position, whatever became of them.
+func (v *Views) Invitations(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.Invitation, error) {
+	return list(ctx, v, as, scanInvitation, selectInvitations+
+		`WHERE `+visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+		organization, after.At, after.ID, limit)
+}
+
+const unsettled = ` AND revoked_at IS NULL AND accepted_at IS NULL`
+
+// UnsettledInvitations lists at most limit invitations of an organization before a position, newest first, that were
+// neither accepted nor revoked. The zero position is before none.
+func (v *Views) UnsettledInvitations(ctx context.Context, organization string, before Position, limit int) ([]tenants.Invitation, error) {
+	return list(ctx, v, organization, scanInvitation, selectInvitations+`
+		WHERE organization = $1 AND ($3 = '' OR (created_at, id) < ($2, $3))`+unsettled+`
+		ORDER BY created_at DESC, id DESC LIMIT $4`, before.At, before.ID, limit)
+}
+
+// InvitationsBy lists the invitations that a member has made and that are not settled.
+func (v *Views) InvitationsBy(ctx context.Context, organization, member string) ([]tenants.Invitation, error) {
+	return list(ctx, v, organization, scanInvitation, selectInvitations+`
+		WHERE organization = $1 AND made_by = $2`+unsettled+` ORDER BY created_at, id`, member)
+}
+
+// IsMember tells whether an organization has a member with a normal address.
+func (v *Views) IsMember(ctx context.Context, organization, email string) (bool, error) {
+	return one(ctx, v, organization, pgx.RowTo[bool],
+		`SELECT EXISTS (SELECT FROM members WHERE organization = $1 AND email = $2 AND removed_at IS NULL)`, email)
+}
+
+// IsInvited tells whether an organization has invited a normal address, and that is not settled.
+func (v *Views) IsInvited(ctx context.Context, organization, email string) (bool, error) {
+	return one(ctx, v, organization, pgx.RowTo[bool],
+		`SELECT EXISTS (SELECT FROM invitations WHERE organization = $1 AND email = $2`+unsettled+`)`, email)
+}

@@ -1,0 +1,202 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// An Invitation lets one person join an organization in one role.
+type Invitation struct {
+	ID           string // empty until it is made
+	Organization string
+	Email        string // who is meant; see NormalEmail
+	Role         Role
+	By           string // who made it: a member or a service token
+	CodeHash     string // of the code that works; see Imprint
+	MadeAt       time.Time
+	ExpiresAt    time.Time
+	RevokedAt    time.Time // zero: it was not taken back
+	AcceptedAt   time.Time // zero: nobody has joined by it
+	Member       string    // who has joined by it
+
+	made InvitationMade
+}
+
+// What became of an invitation, beside Expired and Revoked. Only an open one lets somebody join; one that has expired can
+// be sent again.
+const (
+	Open     State = "open"
+	Accepted State = "accepted"
+)
+
+// ErrSettled says that an invitation was accepted or revoked, and can't be sent again or revoked any more.
+var ErrSettled = errors.New("the invitation is settled")
+
+// Invite asks to invite somebody.
+type Invite struct {
+	ID           string
+	Organization string
+	Email        string
+	Role         Role
+	By           string // who asks
+	ByRole       Role
+	Imprint      Imprint // of the code
+	At           time.Time
+}
+
+// InvitationMade invites somebody.
+type InvitationMade struct {
+	Invitation   string    `json:"invitation"`
+	Organization string    `json:"organization"`
+	Email        string    `json:"email"`
+	Role         Role      `json:"role"`
+	By           string    `json:"by"`
+	Imprint      Imprint   `json:"imprint"`
+	At           time.Time `json:"at"`
+	ExpiresAt    time.Time `json:"expires_at"`
+}
+
+// InvitationResent gives an invitation another code and its whole time again. The code of before is void.
+type InvitationResent struct {
+	Invitation string    `json:"invitation"`
+	Imprint    Imprint   `json:"imprint"`
+	At         time.Time `json:"at"`
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
+// InvitationRevoked ends an invitation that nobody has accepted.
+type InvitationRevoked struct {
+	Invitation string    `json:"invitation"`
+	At         time.Time `json:"at"`
+}
+
+// InvitationAccepted says who has joined by an invitation.
+type InvitationAccepted struct {
+	Invitation string    `json:"invitation"`
+	Member     string    `json:"member"`
+	At         time.Time `json:"at"`
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c Invite) Check() error {
+	faults := append(checkGiven("organization", c.Organization), checkEmail("email", c.Email)...)
+	return append(faults, checkRole(c.Role)...).orNil()
+}
+
+// Make decides on a new invitation. Asked again for the same one, it fails with ErrShownOnce, because its code was
+// shown; for another one with ErrReused.
+func (i Invitation) Make(cmd Invite) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	made := InvitationMade{
+		Invitation: cmd.ID, Organization: cmd.Organization, Email: NormalEmail(cmd.Email), Role: cmd.Role, By: cmd.By,
+		Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts),
+	}
+	switch {
+	case !cmd.ByRole.MayInvite(cmd.Role):
+		return nil, ErrForbidden
+	case i.ID == "":
+		return []Event{made}, nil
+	case i.made.Email == made.Email && i.made.Role == made.Role:
+		return nil, ErrShownOnce
+	}
+	return nil, ErrReused
+}
+
+// Resend asks to give an invitation another code.
+type Resend struct {
+	By      Role // of whoever asks
+	Imprint Imprint
+	At      time.Time
+}
+
+// Resend decides to give the invitation another code. It takes a role that may invite to the invitation's.
+func (i Invitation) Resend(cmd Resend) ([]Event, error) {
+	if err := i.unsettled(cmd.By); err != nil {
+		return nil, err
+	}
+	return []Event{InvitationResent{Invitation: i.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts)}}, nil
+}
+
+// Revoke decides to end the invitation; again, it decides nothing. It takes a role that may invite to the invitation's.
+func (i Invitation) Revoke(by Role, at time.Time) ([]Event, error) {
+	err := i.unsettled(by)
+	switch {
+	case errors.Is(err, ErrSettled) && i.AcceptedAt.IsZero():
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []Event{InvitationRevoked{Invitation: i.ID, At: at}}, nil
+}
+
+func (i Invitation) unsettled(by Role) error {
+	switch {
+	case i.ID == "":
+		return ErrNotFound
+	case !by.MayInvite(i.Role):
+		return ErrForbidden
+	case !i.AcceptedAt.IsZero() || !i.RevokedAt.IsZero():
+		return ErrSettled
+	}
+	return nil
+}
+
+// Accept asks to join by an invitation.
+type Accept struct {
+	Code   string // hash of the code that was shown; see Imprint
+	Email  string // as whoever joins types it
+	Member string // who joins
+	At     time.Time
+}
+
+// Accept decides that somebody joins. It takes the code that works, and the address that was invited.
+func (i Invitation) Accept(cmd Accept) ([]Event, error) {
+	if err := i.Admits(cmd.Code, cmd.At); err != nil {
+		return nil, err
+	}
+	if NormalEmail(cmd.Email) != i.Email {
+		return nil, Invalid{{"email", fmt.Sprintf("email is %q, which is not the address that was invited.", cmd.Email),
+			"Use the address that you were invited with, or ask for an invitation to this one."}}
+	}
+	return []Event{InvitationAccepted{Invitation: i.ID, Member: cmd.Member, At: cmd.At}}, nil
+}
+
+// Admits is nil where a code with a hash lets somebody join at a time; see ErrCode.
+func (i Invitation) Admits(code string, at time.Time) error {
+	return issuedCode{i.CodeHash, i.AcceptedAt, i.RevokedAt, i.ExpiresAt}.admits(code, at)
+}
+
+// State says what became of the invitation, at now.
+func (i Invitation) State(now time.Time) State {
+	switch {
+	case !i.AcceptedAt.IsZero():
+		return Accepted
+	case !i.RevokedAt.IsZero():
+		return Revoked
+	case !now.Before(i.ExpiresAt):
+		return Expired
+	}
+	return Open
+}
+
+// Apply brings the invitation forward.
+func (i *Invitation) Apply(event Event) {
+	switch e := event.(type) {
+	case InvitationMade:
+		*i = Invitation{
+			ID: e.Invitation, Organization: e.Organization, Email: e.Email, Role: e.Role, By: e.By,
+			CodeHash: e.Imprint.Hash, MadeAt: e.At, ExpiresAt: e.ExpiresAt, made: e,
+		}
+	case InvitationResent:
+		i.CodeHash, i.ExpiresAt = e.Imprint.Hash, e.ExpiresAt
+	case InvitationRevoked:
+		i.RevokedAt = e.At
+	case InvitationAccepted:
+		i.AcceptedAt, i.Member = e.At, e.Member
+	default:
+		panic(fmt.Sprintf("BUG: an invitation does not know %T", event))
+	}
+}

@@ -1,0 +1,81 @@
+package tenants
+
+import "time"
+
+// A ResetCode lets whoever holds it set a member's password, once.
+type ResetCode struct {
+	Hash      string // see Imprint; empty: none is out
+	ExpiresAt time.Time
+}
+
+// MemberResetCodeIssued gives somebody who manages a member a code to pass on. The code of before is void.
+type MemberResetCodeIssued struct {
+	Member    string    `json:"member"`
+	Imprint   Imprint   `json:"imprint"`
+	At        time.Time `json:"at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// MemberPasswordChanged gives a member another password. A code to reset it is void from then on.
+type MemberPasswordChanged struct {
+	Member       string    `json:"member"`
+	PasswordHash string    `json:"password_hash"`
+	Reset        bool      `json:"reset,omitempty"` // by a code, not by the password of before
+	At           time.Time `json:"at"`
+}
+
+// IssueResetCode asks for a code that lets a member set another password.
+type IssueResetCode struct {
+	By      Role // of whoever asks
+	Imprint Imprint
+	At      time.Time
+}
+
+// IssueResetCode decides to let the member set another password. It takes a role that manages the member's: whoever
+// holds the code can become the member.
+func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
+	switch {
+	case !m.isThere():
+		return nil, ErrNotFound
+	case !cmd.By.MayManage(m.Role):
+		return nil, ErrForbidden
+	}
+	return []Event{MemberResetCodeIssued{Member: m.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(ResetLasts)}}, nil
+}
+
+// ChangePassword asks to give a member another password. PasswordHash is that of Password, which Check needs to see.
+type ChangePassword struct {
+	Before       string // the hash of the password that whoever asks has shown; not for a reset
+	Code         string // the hash of the code that whoever asks has shown; only for a reset
+	Password     Password
+	PasswordHash string
+	At           time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c ChangePassword) Check() error {
+	return checkPassword("password", c.Password).orNil()
+}
+
+// ChangePassword decides to give the member the password of a command that shows the one of before. Where that is not
+// the member's any more it fails with ErrNotFound.
+func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	if !m.isThere() || m.PasswordHash != cmd.Before {
+		return nil, ErrNotFound
+	}
+	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, At: cmd.At}}, nil
+}
+
+// ResetPassword decides to give the member the password of a command that shows the code that is out.
+func (m Member) ResetPassword(cmd ChangePassword) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	if err := (issuedCode{hash: m.Reset.Hash, expiresAt: m.Reset.ExpiresAt}).admits(cmd.Code, cmd.At); err != nil {
+		return nil, err
+	}
+	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, Reset: true, At: cmd.At}}, nil
+}

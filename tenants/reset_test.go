@@ -1,0 +1,75 @@
+package tenants_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+func resetCodeIssued() tenants.MemberResetCodeIssued {
+	return tenants.MemberResetCodeIssued{Member: "mem_1", Imprint: imprint("ab12"), At: noon, ExpiresAt: noon.Add(tenants.ResetLasts)}
+}
+
+const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI"
+
+// A code to reset a password is handed out by whoever manages the member, works once and ends with the password of
+// before, however that was changed.
+func TestResetDecisions(t *testing.T) {
+	issue := func(by tenants.Role) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.IssueResetCode(tenants.IssueResetCode{By: by, Imprint: imprint("ab12"), At: noon})
+		}
+	}
+	reset := func(code string, password tenants.Password, at time.Time) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.ResetPassword(tenants.ChangePassword{Code: code, Password: password, PasswordHash: otherHash, At: at})
+		}
+	}
+	const good = "wrong horse battery"
+	admin := memberAdded()
+	admin.Role = tenants.Admin
+	added := []tenants.Event{memberAdded()}
+	given := []tenants.Event{memberAdded(), resetCodeIssued()}
+	changed := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: otherHash, Reset: true, At: later}
+	byPassword := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "x", At: noon}
+	newer := resetCodeIssued()
+	newer.Imprint = imprint("cd34")
+	removed := tenants.MemberRemoved{Member: "mem_1", At: noon}
+	decide(t, map[string]decision[tenants.Member]{
+		"an owner hands out an owner's":      {given: added, when: issue(tenants.Owner), then: []tenants.Event{resetCodeIssued()}},
+		"an admin hands out an owner's":      {given: added, when: issue(tenants.Admin), fails: tenants.ErrForbidden},
+		"an admin hands out an admin's":      {given: []tenants.Event{admin}, when: issue(tenants.Admin), then: []tenants.Event{resetCodeIssued()}},
+		"a developer hands out an admin's":   {given: []tenants.Event{admin}, when: issue(tenants.Developer), fails: tenants.ErrForbidden},
+		"one for nobody":                     {when: issue(tenants.Owner), fails: tenants.ErrNotFound},
+		"one for somebody removed":           {given: []tenants.Event{memberAdded(), removed}, when: issue(tenants.Owner), fails: tenants.ErrNotFound},
+		"reset":                              {given: given, when: reset("ab12-hash", good, later), then: []tenants.Event{changed}},
+		"reset twice":                        {given: append(given[:2:2], changed), when: reset("ab12-hash", good, later), fails: tenants.ErrCode},
+		"reset after a change":               {given: append(given[:2:2], byPassword), when: reset("ab12-hash", good, later), fails: tenants.ErrCode},
+		"reset after the removal":            {given: append(given[:2:2], removed), when: reset("ab12-hash", good, later), fails: tenants.ErrCode},
+		"reset by the code of before":        {given: append(given[:2:2], newer), when: reset("ab12-hash", good, later), fails: tenants.ErrCode},
+		"reset by another code":              {given: given, when: reset("ffff-hash", good, later), fails: tenants.ErrCode},
+		"reset by no code where none is out": {given: added, when: reset("", good, later), fails: tenants.ErrCode},
+		"reset too late":                     {given: given, when: reset("ab12-hash", good, noon.Add(tenants.ResetLasts)), fails: tenants.ErrCodeExpired},
+		"reset to a password too short":      {given: given, when: reset("ab12-hash", "short", later), faults: []string{"password"}},
+	})
+}
+
+// Another password takes the one that the member has, and not one that was changed meanwhile.
+func TestPasswordDecisions(t *testing.T) {
+	change := func(before string, password tenants.Password) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.ChangePassword(tenants.ChangePassword{Before: before, Password: password, PasswordHash: otherHash, At: later})
+		}
+	}
+	const good = "wrong horse battery"
+	before := memberAdded().PasswordHash
+	changed := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: otherHash, At: later}
+	decide(t, map[string]decision[tenants.Member]{
+		"change":                   {given: []tenants.Event{memberAdded()}, when: change(before, good), then: []tenants.Event{changed}},
+		"change meanwhile":         {given: []tenants.Event{memberAdded(), changed}, when: change(before, good), fails: tenants.ErrNotFound},
+		"change when removed":      {given: []tenants.Event{memberAdded(), tenants.MemberRemoved{Member: "mem_1", At: noon}}, when: change(before, good), fails: tenants.ErrNotFound},
+		"change of nobody":         {when: change("", good), fails: tenants.ErrNotFound},
+		"a password that is short": {given: []tenants.Event{memberAdded()}, when: change(before, "short"), faults: []string{"password"}},
+	})
+}
