@@ -41,6 +41,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.own.ServeHTTP(w, r)
 }
 
+// Own serves what no module owns.
+func (g *Gateway) Own() http.Handler { return g.own }
+
 // Ready returns nil when every module is ready; else which ones are not, and why.
 func (g *Gateway) Ready(ctx context.Context) error {
 	var errs []error

@@ -1,0 +1,238 @@
+package isolation
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/gateway"
+)
+
+// Every route has a policy, every policy a route, and every route is reached through the gateway: a module's route that
+// the gateway leads elsewhere would be open or dead, and nobody would know.
+func TestEveryRouteHasAPolicy(t *testing.T) {
+	w := newWorld(t)
+	routes, listed := w.routes(t), map[string]bool{}
+	for _, p := range policies {
+		listed[p.route] = true
+		if _, found := routes[p.route]; !found {
+			t.Errorf("there is no route %q any more: remove its line from policies in deploy/isolation/policy_test.go", p.route)
+		}
+	}
+	for _, route := range slices.Sorted(maps.Keys(routes)) {
+		if !listed[route] && !slices.Contains(unreached, route) {
+			t.Errorf("%s has no policy. Say who may use it: add a line like this to policies in deploy/isolation/policy_test.go, "+
+				"with who = keys, operators, tokens(scope), members(permission), visitors or everybody:\n\t%s", route, suggestion(route))
+		}
+		method, path, _ := strings.Cut(route, " ")
+		if owner, known := gateway.Owner(path); known && !slices.Contains(routes[route], owner) && owner != "" {
+			t.Errorf("%s %s is a route of %v, but the gateway leads to %s", method, path, routes[route], owner)
+		}
+	}
+}
+
+// suggestion is a line for a route that has none.
+func suggestion(route string) string {
+	who := `tokens("tenants:admin")`
+	if strings.Contains(route, " /console") {
+		who = "members(tenants.OrganizationRead)"
+	}
+	line := fmt.Sprintf("{route: %q, who: %s", route, who)
+	if strings.HasPrefix(route, "POST") || strings.HasPrefix(route, "PATCH") {
+		line += ", body: `…`, want: 200"
+	}
+	return line + "},"
+}
+
+// Everybody reaches what is theirs and nothing else. A refusal changes nothing, a success shows nothing of anybody else.
+func TestMatrix(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
+	all := w.principals(t, a, b)
+	for _, p := range policies {
+		t.Run(p.route, func(t *testing.T) {
+			w.refuses(t, p, a, b, all)
+			w.serves(t, p, a, b, all)
+		})
+	}
+	t.Logf("%d policies, %d kinds of callers", len(policies), len(all))
+}
+
+// refuses checks those who do not get through: each is refused as its kind of route refuses, and nothing has happened.
+func (w *world) refuses(t *testing.T, p policy, a, b *tenant, all []principal) {
+	t.Helper()
+	r := p.request(t, a)
+	before := w.events(t, a.things["organization"]) + w.events(t, b.things["organization"])
+	for _, caller := range all {
+		want := p.expects(caller, a)
+		if want == p.success() {
+			continue
+		}
+		got := w.send(t, caller.sends(r))
+		if got.status != want {
+			t.Errorf("%s as %s: got %d %s, want %d", r.path, caller.name, got.status, got.brief(), want)
+		}
+		if want == http.StatusSeeOther && got.header.Get("Location") != "/console/sign-in" {
+			t.Errorf("%s as %s: sent to %q", r.path, caller.name, got.header.Get("Location"))
+		}
+		if shown := a.shownBy(got.text, r); want != http.StatusNotFound && shown != "" {
+			t.Errorf("%s as %s: the refusal shows %q of %s: %s", r.path, caller.name, shown, a.name, got.brief())
+		}
+	}
+	if after := w.events(t, a.things["organization"]) + w.events(t, b.things["organization"]); after != before {
+		t.Errorf("refusals of %s changed something: %d events before, %d after", p.route, before, after)
+	}
+}
+
+// serves checks those who get through, each with things of its own.
+func (w *world) serves(t *testing.T, p policy, a, b *tenant, all []principal) {
+	t.Helper()
+	for _, caller := range all {
+		if p.expects(caller, a) != p.success() {
+			continue
+		}
+		if p.ends && caller.session != nil {
+			caller.cookies = []*http.Cookie{w.signIn(t, caller.session.email)}
+		}
+		r := p.request(t, a)
+		got := w.send(t, caller.sends(r))
+		elsewhere := p.who.loose && caller.session != nil && got.status == http.StatusSeeOther
+		if got.status != p.success() && !elsewhere {
+			t.Errorf("%s as %s: got %d %s, want %d", r.path, caller.name, got.status, got.brief(), p.success())
+		}
+		as, _ := p.who.passes(caller)
+		if shown := a.shownBy(got.text, r); as == b && shown != "" {
+			t.Errorf("%s as %s: shows %q of %s: %s", r.path, caller.name, shown, a.name, got.brief())
+		}
+		if shown := b.shownBy(got.text, r); as == a && shown != "" {
+			t.Errorf("%s as %s: shows %q of %s: %s", r.path, caller.name, shown, b.name, got.brief())
+		}
+	}
+}
+
+// A foreign id and one that was never given are answered alike, to the byte, in body and headers; also where only one of
+// several ids is foreign.
+func TestForeignLooksUnknown(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
+	callers := []principal{
+		{name: "an API key of B", header: asKey(b.key), key: b}, w.tokenHolder(t, b, "a token of B with all scopes", scopes...), w.memberOf(t, b, "owner"),
+	}
+	for _, p := range policies {
+		for _, caller := range callers {
+			if as, refusal := p.who.passes(caller); refusal != 0 || as != b || !p.isForeignTo(b, a) {
+				continue
+			}
+			for _, foreign := range p.names() {
+				w.alike(t, p, caller, a, b, foreign)
+			}
+		}
+	}
+}
+
+// alike sends a request that names one thing of A and else things of B, and the same with an id that nobody has.
+func (w *world) alike(t *testing.T, p policy, caller principal, a, b *tenant, foreign string) {
+	t.Helper()
+	theirs := a.fill(t, "{"+foreign+"}")[0]
+	send := func(id string) answer {
+		mixed := &tenant{world: w, name: b.name, things: maps.Clone(b.things)}
+		mixed.things[foreign] = id
+		return w.send(t, caller.sends(p.request(t, mixed)))
+	}
+	hidden, absent := send(theirs), send(stranger(theirs))
+	if hidden.status != http.StatusNotFound {
+		t.Errorf("%s as %s, with a foreign {%s}: got %d %s, want 404", p.route, caller.name, foreign, hidden.status, hidden.brief())
+	}
+	if x, y := hidden.without(theirs), absent.without(stranger(theirs)); x != y {
+		t.Errorf("%s as %s: a foreign {%s} is answered\n%s\nan unknown one\n%s", p.route, caller.name, foreign, x, y)
+	}
+}
+
+// requestID is what differs between any two answers.
+var requestID = regexp.MustCompile(`req_[0-9a-f]+`)
+
+// without is all of an answer but the id that was asked for and the id of the request.
+func (a answer) without(id string) string {
+	var all strings.Builder
+	fmt.Fprintln(&all, a.status)
+	for _, name := range slices.Sorted(maps.Keys(a.header)) {
+		fmt.Fprintln(&all, name, a.header[name])
+	}
+	all.WriteString(a.text)
+	return requestID.ReplaceAllString(strings.ReplaceAll(all.String(), id, "ID"), "REQUEST")
+}
+
+// request is how the test uses a policy's route, with things of a tenant.
+func (p policy) request(t *testing.T, of *tenant) request {
+	t.Helper()
+	method, path, _ := strings.Cut(p.route, " ")
+	if p.path != "" {
+		path = p.path
+	}
+	filled := of.fill(t, path, p.body)
+	return request{method: method, path: filled[0], body: filled[1]}
+}
+
+// sends is a request as the caller sends it. What a browser sends says where it comes from.
+func (caller principal) sends(r request) request {
+	r.header, r.cookies = maps.Clone(caller.header), caller.cookies
+	if r.header == nil {
+		r.header = map[string]string{}
+	}
+	if strings.HasPrefix(r.path, "/console") {
+		r.header["Sec-Fetch-Site"] = "same-origin"
+	}
+	return r
+}
+
+func (p policy) success() int {
+	if p.want == 0 {
+		return http.StatusOK
+	}
+	return p.want
+}
+
+// names are the things that a policy names, but for those that are nobody's.
+func (p policy) names() (names []string) {
+	path := p.path
+	if path == "" {
+		path = p.route
+	}
+	for _, match := range named.FindAllStringSubmatch(path+" "+p.body, -1) {
+		if match[1] != "new-email" && !slices.Contains(names, match[1]) {
+			names = append(names, match[1])
+		}
+	}
+	return names
+}
+
+// isForeignTo tells whether the things that a policy names are foreign to a tenant where they are those of the owner.
+func (p policy) isForeignTo(who, owner *tenant) bool {
+	return who != nil && who != owner && len(p.names()) > 0
+}
+
+// expects is how a caller is answered that uses the route with things of a tenant.
+func (p policy) expects(caller principal, of *tenant) int {
+	as, refusal := p.who.passes(caller)
+	switch {
+	case refusal != 0:
+		return refusal
+	case p.isForeignTo(as, of):
+		return http.StatusNotFound
+	}
+	return p.success()
+}
+
+// shownBy is the first thing of a tenant that a text shows and the request did not name; "" where there is none.
+func (of *tenant) shownBy(text string, r request) string {
+	for _, thing := range append(slices.Sorted(maps.Values(of.things)), of.name, of.key) {
+		if thing != "" && strings.Contains(text, thing) && !strings.Contains(r.path+r.body, thing) {
+			return thing
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package isolation
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// password is that of every member.
+const password = "correct horse battery staple"
+
+// A tenant is an organization with one of everything: the things that a policy names in braces.
+type tenant struct {
+	world  *world
+	name   string
+	things map[string]string // ids by their names, such as "project"
+	key    string            // the secret of its API key
+}
+
+// makers make a thing anew for each use, because the route uses it up, and return its id. Their names begin with "new-".
+var makers = map[string]func(t *testing.T, of *tenant) string{
+	"new-key": func(t *testing.T, of *tenant) string {
+		return of.world.operate(t, "POST", "/v1/api-keys",
+			map[string]any{"project": of.things["project"], "environment": "prod", "name": "used up"}).get("id")
+	},
+	"new-token": func(t *testing.T, of *tenant) string {
+		return of.token(t, "x:y").get("id")
+	},
+	"new-member": func(t *testing.T, of *tenant) string {
+		return of.member(t, "viewer", "m"+strings.ToLower(rand.Text())+"@example.com")
+	},
+	"new-email": func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
+}
+
+// tenant makes an organization, with a project, a key, a token and an error group.
+func (w *world) tenant(t *testing.T, name string) *tenant {
+	t.Helper()
+	made := &tenant{world: w, name: name, things: map[string]string{}}
+	made.things["organization"] = w.operate(t, "POST", "/v1/organizations", map[string]any{"name": name, "tier": "scale"}).get("id")
+	made.things["project"] = w.operate(t, "POST", "/v1/projects",
+		map[string]any{"organization": made.things["organization"], "name": name + "'s shop"}).get("id")
+	key := made.issue(t, nil)
+	made.things["key"], made.key = key.get("id"), key.get("key")
+	made.things["token"] = made.token(t, "x:y").get("id")
+	made.things["member"] = made.member(t, "viewer", "m"+strings.ToLower(rand.Text())+"@example.com")
+	made.things["group"] = made.group(t)
+	return made
+}
+
+// issue makes an API key of prod, which expires where an instant is given.
+func (of *tenant) issue(t *testing.T, expires *time.Time) answer {
+	t.Helper()
+	wanted := map[string]any{"project": of.things["project"], "environment": "prod", "name": of.name + "'s key"}
+	if expires != nil {
+		wanted["expires_at"] = expires.UTC().Format(time.RFC3339Nano)
+	}
+	return of.world.operate(t, "POST", "/v1/api-keys", wanted)
+}
+
+func (of *tenant) token(t *testing.T, scopes ...string) answer {
+	t.Helper()
+	return of.world.operate(t, "POST", "/v1/service-tokens",
+		map[string]any{"organization": of.things["organization"], "name": of.name + "'s token", "scopes": scopes})
+}
+
+// member adds a member and returns its id.
+func (of *tenant) member(t *testing.T, role, email string) string {
+	t.Helper()
+	return of.world.operate(t, "POST", "/v1/members", map[string]any{
+		"organization": of.things["organization"], "email": email, "name": of.name + "'s " + role, "role": role, "password": password,
+	}).get("id")
+}
+
+// signIn signs a member in and returns the session's cookie.
+func (w *world) signIn(t *testing.T, email string) *http.Cookie {
+	t.Helper()
+	got := w.send(t, request{method: "POST", path: "/console/sign-in", body: url.Values{"email": {email}, "password": {password}}.Encode(),
+		header: map[string]string{"Sec-Fetch-Site": "same-origin"}})
+	for _, cookie := range got.cookies {
+		if cookie.Name == identity.SessionCookie && cookie.Value != "" {
+			return cookie
+		}
+	}
+	t.Fatalf("sign in as %s: %d %s", email, got.status, got.text)
+	return nil
+}
+
+// logs is a body for POST /v1/logs with an error of whoever is named.
+func logs(name string) string {
+	entry, _ := json.Marshal(map[string]any{"timestamp": "2026-11-21T09:30:00Z", "level": "error", "message": name + " failed",
+		"error": map[string]any{"type": name + "Error", "message": name + " has a secret", "stack_trace": []string{"at a (/srv/a.js:1:1)"}}})
+	return `{"logs":[` + string(entry) + `]}`
+}
+
+// group sends an error and returns the id of its group.
+func (of *tenant) group(t *testing.T) (id string) {
+	t.Helper()
+	key := map[string]string{"X-Api-Key": of.key}
+	testenv.Eventually(t, patience, func() error {
+		got := of.world.send(t, request{method: "POST", path: "/v1/logs", body: logs(of.name), header: key})
+		if got.status != http.StatusOK {
+			return fmt.Errorf("POST /v1/logs: %d %s", got.status, got.text)
+		}
+		return nil
+	})
+	testenv.Eventually(t, patience, func() error {
+		got := of.world.send(t, request{method: "GET", path: "/v1/projects/" + of.things["project"] + "/error-groups", header: key})
+		var list struct{ Items []struct{ ID string } }
+		if err := json.Unmarshal([]byte(got.text), &list); err != nil || len(list.Items) == 0 {
+			return fmt.Errorf("no group yet: %d %s", got.status, got.text)
+		}
+		id = list.Items[0].ID
+		return nil
+	})
+	return id
+}
+
+// named is what stands for a thing.
+var named = regexp.MustCompile(`\{([a-z-]+)\}`)
+
+// fill puts a tenant's things into a text that names them; a thing to be used up is made anew, once for all its places.
+func (of *tenant) fill(t *testing.T, texts ...string) []string {
+	t.Helper()
+	made := map[string]string{}
+	filled := make([]string, len(texts))
+	for i, text := range texts {
+		filled[i] = named.ReplaceAllStringFunc(text, func(word string) string {
+			name := strings.Trim(word, "{}")
+			if made[name] == "" {
+				made[name] = of.thing(t, name)
+			}
+			return made[name]
+		})
+	}
+	return filled
+}
+
+func (of *tenant) thing(t *testing.T, name string) string {
+	t.Helper()
+	if id, known := of.things[name]; known {
+		return id
+	}
+	maker, known := makers[name]
+	if !known {
+		t.Fatalf("there is no thing {%s}: add it to tenant.things or to makers in deploy/isolation/tenant_test.go", name)
+	}
+	return maker(t, of)
+}
+
+// stranger is an id of the same form that names nothing.
+func stranger(id string) string { return id[:len(id)-4] + "zzzz" }

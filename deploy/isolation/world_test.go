@@ -1,0 +1,237 @@
+package isolation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/gateway"
+	grouping "github.com/weirlog/weir/grouping/app"
+	ingest "github.com/weirlog/weir/ingest/app"
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+	tenants "github.com/weirlog/weir/tenants/app"
+)
+
+// patience is how long a test waits for what should take milliseconds.
+const patience = 60 * time.Second
+
+// operatorToken is the operator of every world.
+const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// A module is what all four have in common.
+type module interface {
+	Handler() http.Handler
+	Ready() error
+	Run(ctx context.Context) error
+}
+
+// A world is a whole installation in this process: the four modules behind the gateway, a database and a broker.
+type world struct {
+	modules  map[gateway.Module]module
+	gateway  *gateway.Gateway
+	brokers  []string
+	database string
+	pool     *pgxpool.Pool
+	log      *journal // of all modules, everything that is said
+	metrics  *telemetry.Registry
+}
+
+// A journal keeps what is written to it. Safe for concurrent use.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(line)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// newWorld starts an installation and waits until it is ready.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New()}
+	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.modules = w.build(t, logger)
+	backends := map[gateway.Module]gateway.Backend{}
+	for name, module := range w.modules {
+		run(t, name, module)
+		backends[name] = gateway.Local(module.Handler(), module.Ready)
+	}
+	var err error
+	w.gateway, err = gateway.New(backends, logger, time.Now)
+	must(t, err)
+	w.pool, err = pg.Open(t.Context(), w.database, "tenants")
+	must(t, err)
+	t.Cleanup(w.pool.Close)
+	testenv.Eventually(t, patience, func() error { return w.gateway.Ready(t.Context()) })
+	return w
+}
+
+// build makes the four modules.
+func (w *world) build(t *testing.T, logger *slog.Logger) map[gateway.Module]module {
+	t.Helper()
+	set, err := allinone.ModulesFromEnvironment()
+	must(t, err)
+	url, metrics := httpapi.Secret(w.database), telemetry.Config{Registry: w.metrics}
+	set.Ingest.DatabaseURL, set.Ledger.DatabaseURL, set.Grouping.DatabaseURL, set.Tenants.DatabaseURL = url, url, url, url
+	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = w.brokers, w.brokers, w.brokers, w.brokers
+	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
+	set.Tenants.OperatorToken, set.Tenants.InForceWait = operatorToken, patience
+	modules := map[gateway.Module]module{}
+	modules[gateway.Tenants], err = tenants.New(t.Context(), set.Tenants, logger)
+	must(t, err)
+	modules[gateway.Ingest], err = ingest.New(t.Context(), set.Ingest, logger)
+	must(t, err)
+	modules[gateway.Ledger], err = ledger.New(t.Context(), set.Ledger, logger)
+	must(t, err)
+	modules[gateway.Grouping], err = grouping.New(t.Context(), set.Grouping, logger)
+	must(t, err)
+	return modules
+}
+
+// run runs a module until the test ends.
+func run(t *testing.T, name gateway.Module, module module) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- module.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%s did not end in order: %v", name, err)
+		}
+	})
+}
+
+// A request is what somebody sends.
+type request struct {
+	method, path string // the path with its query
+	body         string
+	header       map[string]string
+	cookies      []*http.Cookie
+}
+
+// An answer is what a request got.
+type answer struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+	text    string
+}
+
+// get returns a member of a JSON body, "" where it has none of that name that is a text.
+func (a answer) get(member string) string {
+	var body map[string]any
+	_ = json.Unmarshal([]byte(a.text), &body)
+	text, _ := body[member].(string)
+	return text
+}
+
+// brief is the beginning of the body.
+func (a answer) brief() string { return a.text[:min(len(a.text), 300)] }
+
+// send sends a request through the gateway, from an address that nobody has used before: limits per client are tested
+// elsewhere.
+func (w *world) send(t *testing.T, r request) answer {
+	t.Helper()
+	sent := httptest.NewRequestWithContext(t.Context(), r.method, "https://weir.example"+r.path, strings.NewReader(r.body))
+	sent.RemoteAddr = fmt.Sprintf("198.%d.%d.%d:40000", 18+rand.N(2), rand.N(256), rand.N(256))
+	if r.body != "" {
+		sent.Header.Set("Content-Type", contentType(r.path))
+	}
+	for name, value := range r.header {
+		sent.Header.Set(name, value)
+	}
+	for _, cookie := range r.cookies {
+		sent.AddCookie(cookie)
+	}
+	recorder := httptest.NewRecorder()
+	w.gateway.ServeHTTP(recorder, sent)
+	result := recorder.Result()
+	text, err := io.ReadAll(result.Body)
+	must(t, err)
+	return answer{result.StatusCode, result.Header, result.Cookies(), string(text)}
+}
+
+// contentType is that of a body: the API takes JSON, the console forms.
+func contentType(path string) string {
+	if strings.HasPrefix(path, "/console") {
+		return "application/x-www-form-urlencoded"
+	}
+	return "application/json"
+}
+
+// operate sends a request as the operator that has to succeed.
+func (w *world) operate(t *testing.T, method, path string, body map[string]any) answer {
+	t.Helper()
+	encoded, err := json.Marshal(body)
+	must(t, err)
+	got := w.send(t, request{method: method, path: path, body: string(encoded), header: map[string]string{"Authorization": "Bearer " + operatorToken}})
+	if got.status/100 != 2 {
+		t.Fatalf("%s %s %s: got %d %s", method, path, encoded, got.status, got.text)
+	}
+	return got
+}
+
+// events counts what happened to an organization. A refusal adds nothing to it.
+func (w *world) events(t *testing.T, organization string) (count int) {
+	t.Helper()
+	must(t, pg.ReadAs(t.Context(), w.pool, pg.Organization(organization), func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&count)
+	}))
+	return count
+}
+
+// routes are all routes of all modules and of the gateway, each once, as "GET /v1/logs", with the modules that have it.
+func (w *world) routes(t *testing.T) map[string][]gateway.Module {
+	t.Helper()
+	found := map[string][]gateway.Module{}
+	visit := func(owner gateway.Module, handler http.Handler) {
+		tree, ok := handler.(chi.Routes)
+		if !ok {
+			t.Fatalf("the handler %T of %q has no routes to walk", handler, owner)
+		}
+		must(t, chi.Walk(tree, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+			found[method+" "+route] = append(found[method+" "+route], owner)
+			return nil
+		}))
+	}
+	for name, module := range w.modules {
+		visit(name, module.Handler())
+	}
+	visit("gateway", w.gateway.Own())
+	return found
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
