@@ -15,7 +15,7 @@ TESTFLAGS = -timeout=15m
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench build lint verify test test-kafka test-containers test-images clean
+.PHONY: help run demo bench build lint verify test test-kafka test-containers test-browser test-images clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test-kafka: ## the same tests against a real Apache Kafka node
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	WEIR_TEST_BACKEND=containers $(BACKENDS) -backend=containers -- $(GO) test $(TESTFLAGS) $(TESTS)
+
+test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, nothing runs that was typed
+	$(BACKENDS) -- $(GO) test -tags=browser $(TESTFLAGS) ./deploy/browser
 
 test-images: ## build the images of test-containers here, where none can be pulled (Debian, root)
 	deploy/docker/build-test-images

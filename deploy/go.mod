@@ -3,6 +3,8 @@ module github.com/weirlog/weir/deploy
 go 1.26.0
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.22.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/weirlog/weir/grouping v0.0.0
 	github.com/weirlog/weir/ingest v0.0.0

@@ -105,6 +105,18 @@ func Audit(subject Subject, event Event) (Subject, Change, error) {
 	return subject, change, nil
 }
 
+// ActorName is what a subject is called where it decides something itself: a member with the e-mail address.
+func ActorName(subject Subject) string {
+	if subject == nil {
+		return ""
+	}
+	target, fields := subject.audited()
+	if email, _ := fields["email"].(string); email != "" {
+		return target.Name + " (" + email + ")"
+	}
+	return target.Name
+}
+
 func (o *Organization) audited() (Target, Fields) {
 	return Target{"organization", o.ID, o.Name}, Fields{"name": o.Name, "tier": string(o.Tier)}
 }

@@ -25,15 +25,15 @@ type AuditEvent struct {
 	After        string
 	Stream       string // where the event is that this line tells of
 	Version      int64
+	Position     int64
 	Hash         string // SHA-256, hexadecimal
 }
 
-// NewAuditEvent is the line that tells of a change, not yet chained.
-func NewAuditEvent(organization string, change Change, origin Origin, actorName string) AuditEvent {
-	return AuditEvent{
-		Organization: organization, At: change.At, Action: change.Action, Target: change.Target, Origin: origin,
-		ActorName: actorName, Before: change.Before.JSON(), After: change.After.JSON(),
-	}
+// Tell is the line with a change to tell of.
+func (e AuditEvent) Tell(change Change) AuditEvent {
+	e.At, e.Action, e.Target = change.At, change.Action, change.Target
+	e.Before, e.After = change.Before.JSON(), change.After.JSON()
+	return e
 }
 
 // Behind is the line with its place in the log: behind the line with that number and hash, 0 and AuditStart for none.
@@ -67,6 +67,7 @@ func (e AuditEvent) each(visit func(name, text string)) {
 		{"role", string(e.Origin.Role)}, {"address", e.Origin.Address}, {"client", e.Origin.Client}, {"request", e.Origin.Request},
 		{"target_kind", e.Target.Kind}, {"target", e.Target.ID}, {"target_name", e.Target.Name},
 		{"before", e.Before}, {"after", e.After}, {"stream", e.Stream}, {"version", strconv.FormatInt(e.Version, 10)},
+		{"position", strconv.FormatInt(e.Position, 10)},
 	} {
 		visit(part[0], part[1])
 	}

@@ -185,8 +185,10 @@ func (a *App) prepare(ctx context.Context) error {
 	if err := a.awaitReady(ctx); err != nil {
 		return err
 	}
-	if err := a.ensureDemo(ctx); err != nil {
-		return fmt.Errorf("cannot set the demo organization up: %w", err)
+	if !a.config.NoDemo {
+		if err := a.ensureDemo(ctx); err != nil {
+			return fmt.Errorf("cannot set the demo organization up: %w", err)
+		}
 	}
 	close(a.started)
 	return nil

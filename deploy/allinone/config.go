@@ -19,6 +19,8 @@ type Config struct {
 	TrustedProxies []string       `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
 	OperatorToken  httpapi.Secret `help:"Service token that may create organizations; without it one is made up once." env:"WEIR_OPERATOR_TOKEN"`
 
+	NoDemo bool `help:"Create no demo organization." env:"WEIR_NO_DEMO"`
+
 	LogPartitions int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
 	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
 

@@ -94,6 +94,9 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	events := postgres.NewEvents(a.pool)
+	if err := postgres.AuditAll(ctx, a.pool, events); err != nil {
+		return err
+	}
 	a.views = postgres.NewViews(a.pool)
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(events).Read,

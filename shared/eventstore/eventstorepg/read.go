@@ -15,6 +15,7 @@ const selectEvents = `SELECT organization, stream, version, position, metadata, 
 const (
 	ofStream    = `WHERE organization = $1 AND stream = $2 ORDER BY version`
 	afterCursor = `WHERE position > $1 ORDER BY position LIMIT $2`
+	ofOwner     = `WHERE organization = $1 AND position > $2 ORDER BY position LIMIT $3`
 )
 
 // ReadTx returns the events of a stream, oldest first, in the caller's transaction.
@@ -32,6 +33,16 @@ func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Curs
 	events, err := s.query(ctx, tx, afterCursor, int64(after), limit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read events after %d: %w", after, err)
+	}
+	return events, nil
+}
+
+// ReadOf returns at most limit events of one organization, or of the Installation, after a cursor in the order of their
+// commits. The caller's transaction must act as that organization or as the system.
+func (s *Store[E]) ReadOf(ctx context.Context, tx pgx.Tx, organization string, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
+	events, err := s.query(ctx, tx, ofOwner, organization, int64(after), limit)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read events of %q after %d: %w", organization, after, err)
 	}
 	return events, nil
 }

@@ -101,8 +101,8 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode metadata of %q: %w", stream, err)
 	}
-	if _, err := tx.Exec(ctx, takeTurn); err != nil {
-		return nil, fmt.Errorf("cannot take the turn to append to %q: %w", stream, err)
+	if err := TakeTurn(ctx, tx); err != nil {
+		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
 	names, data := columns(encoded)
 	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(said), names, data)
@@ -120,6 +120,15 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 }
 
 const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('weir events ' || current_schema(), 0))`
+
+// TakeTurn waits until no other transaction appends, and keeps others from it until tx ends: for those who write beside the
+// events what depends on all of them.
+func TakeTurn(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, takeTurn); err != nil {
+		return fmt.Errorf("cannot take the turn to append: %w", err)
+	}
+	return nil
+}
 
 const insertEvents = `
 INSERT INTO events (organization, stream, version, name, data, metadata)

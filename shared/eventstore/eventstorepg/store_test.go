@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -118,6 +119,34 @@ func TestEventsAreRowSecured(t *testing.T) {
 	var got int
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&got); err != nil || got != 0 {
 		t.Errorf("a connection that acts as nobody sees %d events, %v; want none", got, err)
+	}
+}
+
+// The events of one organization are read in the order of commits, whatever happens to others, and page by page.
+func TestReadOf(t *testing.T) {
+	pool, store := open(t, testenv.Postgres(t), nil)
+	foreign := eventstore.Stream{Organization: "org_b", Name: "counter"}
+	for version, appended := range []eventstore.Stream{stream("b"), foreign, stream("a"), stream("c")} {
+		if err := store.Append(t.Context(), appended, 0, nil, event{By: version}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	var after eventstore.Cursor
+	for range 4 {
+		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
+			page, err := store.ReadOf(t.Context(), tx, "org_a", after, 2)
+			for _, r := range page {
+				got, after = append(got, r.Stream.Name), r.Cursor
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got, []string{"b", "a", "c"}) {
+		t.Errorf("read %q", got)
 	}
 }
 

@@ -68,7 +68,8 @@ func furnish(t *testing.T, events *postgres.Events, name string) {
 			tenants.SessionEnded{Session: "ses_over_" + name, At: noon}},
 	} {
 		stream := eventstore.Stream{Organization: organization, Name: fmt.Sprint(i)}
-		if err := events.Append(t.Context(), stream, 0, nil, happened...); err != nil {
+		origin := tenants.Origin{Actor: "mem_" + name, Kind: tenants.MemberActor}
+		if err := events.Append(t.Context(), stream, 0, origin.Metadata(), happened...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +105,7 @@ func TestEveryTableIsRowSecured(t *testing.T) {
 // A query that forgets its WHERE shows nothing foreign, and a connection that acts as nobody shows nothing at all.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
 	pool := open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "audit_events", "events"} {
 		query := "SELECT DISTINCT organization FROM " + table
 		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
 			rows, err := tx.Query(t.Context(), query)
@@ -129,7 +130,7 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 // Queries name the organization themselves: where row level security does not hold, they show nothing foreign either.
 func TestQueriesNameTheOrganization(t *testing.T) {
 	pool := open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "audit_events"} {
 		if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" NO FORCE ROW LEVEL SECURITY"); err != nil { // does not bind its owner
 			t.Fatal(err)
 		}
@@ -181,6 +182,12 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 	many("APIKeys", len(keys), err)
 	tokens, err := views.ServiceTokens(t.Context(), as, "org_b", start, 10)
 	many("ServiceTokens", len(tokens), err)
+	lines, err := views.AuditEvents(t.Context(), as, postgres.AuditQuery{Organization: "org_b", Action: "project.created"}, 10)
+	many("AuditEvents", len(lines), err)
+	actions, err := views.AuditedActions(t.Context(), as, "org_b")
+	many("AuditedActions", min(len(actions), 1), err)
+	actors, err := views.Actors(t.Context(), as, "org_b")
+	many("Actors", len(actors), err)
 	members, err := views.Members(t.Context(), as, "org_b", start, 10)
 	many("Members", len(members), err)
 	invitations, err := views.Invitations(t.Context(), as, "org_b", start, 10)

@@ -15,14 +15,23 @@ import (
 // Events is the store of this module's events.
 type Events = eventstorepg.Store[tenants.Event]
 
-// NewEvents returns the store: whatever it appends is projected in the same transaction.
+type recorded = eventstore.Recorded[tenants.Event]
+
+// NewEvents returns the store: whatever it appends is projected and audited in the same transaction.
 func NewEvents(pool *pgxpool.Pool) *Events {
 	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
-	return eventstorepg.New(pool, codec, Project)
+	var events *Events
+	events = eventstorepg.New(pool, codec, func(ctx context.Context, tx pgx.Tx, appended []recorded) error {
+		if err := Project(ctx, tx, appended); err != nil {
+			return err
+		}
+		return audit(ctx, tx, events, appended[0].Stream.Organization)
+	})
+	return events
 }
 
 // Project brings the tables forward by events.
-func Project(ctx context.Context, tx pgx.Tx, events []eventstore.Recorded[tenants.Event]) error {
+func Project(ctx context.Context, tx pgx.Tx, events []recorded) error {
 	for _, recorded := range events {
 		if err := project(ctx, tx, recorded.Stream.Organization, recorded.Event); err != nil {
 			return fmt.Errorf("cannot project %q version %d: %w", recorded.Stream, recorded.Version, err)

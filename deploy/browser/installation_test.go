@@ -1,0 +1,68 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// An installation is all of Weir in this process, served over HTTPS, with nothing in it.
+type installation struct {
+	app    *allinone.App
+	origin string // such as https://localhost:41234
+	api    *client.Client
+	token  string // the operator's
+}
+
+func newInstallation(t *testing.T) installation {
+	t.Helper()
+	modules, err := allinone.ModulesFromEnvironment()
+	must(t, err)
+	app, err := allinone.New(t.Context(), allinone.Config{
+		Listen: "localhost:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t),
+		Modules: modules, NoDemo: true,
+	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	must(t, err)
+	run(t, app)
+	env := app.Env()
+	api, err := client.New(env.BaseURL, env.CAFile, 4)
+	must(t, err)
+	t.Cleanup(api.Close)
+	return installation{app: app, origin: strings.TrimSuffix(env.BaseURL, "/v1"), api: api, token: env.OperatorToken}
+}
+
+// run runs app until the test ends, and returns when it is ready.
+func run(t *testing.T, app *allinone.App) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- app.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Errorf("did not stop in order: %v", err)
+		}
+	})
+	select {
+	case <-app.Started():
+	case err := <-stopped:
+		stopped <- nil
+		t.Fatal(errors.Join(errors.New("did not start"), err))
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

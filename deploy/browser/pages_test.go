@@ -1,0 +1,107 @@
+//go:build browser
+
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// looks are the ways in which people look at a page.
+var looks = []struct {
+	name   string
+	scheme string
+	width  int64
+}{
+	{"light", "light", 1280},
+	{"dark", "dark", 1280},
+	{"phone", "light", 390},
+}
+
+// notPages are the console's addresses that show no page, and why.
+var notPages = map[string]string{
+	"/console":                         "leads to the first page",
+	"/console/settings":                "leads to the first page of the settings",
+	"/console/assets/{version}/{name}": "stylesheet, scripts and pictures",
+}
+
+// Every page of the console can be read and used by everybody, in light, in dark and on a phone.
+func TestPages(t *testing.T) {
+	in := newInstallation(t)
+	w := in.furnish(t)
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn(w.email, w.password)
+	addresses := w.addresses()
+	for _, pattern := range in.consolePages(t) {
+		path, known := addresses[pattern]
+		if !known {
+			t.Errorf("%s: a page that this test doesn't know: give it an address in addresses, or a reason in notPages", pattern)
+			continue
+		}
+		b.inspect(pattern, path)
+	}
+	b.open("/console")
+	b.leave("button", "Sign out", "Sign in")
+	b.check("sign-in after signing out")
+}
+
+// consolePages are the patterns of everything in the console that can be looked at.
+func (in installation) consolePages(t *testing.T) (patterns []string) {
+	t.Helper()
+	routes, err := in.app.Routes()
+	must(t, err)
+	for _, route := range routes {
+		pattern, found := strings.CutPrefix(route, "GET ")
+		if _, excused := notPages[pattern]; found && !excused && strings.HasPrefix(pattern, "/console") {
+			patterns = append(patterns, pattern)
+		}
+	}
+	if len(patterns) < 9 {
+		t.Fatalf("the console has only %q", patterns)
+	}
+	return patterns
+}
+
+// inspect looks at a page in every way.
+func (b *tab) inspect(name, path string) {
+	b.t.Helper()
+	b.size(1280, 900)
+	b.colors("light")
+	b.open(path)
+	b.await("document.querySelector('main')")
+	b.check(name)
+}
+
+// check looks in every way at the page that is there.
+func (b *tab) check(name string) {
+	b.t.Helper()
+	b.blameless(name)
+	loadAxe(b)
+	for _, look := range looks {
+		b.size(look.width, 900)
+		b.colors(look.scheme)
+		b.await("true")
+		for _, violation := range runAxe(b) {
+			b.t.Errorf("%s, %s: %s", name, look.name, violation)
+		}
+		if over := ask[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			b.t.Errorf("%s, %s: the page is %d pixels wider than the screen", name, look.name, over)
+		}
+		b.shoot(name + " " + look.name)
+	}
+	b.blameless(name)
+}
+
+// shoot keeps a picture of the whole page in the folder that WEIR_SCREENSHOTS names.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	folder := os.Getenv("WEIR_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	must(b.t, os.MkdirAll(folder, 0o755))
+	file := strings.Trim(strings.NewReplacer("/console", "", "/", "_", " ", "_", "{", "", "}", "", "*", "none").Replace(name), "_") + ".png"
+	must(b.t, os.WriteFile(filepath.Join(folder, file), picture(b), 0o644))
+}

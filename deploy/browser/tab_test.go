@@ -1,0 +1,194 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long something may take to show on a page.
+const patience = 30 * time.Second
+
+// A tab is what one person looks at: a tab of a browser profile of their own. It notes what no page may do.
+type tab struct {
+	t      *testing.T
+	ctx    context.Context
+	origin string
+
+	mu     sync.Mutex
+	faults []string // dialogs, violations of the policy, failures of scripts
+}
+
+// openTab opens a tab in a new profile: nothing that another person did in theirs is in it.
+func openTab(t *testing.T, chromium context.Context, origin string) *tab {
+	t.Helper()
+	ctx, end := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	t.Cleanup(end)
+	b := &tab{t: t, ctx: ctx, origin: origin}
+	must(t, chromedp.Listen(ctx, b.notice))
+	call(b, cdplog.Enable, cdp.Empty{})
+	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	b.grantClipboard()
+	b.size(1280, 900)
+	return b
+}
+
+// notice keeps what no page may do.
+func (b *tab) notice(event any) {
+	switch e := event.(type) {
+	case *page.EventJavascriptDialogOpening:
+		b.blame("a dialog: " + e.Message)
+		go func() { // else the page stands still
+			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+		}()
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Source != cdplog.EntrySourceNetwork || strings.Contains(e.Entry.URL, "/assets/") { // a page may say 404
+			b.blame(fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
+		}
+	case *runtime.EventExceptionThrown:
+		b.blame("an exception: " + e.ExceptionDetails.Text)
+	}
+}
+
+func (b *tab) blame(fault string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, fault)
+}
+
+// blameless fails the test when a page did since the last time what none may do.
+func (b *tab) blameless(where string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, fault := range b.faults {
+		b.t.Errorf("%s: %s", where, fault)
+	}
+	b.faults = nil
+}
+
+// call carries a command of the DevTools protocol out.
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	result, err := chromedp.Call(b.ctx, command, params)
+	must(b.t, err)
+	return result
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	must(b.t, chromedp.Do(b.ctx, steps...))
+}
+
+// grantClipboard lets the test read what a page has copied.
+func (b *tab) grantClipboard() {
+	b.t.Helper()
+	for _, name := range []string{"clipboard-read", "clipboard-write"} {
+		_, err := chromedp.CallBrowser(b.ctx, browser.SetPermission, browser.SetPermissionParams{
+			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted,
+			Origin: b.origin, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID,
+		})
+		must(b.t, err)
+	}
+}
+
+func (b *tab) size(width, height int64) {
+	b.t.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600,
+	})
+}
+
+// colors makes the reader one who prefers light or dark.
+func (b *tab) colors(scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+}
+
+// open goes to an address of the console, as from the address bar, and returns the status of what is shown.
+func (b *tab) open(path string) int {
+	b.t.Helper()
+	answer, err := chromedp.RunResponse(b.ctx, chromedp.Navigate(b.origin+path))
+	if err != nil {
+		b.t.Fatalf("%s: %v", path, err)
+	}
+	return int(answer.Status)
+}
+
+// eval evaluates an expression in the page, promises awaited. While a page goes and another comes there is none.
+func eval[T any](b *tab, expression string) (T, error) {
+	return chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// ask is eval where the page surely is there.
+func ask[T any](b *tab, expression string) T {
+	b.t.Helper()
+	value, err := eval[T](b, expression)
+	must(b.t, err)
+	return value
+}
+
+// await waits until an expression about the page is true.
+func (b *tab) await(expression string) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		holds, err := eval[bool](b, "document.readyState === 'complete' && !!("+expression+")")
+		if err == nil && holds {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("not within %s: %s: %v\n%s", patience, expression, err, b.describe())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// awaitPage waits for the page whose heading is title.
+func (b *tab) awaitPage(title string) {
+	b.t.Helper()
+	b.await(fmt.Sprintf("document.querySelector('h1')?.innerText === %q", title))
+}
+
+// awaitText waits until the page shows a text.
+func (b *tab) awaitText(text string) {
+	b.t.Helper()
+	b.await(fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// shows tells whether the page shows a text.
+func (b *tab) shows(text string) bool {
+	b.t.Helper()
+	return ask[bool](b, fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// describe is where the tab is, for failures.
+func (b *tab) describe() string {
+	text, err := eval[string](b, "location.pathname + '\\n' + document.title + '\\n' + document.body.innerText")
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// picture is the whole page, as a PNG.
+func picture(b *tab) []byte {
+	b.t.Helper()
+	beyond := true
+	return call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &beyond}).Data
+}

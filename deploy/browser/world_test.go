@@ -1,0 +1,100 @@
+//go:build browser
+
+package browser
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// A world is an organization that has some of everything.
+type world struct {
+	email, password string
+	key             client.APIKey
+	group           string // an error group
+}
+
+// furnish makes an organization whose pages have something to show.
+func (in installation) furnish(t *testing.T) world {
+	t.Helper()
+	w := world{email: "ada@acme.example", password: "a long enough password"}
+	organization := in.addOwner(t, "Acme", w.email, w.password)
+	project, err := in.api.CreateProject(t.Context(), in.token, organization, "Checkout")
+	must(t, err)
+	w.key, err = in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", "pods in Frankfurt")
+	must(t, err)
+	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")
+	must(t, err)
+	must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, "replaced by another"))
+	in.send(t, w.key.Key, entry("info", "order 4711 was paid", ""), entry("warn", "the card reader is slow", ""),
+		entry("error", "checkout failed", `"error":{"type":"TypeError","message":"Cannot read properties of undefined (reading 'total')",`+
+			`"stack_trace":["at Cart.total (/srv/shop/src/cart.js:41:13)","at checkout (/srv/shop/src/checkout.js:88:20)","at next (/srv/shop/node_modules/express/router.js:280:10)"]}`))
+	w.group = in.awaitGroup(t, w.key.Key, project.ID)
+	return w
+}
+
+// addresses are where the pages of a world are, by the pattern of their route.
+func (w world) addresses() map[string]string {
+	key := strings.NewReplacer("{id}", w.key.ID)
+	addresses := map[string]string{
+		"/console/*":                     "/console/no-such-page",
+		"/console/sign-in":               "/console/sign-in",
+		"/console/errors/{group}":        "/console/errors/" + w.group,
+		"/console/logs":                  "/console/logs",
+		"/console/errors":                "/console/errors",
+		"/console/usage":                 "/console/usage",
+		"/console/settings/projects":     "/console/settings/projects",
+		"/console/settings/api-keys":     "/console/settings/api-keys",
+		"/console/settings/api-keys/new": "/console/settings/api-keys/new",
+	}
+	for _, pattern := range []string{"/console/settings/api-keys/{id}/revoke"} {
+		addresses[pattern] = key.Replace(pattern)
+	}
+	return addresses
+}
+
+// addOwner makes an organization with one member, its owner.
+func (in installation) addOwner(t *testing.T, name, email, password string) (organization string) {
+	t.Helper()
+	created, err := in.api.CreateOrganization(t.Context(), in.token, name, "scale")
+	must(t, err)
+	must(t, in.api.CreateMember(t.Context(), in.token, client.NewMember{
+		Organization: created.ID, Email: email, Name: "Ada Owner", Role: "owner", Password: password,
+	}))
+	return created.ID
+}
+
+// entry is a log entry of now; more is further members, as JSON, or "".
+func entry(level, message, more string) string {
+	if more != "" {
+		more = "," + more
+	}
+	return `{"timestamp":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","level":"` + level + `","message":"` + message + `","environment":"prod"` + more + `}`
+}
+
+// send sends entries with a key.
+func (in installation) send(t *testing.T, key string, entries ...string) {
+	t.Helper()
+	accepted, err := in.api.Post(t.Context(), key, client.Batch{Body: []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`)})
+	must(t, err)
+	if accepted.Processed != len(entries) {
+		t.Fatalf("accepted %+v of %d", accepted, len(entries))
+	}
+}
+
+// awaitGroup waits for the first error group of a project.
+func (in installation) awaitGroup(t *testing.T, key, project string) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		groups, err := in.api.ErrorGroups(t.Context(), key, project)
+		must(t, err)
+		if len(groups) > 0 {
+			return groups[0].ID
+		}
+	}
+	t.Fatalf("no error group within %s", patience)
+	return ""
+}

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+const selectAuditEvents = `
+SELECT organization, sequence, at, action, actor_kind, actor, actor_name, role, address, client, request, target_kind, target,
+	target_name, before, after, stream, version, position, hash
+FROM audit_events `
+
+func scanAuditEvent(row pgx.CollectableRow) (e tenants.AuditEvent, err error) {
+	err = row.Scan(&e.Organization, &e.Sequence, &e.At, &e.Action, &e.Origin.Kind, &e.Origin.Actor, &e.ActorName, &e.Origin.Role,
+		&e.Origin.Address, &e.Origin.Client, &e.Origin.Request, &e.Target.Kind, &e.Target.ID, &e.Target.Name, &e.Before, &e.After,
+		&e.Stream, &e.Version, &e.Position, &e.Hash)
+	return e, err
+}
+
+// An AuditQuery is which lines of an audit somebody wants to see. What is empty does not matter.
+type AuditQuery struct {
+	Organization string // or Installation; required
+	Actor        string // id
+	Action       string
+	Target       string    // id
+	From, To     time.Time // from the first to before the second
+	Before       int64     // the lines with smaller numbers; 0: from the newest
+}
+
+// where is the condition of the query, and its arguments from $2 on.
+func (q AuditQuery) where() (condition string, args []any) {
+	condition = `WHERE ` + visible
+	add := func(given bool, clause string, value any) {
+		if given {
+			args = append(args, value)
+			condition += fmt.Sprintf(" AND "+clause, len(args)+1)
+		}
+	}
+	add(true, "organization = $%d", q.Organization)
+	add(q.Actor != "", "actor = $%d", q.Actor)
+	add(q.Action != "", "action = $%d", q.Action)
+	add(q.Target != "", "target = $%d", q.Target)
+	add(!q.From.IsZero(), "at >= $%d", q.From)
+	add(!q.To.IsZero(), "at < $%d", q.To)
+	add(q.Before != 0, "sequence < $%d", q.Before)
+	return condition, args
+}
+
+// AuditEvents lists at most limit lines of an audit, newest first.
+func (v *Views) AuditEvents(ctx context.Context, as string, query AuditQuery, limit int) ([]tenants.AuditEvent, error) {
+	condition, args := query.where()
+	return list(ctx, v, as, scanAuditEvent, selectAuditEvents+condition+fmt.Sprintf(` ORDER BY sequence DESC LIMIT %d`, limit), args...)
+}
+
+// AuditedActions lists the actions that are in an audit. It looks at one line of each, however long the audit is.
+func (v *Views) AuditedActions(ctx context.Context, as, organization string) ([]string, error) {
+	return list(ctx, v, as, pgx.RowTo[string], `
+		WITH RECURSIVE found AS (
+			(SELECT action FROM audit_events WHERE `+visible+` AND organization = $2 ORDER BY action LIMIT 1)
+			UNION ALL
+			SELECT (SELECT action FROM audit_events WHERE `+visible+` AND organization = $2 AND action > found.action ORDER BY action LIMIT 1)
+			FROM found WHERE found.action IS NOT NULL)
+		SELECT action FROM found WHERE action IS NOT NULL`, organization)
+}
+
+// An Actor is somebody who is in an audit.
+type Actor struct {
+	ID   string
+	Kind tenants.ActorKind
+	Name string // the last one
+}
+
+// maxActors is how many actors are listed at most.
+const maxActors = 200
+
+// Actors lists who is in an audit, at most 200, by id. It looks at one line of each.
+func (v *Views) Actors(ctx context.Context, as, organization string) ([]Actor, error) {
+	return list(ctx, v, as, pgx.RowToStructByPos[Actor], `
+		WITH RECURSIVE found AS (
+			(SELECT actor FROM audit_events WHERE `+visible+` AND organization = $2 ORDER BY actor LIMIT 1)
+			UNION ALL
+			SELECT (SELECT actor FROM audit_events WHERE `+visible+` AND organization = $2 AND actor > found.actor ORDER BY actor LIMIT 1)
+			FROM found WHERE found.actor IS NOT NULL)
+		SELECT last.actor, last.actor_kind, last.actor_name
+		FROM (SELECT actor FROM found WHERE actor IS NOT NULL LIMIT $3) AS each, LATERAL (
+			SELECT actor, actor_kind, actor_name FROM audit_events
+			WHERE organization = $2 AND actor = each.actor ORDER BY sequence DESC LIMIT 1) AS last`, organization, maxActors)
+}
