@@ -20,6 +20,9 @@ var looks = []struct {
 	{"phone", "light", 390},
 }
 
+// wideTables names the tables of which a part is out of sight.
+const wideTables = `[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.getAttribute("aria-label"))`
+
 // notPages are the console's addresses that show no page, and why.
 var notPages = map[string]string{
 	"/console":                         "leads to the first page",
@@ -85,6 +88,9 @@ func (b *tab) check(name string) {
 		b.await("true")
 		for _, violation := range runAxe(b) {
 			b.t.Errorf("%s, %s: %s", name, look.name, violation)
+		}
+		if wide := ask[[]string](b, wideTables); look.name == "phone" && len(wide) > 0 {
+			b.t.Errorf("%s: these tables do not stack on a phone (see class stack): %q", name, wide)
 		}
 		if over := ask[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			b.t.Errorf("%s, %s: the page is %d pixels wider than the screen", name, look.name, over)
