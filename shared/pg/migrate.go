@@ -2,8 +2,11 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,6 +51,50 @@ func OpenMigrated(ctx context.Context, url, schema string, sets ...MigrationSet)
 	}
 	return pool, nil
 }
+
+// ErrNotMigrated says that a schema is not up to date.
+var ErrNotMigrated = errors.New("the database is not up to date")
+
+// OpenCurrent is Open for those who only use what a service has made: it changes nothing, and fails with ErrNotMigrated
+// where schema lacks one of the migrations.
+func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) (*pgxpool.Pool, error) {
+	pool, err := Open(ctx, url, schema)
+	if err != nil {
+		return nil, err
+	}
+	missing, err := missing(ctx, pool, sets)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("%w: schema %q lacks %s", ErrNotMigrated, schema, strings.Join(missing, ", "))
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// missing lists the migrations that are not applied.
+func missing(ctx context.Context, pool *pgxpool.Pool, sets []MigrationSet) (names []string, err error) {
+	var applied []string
+	err = pool.QueryRow(ctx, `SELECT array_agg(set_name || '/' || file) FROM migrations`).Scan(&applied)
+	if err != nil && code(err) != undefinedTable {
+		return nil, fmt.Errorf("cannot read which migrations are applied: %w", err)
+	}
+	for _, set := range sets {
+		files, err := fs.Glob(set.FS, "*.sql")
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if name := set.Name + "/" + file; !slices.Contains(applied, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+const undefinedTable = "42P01"
 
 // prepare takes the lock of the schema and makes sure that there is a place to note what was applied.
 func prepare(ctx context.Context, tx pgx.Tx, schema string) error {

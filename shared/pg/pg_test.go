@@ -3,6 +3,7 @@ package pg_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -59,6 +60,29 @@ func TestMigrateIsSafeToRepeat(t *testing.T) {
 	var applied int
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM migrations`).Scan(&applied); err != nil || applied != 1 {
 		t.Errorf("%d files noted as applied, %v; want 1", applied, err)
+	}
+}
+
+// Who only uses a schema is told what it lacks, and changes nothing.
+func TestOpenCurrent(t *testing.T) {
+	url, more := testenv.Postgres(t), pg.MigrationSet{Name: "more", FS: fstest.MapFS{"0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
+	_, err := pg.OpenCurrent(t.Context(), url, schema, notes)
+	if !errors.Is(err, pg.ErrNotMigrated) || !strings.Contains(err.Error(), "notes/0001_notes.sql") {
+		t.Errorf("of nothing: %v", err)
+	}
+	made, err := pg.OpenMigrated(t.Context(), url, schema, notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Close()
+	pool, err := pg.OpenCurrent(t.Context(), url, schema, notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.Close()
+	_, err = pg.OpenCurrent(t.Context(), url, schema, notes, more)
+	if !errors.Is(err, pg.ErrNotMigrated) || strings.Contains(err.Error(), "notes/") {
+		t.Errorf("of a part: %v", err)
 	}
 }
 

@@ -55,6 +55,7 @@ type App struct {
 	relay       *sharedbus.Relay
 	state       *sharedbus.StateReader
 	credentials *identity.Credentials
+	events      *postgres.Events
 	views       *postgres.Views
 	registrar   *registrar.Registrar
 	proxies     []netip.Prefix
@@ -67,10 +68,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
 	}
-	a := &App{config: config, clock: config.Clock, logger: logger, metrics: config.Telemetry.Service("tenants", logger)}
-	if a.clock == nil {
-		a.clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
-	}
+	a := newApp(config, logger)
 	if err := a.build(ctx); err != nil {
 		a.Close()
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
@@ -78,11 +76,38 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	return a, nil
 }
 
+func newApp(config Config, logger *slog.Logger) *App {
+	a := &App{config: config, clock: config.Clock, logger: logger, metrics: config.Telemetry.Service("tenants", logger)}
+	if a.clock == nil {
+		a.clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
+	}
+	return a
+}
+
+// migrations are those of everything that tenants keeps.
+func migrations() []pg.MigrationSet {
+	return []pg.MigrationSet{{Name: "bus", FS: sharedbus.Migrations}, eventstorepg.Migrations(), postgres.Migrations()}
+}
+
 func (a *App) build(ctx context.Context) (err error) {
-	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, eventstorepg.Migrations(), postgres.Migrations()); err != nil {
+	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, migrations()...); err != nil {
 		return err
 	}
+	if a.proxies, err = httpapi.ParseProxies(a.config.TrustedProxies); err != nil {
+		return err
+	}
+	if err := a.assemble(); err != nil {
+		return err
+	}
+	if err := postgres.AuditAll(ctx, a.pool, a.events); err != nil {
+		return err
+	}
+	a.handler = a.routes()
+	return a.registerOperator(ctx)
+}
+
+// assemble puts together what carries out requests, whoever they come from.
+func (a *App) assemble() (err error) {
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
 		Brokers: a.config.Brokers, Clock: a.clock, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
 		CloseTimeout: closeTimeout, Metrics: a.metrics.Registerer,
@@ -90,16 +115,9 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.proxies, err = httpapi.ParseProxies(a.config.TrustedProxies); err != nil {
-		return err
-	}
-	events := postgres.NewEvents(a.pool)
-	if err := postgres.AuditAll(ctx, a.pool, events); err != nil {
-		return err
-	}
-	a.views = postgres.NewViews(a.pool)
+	a.events, a.views = postgres.NewEvents(a.pool), postgres.NewViews(a.pool)
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(events).Read,
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(a.events).Read,
 		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.credentials = identity.NewCredentials(a.clock)
@@ -112,11 +130,10 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.registrar = registrar.New(registrar.Config{
-		Events: events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
 		Passwords: passwords,
 	})
-	a.handler = a.routes()
-	return a.registerOperator(ctx)
+	return nil
 }
 
 func (a *App) routes() nethttp.Handler {

@@ -29,12 +29,7 @@ type Config struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.ServerConfig.Validate()}
-	if len(c.Brokers) == 0 {
-		errs = append(errs, errors.New("WEIR_BROKERS is empty: name at least one broker as host:port"))
-	}
-	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
-	}
+	errs = append(errs, checkBrokers(c.Brokers), checkDatabaseURL(c.DatabaseURL))
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
 	}
@@ -42,6 +37,20 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
 	}
 	return errors.Join(errs...)
+}
+
+func checkBrokers(brokers []string) error {
+	if len(brokers) == 0 {
+		return errors.New("WEIR_BROKERS is empty: name at least one broker as host:port")
+	}
+	return nil
+}
+
+func checkDatabaseURL(text httpapi.Secret) error {
+	if u, err := url.Parse(text.Reveal()); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database")
+	}
+	return nil
 }
 
 func (c Config) operator() (tenants.Secret, error) {

@@ -1,25 +1,16 @@
-// Command tenants runs Weir's organizations, projects, API keys and service tokens.
+// Command tenants runs Weir's organizations, projects, API keys, service tokens and members, and does at the server what
+// nobody can do in the console yet.
 package main
 
 import (
-	"context"
-	"log/slog"
-
 	"github.com/weirlog/weir/shared/process"
-	"github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/app/command"
 )
 
-const description = "Organizations, projects, API keys and service tokens of Weir. It needs Kafka and Postgres; " +
-	"every setting is a flag or an environment variable."
+const description = "Organizations, projects, API keys, service tokens and members of Weir. It needs Kafka and Postgres; " +
+	"every setting is a flag or an environment variable. Without a command it serves. The other commands work on the same " +
+	"database and broker, beside the processes that serve, and what they do is in the audit."
 
 func main() {
-	process.Main("tenants", description, run)
-}
-
-func run(ctx context.Context, config app.Config, logger *slog.Logger) error {
-	tenants, err := app.New(ctx, config, logger)
-	if err != nil {
-		return err
-	}
-	return tenants.Run(ctx)
+	process.Commands[command.Commands]("tenants", description)
 }

@@ -29,8 +29,7 @@ func Audited(ctx context.Context, pool *pgxpool.Pool) (organizations []string, e
 
 // CheckAudit compares the audit of an organization, or of the Installation, with its events, all as of one instant.
 func CheckAudit(ctx context.Context, pool *pgxpool.Pool, events *Events, organization string) (check tenants.AuditCheck, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, pool, snapshot, func(tx pgx.Tx) error {
+	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
 		if err := actAs(ctx, tx, organization); err != nil {
 			return err
 		}

@@ -15,11 +15,12 @@ const maxClient = 200
 // A Request is who asks, from where, and how the request can be told from others. All of it is kept with what follows.
 type Request struct {
 	Caller         tenants.Caller
-	Role           tenants.Role // the caller's at the time, where that is a member; empty for a service token
-	Address        netip.Addr   // where the request came from; zero: nobody knows
-	Client         string       // what the client says it is (User-Agent); may be long, and anything
-	ID             string       // of the request
-	IdempotencyKey string       // empty: every request is a new one
+	Kind           tenants.ActorKind // empty: a member where there is a role, else a service token
+	Role           tenants.Role      // the caller's at the time, where that is a member; empty for a service token
+	Address        netip.Addr        // where the request came from; zero: nobody knows
+	Client         string            // what the client says it is (User-Agent); may be long, and anything
+	ID             string            // of the request
+	IdempotencyKey string            // empty: every request is a new one
 }
 
 // by is the request as one of a member, who is known only once it is under way.
@@ -30,17 +31,32 @@ func (r Request) by(member tenants.Member) Request {
 
 // metadata is what is kept of a request with each event that follows from it.
 func (r Request) metadata() eventstore.Metadata {
-	kind := tenants.ServiceTokenActor
-	if r.Role != "" {
-		kind = tenants.MemberActor
-	}
 	metadata := tenants.Origin{
-		Actor: r.Caller.ID, Kind: kind, Role: r.Role, Client: clip(r.Client, maxClient), Request: r.ID,
+		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Client: clip(r.Client, maxClient), Request: r.ID,
 	}
 	if r.Address.IsValid() {
 		metadata.Address = r.Address.String()
 	}
 	return metadata.Metadata()
+}
+
+func (r Request) kind() tenants.ActorKind {
+	switch {
+	case r.Kind != "":
+		return r.Kind
+	case r.Role != "":
+		return tenants.MemberActor
+	}
+	return tenants.ServiceTokenActor
+}
+
+// AtTheServer is a request of whoever can run programs with the configuration of the installation: they may do what an
+// operator may. client says which program, and who ran it.
+func AtTheServer(client string) Request {
+	return Request{
+		Caller: tenants.Caller{ID: "command", Organization: tenants.Installation, Scopes: operatorScopes()},
+		Kind:   tenants.ConfigurationActor, Client: client,
+	}
 }
 
 // bySystem is what is kept with events that nobody asked for; part is the part of the system that decided.

@@ -1,0 +1,106 @@
+// Package command is what the program tenants can be asked for at the server: to serve, and what whoever runs an
+// installation needs before anybody can sign in, or when nobody can any more.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// Commands are the commands of the program tenants.
+type Commands struct {
+	Serve serve `cmd:"" default:"withargs" help:"Serve the API and the console. What happens where no command is given."`
+
+	Organization struct {
+		Create createOrganization `cmd:"" help:"Create an organization and print its id."`
+		List   listOrganizations  `cmd:"" help:"List the organizations."`
+	} `cmd:"" help:"Organizations: who everything else belongs to."`
+
+	Project struct {
+		Create createProject `cmd:"" help:"Create a project and print its id."`
+		List   listProjects  `cmd:"" help:"List the projects of an organization."`
+	} `cmd:"" help:"Projects: the applications and services of an organization."`
+
+	Key struct {
+		Create createKey `cmd:"" help:"Create an API key and print it: once, here."`
+		Revoke revokeKey `cmd:"" help:"Revoke an API key: it works nowhere any more."`
+	} `cmd:"" help:"API keys, with which client services send logs."`
+
+	ServiceToken struct {
+		Create createServiceToken `cmd:"" help:"Create a service token and print it: once, here."`
+		Revoke revokeServiceToken `cmd:"" help:"Revoke a service token: it works nowhere any more."`
+	} `cmd:"" help:"Service tokens, with which services such as billing call the API."`
+
+	Audit struct {
+		Verify verifyAudit `cmd:"" help:"Look whether the audit was tampered with."`
+	} `cmd:"" help:"The audit: who decided what, when and from where."`
+}
+
+// A database is where the installation keeps what it knows.
+type database struct {
+	DatabaseURL httpapi.Secret `help:"URL of the Postgres database of the installation." env:"WEIR_DATABASE_URL"`
+}
+
+// An installation is what the serving processes share: commands work on it beside them, or without any.
+type installation struct {
+	database
+	Brokers []string `help:"Kafka brokers of the installation, host:port." env:"WEIR_BROKERS"`
+}
+
+// do carries out what a command asks for.
+func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
+	fn func(ctx context.Context, registrar *registrar.Registrar, request registrar.Request) error) error {
+	return app.Operate(ctx, i.DatabaseURL, i.Brokers, quiet(logger), func(ctx context.Context, r *registrar.Registrar) error {
+		return fn(ctx, r, registrar.AtTheServer("tenants "+command+", run by "+whoRuns()))
+	})
+}
+
+// whoRuns is the user of this process, as the audit names whoever works at the server.
+func whoRuns() string {
+	name, host := "somebody", "an unknown host"
+	if current, err := user.Current(); err == nil {
+		name = current.Username
+	}
+	if named, err := os.Hostname(); err == nil {
+		host = named
+	}
+	return name + "@" + host
+}
+
+// quiet leaves only what a person at the server has to know.
+func quiet(logger *slog.Logger) *slog.Logger {
+	return slog.New(warnings{logger.Handler()})
+}
+
+type warnings struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+// answer prints what a command was asked for, alone on standard output so that a script can take it, and what people want
+// to know besides on standard error.
+func answer(result, about string, args ...any) {
+	fmt.Fprintf(os.Stderr, about+"\n", args...)
+	fmt.Fprintln(os.Stdout, result)
+}
+
+// row prints one thing of a list, its parts between tabs.
+func row(w io.Writer, parts ...any) {
+	for i, part := range parts {
+		if i > 0 {
+			fmt.Fprint(w, "\t")
+		}
+		fmt.Fprint(w, part)
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,28 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// explain is an error with the way out of it, where it is about what was asked for: a thing with an id, or values.
+func explain(err error, thing, id string) error {
+	var invalid tenants.Invalid
+	switch {
+	case errors.Is(err, tenants.ErrNotFound):
+		return fmt.Errorf("there is no %s %q", thing, id)
+	case errors.As(err, &invalid):
+		return errors.New(strings.Join(waysOut(invalid), "\n"))
+	}
+	return err
+}
+
+func waysOut(invalid tenants.Invalid) (texts []string) {
+	for _, fault := range invalid {
+		texts = append(texts, fault.Detail+" "+fault.Fix)
+	}
+	return texts
+}

@@ -1,0 +1,59 @@
+package command
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+type createServiceToken struct {
+	installation
+	Name         string   `arg:"" help:"What holds it, such as Billing."`
+	Organization string   `help:"Id of the organization that it acts for; * for all: an operator." required:""`
+	Scope        []string `help:"What it may do, such as billing:read. Several: --scope a:b,c:d." required:""`
+}
+
+// Help implements kong.HelpProvider.
+func (createServiceToken) Help() string {
+	return `The token goes to standard output, alone and once: only its SHA-256 and four characters at each end are kept. Scopes that
+this installation knows:
+
+    tenants:admin   create, change and revoke what is here: projects, keys, tokens, members
+    audit:read      read the audit
+    billing:read    read balances, statements and usage
+    billing:write   change subscriptions, grant bytes
+
+An operator, who may create organizations, is a token for "*" with tenants:admin.`
+}
+
+// Run creates the token.
+func (c *createServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
+	wanted := registrar.NewServiceToken{Organization: c.Organization, Name: c.Name, Scopes: c.Scope}
+	return c.do(ctx, logger, "service-token create", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+		made, secret, err := r.IssueServiceToken(ctx, request, wanted)
+		if err != nil {
+			return explain(err, "organization", c.Organization)
+		}
+		answer(secret.Reveal(), "Created the service token %q (%s) of %s. This is the only time that it is shown:", made.Name, made.ID, made.Organization)
+		return nil
+	})
+}
+
+type revokeServiceToken struct {
+	installation
+	ID     string `arg:"" help:"Id of the token (tok_…): not the token itself."`
+	Reason string `help:"Why, for those who look at this later."`
+}
+
+// Run revokes the token.
+func (c *revokeServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
+	return c.do(ctx, logger, "service-token revoke", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+		revoked, err := r.RevokeServiceToken(ctx, request, c.ID, c.Reason)
+		if err != nil {
+			return explain(err, "service token", c.ID)
+		}
+		answer(revoked.ID, "Revoked the service token %q. It works nowhere any more.", revoked.Name)
+		return nil
+	})
+}

@@ -1,0 +1,190 @@
+package app_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A program is the built program tenants with the settings of a world.
+type program struct {
+	path string
+	env  []string
+}
+
+func (w world) program(t *testing.T) program {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tenants")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../cmd/tenants")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build: %v\n%s", err, out)
+	}
+	return program{path, []string{"PATH=" + os.Getenv("PATH"), "WEIR_DATABASE_URL=" + w.database, "WEIR_BROKERS=" + strings.Join(w.brokers, ",")}}
+}
+
+// run runs a command and returns what it prints on standard output and on standard error, and whether it succeeded.
+func (p program) run(t *testing.T, args ...string) (out, said string, ok bool) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), p.path, args...)
+	var stdout, stderr bytes.Buffer
+	command.Env, command.Stdout, command.Stderr = p.env, &stdout, &stderr
+	ok = command.Run() == nil
+	return strings.TrimSuffix(stdout.String(), "\n"), stderr.String(), ok
+}
+
+// must runs a command that has to succeed, and returns what it prints.
+func (p program) must(t *testing.T, args ...string) string {
+	t.Helper()
+	out, said, ok := p.run(t, args...)
+	if !ok {
+		t.Fatalf("tenants %q: %s%s", args, out, said)
+	}
+	return out
+}
+
+// refused runs a command that has to fail with some words, and print nothing.
+func (p program) refused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	if out, said, ok := p.run(t, args...); ok || out != "" || !strings.Contains(said, want) {
+		t.Errorf("tenants %q: ok %t, printed %q, said %q, want %q", args, ok, out, said, want)
+	}
+}
+
+// Whoever runs an installation gets it going from the command line: what they make is in force when the command ends, also
+// for processes that were serving before, and secrets are on standard output alone.
+func TestFirstStepsAtTheServer(t *testing.T) {
+	w := newWorld(t)
+	tenants := w.program(t)
+	tenants.refused(t, "start the service first (tenants serve)", "organization", "create", "Acme", "--tier", "scale")
+	p := w.start(t, "")
+
+	organization := tenants.must(t, "organization", "create", "Acme Ltd.", "--tier", "scale")
+	project := tenants.must(t, "project", "create", "Checkout", "--organization", organization)
+	token := tenants.must(t, "service-token", "create", "Admin", "--organization", organization, "--scope", "tenants:admin,billing:read")
+	if got := p.call(t, token, "GET", "/v1/projects", ""); got.status != 200 || got.items(t)[0]["id"] != project {
+		t.Errorf("the token gets %d %s", got.status, got.text)
+	}
+	key, said, ok := tenants.run(t, "key", "create", "checkout", "--project", project, "--environment", "prod", "--expires-at", "2099-01-01T00:00:00Z")
+	if !ok || !regexp.MustCompile(`^weir_[0-9a-f]{48}$`).MatchString(key) || strings.Contains(said, key[5:]) {
+		t.Errorf("the key is %q, said %q", key, said)
+	}
+	id := regexp.MustCompile(`key_[0-9a-f]+`).FindString(said)
+	n := w.follow(t)
+	n.knows(t, key, nil)
+	if got := tenants.must(t, "key", "revoke", id, "--reason", "leaked"); got != id {
+		t.Errorf("revoking prints %q", got)
+	}
+	if got := p.call(t, token, "GET", "/v1/api-keys?project="+project, ""); got.items(t)[0]["state"] != "revoked" {
+		t.Errorf("the key is %s", got.text)
+	}
+	tokenID := p.call(t, token, "GET", "/v1/service-tokens", "").items(t)[0]["id"].(string)
+	tenants.must(t, "service-token", "revoke", tokenID)
+	if got := p.call(t, token, "GET", "/v1/projects", ""); got.status != 401 {
+		t.Errorf("the revoked token gets %d %s", got.status, got.text)
+	}
+	if got := tenants.must(t, "organization", "list"); got != organization+"\tscale\tAcme Ltd." {
+		t.Errorf("the organizations are %q", got)
+	}
+	if got := tenants.must(t, "project", "list", "--organization", organization); got != project+"\tCheckout" {
+		t.Errorf("the projects are %q", got)
+	}
+	if strings.Contains(w.dump(t), key[9:49]) {
+		t.Error("a secret is kept")
+	}
+}
+
+// What can't be done is said with the way out, and nothing is printed that a script could take for a result.
+func TestRefusalsAtTheServer(t *testing.T) {
+	w := newWorld(t)
+	tenants, p := w.program(t), w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	for want, args := range map[string][]string{
+		"Use one of indie, bootstrapper":       {"organization", "create", "A", "--tier", "Indie"},
+		`no organization "org_x"`:              {"project", "create", "A", "--organization", "org_x"},
+		`no project "prj_x"`:                   {"key", "create", "A", "--project", "prj_x", "--environment", "dev"},
+		"Use one of prod, staging, dev":        {"key", "create", "A", "--project", acme.project, "--environment", "production"},
+		"which is past":                        {"key", "create", "A", "--project", acme.project, "--environment", "dev", "--expires-at", "2001-01-01T00:00:00Z"},
+		"missing flags: --environment":         {"key", "create", "A", "--project", acme.project},
+		`no API key "key_x"`:                   {"key", "revoke", "key_x"},
+		`no service token "tok_x"`:             {"service-token", "revoke", "tok_x"},
+		"with a colon between":                 {"service-token", "create", "A", "--organization", acme.organization, "--scope", "all"},
+		"unexpected argument frobnicate":       {"frobnicate"},
+		"WEIR_DATABASE_URL is not a URL":       {"organization", "list", "--database-url", "mysql://x"},
+		"cannot reach the database at 127.0.0": {"audit", "verify", "--database-url", "postgres://weir:hunter2@127.0.0.1:1/x"},
+	} {
+		tenants.refused(t, want, args...)
+	}
+	if _, said, _ := tenants.run(t, "audit", "verify", "--database-url", "postgres://weir:hunter2@127.0.0.1:1/x"); strings.Contains(said, "hunter2") {
+		t.Errorf("the password is shown: %s", said)
+	}
+}
+
+// Each command explains itself.
+func TestHelp(t *testing.T) {
+	tenants := program{path: newWorld(t).program(t).path}
+	for want, args := range map[string][]string{
+		"Without a command it serves":       {"--help"},
+		"$WEIR_OPERATOR_TOKEN":              {"serve", "--help"},
+		"so a script can keep it":           {"organization", "create", "--help"},
+		"Go on with \"tenants key create\"": {"project", "create", "--help"},
+		"alone and once":                    {"key", "create", "--help"},
+		"read the audit":                    {"service-token", "create", "--help"},
+		"hash of the line before":           {"audit", "verify", "--help"},
+	} {
+		out := strings.Join(strings.Fields(tenants.must(t, args...)), " ")
+		if !strings.Contains(out, want) {
+			t.Errorf("tenants %q lacks %q: %s", args, want, out)
+		}
+	}
+}
+
+// The audit of each organization and of the installation is verified, and what was tampered with is told.
+func TestVerifyAtTheServer(t *testing.T) {
+	w := newWorld(t)
+	tenants, p := w.program(t), w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	clean := regexp.MustCompile(`(?m)^\*\t1\t[0-9a-f]{64}$\n^` + acme.organization + `\t4\t[0-9a-f]{64}$`)
+	if got := tenants.must(t, "audit", "verify"); !clean.MatchString(got) {
+		t.Errorf("verified:\n%s", got)
+	}
+	if got := tenants.must(t, "audit", "verify", "--organization", "*"); strings.Contains(got, acme.organization) {
+		t.Errorf("of the installation:\n%s", got)
+	}
+	tenants.refused(t, `no audit of organization "org_x"`, "audit", "verify", "--organization", "org_x")
+	w.sql(t, `ALTER TABLE audit_events DISABLE TRIGGER audit_events_are_kept`, `GRANT ALL ON audit_events TO CURRENT_USER`,
+		`UPDATE audit_events SET actor = 'mem_x' WHERE sequence = 3`)
+	out, said, ok := tenants.run(t, "audit", "verify")
+	if ok || !strings.Contains(said, acme.organization+`: line 3 was changed: actor is "mem_x"`) || !strings.Contains(said, "tampered") {
+		t.Errorf("tampered: ok %t, printed %q, said %q", ok, out, said)
+	}
+}
+
+// sql runs statements on the schema, as the system.
+func (w world) sql(t *testing.T, statements ...string) {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), w.database, "tenants")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for _, statement := range statements {
+		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+			if err := pg.AsSystem(t.Context(), tx); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), statement)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// inForceWait is how long a command waits for a credential to be in force: nobody is waiting for an answer, so longer than
+// a request does.
+const inForceWait = 10 * time.Second
+
+// Operate carries out fn beside the processes that serve, on the same database and broker: what it decides is kept,
+// audited, published and in force like what they decide. The database must be up to date.
+func Operate(ctx context.Context, database httpapi.Secret, brokers []string, logger *slog.Logger,
+	fn func(context.Context, *registrar.Registrar) error) (err error) {
+	if err := errors.Join(checkDatabaseURL(database), checkBrokers(brokers)); err != nil {
+		return err
+	}
+	a := newApp(Config{DatabaseURL: database, Brokers: brokers, InForceWait: inForceWait}, logger)
+	defer a.Close()
+	if a.pool, err = openCurrent(ctx, database); err != nil {
+		return err
+	}
+	if err := a.assemble(); err != nil {
+		return err
+	}
+	ctx, done := context.WithCancel(ctx)
+	return lifecycle.Run(ctx, a.relay.Run, a.state.Run, func(ctx context.Context) error {
+		defer done()
+		return fn(ctx, a.registrar)
+	})
+}
+
+// CheckAudits compares the audit of an organization with its events, or of each organization and of the installation where
+// that is empty, and tells of one after the other.
+func CheckAudits(ctx context.Context, database httpapi.Secret, organization string, tell func(string, tenants.AuditCheck)) error {
+	if err := checkDatabaseURL(database); err != nil {
+		return err
+	}
+	pool, err := openCurrent(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	organizations, err := postgres.Audited(ctx, pool)
+	if err != nil {
+		return err
+	}
+	found, events := false, postgres.NewEvents(pool)
+	for _, id := range organizations {
+		if organization != "" && organization != id {
+			continue
+		}
+		check, err := postgres.CheckAudit(ctx, pool, events, id)
+		if err != nil {
+			return err
+		}
+		found = true
+		tell(id, check)
+	}
+	if !found && organization != "" {
+		return fmt.Errorf("organization %q: %w", organization, tenants.ErrNotFound)
+	}
+	return nil
+}
+
+func openCurrent(ctx context.Context, database httpapi.Secret) (*pgxpool.Pool, error) {
+	pool, err := pg.OpenCurrent(ctx, database.Reveal(), postgres.Schema, migrations()...)
+	if errors.Is(err, pg.ErrNotMigrated) {
+		return nil, fmt.Errorf("%w; start the service first (tenants serve): it brings the database up to date", err)
+	}
+	return pool, err
+}
