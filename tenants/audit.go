@@ -80,6 +80,10 @@ func auditFormOf(event Event) (auditForm, error) {
 		return auditForm{"session.started", e.At, &Session{}}, nil
 	case SessionRoleChanged:
 		return auditForm{"session.role_changed", e.At, &Session{}}, nil
+	case SessionRenewed:
+		return auditForm{"session.renewed", e.At, &Session{}}, nil
+	case SessionConfirmed:
+		return auditForm{"session.confirmed", e.At, &Session{}}, nil
 	case SessionEnded:
 		return auditForm{"session.ended", e.At, &Session{}}, nil
 	}
@@ -173,8 +177,8 @@ func (o *OwnerCode) audited() (Target, Fields) {
 
 func (s *Session) audited() (Target, Fields) {
 	return Target{"session", s.ID, ""}, Fields{
-		"member": s.Member, "role": string(s.Role), "expires_at": s.ExpiresAt, "state": string(s.Revocation.state()),
-		"reason": s.Revocation.Reason,
+		"member": s.Member, "role": string(s.Role), "method": string(s.Method), "expires_at": s.ExpiresAt,
+		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
 	}
 }
 

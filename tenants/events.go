@@ -86,6 +86,8 @@ func (OwnerCodeUsed) isEvent()         {}
 func (SessionStarted) isEvent()        {}
 func (SessionEnded) isEvent()          {}
 func (SessionRoleChanged) isEvent()    {}
+func (SessionRenewed) isEvent()        {}
+func (SessionConfirmed) isEvent()      {}
 
 // Names under which events are stored. They are data: never renamed, and a form that changes gets a new version.
 const (
@@ -110,6 +112,8 @@ const (
 	nameOwnerCodeUsed         = "tenants.v1.owner_code_used"
 	nameSessionStarted        = "tenants.v1.session_started"
 	nameSessionEnded          = "tenants.v1.session_ended"
+	nameSessionRenewed        = "tenants.v1.session_renewed"
+	nameSessionConfirmed      = "tenants.v1.session_confirmed"
 	nameSessionRoleChanged    = "tenants.v1.session_role_changed"
 )
 
@@ -164,6 +168,10 @@ func eventName(event Event) (string, error) {
 		return nameOwnerCodeUsed, nil
 	case SessionStarted:
 		return nameSessionStarted, nil
+	case SessionRenewed:
+		return nameSessionRenewed, nil
+	case SessionConfirmed:
+		return nameSessionConfirmed, nil
 	case SessionEnded:
 		return nameSessionEnded, nil
 	case SessionRoleChanged:
@@ -215,6 +223,10 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 		return decode[OwnerCodeUsed](data)
 	case nameSessionStarted:
 		return decode[SessionStarted](data)
+	case nameSessionRenewed:
+		return decode[SessionRenewed](data)
+	case nameSessionConfirmed:
+		return decode[SessionConfirmed](data)
 	case nameSessionEnded:
 		return decode[SessionEnded](data)
 	case nameSessionRoleChanged:

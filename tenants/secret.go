@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -44,6 +45,15 @@ func ParseSecret(prefix, text string) (Secret, error) {
 		return Secret{}, fmt.Errorf("cannot read the secret: want %s and %d lower-case hexadecimal characters", prefix, secretDigits)
 	}
 	return Secret{prefix: prefix, digits: digits}, nil
+}
+
+// Next is the secret that follows from this one and a salt. Without both of them nobody can make it.
+func (s Secret) Next(salt string) Secret {
+	drawn, err := hkdf.Key(sha256.New, []byte(s.digits), []byte(salt), "weir: the secret after this one", secretBytes)
+	if err != nil {
+		panic("BUG: " + err.Error()) // fails only for a length that no hash can give
+	}
+	return Secret{prefix: s.prefix, digits: hex.EncodeToString(drawn)}
 }
 
 // Reveal returns the secret in clear. Every call is a place to look at twice.

@@ -5,39 +5,111 @@ import (
 	"time"
 )
 
-// SessionLasts is how long a session lasts, whatever is done with it.
-const SessionLasts = 12 * time.Hour
+// How long a session lasts. It ends when it was not used for SessionIdles, at the latest SessionLasts after its start. It
+// is renewed by a use at least RenewAfter after the last renewal, not by each: so a use writes nothing, and one that is
+// not used ends between SessionIdles-RenewAfter and SessionIdles later.
+const (
+	SessionIdles = 12 * time.Hour
+	RenewAfter   = 3 * time.Hour
+	SessionLasts = 7 * 24 * time.Hour
+)
 
-// A Session is what a member has between signing in and signing out. Its secret is not kept.
+// SecretOverlap is how long a secret that was replaced still works: what the browser has sent with it, and its other
+// tabs, may be on their way.
+const SecretOverlap = time.Minute
+
+// A SignInMethod is how a member proved who they are.
+type SignInMethod string
+
+// The methods.
+const (
+	ByPassword SignInMethod = "password"
+	ByPasskey  SignInMethod = "passkey"
+	ByOIDC     SignInMethod = "oidc" // an identity provider said so
+)
+
+// A Session is what a member has between signing in and signing out. Its secrets are not kept.
 type Session struct {
-	ID           string // empty until it is started
-	Organization string
-	Member       string
-	Role         Role // the member's
-	Imprint      Imprint
-	StartedAt    time.Time
-	ChangedAt    time.Time // when it last was, before it ended; zero: never
-	ExpiresAt    time.Time
-	Revocation   Revocation
+	ID              string // empty until it is started
+	Organization    string
+	Member          string
+	Role            Role         // the member's
+	Method          SignInMethod // empty for the first sessions, which were ByPassword
+	Imprint         Imprint      // of its secret
+	Replaced        Replaced
+	Dropped         Imprint // of the secret that the last replacement ended before its overlap was over; zero: none
+	StartedAt       time.Time
+	AuthenticatedAt time.Time // when the member last proved who they are
+	RenewedAt       time.Time // or started
+	ChangedAt       time.Time // when it last was, before it ended; zero: never
+	ExpiresAt       time.Time // unless it is renewed
+	EndsAt          time.Time // at the latest
+	Revocation      Revocation
 }
 
-// StartSession lets a member in whose password was right.
+// Replaced is the secret that a session had before. Its zero value is none.
+type Replaced struct {
+	Imprint Imprint
+	Until   time.Time // when it ends
+	Salt    string    // makes the secret that came after it; empty where that can't be made from it
+}
+
+// StartSession lets a member in who has proved who they are.
 type StartSession struct {
 	ID      string
 	Member  Member
+	Method  SignInMethod
+	Imprint Imprint
+	At      time.Time
+}
+
+// RenewSession keeps a session from ending because nobody uses it. The new secret is made from the old one and Salt, so
+// that whoever asks twice with the old one gets the same.
+type RenewSession struct {
+	Presented string // hash of the secret that asks
+	Imprint   Imprint
+	Salt      string
+	At        time.Time
+}
+
+// ConfirmSession says that the member has proved anew who they are.
+type ConfirmSession struct {
+	Method  SignInMethod
 	Imprint Imprint
 	At      time.Time
 }
 
 // SessionStarted starts a session.
 type SessionStarted struct {
-	Session      string    `json:"session"`
-	Organization string    `json:"organization"`
-	Member       string    `json:"member"`
-	Role         Role      `json:"role"`
-	Imprint      Imprint   `json:"imprint"`
-	At           time.Time `json:"at"`
-	ExpiresAt    time.Time `json:"expires_at"`
+	Session      string       `json:"session"`
+	Organization string       `json:"organization"`
+	Member       string       `json:"member"`
+	Role         Role         `json:"role"`
+	Imprint      Imprint      `json:"imprint"`
+	At           time.Time    `json:"at"`
+	ExpiresAt    time.Time    `json:"expires_at"`
+	EndsAt       *time.Time   `json:"ends_at,omitempty"` // absent: expires_at
+	Method       SignInMethod `json:"method,omitempty"`  // absent: see Session
+}
+
+// SessionRenewed lets a session go on, with another secret.
+type SessionRenewed struct {
+	Session       string    `json:"session"`
+	Imprint       Imprint   `json:"imprint"`
+	Salt          string    `json:"salt"` // makes the secret from the one before
+	At            time.Time `json:"at"`
+	ExpiresAt     time.Time `json:"expires_at"`
+	ReplacedUntil time.Time `json:"replaced_until"` // when the secret before ends
+}
+
+// SessionConfirmed says that the member has proved anew who they are. The session goes on with another secret.
+type SessionConfirmed struct {
+	Session       string       `json:"session"`
+	Method        SignInMethod `json:"method"`
+	Imprint       Imprint      `json:"imprint"`
+	At            time.Time    `json:"at"`
+	ExpiresAt     time.Time    `json:"expires_at"`
+	ReplacedUntil time.Time    `json:"replaced_until"` // when the secret before ends
 }
 
 // SessionEnded ends a session before its time.
@@ -59,9 +131,37 @@ func (s Session) Start(cmd StartSession) ([]Event, error) {
 	if s.ID != "" {
 		return nil, ErrReused
 	}
+	ends := cmd.At.Add(SessionLasts)
 	return []Event{SessionStarted{
 		Session: cmd.ID, Organization: cmd.Member.Organization, Member: cmd.Member.ID, Role: cmd.Member.Role,
-		Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(SessionLasts),
+		Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(SessionIdles), EndsAt: &ends, Method: cmd.Method,
+	}}, nil
+}
+
+// Renew decides to let the session go on. It decides nothing where it was renewed not long ago, or where the secret that
+// asks is not the newest: another tab was faster.
+func (s Session) Renew(cmd RenewSession) ([]Event, error) {
+	if !s.works(cmd.At) {
+		return nil, ErrNotFound
+	}
+	due := s.RenewAt()
+	if cmd.Presented != s.Imprint.Hash || due.IsZero() || cmd.At.Before(due) {
+		return nil, nil
+	}
+	return []Event{SessionRenewed{
+		Session: s.ID, Imprint: cmd.Imprint, Salt: cmd.Salt, At: cmd.At, ExpiresAt: s.expiry(cmd.At),
+		ReplacedUntil: s.replacedUntil(cmd.At),
+	}}, nil
+}
+
+// Confirm decides that the member has proved anew who they are.
+func (s Session) Confirm(cmd ConfirmSession) ([]Event, error) {
+	if !s.works(cmd.At) {
+		return nil, ErrNotFound
+	}
+	return []Event{SessionConfirmed{
+		Session: s.ID, Method: cmd.Method, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: s.expiry(cmd.At),
+		ReplacedUntil: s.replacedUntil(cmd.At),
 	}}, nil
 }
 
@@ -91,14 +191,53 @@ func (s Session) ChangeRole(role Role, at time.Time) ([]Event, error) {
 	return []Event{SessionRoleChanged{Session: s.ID, Role: role, At: at}}, nil
 }
 
+// RenewAt is from when a use renews the session; zero where it can't last longer.
+func (s Session) RenewAt() time.Time {
+	if !s.ExpiresAt.Before(s.EndsAt) {
+		return time.Time{}
+	}
+	return s.RenewedAt.Add(RenewAfter)
+}
+
+// works tells whether the session lets anybody in.
+func (s Session) works(at time.Time) bool {
+	return s.ID != "" && s.Revocation.state() == Active && at.Before(s.ExpiresAt)
+}
+
+// expiry is when the session ends if it is not used after at.
+func (s Session) expiry(at time.Time) time.Time {
+	return earlier(at.Add(SessionIdles), s.EndsAt)
+}
+
+// replacedUntil is when a secret ends that is replaced.
+func (s Session) replacedUntil(at time.Time) time.Time {
+	return earlier(at.Add(SecretOverlap), s.ExpiresAt)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // Apply brings the session forward.
 func (s *Session) Apply(event Event) {
 	switch e := event.(type) {
 	case SessionStarted:
 		*s = Session{
-			ID: e.Session, Organization: e.Organization, Member: e.Member, Role: e.Role, Imprint: e.Imprint,
-			StartedAt: e.At, ExpiresAt: e.ExpiresAt,
+			ID: e.Session, Organization: e.Organization, Member: e.Member, Role: e.Role, Imprint: e.Imprint, Method: e.Method,
+			StartedAt: e.At, AuthenticatedAt: e.At, RenewedAt: e.At, ExpiresAt: e.ExpiresAt, EndsAt: e.ExpiresAt,
 		}
+		if e.EndsAt != nil {
+			s.EndsAt = *e.EndsAt
+		}
+	case SessionRenewed:
+		s.replace(e.Imprint, e.Salt, e.At, e.ReplacedUntil)
+		s.RenewedAt, s.ExpiresAt = e.At, e.ExpiresAt
+	case SessionConfirmed:
+		s.replace(e.Imprint, "", e.At, e.ReplacedUntil)
+		s.AuthenticatedAt, s.RenewedAt, s.ExpiresAt = e.At, e.At, e.ExpiresAt
 	case SessionRoleChanged:
 		s.Role, s.ChangedAt = e.Role, e.At
 	case SessionEnded:
@@ -106,4 +245,14 @@ func (s *Session) Apply(event Event) {
 	default:
 		panic(fmt.Sprintf("BUG: a session does not know %T", event))
 	}
+}
+
+// replace gives the session another secret. The one before works until a moment later; the one before that no more.
+func (s *Session) replace(imprint Imprint, salt string, at, until time.Time) {
+	s.Dropped = Imprint{}
+	if at.Before(s.Replaced.Until) {
+		s.Dropped = s.Replaced.Imprint
+	}
+	s.Replaced = Replaced{Imprint: s.Imprint, Until: until, Salt: salt}
+	s.Imprint, s.ChangedAt = imprint, at
 }

@@ -2,6 +2,7 @@ package tenants_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/tenants"
 )
@@ -9,7 +10,31 @@ import (
 func sessionStarted() tenants.SessionStarted {
 	return tenants.SessionStarted{
 		Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Viewer, Imprint: imprint("ab12"),
-		At: noon, ExpiresAt: noon.Add(tenants.SessionLasts),
+		At: noon, ExpiresAt: noon.Add(tenants.SessionIdles),
+	}
+}
+
+func passkeySession() tenants.SessionStarted {
+	started, ends := sessionStarted(), noon.Add(tenants.SessionLasts)
+	started.Method, started.EndsAt = tenants.ByPasskey, &ends
+	return started
+}
+
+func sessionRenewed() tenants.SessionRenewed {
+	return renewedAt(noon.Add(tenants.RenewAfter), "cd34")
+}
+
+func renewedAt(at time.Time, secret string) tenants.SessionRenewed {
+	return tenants.SessionRenewed{
+		Session: "ses_1", Imprint: imprint(secret), Salt: "salt", At: at, ExpiresAt: at.Add(tenants.SessionIdles),
+		ReplacedUntil: at.Add(tenants.SecretOverlap),
+	}
+}
+
+func sessionConfirmed() tenants.SessionConfirmed {
+	return tenants.SessionConfirmed{
+		Session: "ses_1", Method: tenants.ByPassword, Imprint: imprint("ef56"), At: later, ExpiresAt: later.Add(tenants.SessionIdles),
+		ReplacedUntil: later.Add(tenants.SecretOverlap),
 	}
 }
 
@@ -17,7 +42,7 @@ func sessionStarted() tenants.SessionStarted {
 func TestSessionDecisions(t *testing.T) {
 	start := func(s tenants.Session) ([]tenants.Event, error) {
 		return s.Start(tenants.StartSession{
-			ID: "ses_1", Imprint: imprint("ab12"), At: noon,
+			ID: "ses_1", Imprint: imprint("ab12"), Method: tenants.ByPasskey, At: noon,
 			Member: tenants.Member{ID: "mem_1", Organization: "org_1", Role: tenants.Viewer},
 		})
 	}
@@ -28,7 +53,7 @@ func TestSessionDecisions(t *testing.T) {
 		return func(s tenants.Session) ([]tenants.Event, error) { return s.ChangeRole(role, later) }
 	}
 	changed := tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Admin, At: later}
-	started, ended := sessionStarted(), tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later}
+	started, ended := passkeySession(), tenants.SessionEnded{Session: "ses_1", Reason: "signed out", At: later}
 	decide(t, map[string]decision[tenants.Session]{
 		"start":                   {when: start, then: []tenants.Event{started}},
 		"start again":             {given: []tenants.Event{started}, when: start, fails: tenants.ErrReused},
@@ -40,4 +65,69 @@ func TestSessionDecisions(t *testing.T) {
 		"the role of nothing":     {when: role(tenants.Admin), fails: tenants.ErrNotFound},
 		"end what is not":         {when: end, fails: tenants.ErrNotFound},
 	})
+}
+
+// A session is renewed when it is used after a while, by its newest secret, and never beyond its end.
+func TestSessionRenewal(t *testing.T) {
+	renew := func(at time.Time, presented string) func(tenants.Session) ([]tenants.Event, error) {
+		return func(s tenants.Session) ([]tenants.Event, error) {
+			return s.Renew(tenants.RenewSession{Presented: imprint(presented).Hash, Imprint: imprint("cd34"), Salt: "salt", At: at})
+		}
+	}
+	due, started, legacy := noon.Add(tenants.RenewAfter), passkeySession(), sessionStarted()
+	given := []tenants.Event{started}
+	nearEnd := started
+	nearEnd.ExpiresAt = started.EndsAt.Add(-time.Hour)
+	last := renewedAt(nearEnd.ExpiresAt.Add(-time.Second), "cd34")
+	last.ExpiresAt, last.ReplacedUntil = *started.EndsAt, nearEnd.ExpiresAt
+	ended := tenants.SessionEnded{Session: "ses_1", At: noon}
+	decide(t, map[string]decision[tenants.Session]{
+		"when it is due":                {given: given, when: renew(due, "ab12"), then: []tenants.Event{sessionRenewed()}},
+		"before":                        {given: given, when: renew(due.Add(-time.Second), "ab12")},
+		"by the secret before":          {given: []tenants.Event{started, sessionRenewed()}, when: renew(due.Add(tenants.RenewAfter), "ab12")},
+		"again at once":                 {given: []tenants.Event{started, sessionRenewed()}, when: renew(due, "cd34")},
+		"again when due":                {given: []tenants.Event{started, renewedAt(due, "ab12")}, when: renew(due.Add(tenants.RenewAfter), "ab12"), then: []tenants.Event{renewedAt(due.Add(tenants.RenewAfter), "cd34")}},
+		"up to the end":                 {given: []tenants.Event{nearEnd}, when: renew(last.At, "ab12"), then: []tenants.Event{last}},
+		"one that can't last longer":    {given: []tenants.Event{nearEnd, last}, when: renew(last.ExpiresAt.Add(-time.Second), "cd34")},
+		"one of before there were":      {given: []tenants.Event{legacy}, when: renew(due, "ab12")},
+		"after it ended by itself":      {given: given, when: renew(started.ExpiresAt, "ab12"), fails: tenants.ErrNotFound},
+		"after the sign-out":            {given: append(given, ended), when: renew(due, "ab12"), fails: tenants.ErrNotFound},
+		"one that was never started":    {when: renew(due, "ab12"), fails: tenants.ErrNotFound},
+		"confirming renews as well":     {given: append(given, sessionConfirmed()), when: renew(due, "ef56")},
+		"the idle clock starts anew":    {given: append(given, sessionConfirmed()), when: renew(later.Add(tenants.RenewAfter), "ef56"), then: []tenants.Event{renewedAt(later.Add(tenants.RenewAfter), "cd34")}},
+		"a stranger's secret renews no": {given: given, when: renew(due, "0000")},
+	})
+}
+
+// Whoever proves anew who they are goes on with another secret.
+func TestSessionConfirmation(t *testing.T) {
+	confirm := func(at time.Time) func(tenants.Session) ([]tenants.Event, error) {
+		return func(s tenants.Session) ([]tenants.Event, error) {
+			return s.Confirm(tenants.ConfirmSession{Method: tenants.ByPassword, Imprint: imprint("ef56"), At: at})
+		}
+	}
+	started := passkeySession()
+	given := []tenants.Event{started}
+	decide(t, map[string]decision[tenants.Session]{
+		"confirm":                  {given: given, when: confirm(later), then: []tenants.Event{sessionConfirmed()}},
+		"after it ended by itself": {given: given, when: confirm(started.ExpiresAt), fails: tenants.ErrNotFound},
+		"after the sign-out":       {given: append(given, tenants.SessionEnded{Session: "ses_1", At: noon}), when: confirm(later), fails: tenants.ErrNotFound},
+		"what is not":              {when: confirm(later), fails: tenants.ErrNotFound},
+	})
+}
+
+// The secret before works a moment longer, the one before that not even so long.
+func TestSessionSecretsFollowEachOther(t *testing.T) {
+	var s tenants.Session
+	for _, event := range []tenants.Event{passkeySession(), renewedAt(later, "cd34"), sessionConfirmed()} {
+		s.Apply(event)
+	}
+	want := tenants.Replaced{Imprint: imprint("cd34"), Until: later.Add(tenants.SecretOverlap)}
+	if s.Imprint != imprint("ef56") || s.Replaced != want || s.Dropped != imprint("ab12") || !s.AuthenticatedAt.Equal(later) {
+		t.Errorf("got %+v", s)
+	}
+	s.Apply(renewedAt(later.Add(tenants.RenewAfter), "0123"))
+	if s.Dropped != (tenants.Imprint{}) || s.Replaced.Imprint != imprint("ef56") || s.Replaced.Salt != "salt" {
+		t.Errorf("after a while: %+v", s)
+	}
 }

@@ -33,6 +33,10 @@ type Credential struct {
 	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
 	RatePerMinute int        `json:"rate_per_minute,omitempty"` // 0: no limit of its own
 	Version       int64      `json:"version"`                   // grows with every change; an older one is ignored
+
+	// Of a session: when its member last proved who they are, and from when a use shall renew it. Absent: not known, and never.
+	AuthenticatedAt *time.Time `json:"authenticated_at,omitempty"`
+	RenewAt         *time.Time `json:"renew_at,omitempty"`
 }
 
 // CredentialKey is under which key a secret is known on weir.credentials.v1: the SHA-256 of the whole secret in

@@ -24,13 +24,16 @@ var at = time.Date(2026, 11, 21, 9, 30, 0, 123456789, time.UTC)
 // samples has one value of every JSON event; its key names the golden file: <type>.json, or <type>.<kind>.json where the
 // same event has different members for different kinds of things.
 func samples() map[string]any {
-	expires := at.AddDate(0, 3, 0)
+	expires, renew := at.AddDate(0, 3, 0), at.Add(3*time.Hour)
 	return map[string]any{
 		contract.TypeCredentialChanged: &contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1",
 			Project: "prj_1", Environment: "prod", State: contract.CredentialActive, ExpiresAt: &expires, RatePerMinute: 30, Version: 7},
 		contract.TypeCredentialChanged + ".session": &contract.Credential{Kind: contract.CredentialSession, ID: "ses_1",
 			Organization: "org_1", Member: "mem_1", Scopes: []string{"role:owner"}, State: contract.CredentialActive,
 			ExpiresAt: &expires, Version: 8},
+		contract.TypeCredentialChanged + ".session_renewed": &contract.Credential{Kind: contract.CredentialSession, ID: "ses_1",
+			Organization: "org_1", Member: "mem_1", Scopes: []string{"role:owner"}, State: contract.CredentialActive,
+			ExpiresAt: &expires, Version: 9, AuthenticatedAt: &at, RenewAt: &renew},
 		contract.TypeAccountChanged: &contract.Account{Organization: "org_1", Tier: "indie", RequestsPerMinute: 60, AnchorDay: 1,
 			PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0), Quota: 1 << 30, NextQuota: 1 << 30, Used: 42,
 			State: contract.AccountActive, Counted: contract.Positions{0: 12, 11: 3}, Version: 9},

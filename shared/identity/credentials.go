@@ -88,13 +88,23 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 
 func principal(credential contract.Credential) Principal {
 	return Principal{
-		Kind:          credential.Kind,
-		ID:            credential.ID,
-		Organization:  credential.Organization,
-		Project:       credential.Project,
-		Environment:   credential.Environment,
-		Member:        credential.Member,
-		Scopes:        credential.Scopes,
-		RatePerMinute: credential.RatePerMinute,
+		Kind:            credential.Kind,
+		ID:              credential.ID,
+		Organization:    credential.Organization,
+		Project:         credential.Project,
+		Environment:     credential.Environment,
+		Member:          credential.Member,
+		Scopes:          credential.Scopes,
+		RatePerMinute:   credential.RatePerMinute,
+		AuthenticatedAt: orZero(credential.AuthenticatedAt),
+		RenewAt:         orZero(credential.RenewAt),
 	}
+}
+
+// orZero is the zero time where there is none.
+func orZero(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
 }

@@ -5,6 +5,7 @@ package identity
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // A Principal is who calls.
@@ -17,6 +18,9 @@ type Principal struct {
 	Member        string // whose session it is
 	Scopes        []string
 	RatePerMinute int // 0: no limit of its own
+
+	AuthenticatedAt time.Time // of a session: when its member last proved who they are; zero: not known
+	RenewAt         time.Time // of a session: from when a use shall renew it; zero: never
 }
 
 // Has tells whether the principal was given scope.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -17,8 +18,12 @@ const SessionPrefix = "weirses_"
 // host itself, so that no neighbor under the same domain can plant one.
 const SessionCookie = "__Host-weir-session"
 
-// SignInPath is where people without a session are sent.
-const SignInPath = "/console/sign-in"
+// Where people are sent without a session, and with one that shall be renewed. What they wanted to see stands behind
+// it, as the parameter to.
+const (
+	SignInPath = "/console/sign-in"
+	RenewPath  = "/console/session/renew"
+)
 
 // arrival is how long a session that was just made may take to reach this process.
 const arrival = 500 * time.Millisecond
@@ -39,18 +44,49 @@ func (p Principal) Role() string {
 	return ""
 }
 
-// RequireSession lets a request pass that carries a valid session in its cookie; others are sent to sign in.
+// RequireSession lets a request pass that carries a valid session in its cookie; others are sent to sign in. Who looks at
+// a page with a session that was not renewed for long is sent to have it renewed first, and back: so a session lasts as
+// long as it is used, and a request writes nothing.
 func RequireSession(credentials *Credentials) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			principal, err := Session(credentials, r)
 			if err != nil {
-				http.Redirect(w, r, SignInPath, http.StatusSeeOther)
+				redirect(w, r, SignInPath)
+				return
+			}
+			if navigates(r) && r.URL.Path != RenewPath && credentials.due(principal) {
+				redirect(w, r, RenewPath)
 				return
 			}
 			next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), principal)))
 		})
 	}
+}
+
+// redirect leads to path, and lets it know where a reader wanted to go.
+func redirect(w http.ResponseWriter, r *http.Request, path string) {
+	if navigates(r) {
+		path += "?to=" + url.QueryEscape(r.URL.RequestURI())
+	}
+	http.Redirect(w, r, path, http.StatusSeeOther)
+}
+
+// navigates tells whether a person looks at a page: not a form that is sent, which would be lost on a detour, and not a
+// script that asks for something.
+func navigates(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate"
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html") // of a browser that does not say
+}
+
+// due tells whether a session shall be renewed.
+func (c *Credentials) due(session Principal) bool {
+	return !session.RenewAt.IsZero() && !c.clock().Before(session.RenewAt)
 }
 
 // Session returns who has signed in, or ErrUnknown, ErrRevoked or ErrExpired. One that is unknown but well-formed gets

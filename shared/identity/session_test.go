@@ -124,3 +124,40 @@ func TestAwaitMeetsALateCredential(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who looks at a page with a session that is due is led to its renewal and back; a form, a script and the renewal itself
+// are not led anywhere, and whoever has no session is led back behind the sign-in.
+func TestSessionsAreRenewed(t *testing.T) {
+	credentials, past, future := known(t), now, now.Add(time.Second)
+	due, fresh := session(contract.CredentialActive), session(contract.CredentialActive)
+	due.RenewAt, fresh.RenewAt = &past, &future
+	apply(t, credentials, secret("weirses_", "1"), due)
+	apply(t, credentials, secret("weirses_", "2"), fresh)
+	navigate, script := [2]string{"Sec-Fetch-Mode", "navigate"}, [2]string{"Sec-Fetch-Mode", "cors"}
+	for name, c := range map[string]struct {
+		secret, method, path string
+		header               [2]string
+		location             string
+	}{
+		"due":                      {"1", "GET", "/console/logs?q=a+%26", navigate, "/console/session/renew?to=%2Fconsole%2Flogs%3Fq%3Da%2B%2526"},
+		"due, an old browser":      {"1", "GET", "/console/logs", [2]string{"Accept", "text/html,*/*"}, "/console/session/renew?to=%2Fconsole%2Flogs"},
+		"due, a script":            {"1", "GET", "/console/logs", script, ""},
+		"due, a script of no kind": {"1", "GET", "/console/logs", [2]string{"Accept", "*/*"}, ""},
+		"due, a form":              {"1", "POST", "/console/logs", navigate, ""},
+		"due, on its way":          {"1", "GET", "/console/session/renew", navigate, ""},
+		"fresh":                    {"2", "GET", "/console/logs", navigate, ""},
+		"none":                     {"3", "GET", "/console/logs", navigate, "/console/sign-in?to=%2Fconsole%2Flogs"},
+		"none, a form":             {"3", "POST", "/console/logs", navigate, "/console/sign-in"},
+	} {
+		router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+		router.With(identity.RequireSession(credentials)).HandleFunc("/*", func(http.ResponseWriter, *http.Request) {})
+		request := httptest.NewRequest(c.method, c.path, nil)
+		request.Header.Set(c.header[0], c.header[1])
+		request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: secret("weirses_", c.secret)})
+		answer := httptest.NewRecorder()
+		router.ServeHTTP(answer, request)
+		if got := answer.Header().Get("Location"); got != c.location {
+			t.Errorf("%s: led to %q, want %q", name, got, c.location)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func TestSignInAndOut(t *testing.T) {
 	if got := b.get(t, projectsPage); got.status != 200 || !strings.Contains(got.body, "Acme") {
 		t.Errorf("the settings: %d %s", got.status, got.body)
 	}
-	if got := b.get(t, "/console/sign-in"); got.status != 303 || got.header.Get("Location") != "/console/logs" {
+	if got := b.get(t, "/console/sign-in"); got.status != 303 || got.header.Get("Location") != "/console" {
 		t.Errorf("signing in again: %d %v", got.status, got.header)
 	}
 
@@ -158,7 +158,7 @@ func TestSignInAndOut(t *testing.T) {
 	}
 }
 
-// A session has 12 hours, and everybody is told when they end.
+// A session has 12 hours unless it is used, and everybody is told when they end.
 func TestSessionExpires(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

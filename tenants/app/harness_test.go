@@ -30,6 +30,7 @@ type world struct {
 	log      *journal
 
 	inForceWait time.Duration
+	clock       func() time.Time // the system's where nil
 }
 
 func newWorld(t *testing.T) world {
@@ -69,7 +70,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait,
+		InForceWait: w.inForceWait, Clock: w.clock,
 	}
 	tenants, err := app.New(t.Context(), config, logger)
 	if err != nil {

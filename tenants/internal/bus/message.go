@@ -9,7 +9,6 @@ import (
 
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -87,19 +86,6 @@ func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {
 	return credential(s.Imprint, s.IssuedAt, s.Revocation, value)
 }
 
-func sessionCredential(s tenants.Session, version int64) telling {
-	value := contract.Credential{
-		Kind: contract.CredentialSession, ID: s.ID, Organization: s.Organization, Member: s.Member,
-		Scopes: []string{identity.RoleScope(string(s.Role))}, State: credentialState(s.Revocation), ExpiresAt: &s.ExpiresAt,
-		Version: version,
-	}
-	at := s.StartedAt
-	if !s.ChangedAt.IsZero() {
-		at = s.ChangedAt
-	}
-	return credential(s.Imprint, at, s.Revocation, value)
-}
-
 func credential(imprint tenants.Imprint, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) telling {
 	at := issuedAt
 	if !revocation.At.IsZero() {
@@ -119,12 +105,16 @@ func credentialState(revocation tenants.Revocation) string {
 // was published twice.
 func outgoing(r recorded, tellings ...telling) ([]weirbus.Outgoing, error) {
 	var messages []weirbus.Outgoing
-	for _, told := range tellings {
+	for i, told := range tellings {
 		value, err := json.Marshal(told.value)
 		if err != nil {
 			return nil, fmt.Errorf("cannot encode %s: %w", told.kind, err)
 		}
-		m := message.NewMessage(fmt.Sprintf("%s/%d", told.kind, r.Cursor), value)
+		id := fmt.Sprintf("%s/%d", told.kind, r.Cursor)
+		if i > 0 && told.kind == tellings[i-1].kind { // what one event changes more of
+			id += fmt.Sprintf("/%d", i)
+		}
+		m := message.NewMessage(id, value)
 		m.Metadata = told.headers(r, m.UUID)
 		m.Metadata[weirbus.KeyMetadata] = told.key
 		messages = append(messages, weirbus.Outgoing{Topic: told.topic, Message: m, Cursor: place(r)})

@@ -54,9 +54,9 @@ func TestMessages(t *testing.T) {
 			`{"organization":"org_1","project":"prj_1","name":"Store","renamed_at":"2026-11-20T12:00:00Z"}`,
 		},
 		"credential of a session in another role": {
-			"org_1", sessionCredential(fold[tenants.Session](session, tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Viewer, At: noon.Add(time.Minute)}), 2),
+			"org_1", sessionCredentials(fold[tenants.Session](session, tenants.SessionRoleChanged{Session: "ses_1", Role: tenants.Viewer, At: noon.Add(time.Minute)}), 2)[0],
 			contract.TopicCredentials, "5e88", "2026-11-20T12:01:00Z",
-			`{"kind":"session","id":"ses_1","organization":"org_1","member":"mem_1","scopes":["role:viewer"],"state":"active","expires_at":"2026-11-20T13:00:00Z","version":2}`,
+			`{"kind":"session","id":"ses_1","organization":"org_1","member":"mem_1","scopes":["role:viewer"],"state":"active","expires_at":"2026-11-20T13:00:00Z","version":2,"authenticated_at":"2026-11-20T12:00:00Z"}`,
 		},
 		"project": {
 			"org_1", projectCreated(tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}),

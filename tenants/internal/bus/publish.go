@@ -19,7 +19,7 @@ const RelayName = "tenants"
 const source = "weir/tenants"
 
 // perEvent is the most messages that one event becomes.
-const perEvent = 2
+const perEvent = 3
 
 // A Publication maps what was decided to what others are told: the state of credentials, and facts. It is the one place
 // where the two meet.
@@ -82,9 +82,9 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 		tenants.MemberResetCodeIssued, tenants.InvitationMade, tenants.InvitationResent, tenants.InvitationRevoked,
 		tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
 		return []weirbus.Outgoing{{Cursor: place(r)}}, nil // people, and what is kept of their passwords, are nobody else's business
-	case tenants.SessionStarted, tenants.SessionRoleChanged, tenants.SessionEnded:
+	case tenants.SessionStarted, tenants.SessionRoleChanged, tenants.SessionRenewed, tenants.SessionConfirmed, tenants.SessionEnded:
 		session := eventstore.Fold[tenants.Session](history)
-		return outgoing(r, sessionCredential(session, r.Version))
+		return outgoing(r, sessionCredentials(session, r.Version)...)
 	}
 	return nil, fmt.Errorf("event %T is told to nobody", r.Event)
 }

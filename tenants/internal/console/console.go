@@ -55,6 +55,15 @@ func Mount(router chi.Router, config Config) {
 		open.Post("/console/sign-out", c.pages.Handle(c.signOut))
 	})
 	c.pages.Mount(router, config.Credentials, c.mountSettings)
+	router.Group(c.mountSession)
+}
+
+// mountSession adds what is asked for on the way to other pages.
+func (c *console) mountSession(detours chi.Router) {
+	detours.Use(c.pages.Protect, identity.RequireSession(c.Credentials))
+	detours.Get(confirmPath, c.pages.Handle(c.showConfirm))
+	detours.Post(confirmPath, c.pages.Handle(c.confirm))
+	detours.Get(identity.RenewPath, c.pages.Handle(c.renewSession))
 }
 
 func (c *console) mountSettings(settings chi.Router) {
@@ -62,10 +71,10 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Get(projectsPath, c.pages.Handle(permitted(tenants.ProjectsRead, c.showProjects)))
 	settings.Post(projectsPath, c.pages.Handle(permitted(tenants.ProjectsWrite, c.createProject)))
 	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))
-	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.showNewAPIKey)))
-	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.createAPIKey)))
-	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.showRevokeAPIKey)))
-	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.revokeAPIKey)))
+	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showNewAPIKey))))
+	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.createAPIKey))))
+	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showRevokeAPIKey))))
+	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.revokeAPIKey))))
 }
 
 // noPage says that there is no such page; the address with a slash too many is the console itself.

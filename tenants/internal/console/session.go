@@ -15,9 +15,14 @@ import (
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
+type signInPage struct {
+	To     string // where the reader wanted to go
+	Fields []ui.Field
+}
+
 func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if _, err := identity.Session(c.Credentials, r); err == nil {
-		c.goHome(w, r)
+		http.Redirect(w, r, destination(r), http.StatusSeeOther)
 		return nil
 	}
 	c.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{"signed-out": "You have signed out."}))
@@ -25,13 +30,11 @@ func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeSignIn(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
-	c.pages.Write(w, r, status, "sign-in", ui.View{
-		Title: "Sign in", Flash: flash, Bare: true,
-		Data: []ui.Field{
-			{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
-			{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
-		},
-	})
+	page := signInPage{To: destination(r), Fields: []ui.Field{
+		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
+		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
+	}}
+	c.pages.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
 }
 
 // signIn lets a member in who knows the password. The session is always a new one with a new secret, so a cookie that
@@ -42,11 +45,11 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	email := tenants.NormalEmail(r.PostForm.Get("email"))
 	if wait := c.limit(r, email); wait > 0 {
-		c.refuse(w, r, email, wait)
+		c.writeSignIn(w, r, http.StatusTooManyRequests, email, tooMany(w, r, wait))
 		return nil
 	}
 	password := tenants.Password(r.PostForm.Get("password"))
-	_, secret, err := c.Registrar.SignIn(r.Context(), c.anonymous(r), email, password)
+	session, secret, err := c.Registrar.SignIn(r.Context(), c.anonymous(r), email, password)
 	if errors.Is(err, registrar.ErrSignIn) {
 		c.writeSignIn(w, r, http.StatusUnprocessableEntity, email,
 			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
@@ -55,12 +58,23 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return c.letIn(w, r, session, secret)
+}
+
+// letIn gives the browser its new session instead of one that it had before, and leads to where its holder wanted to go.
+func (c *console) letIn(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) error {
 	if err := c.endSession(r); err != nil {
 		return err
 	}
-	http.SetCookie(w, sessionCookie(secret.Reveal(), int(tenants.SessionLasts/time.Second)))
-	http.Redirect(w, r, "/console", http.StatusSeeOther)
+	c.keepSession(w, session, secret)
+	http.Redirect(w, r, destination(r), http.StatusSeeOther)
 	return nil
+}
+
+// keepSession gives the browser the secret of its session, for as long as that lasts unless it is renewed.
+func (c *console) keepSession(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
+	lasts := session.ExpiresAt.Sub(c.Clock()).Round(time.Second)
+	http.SetCookie(w, sessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
 }
 
 // limit counts an attempt, per address it comes from and per address it is about.
@@ -72,13 +86,12 @@ func (c *console) limit(r *http.Request, email string) (wait time.Duration) {
 	return c.byEmail.take(email)
 }
 
-// refuse says how long to wait. It says the same whether the address is somebody's or not.
-func (c *console) refuse(w http.ResponseWriter, r *http.Request, email string, wait time.Duration) {
+// tooMany says how long to wait. It says the same whether the address is somebody's or not.
+func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-	httpapi.Logger(r.Context()).Warn("too many attempts to sign in")
-	c.writeSignIn(w, r, http.StatusTooManyRequests, email,
-		&ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true})
+	httpapi.Logger(r.Context()).Warn("too many attempts to prove who one is")
+	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
 }
 
 func (c *console) signOut(w http.ResponseWriter, r *http.Request) error {

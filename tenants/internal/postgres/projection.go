@@ -80,6 +80,10 @@ func project(ctx context.Context, tx pgx.Tx, organization string, event tenants.
 		return nil // its stream is read where it is asked for
 	case tenants.SessionStarted:
 		return insertSession(ctx, tx, e)
+	case tenants.SessionRenewed:
+		return prolongSession(ctx, tx, organization, e.Session, e.Imprint, e.ExpiresAt)
+	case tenants.SessionConfirmed:
+		return prolongSession(ctx, tx, organization, e.Session, e.Imprint, e.ExpiresAt)
 	case tenants.SessionEnded:
 		return endSession(ctx, tx, organization, e)
 	case tenants.SessionRoleChanged:

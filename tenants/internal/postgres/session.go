@@ -19,6 +19,12 @@ func insertSession(ctx context.Context, tx pgx.Tx, e tenants.SessionStarted) err
 		e.Organization, e.Session, e.Member, e.Imprint.Hash, e.At, e.ExpiresAt)
 }
 
+// prolongSession gives a session another secret and another end.
+func prolongSession(ctx context.Context, tx pgx.Tx, organization, id string, imprint tenants.Imprint, expiresAt time.Time) error {
+	return exactlyOne(ctx, tx, `UPDATE sessions SET hash = $3, expires_at = $4 WHERE organization = $1 AND id = $2`,
+		organization, id, imprint.Hash, expiresAt)
+}
+
 // endSession forgets a session. One that has expired may be forgotten already.
 func endSession(ctx context.Context, tx pgx.Tx, organization string, e tenants.SessionEnded) error {
 	_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE organization = $1 AND id = $2`, organization, e.Session)

@@ -14,19 +14,25 @@ import (
 // takes the same time for both.
 var ErrSignIn = errors.New("no member has this address and password")
 
-// SignIn, asked for in a request of whoever it may be, starts a session for the member with an address and a password, or fails with ErrSignIn. When it returns, the
-// session is in force, unless the broker is slow or away. The secret is in no other place.
+// SignIn, asked for in a request of whoever it may be, starts a session for the member with an address and a password,
+// or fails with ErrSignIn. When it returns, the session is in force, unless the broker is slow or away. The secret is in
+// no other place.
 func (r *Registrar) SignIn(ctx context.Context, request Request, email string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
 	member, err := r.authenticate(ctx, email, password)
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
 	}
+	return r.startSession(ctx, request.by(member), member, tenants.ByPassword)
+}
+
+// startSession lets a member in who has proved who they are.
+func (r *Registrar) startSession(ctx context.Context, request Request, member tenants.Member, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
 	secret, err := tenants.NewSecret(tenants.SessionPrefix, r.Random)
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
 	}
-	cmd := tenants.StartSession{ID: sessionPrefix + r.IDs(), Member: member, Imprint: secret.Imprint(), At: r.now()}
-	session, err := r.changeSession(ctx, request.by(member), cmd.ID, cmd.Imprint.Hash, contract.CredentialActive,
+	cmd := tenants.StartSession{ID: sessionPrefix + r.IDs(), Member: member, Method: method, Imprint: secret.Imprint(), At: r.now()}
+	session, err := r.changeSession(ctx, request, cmd.ID, cmd.Imprint.Hash, contract.CredentialActive,
 		func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
 	return session, secret, err
 }
@@ -43,14 +49,19 @@ func (r *Registrar) authenticate(ctx context.Context, email string, password ten
 	if err != nil {
 		return tenants.Member{}, err
 	}
+	return member, r.matches(ctx, member, password)
+}
+
+// matches is nil for the member's password, and ErrSignIn for another.
+func (r *Registrar) matches(ctx context.Context, member tenants.Member, password tenants.Password) error {
 	right, err := r.Passwords.Matches(ctx, member.PasswordHash, password)
 	if err != nil {
-		return tenants.Member{}, fmt.Errorf("cannot compare the password of %q: %w", member.ID, err)
+		return fmt.Errorf("cannot compare the password of %q: %w", member.ID, err)
 	}
 	if !right {
-		return tenants.Member{}, ErrSignIn
+		return ErrSignIn
 	}
-	return member, nil
+	return nil
 }
 
 // member returns the member with an address, in whatever spelling, or ErrNotFound.
@@ -59,6 +70,54 @@ func (r *Registrar) member(ctx context.Context, email string) (tenants.Member, e
 		return tenants.Member{}, tenants.ErrNotFound
 	}
 	return r.Views.MemberByEmail(ctx, tenants.NormalEmail(email))
+}
+
+// RenewSession keeps the session of a caller from ending for want of use. It returns the secret that the session has
+// now, which follows from the one presented: the same one for everybody who asks with that, so that several tabs at once
+// and an answer that got lost do no harm. Where nothing is due, that is the one presented.
+func (r *Registrar) RenewSession(ctx context.Context, request Request, id string, presented tenants.Secret) (tenants.Session, tenants.Secret, error) {
+	salt, err := r.salt()
+	if err != nil {
+		return tenants.Session{}, presented, err
+	}
+	cmd := tenants.RenewSession{Presented: presented.Imprint().Hash, Imprint: presented.Next(salt).Imprint(), Salt: salt, At: r.now()}
+	session, err := r.changeSession(ctx, request, id, cmd.Imprint.Hash, contract.CredentialActive,
+		func(s tenants.Session) ([]tenants.Event, error) { return s.Renew(cmd) })
+	if next := presented.Next(session.Replaced.Salt); err == nil && next.Imprint() == session.Imprint {
+		return session, next, nil
+	}
+	return session, presented, err
+}
+
+// salt is what makes a secret from the one before it: 192 random bits, in hexadecimal.
+func (r *Registrar) salt() (string, error) {
+	drawn, err := tenants.NewSecret("", r.Random)
+	return drawn.Reveal(), err
+}
+
+// ConfirmByPassword lets the caller, who has a session, prove anew who they are, or fails with ErrSignIn. The secret is
+// the new one of the session.
+func (r *Registrar) ConfirmByPassword(ctx context.Context, request Request, id string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
+	member, err := r.Views.Member(ctx, request.Caller.Organization, request.Caller.ID)
+	if err == nil {
+		err = r.matches(ctx, member, password)
+	}
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	return r.confirmSession(ctx, request, id, tenants.ByPassword)
+}
+
+// confirmSession says that a caller has proved anew who they are.
+func (r *Registrar) confirmSession(ctx context.Context, request Request, id string, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
+	secret, err := tenants.NewSecret(tenants.SessionPrefix, r.Random)
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	cmd := tenants.ConfirmSession{Method: method, Imprint: secret.Imprint(), At: r.now()}
+	session, err := r.changeSession(ctx, request, id, cmd.Imprint.Hash, contract.CredentialActive,
+		func(s tenants.Session) ([]tenants.Event, error) { return s.Confirm(cmd) })
+	return session, secret, err
 }
 
 // SignOut ends a session of the caller, whose secret has that hash. When it returns, no replica that follows the broker

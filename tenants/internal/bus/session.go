@@ -1,0 +1,58 @@
+package bus
+
+import (
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+)
+
+// sessionCredentials are the credentials of a session: that of its secret, that of the one before, which works a moment
+// longer, and that of the one before that, if its moment was cut short.
+func sessionCredentials(s tenants.Session, version int64) []telling {
+	now, at := sessionCredential(s, version), s.StartedAt
+	if !s.ChangedAt.IsZero() {
+		at = s.ChangedAt
+	}
+	now.ExpiresAt, now.RenewAt = &s.ExpiresAt, optional(s.RenewAt())
+	told := []telling{credential(s.Imprint, at, s.Revocation, now)}
+	if s.Replaced.Imprint != (tenants.Imprint{}) {
+		told = append(told, credential(s.Replaced.Imprint, at, s.Revocation, replacedCredential(s, version)))
+	}
+	if s.Dropped != (tenants.Imprint{}) {
+		dropped := sessionCredential(s, version)
+		dropped.State, dropped.ExpiresAt = contract.CredentialRevoked, &s.ExpiresAt
+		told = append(told, credential(s.Dropped, at, s.Revocation, dropped))
+	}
+	return told
+}
+
+// replacedCredential is that of the secret before. Where the newer one follows from it, whoever still comes with it is
+// led to the newer one.
+func replacedCredential(s tenants.Session, version int64) contract.Credential {
+	replaced := sessionCredential(s, version)
+	replaced.ExpiresAt = &s.Replaced.Until
+	if s.Replaced.Salt != "" {
+		replaced.RenewAt = &s.RenewedAt
+	} else {
+		replaced.AuthenticatedAt = nil // the proof was for the newer one
+	}
+	return replaced
+}
+
+func sessionCredential(s tenants.Session, version int64) contract.Credential {
+	return contract.Credential{
+		Kind: contract.CredentialSession, ID: s.ID, Organization: s.Organization, Member: s.Member,
+		Scopes: []string{identity.RoleScope(string(s.Role))}, State: credentialState(s.Revocation),
+		AuthenticatedAt: optional(s.AuthenticatedAt), Version: version,
+	}
+}
+
+// optional is nil for the zero time.
+func optional(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}

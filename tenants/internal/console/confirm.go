@@ -1,0 +1,120 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+const confirmPath = "/console/confirm"
+
+// How long it counts that a member has proved who they are. Pages with forms are shown for confirmLasts, and what is sent
+// from them is accepted formLasts longer: so whoever was shown a form has time to fill it in.
+const (
+	confirmLasts = 10 * time.Minute
+	formLasts    = 5 * time.Minute
+)
+
+// confirmed lets those through who have proved not long ago who they are, by signing in or anew. Others are asked to
+// before they see a page. A form that comes too late is not carried out: they are told how to send it again without
+// losing what they typed. So wrap the page of a form together with what the form is sent to.
+func (c *console) confirmed(next handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		age := c.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt)
+		looking := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case age < confirmLasts, !looking && age < confirmLasts+formLasts:
+			return next(w, r)
+		case looking:
+			http.Redirect(w, r, detour(confirmPath, r), http.StatusSeeOther)
+		default:
+			c.pages.Write(w, r, http.StatusForbidden, "confirm-again", ui.View{Title: "Nothing was done yet", Data: confirmPath})
+		}
+		return nil
+	}
+}
+
+type confirmPage struct {
+	Member   tenants.Member
+	To       string // "": to the page that the reader keeps open beside this one
+	Password ui.Field
+}
+
+// showConfirm asks who is there. Without a destination it was opened beside a form that came too late.
+func (c *console) showConfirm(w http.ResponseWriter, r *http.Request) error {
+	beside := r.URL.Query().Get("to") == ""
+	if c.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= confirmLasts {
+		return c.writeConfirm(w, r, http.StatusOK, nil)
+	}
+	if !beside {
+		http.Redirect(w, r, destination(r), http.StatusSeeOther)
+		return nil
+	}
+	c.pages.Write(w, r, http.StatusOK, "confirm-done", ui.View{Title: "Thank you, it is you"})
+	return nil
+}
+
+func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status int, flash *ui.Flash) error {
+	caller := callerOf(r)
+	member, err := c.Views.Member(r.Context(), caller.Organization, caller.ID)
+	if err != nil {
+		return err
+	}
+	page := confirmPage{Member: member, Password: ui.Field{
+		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
+	}}
+	if r.FormValue("to") != "" {
+		page.To = destination(r)
+	}
+	c.pages.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})
+	return nil
+}
+
+func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	wait, err := c.limitMember(r)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return c.writeConfirm(w, r, http.StatusTooManyRequests, tooMany(w, r, wait))
+	}
+	session, secret, err := c.Registrar.ConfirmByPassword(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID,
+		tenants.Password(r.PostForm.Get("password")))
+	if errors.Is(err, registrar.ErrSignIn) {
+		return c.writeConfirm(w, r, http.StatusUnprocessableEntity,
+			&ui.Flash{Text: "This is not your password. Check it and try again.", Fault: true})
+	}
+	if err != nil {
+		return err
+	}
+	c.goOn(w, r, session, secret)
+	return nil
+}
+
+// goOn leads a member who has confirmed back to where they wanted to go.
+func (c *console) goOn(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
+	c.keepSession(w, session, secret)
+	to := confirmPath
+	if r.PostForm.Get("to") != "" {
+		to = destination(r)
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// limitMember counts an attempt of the member who has signed in, together with those to sign in as the same member.
+func (c *console) limitMember(r *http.Request) (time.Duration, error) {
+	caller := callerOf(r)
+	member, err := c.Views.Member(r.Context(), caller.Organization, caller.ID)
+	if err != nil {
+		return 0, err
+	}
+	return c.limit(r, member.Email), nil
+}

@@ -1,0 +1,29 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+)
+
+// renewSession lets a session last that is used, gives it another secret, and leads back to where its holder was going.
+func (c *console) renewSession(w http.ResponseWriter, r *http.Request) error {
+	cookie, err := r.Cookie(identity.SessionCookie)
+	if err != nil {
+		return err
+	}
+	presented, err := tenants.ParseSecret(tenants.SessionPrefix, cookie.Value)
+	if err != nil {
+		return err
+	}
+	session, secret, err := c.Registrar.RenewSession(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID, presented)
+	if err != nil {
+		return err
+	}
+	if secret != presented {
+		c.keepSession(w, session, secret)
+	}
+	http.Redirect(w, r, destination(r), http.StatusSeeOther)
+	return nil
+}
