@@ -42,7 +42,7 @@ type RelayConfig struct {
 
 	Interval time.Duration // between looks when nobody calls Wake; default 1 s
 	Batch    int           // most messages at a time; default 500
-	Lease    time.Duration // how long a relay that died keeps others waiting; default 10 s
+	Lease    time.Duration // how long a relay that does not answer any more keeps others waiting, 0 where its process ended; default 10 s
 
 	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
 }
@@ -50,7 +50,8 @@ type RelayConfig struct {
 // Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a topic in order, and topic by topic
 // within a page. What is published twice has the same ids. A relay that finds that it lost its lease takes the cursor back to where
 // it began: its messages may have arrived after those of the next relay, which says them and all since then once more. So the last
-// record of a key is the newest again.
+// record of a key is the newest again. A relay whose process ended leaves its place at once (see seat); the next one says again what
+// it says under the lease of the dead one, once that is over, because nobody knows what was still under way.
 type Relay struct {
 	cfg     RelayConfig
 	logger  *slog.Logger
@@ -60,9 +61,11 @@ type Relay struct {
 
 	// Of the goroutine that runs:
 	held     lease
-	begun    *lease // under which something was sent, until the database has said that it was not lost meanwhile
-	limit    int    // of the next page: Batch, less after failures
-	underWay bool   // nobody knows whether the last page was written, or will be
+	seat     seat
+	again    *repetition // of what was said before the lease of a dead relay was over
+	begun    *lease      // under which something was sent, until the database has said that it was not lost meanwhile
+	limit    int         // of the next page: Batch, less after failures
+	underWay bool        // nobody knows whether the last page was written, or will be
 }
 
 // NewRelay returns a relay that works when Run is called.
@@ -91,8 +94,10 @@ func (r *Relay) Run(ctx context.Context) error {
 		n, err := r.runOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			failures++
-			r.logger.Warn("cannot publish yet", "failures", failures, "error", err)
-			pause(ctx, backoff(failures, 50*time.Millisecond, 5*time.Second))
+			if failures&(failures-1) == 0 { // ever more rarely
+				r.logger.Warn("cannot publish yet", "failures", failures, "error", err)
+			}
+			pause(ctx, backoff(failures, 50*time.Millisecond, r.longestPause()))
 			continue
 		}
 		failures = 0
@@ -102,6 +107,15 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	r.release(context.WithoutCancel(ctx))
 	return nil
+}
+
+// shortestInterval is what a relay may try again after while broker or database are away, whatever its interval is.
+const shortestInterval = 200 * time.Millisecond
+
+// longestPause is how long after a failure a relay looks again at the latest: no later than it does anyway, so that what waits for a
+// broker is through soon after its return.
+func (r *Relay) longestPause() time.Duration {
+	return min(max(r.cfg.Interval, shortestInterval), 5*time.Second)
 }
 
 // rest waits for Wake or the interval. After Wake it looks a few times in quick succession: another transaction that is still
@@ -141,6 +155,7 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	if ok, err := r.hold(ctx); err != nil || !ok {
 		return 0, err
 	}
+	r.repeat()
 	page, err := r.read(ctx, r.held.cursor)
 	if err != nil || len(page) == 0 {
 		return 0, err
@@ -176,28 +191,61 @@ func (r *Relay) hold(ctx context.Context) (bool, error) {
 // withoutWaiting makes a commit not wait for the disk: what a crash of the database takes back is published again, under the same ids.
 const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
 
-// acquire takes or renews the lease.
+// acquire takes or renews the lease: where it is free, over, or its relay has left its seat.
 func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
+	conn, err := r.seat.open(ctx, r.cfg.Pool, r.cfg.Name, r.owner)
+	if err != nil {
+		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
+	}
 	var transaction int64
+	var early bool
 	batch := &pgx.Batch{}
 	batch.Queue(withoutWaiting)
+	batch.Queue(`SELECT owner <> $2 AND expires_at > clock_timestamp() FROM bus_relays WHERE name = $1 FOR UPDATE`, r.cfg.Name, r.owner).
+		QueryRow(func(row pgx.Row) error { return orNone(row.Scan(&early)) })
 	batch.Queue(`
 		INSERT INTO bus_relays AS b (name, epoch, owner, expires_at) VALUES ($1, 1, $2, clock_timestamp() + $3::interval)
 		ON CONFLICT (name) DO UPDATE
 		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
-		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp()
+		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+seatOf(`b.name`, `b.owner`)+`)
 		RETURNING epoch, transaction, position`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&held.epoch, &transaction, &held.cursor.Position)
 	})
-	err = r.cfg.Pool.SendBatch(ctx, batch).Close()
+	err = conn.SendBatch(ctx, batch).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
 		return lease{}, false, nil
 	}
 	if err != nil {
+		r.seat.leave()
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
 	held.cursor.Transaction = uint64(transaction)
+	if early {
+		r.logger.Info("the relay before ended without a word: going on in its place", "from", held.cursor.Position)
+		r.again = &repetition{from: held.cursor, after: now().Add(r.cfg.Lease)}
+	}
 	return held, true, nil
+}
+
+// orNone takes it for no failure that there is no row.
+func orNone(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// A repetition is a place to go on from once more, when what a dead relay had under way has surely arrived or never will.
+type repetition struct {
+	from  Cursor
+	after time.Time
+}
+
+// repeat goes back to where this relay took over, when it is time. What follows has the ids that it had.
+func (r *Relay) repeat() {
+	if r.again != nil && now().After(r.again.after) {
+		r.held.cursor, r.again = r.again.from, nil
+	}
 }
 
 func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, err error) {
@@ -315,10 +363,11 @@ func (r *Relay) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// release lets the next relay begin at once, unless messages are still under way.
+// release lets the next relay begin at once; where messages are still under way it leaves it to the seat, so that they are said again.
 func (r *Relay) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	defer r.seat.leave()
 	if err := r.takeBack(ctx); err != nil {
 		r.logger.Warn("cannot end in order", "error", err)
 		return

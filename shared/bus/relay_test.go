@@ -284,3 +284,55 @@ func TestRelayHasTheNewestSaidLast(t *testing.T) {
 		return nil
 	})
 }
+
+// A relay whose process ends without a word is replaced at once, however long its lease still is; one that lives is not, even if
+// it does nothing. What the dead one may have had under way is said again once its lease is over.
+func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
+	brokers, topic, pool := testenv.Kafka(t), "test.seat", database(t)
+	ensure(t, brokers, topic, 1, nil)
+	living := sitDown(t, pool, "test")
+	all := []bus.Outgoing{place(topic, "0-0", "a", 1), place(topic, "0-1", "a", 2)}
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	next := bus.NewRelay(bus.RelayConfig{
+		Pool: pool, Name: "test", Publisher: p, Read: page(all), Interval: 10 * time.Millisecond, Lease: 2 * time.Second,
+	}, testenv.Logger(t))
+	start(t, next.Run)
+	for range 20 { // the next one looks meanwhile, and leaves it alone
+		var owner string
+		if err := pool.QueryRow(t.Context(), `SELECT owner FROM bus_relays WHERE pg_sleep(0.01) IS NOT NULL`).Scan(&owner); err != nil || owner != "living" {
+			t.Fatalf("the relay that lives was replaced by %q, %v", owner, err)
+		}
+	}
+	if err := living.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, patience, func() error {
+		records := readAll(t, brokers, topic)
+		if len(records) < 4 {
+			return fmt.Errorf("%d records, want both and then both again", len(records))
+		}
+		for i, want := range []string{"0-0", "0-1", "0-0", "0-1"} {
+			if got := records[i].Header("ce_id"); got != want {
+				t.Fatalf("record %d is %s, want %s", i, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+// sitDown takes the lease for an hour as a relay does whose process ends when the connection is closed.
+func sitDown(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), `INSERT INTO bus_relays (name, epoch, owner, expires_at) VALUES ($1, 7, 'living', clock_timestamp() + interval '1 hour')`, name)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('weir relay ' || current_schema() || ' ' || $1), hashtext('living'))`, name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
