@@ -3,6 +3,8 @@
 package browser
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +28,7 @@ const wideTables = `[...document.querySelectorAll(".scroll")].filter((e) => e.sc
 // notPages are the console's addresses that show no page, and why.
 var notPages = map[string]string{
 	"/console":                         "leads to the first page",
+	"/console/session/renew":           "leads back to where the reader was going",
 	"/console/settings":                "leads to the first page of the settings",
 	"/console/assets/{version}/{name}": "stylesheet, scripts and pictures",
 }
@@ -33,9 +36,28 @@ var notPages = map[string]string{
 // Every page of the console can be read and used by everybody, in light, in dark and on a phone.
 func TestPages(t *testing.T) {
 	in := newInstallation(t)
-	w := in.furnish(t)
+	w := in.furnish(t, plainTexts)
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn(w.email, w.password)
+	for _, page := range in.pages(t, w) {
+		b.inspect(page.pattern, page.path)
+	}
+	for name, form := range answers() {
+		b.open("/console")
+		b.submit(form)
+		b.check(name)
+	}
+	b.open("/console")
+	b.leave("button", "Sign out", "Sign in")
+	b.check("sign-in after signing out")
+}
+
+// A place is a page of the console and where one of it is.
+type place struct{ pattern, path string }
+
+// pages are all that can be looked at in a world.
+func (in installation) pages(t *testing.T, w world) (places []place) {
+	t.Helper()
 	addresses := w.addresses()
 	for _, pattern := range in.consolePages(t) {
 		path, known := addresses[pattern]
@@ -43,11 +65,37 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: a page that this test doesn't know: give it an address in addresses, or a reason in notPages", pattern)
 			continue
 		}
-		b.inspect(pattern, path)
+		places = append(places, place{pattern, path})
 	}
-	b.open("/console")
-	b.leave("button", "Sign out", "Sign in")
-	b.check("sign-in after signing out")
+	return places
+}
+
+// A form is what a person sends.
+type form struct {
+	path   string
+	fields map[string]string
+}
+
+// answers are the forms whose answer is a page of its own, by a name for it.
+func answers() map[string]form {
+	return map[string]form{
+		"a wrong password to confirm": {"/console/confirm", map[string]string{"password": "wrong"}},
+		"a project without a name":    {"/console/settings/projects", map[string]string{"name": " "}},
+	}
+}
+
+// submit sends a form as a page of the console would, and waits for the answer.
+func (b *tab) submit(f form) {
+	b.t.Helper()
+	fields, err := json.Marshal(f.fields)
+	must(b.t, err)
+	ask[bool](b, fmt.Sprintf(`(() => {
+		const form = document.body.appendChild(Object.assign(document.createElement("form"), {method: "post", action: %q}));
+		for (const [name, value] of Object.entries(%s)) form.append(Object.assign(document.createElement("input"), {name, value}));
+		return window.left = true;
+	})()`, f.path, fields))
+	ask[bool](b, `setTimeout(() => document.body.lastElementChild.submit()), true`)
+	b.await(`!window.left && document.querySelector("main")`)
 }
 
 // consolePages are the patterns of everything in the console that can be looked at.

@@ -12,12 +12,12 @@ func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)
 	owner := openTab(t, chromium, in.origin)
-	in.addOwner(t, "Acme", "ada@acme.example", "a long enough password")
+	in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", "a long enough password")
 
 	owner.signIn("ada@acme.example", "a long enough password")
 	owner.createProject("Checkout")
 	key := owner.createKey("pods in Frankfurt", "Staging")
-	in.send(t, key, entry("info", "hello from the story", ""))
+	in.send(t, key, entry{Level: "info", Message: "hello from the story"})
 	owner.blameless("the story")
 }
 

@@ -4,6 +4,7 @@ package browser
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +19,35 @@ type world struct {
 	group           string // an error group
 }
 
+// Texts are what people and programs have entered, wherever they can.
+type texts struct {
+	organization, member, project, key, reason          string
+	message, environment, errorType, errorMessage, call string
+}
+
+var plainTexts = texts{
+	organization: "Acme", member: "Ada Owner", project: "Checkout", key: "pods in Frankfurt", reason: "replaced by another",
+	message: "checkout failed", environment: "prod", errorType: "TypeError",
+	errorMessage: "Cannot read properties of undefined (reading 'total')", call: "at Cart.total (/srv/shop/src/cart.js:41:13)",
+}
+
 // furnish makes an organization whose pages have something to show.
-func (in installation) furnish(t *testing.T) world {
+func (in installation) furnish(t *testing.T, say texts) world {
 	t.Helper()
 	w := world{email: "ada@acme.example", password: "a long enough password"}
-	organization := in.addOwner(t, "Acme", w.email, w.password)
-	project, err := in.api.CreateProject(t.Context(), in.token, organization, "Checkout")
+	organization := in.addOwner(t, say.organization, say.member, w.email, w.password)
+	project, err := in.api.CreateProject(t.Context(), in.token, organization, say.project)
 	must(t, err)
-	w.key, err = in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", "pods in Frankfurt")
+	w.key, err = in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", say.key)
 	must(t, err)
 	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")
 	must(t, err)
-	must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, "replaced by another"))
-	in.send(t, w.key.Key, entry("info", "order 4711 was paid", ""), entry("warn", "the card reader is slow", ""),
-		entry("error", "checkout failed", `"error":{"type":"TypeError","message":"Cannot read properties of undefined (reading 'total')",`+
-			`"stack_trace":["at Cart.total (/srv/shop/src/cart.js:41:13)","at checkout (/srv/shop/src/checkout.js:88:20)","at next (/srv/shop/node_modules/express/router.js:280:10)"]}`))
+	must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, say.reason))
+	in.send(t, w.key.Key, entry{Level: "info", Message: "order 4711 was paid"}, entry{Level: "warn", Message: "the card reader is slow"},
+		entry{Level: "error", Message: say.message, Environment: say.environment, Error: &failure{
+			Type: say.errorType, Message: say.errorMessage,
+			Frames: []string{say.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)"},
+		}})
 	w.group = in.awaitGroup(t, w.key.Key, project.ID)
 	return w
 }
@@ -42,6 +57,7 @@ func (w world) addresses() map[string]string {
 	key := strings.NewReplacer("{id}", w.key.ID)
 	addresses := map[string]string{
 		"/console/*":                     "/console/no-such-page",
+		"/console/confirm":               "/console/confirm",
 		"/console/sign-in":               "/console/sign-in",
 		"/console/errors/{group}":        "/console/errors/" + w.group,
 		"/console/logs":                  "/console/logs",
@@ -58,28 +74,40 @@ func (w world) addresses() map[string]string {
 }
 
 // addOwner makes an organization with one member, its owner.
-func (in installation) addOwner(t *testing.T, name, email, password string) (organization string) {
+func (in installation) addOwner(t *testing.T, name, member, email, password string) (organization string) {
 	t.Helper()
 	created, err := in.api.CreateOrganization(t.Context(), in.token, name, "scale")
 	must(t, err)
 	must(t, in.api.CreateMember(t.Context(), in.token, client.NewMember{
-		Organization: created.ID, Email: email, Name: "Ada Owner", Role: "owner", Password: password,
+		Organization: created.ID, Email: email, Name: member, Role: "owner", Password: password,
 	}))
 	return created.ID
 }
 
-// entry is a log entry of now; more is further members, as JSON, or "".
-func entry(level, message, more string) string {
-	if more != "" {
-		more = "," + more
-	}
-	return `{"timestamp":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","level":"` + level + `","message":"` + message + `","environment":"prod"` + more + `}`
+// An entry is one log entry of now.
+type entry struct {
+	Timestamp   time.Time `json:"timestamp"`
+	Level       string    `json:"level"`
+	Message     string    `json:"message"`
+	Environment string    `json:"environment,omitempty"`
+	Error       *failure  `json:"error,omitempty"`
+}
+
+type failure struct {
+	Type    string   `json:"type"`
+	Message string   `json:"message"`
+	Frames  []string `json:"stack_trace"`
 }
 
 // send sends entries with a key, again as long as the organization is too new for its quota to be known.
-func (in installation) send(t *testing.T, key string, entries ...string) {
+func (in installation) send(t *testing.T, key string, entries ...entry) {
 	t.Helper()
-	accepted, err := in.api.Deliver(t.Context(), key, client.Batch{Body: []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`), IdempotencyKey: rand.Text()})
+	for i := range entries {
+		entries[i].Timestamp = time.Now().UTC()
+	}
+	body, err := json.Marshal(map[string]any{"logs": entries})
+	must(t, err)
+	accepted, err := in.api.Deliver(t.Context(), key, client.Batch{Body: body, IdempotencyKey: rand.Text()})
 	must(t, err)
 	if accepted.Processed != len(entries) {
 		t.Fatalf("accepted %+v of %d", accepted, len(entries))

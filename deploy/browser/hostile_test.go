@@ -1,0 +1,68 @@
+//go:build browser
+
+package browser
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// hostile is a text that does something where it is taken for markup, whichever place of a page it stands in: a text, an
+// attribute, an address, a script. It begins with its field's name, so that one finds it again.
+func hostile(field string) string {
+	return field + `"'></title></textarea><script>hacked()</script><img src=x onerror=hacked()><svg onload=hacked()>` +
+		`<a href="javascript:hacked()">{{.}}</a>`
+}
+
+// intruders are elements that no page of the console has.
+const intruders = `[...document.querySelectorAll("script:not([src^='/console/assets/']), img:not([src^='/console/assets/']), " +
+	"svg:not(.bar), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
+
+// Whatever somebody enters anywhere stays a text on every page: nothing of it becomes part of the page, nothing runs,
+// and nothing even tries to, which the policy would report.
+func TestHostileTexts(t *testing.T) {
+	in := newInstallation(t)
+	say := hostileTexts()
+	w := in.furnish(t, say)
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn(w.email, w.password)
+	var shown strings.Builder
+	for _, page := range in.pages(t, w) {
+		shown.WriteString(b.mustBeText(page.path))
+	}
+	for _, list := range []string{"/console/logs", "/console/errors"} {
+		shown.WriteString(b.mustBeText(list + "?q=" + url.QueryEscape(hostile("words"))))
+	}
+	for _, text := range append(say.all(), hostile("words")) {
+		if !strings.Contains(shown.String(), text) {
+			t.Errorf("no page shows this, so nothing is proved of it: %s", text)
+		}
+	}
+}
+
+// mustBeText opens a page, and returns all texts on it, those in fields included.
+func (b *tab) mustBeText(path string) string {
+	b.t.Helper()
+	b.open(path)
+	b.await("document.querySelector('main')")
+	for _, intruder := range ask[[]string](b, intruders) {
+		b.t.Errorf("%s: a text became part of the page: %s", path, intruder)
+	}
+	b.blameless(path)
+	return ask[string](b, `document.body.textContent + [...document.querySelectorAll("input")].map((e) => e.value).join("\n")`)
+}
+
+// hostileTexts are hostile in every field.
+func hostileTexts() texts {
+	return texts{
+		organization: hostile("organization"), member: hostile("member"), project: hostile("project"), key: hostile("key"), reason: hostile("reason"),
+		message: hostile("message"), environment: hostile("environment"), errorType: hostile("error type"),
+		errorMessage: hostile("error message"), call: hostile("call"),
+	}
+}
+
+// all are those that some page shows as they are; of a call it shows what it makes of it.
+func (s texts) all() []string {
+	return []string{s.organization, s.member, s.project, s.key, s.reason, s.message, s.environment, s.errorType, s.errorMessage}
+}
