@@ -31,6 +31,15 @@ type APIKey struct {
 	IssuedAt     time.Time
 	ExpiresAt    time.Time // zero: never
 	Revocation   Revocation
+
+	RatePerMinute int           // requests per minute, where lower than the organization's; 0: no limit of its own
+	Lasts         time.Duration // from its issue to the end it was given then; 0: no end
+	Replaces      string        // id of the key whose place it takes; empty: of none
+	RotatedTo     string        // id of the key that takes its place; empty: none does
+	RotatedAt     time.Time
+	Exposures     []Exposure // oldest first
+
+	curtailed bool // its end was brought forward because it was exposed
 }
 
 // IssueAPIKey asks for a new key of a project, which exists.
@@ -43,6 +52,10 @@ type IssueAPIKey struct {
 	Imprint      Imprint
 	ExpiresAt    time.Time // zero: never
 	At           time.Time
+
+	RatePerMinute int    // 0: no limit of its own
+	Ceiling       int    // requests per minute of the organization; 0: not known
+	Replaces      string // id of the key whose place it takes
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -55,7 +68,7 @@ func (c IssueAPIKey) Check() error {
 		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is %s, which is past.", c.ExpiresAt.Format(time.RFC3339)),
 			"Use a time in the future, or leave it out for a key that does not expire."})
 	}
-	return faults.orNil()
+	return append(faults, checkRate(c.RatePerMinute, c.Ceiling)...).orNil()
 }
 
 // Issue decides on a new key. A key can't be issued twice: asked again for the same one it fails with ErrShownOnce,
@@ -67,6 +80,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	issued := APIKeyIssued{
 		APIKey: cmd.ID, Organization: cmd.Organization, Project: cmd.Project, Environment: cmd.Environment,
 		Name: CleanName(cmd.Name), Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
+		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces,
 	}
 	switch {
 	case k.ID == "":
@@ -80,7 +94,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 // answers tells whether the key is what the same request would get.
 func (k APIKey) answers(issued APIKeyIssued) bool {
 	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name &&
-		k.ExpiresAt.Equal(orZero(issued.ExpiresAt))
+		k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
 }
 
 // Revoke decides to end the key. Revoking it again decides nothing: the first reason stands.
@@ -115,12 +129,31 @@ func (k *APIKey) Apply(event Event) {
 		*k = APIKey{
 			ID: e.APIKey, Organization: e.Organization, Project: e.Project, Environment: e.Environment,
 			Name: e.Name, Imprint: e.Imprint, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
+			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lasts: lasting(e),
 		}
 	case APIKeyRevoked:
 		k.Revocation = Revocation{At: e.At, Reason: e.Reason}
+	case APIKeyRotated:
+		k.RotatedTo, k.RotatedAt, k.ExpiresAt = e.To, e.At, e.ExpiresAt
+	case APIKeyRenamed:
+		k.Name = e.Name
+	case APIKeyLimited:
+		k.RatePerMinute = e.RatePerMinute
+	case APIKeyExposed:
+		k.Exposures = append(k.Exposures, Exposure{Kind: e.Kind, Where: e.Where, Source: e.Source, Address: e.Address, At: e.At})
+	case APIKeyCurtailed:
+		k.ExpiresAt, k.curtailed = e.ExpiresAt, true
 	default:
 		panic(fmt.Sprintf("BUG: an API key does not know %T", event))
 	}
+}
+
+// lasting is how long a key was issued for; 0 where it has no end.
+func lasting(issued APIKeyIssued) time.Duration {
+	if issued.ExpiresAt == nil {
+		return 0
+	}
+	return issued.ExpiresAt.Sub(issued.At)
 }
 
 // optional is nil for the zero time.

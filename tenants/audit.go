@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -50,6 +51,18 @@ func auditFormOf(event Event) (auditForm, error) {
 		return auditForm{"api_key.issued", e.At, &APIKey{}}, nil
 	case APIKeyRevoked:
 		return auditForm{"api_key.revoked", e.At, &APIKey{}}, nil
+	case APIKeyRotated:
+		return auditForm{"api_key.rotated", e.At, &APIKey{}}, nil
+	case APIKeyRenamed:
+		return auditForm{"api_key.renamed", e.At, &APIKey{}}, nil
+	case APIKeyLimited:
+		return auditForm{"api_key.limited", e.At, &APIKey{}}, nil
+	case APIKeyExposed:
+		return auditForm{"api_key.exposed", e.At, &APIKey{}}, nil
+	case APIKeyCurtailed:
+		return auditForm{"api_key.curtailed", e.At, &APIKey{}}, nil
+	case SecurityPolicySet:
+		return auditForm{"security_policy.set", e.At, &SecurityPolicy{}}, nil
 	case ServiceTokenIssued:
 		return auditForm{"service_token.issued", e.At, &ServiceToken{}}, nil
 	case ServiceTokenRevoked:
@@ -133,6 +146,21 @@ func (k *APIKey) audited() (Target, Fields) {
 	return Target{"api_key", k.ID, k.Name}, Fields{
 		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Imprint.shown(APIKeyPrefix),
 		"expires_at": k.ExpiresAt, "state": string(k.Revocation.state()), "reason": k.Revocation.Reason,
+		"rate_per_minute": k.RatePerMinute, "replaces": k.Replaces, "rotated_to": k.RotatedTo, "exposed": k.exposed(),
+	}
+}
+
+// exposed is how the key was exposed, in short.
+func (k *APIKey) exposed() (texts []string) {
+	for _, e := range k.Exposures {
+		texts = append(texts, strings.TrimSpace(string(e.Kind)+" "+e.Where))
+	}
+	return texts
+}
+
+func (s *SecurityPolicy) audited() (Target, Fields) {
+	return Target{"security_policy", s.Organization, ""}, Fields{
+		"leaked_keys": string(s.LeakedKeys), "plain_http_keys": string(s.PlainHTTPKeys),
 	}
 }
 

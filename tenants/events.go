@@ -37,6 +37,9 @@ type APIKeyIssued struct {
 	Imprint      Imprint     `json:"imprint"`
 	At           time.Time   `json:"at"`
 	ExpiresAt    *time.Time  `json:"expires_at,omitempty"`
+
+	RatePerMinute int    `json:"rate_per_minute,omitempty"` // 0: no limit of its own
+	Replaces      string `json:"replaces,omitempty"`        // id of the key whose place it takes
 }
 
 // APIKeyRevoked ends an API key.
@@ -115,6 +118,12 @@ const (
 	nameSessionRenewed        = "tenants.v1.session_renewed"
 	nameSessionConfirmed      = "tenants.v1.session_confirmed"
 	nameSessionRoleChanged    = "tenants.v1.session_role_changed"
+	nameAPIKeyRotated         = "tenants.v1.api_key_rotated"
+	nameAPIKeyRenamed         = "tenants.v1.api_key_renamed"
+	nameAPIKeyLimited         = "tenants.v1.api_key_limited"
+	nameAPIKeyExposed         = "tenants.v1.api_key_exposed"
+	nameAPIKeyCurtailed       = "tenants.v1.api_key_curtailed"
+	nameSecurityPolicySet     = "tenants.v1.security_policy_set"
 )
 
 // EncodeEvent returns the stored form of an event.
@@ -140,6 +149,18 @@ func eventName(event Event) (string, error) {
 		return nameAPIKeyIssued, nil
 	case APIKeyRevoked:
 		return nameAPIKeyRevoked, nil
+	case APIKeyRotated:
+		return nameAPIKeyRotated, nil
+	case APIKeyRenamed:
+		return nameAPIKeyRenamed, nil
+	case APIKeyLimited:
+		return nameAPIKeyLimited, nil
+	case APIKeyExposed:
+		return nameAPIKeyExposed, nil
+	case APIKeyCurtailed:
+		return nameAPIKeyCurtailed, nil
+	case SecurityPolicySet:
+		return nameSecurityPolicySet, nil
 	case ServiceTokenIssued:
 		return nameServiceTokenIssued, nil
 	case ServiceTokenRevoked:
@@ -195,6 +216,18 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 		return decode[APIKeyIssued](data)
 	case nameAPIKeyRevoked:
 		return decode[APIKeyRevoked](data)
+	case nameAPIKeyRotated:
+		return decode[APIKeyRotated](data)
+	case nameAPIKeyRenamed:
+		return decode[APIKeyRenamed](data)
+	case nameAPIKeyLimited:
+		return decode[APIKeyLimited](data)
+	case nameAPIKeyExposed:
+		return decode[APIKeyExposed](data)
+	case nameAPIKeyCurtailed:
+		return decode[APIKeyCurtailed](data)
+	case nameSecurityPolicySet:
+		return decode[SecurityPolicySet](data)
 	case nameServiceTokenIssued:
 		return decode[ServiceTokenIssued](data)
 	case nameServiceTokenRevoked:

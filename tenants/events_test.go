@@ -45,6 +45,13 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.session_started+passkey":  passkeySession(),
 		"tenants.v1.session_renewed":          sessionRenewed(),
 		"tenants.v1.session_confirmed":        sessionConfirmed(),
+		"tenants.v1.api_key_rotated":          tenants.APIKeyRotated{APIKey: "key_1", To: "key_2", ExpiresAt: later, At: noon},
+		"tenants.v1.api_key_renamed":          tenants.APIKeyRenamed{APIKey: "key_1", Name: "Shop, live", At: later},
+		"tenants.v1.api_key_limited":          tenants.APIKeyLimited{APIKey: "key_1", RatePerMinute: 30, At: later},
+		"tenants.v1.api_key_exposed":          keyExposed(),
+		"tenants.v1.api_key_curtailed":        tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: later, Reason: "found in public", At: noon},
+		"tenants.v1.security_policy_set": tenants.SecurityPolicySet{Organization: "org_1", LeakedKeys: tenants.RotateLeaked,
+			PlainHTTPKeys: tenants.RevokePlainHTTP, At: noon},
 	}
 }
 

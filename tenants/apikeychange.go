@@ -1,0 +1,57 @@
+package tenants
+
+import "time"
+
+// ChangeAPIKey asks for another name or limit of a key; nil leaves it as it is.
+type ChangeAPIKey struct {
+	Name          *string
+	RatePerMinute *int // 0: no limit of its own
+	Ceiling       int  // requests per minute of the organization; 0: not known
+	At            time.Time
+}
+
+// APIKeyRenamed gives an API key another name.
+type APIKeyRenamed struct {
+	APIKey string    `json:"api_key"`
+	Name   string    `json:"name"`
+	At     time.Time `json:"at"`
+}
+
+// APIKeyLimited gives an API key another limit of its own.
+type APIKeyLimited struct {
+	APIKey        string    `json:"api_key"`
+	RatePerMinute int       `json:"rate_per_minute"` // 0: none
+	At            time.Time `json:"at"`
+}
+
+func (APIKeyRenamed) isEvent() {}
+func (APIKeyLimited) isEvent() {}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c ChangeAPIKey) Check() error {
+	var faults Invalid
+	if c.Name != nil {
+		faults = checkName(*c.Name)
+	}
+	if c.RatePerMinute != nil {
+		faults = append(faults, checkRate(*c.RatePerMinute, c.Ceiling)...)
+	}
+	return faults.orNil()
+}
+
+// Change decides on another name and limit. What stays the same decides nothing; a key that has ended stays as it is.
+func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	if err := k.going(cmd.At); err != nil {
+		return nil, err
+	}
+	if cmd.Name != nil && CleanName(*cmd.Name) != k.Name {
+		events = append(events, APIKeyRenamed{APIKey: k.ID, Name: CleanName(*cmd.Name), At: cmd.At})
+	}
+	if cmd.RatePerMinute != nil && *cmd.RatePerMinute != k.RatePerMinute {
+		events = append(events, APIKeyLimited{APIKey: k.ID, RatePerMinute: *cmd.RatePerMinute, At: cmd.At})
+	}
+	return events, nil
+}

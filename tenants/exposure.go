@@ -1,0 +1,137 @@
+package tenants
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An ExposureKind is how a key came to where others can read it.
+type ExposureKind string
+
+// The kinds of exposure.
+const (
+	ExposedLeaked    ExposureKind = "leaked"          // it was found where it is public
+	ExposedPlainHTTP ExposureKind = "plain_http"      // it arrived in clear at a socket of Weir
+	ExposedForwarded ExposureKind = "forwarded_proto" // a proxy said that its client spoke plain HTTP
+)
+
+// maxExposures is how many exposures are kept of one key: nobody reads more to know that it has to go.
+const maxExposures = 20
+
+// LeakGrace is how long a key goes on that was found in public, where the policy is to rotate: nobody but its holders
+// can put another in its place.
+const LeakGrace = 24 * time.Hour
+
+// An Exposure is one way in which a key was exposed.
+type Exposure struct {
+	Kind    ExposureKind
+	Where   string // address of the page that it was found on; may be empty
+	Source  string // what kind of page; may be empty
+	Address string // where the request came from; may be empty
+	At      time.Time
+}
+
+// same tells whether another exposure says nothing new.
+func (e Exposure) same(other Exposure) bool {
+	return e.Kind == other.Kind && e.Where == other.Where
+}
+
+// ExposeAPIKey says that a key was exposed. What follows is up to the policy.
+type ExposeAPIKey struct {
+	Exposure
+
+	Policy SecurityPolicy
+}
+
+// APIKeyExposed says that others may have an API key.
+type APIKeyExposed struct {
+	APIKey  string       `json:"api_key"`
+	Kind    ExposureKind `json:"kind"`
+	Where   string       `json:"where,omitempty"`
+	Source  string       `json:"source,omitempty"`
+	Address string       `json:"address,omitempty"`
+	At      time.Time    `json:"at"`
+}
+
+// APIKeyCurtailed brings the end of an API key forward.
+type APIKeyCurtailed struct {
+	APIKey    string    `json:"api_key"`
+	ExpiresAt time.Time `json:"expires_at"`
+	Reason    string    `json:"reason"`
+	At        time.Time `json:"at"`
+}
+
+func (APIKeyExposed) isEvent()   {}
+func (APIKeyCurtailed) isEvent() {}
+
+// Bounds of what somebody else says of an exposure, in bytes.
+const (
+	maxWhere  = 2000
+	maxSource = 100
+)
+
+// clean is the exposure as it is kept: texts of others are cut, and an address that is none of the web is left out.
+func (e Exposure) clean() Exposure {
+	if len(e.Where) > maxWhere || !strings.HasPrefix(e.Where, "https://") && !strings.HasPrefix(e.Where, "http://") {
+		e.Where = ""
+	}
+	if len(e.Source) > maxSource || checkText("source", e.Source, maxSource) != nil {
+		e.Source = ""
+	}
+	return e
+}
+
+// Expose decides what follows when the key was exposed: that it was, unless that is known, and what the policy says. Of
+// a key that has ended nothing follows. The word of a proxy never ends a key, whatever the policy.
+func (k APIKey) Expose(cmd ExposeAPIKey) (events []Event, err error) {
+	if k.ID == "" {
+		return nil, ErrNotFound
+	}
+	if k.State(cmd.At) != Active {
+		return nil, nil
+	}
+	exposure := cmd.clean()
+	if len(k.Exposures) < maxExposures && !slices.ContainsFunc(k.Exposures, exposure.same) {
+		events = append(events, APIKeyExposed{
+			APIKey: k.ID, Kind: exposure.Kind, Where: exposure.Where, Source: exposure.Source, Address: exposure.Address, At: exposure.At,
+		})
+	}
+	return append(events, k.react(exposure, cmd.Policy)...), nil
+}
+
+// react is what the policy makes of an exposure.
+func (k APIKey) react(exposure Exposure, policy SecurityPolicy) []Event {
+	reason := exposure.reason()
+	switch {
+	case exposure.Kind == ExposedLeaked && policy.LeakedKeys == RevokeLeaked,
+		exposure.Kind == ExposedPlainHTTP && policy.PlainHTTPKeys == RevokePlainHTTP:
+		return []Event{APIKeyRevoked{APIKey: k.ID, Reason: reason, At: exposure.At}}
+	case exposure.Kind == ExposedLeaked && policy.LeakedKeys == RotateLeaked:
+		end := exposure.At.Add(LeakGrace)
+		if firstEnd(k.ExpiresAt, end).Equal(end) && !k.ExpiresAt.Equal(end) && !k.curtailed {
+			return []Event{APIKeyCurtailed{APIKey: k.ID, ExpiresAt: end, Reason: reason, At: exposure.At}}
+		}
+	}
+	return nil
+}
+
+// reason is why a policy ends a key, for people.
+func (e Exposure) reason() string {
+	if e.Kind == ExposedPlainHTTP {
+		return "arrived over plain HTTP (security policy)"
+	}
+	if e.Where == "" {
+		return "found in public (security policy)"
+	}
+	return clipText(fmt.Sprintf("found in public at %s (security policy)", e.Where), maxReason)
+}
+
+// clipText cuts a text to at most limit characters.
+func clipText(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return text
+}

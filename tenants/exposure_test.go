@@ -1,0 +1,79 @@
+package tenants_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+const leakedAt = "https://code.example/acme/shop/blob/main/.env"
+
+func keyExposed() tenants.APIKeyExposed {
+	return tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedLeaked, Where: leakedAt, Source: "content", At: noon}
+}
+
+// What follows from an exposure: it is recorded once, and the policy decides about the key. The word of a proxy is
+// recorded, and never ends anything.
+func TestAPIKeyExposeDecisions(t *testing.T) {
+	expose := func(exposure tenants.Exposure, leaked tenants.LeakedPolicy, plain tenants.PlainHTTPPolicy) func(tenants.APIKey) ([]tenants.Event, error) {
+		return func(k tenants.APIKey) ([]tenants.Event, error) {
+			return k.Expose(tenants.ExposeAPIKey{Exposure: exposure, Policy: tenants.SecurityPolicy{LeakedKeys: leaked, PlainHTTPKeys: plain}})
+		}
+	}
+	leak := tenants.Exposure{Kind: tenants.ExposedLeaked, Where: leakedAt, Source: "content", At: noon}
+	elsewhere := leak
+	elsewhere.Where = "javascript:alert(1)"
+	clear := tenants.Exposure{Kind: tenants.ExposedPlainHTTP, Address: "192.0.2.7", At: noon}
+	word := tenants.Exposure{Kind: tenants.ExposedForwarded, At: noon}
+	inClear := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedPlainHTTP, Address: "192.0.2.7", At: noon}
+	byWord := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedForwarded, At: noon}
+	nowhere := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedLeaked, Source: "content", At: noon}
+	revokedFor := func(reason string) tenants.APIKeyRevoked {
+		return tenants.APIKeyRevoked{APIKey: "key_1", Reason: reason + " (security policy)", At: noon}
+	}
+	curtailed := tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: noon.Add(24 * time.Hour), Reason: "found in public at " + leakedAt + " (security policy)", At: noon}
+	endsSoon := keyIssued()
+	endsSoon.ExpiresAt = &later
+	expired := keyIssued()
+	expired.ExpiresAt = &noon
+	given := []tenants.Event{keyIssued()}
+	decide(t, map[string]decision[tenants.APIKey]{
+		"leaked, notify": {given: given, when: expose(leak, tenants.NotifyLeaked, tenants.RevokePlainHTTP), then: []tenants.Event{keyExposed()}},
+		"leaked, rotate": {given: given, when: expose(leak, tenants.RotateLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{keyExposed(), curtailed}},
+		"leaked, revoke": {given: given, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP),
+			then: []tenants.Event{keyExposed(), revokedFor("found in public at " + leakedAt)}},
+		"leaked, rotate, ends sooner":   {given: []tenants.Event{endsSoon}, when: expose(leak, tenants.RotateLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{keyExposed()}},
+		"leaked again, notify":          {given: []tenants.Event{keyIssued(), keyExposed()}, when: expose(leak, tenants.NotifyLeaked, tenants.FlagPlainHTTP)},
+		"leaked again, no second grace": {given: []tenants.Event{keyIssued(), keyExposed(), curtailed}, when: expose(leak, tenants.RotateLeaked, tenants.FlagPlainHTTP)},
+		"leaked again, now revoke":      {given: []tenants.Event{keyIssued(), keyExposed()}, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{revokedFor("found in public at " + leakedAt)}},
+		"leaked on no page of the web":  {given: given, when: expose(elsewhere, tenants.NotifyLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{nowhere}},
+		"in clear, flag":                {given: given, when: expose(clear, tenants.RevokeLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{inClear}},
+		"in clear, revoke":              {given: given, when: expose(clear, tenants.NotifyLeaked, tenants.RevokePlainHTTP), then: []tenants.Event{inClear, revokedFor("arrived over plain HTTP")}},
+		"in clear and leaked":           {given: []tenants.Event{keyIssued(), keyExposed()}, when: expose(clear, tenants.NotifyLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{inClear}},
+		"a proxy's word, revoke":        {given: given, when: expose(word, tenants.RevokeLeaked, tenants.RevokePlainHTTP), then: []tenants.Event{byWord}},
+		"of what is revoked":            {given: []tenants.Event{keyIssued(), tenants.APIKeyRevoked{APIKey: "key_1", At: noon}}, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP)},
+		"of what has expired":           {given: []tenants.Event{expired}, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP)},
+		"of what is not":                {when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP), fails: tenants.ErrNotFound},
+	})
+}
+
+// A key that is found on page after page fills nobody's disk, and what others say of it is kept within bounds.
+func TestExposuresAreBounded(t *testing.T) {
+	var key tenants.APIKey
+	key.Apply(keyIssued())
+	for i := range 100 {
+		exposure := tenants.Exposure{Kind: tenants.ExposedLeaked, Where: "https://code.example/" + strings.Repeat("x", i), Source: strings.Repeat("s", 101), At: noon}
+		events, err := key.Expose(tenants.ExposeAPIKey{Exposure: exposure, Policy: tenants.DefaultSecurityPolicy("org_1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range events {
+			key.Apply(event)
+		}
+	}
+	if len(key.Exposures) != 20 || key.Exposures[0].Source != "" {
+		t.Errorf("%d exposures are kept, the first from %q", len(key.Exposures), key.Exposures[0].Source)
+	}
+}

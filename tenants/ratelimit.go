@@ -1,0 +1,20 @@
+package tenants
+
+import "fmt"
+
+// maxRate is the highest limit of its own that a key may have where its organization's is not known, in requests per
+// minute.
+const maxRate = 1_000_000
+
+// checkRate says what is wrong with a key's own limit, in requests per minute: 0 is none, and above its organization's it
+// would never bind. A ceiling of 0 is not known.
+func checkRate(rate, ceiling int) Invalid {
+	if ceiling == 0 {
+		ceiling = maxRate
+	}
+	if rate < 0 || rate > ceiling {
+		return Invalid{{"rate_per_minute", fmt.Sprintf("rate_per_minute is %d.", rate),
+			fmt.Sprintf("Use 1 to %d, the limit of the organization, or 0 for no limit of its own.", ceiling)}}
+	}
+	return nil
+}

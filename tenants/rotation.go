@@ -1,0 +1,95 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MaxOverlap is how long a key may go on beside the one that takes its place.
+const MaxOverlap = 7 * 24 * time.Hour
+
+// Why a key can't be rotated or changed.
+var (
+	// ErrKeyRevoked and ErrKeyExpired say that the key has ended: there is nothing to go on with.
+	ErrKeyRevoked = errors.New("the API key is revoked")
+	ErrKeyExpired = errors.New("the API key has expired")
+	// ErrKeyRotated says that another key has taken the place of the key already: it is the one to rotate.
+	ErrKeyRotated = errors.New("the API key was rotated already")
+)
+
+// RotateAPIKey asks to put a new key in the place of one, which goes on for a while so that its holders can change over.
+type RotateAPIKey struct {
+	To      string        // id of the new key
+	Imprint Imprint       // of the new key
+	Overlap time.Duration // 0 to MaxOverlap: how long the old key goes on
+	At      time.Time
+}
+
+// APIKeyRotated says that another key takes the place of an API key, which ends at ExpiresAt.
+type APIKeyRotated struct {
+	APIKey    string    `json:"api_key"`
+	To        string    `json:"to"` // id of the other key
+	ExpiresAt time.Time `json:"expires_at"`
+	At        time.Time `json:"at"`
+}
+
+func (APIKeyRotated) isEvent() {}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c RotateAPIKey) Check() error {
+	if c.Overlap < 0 || c.Overlap > MaxOverlap {
+		return Invalid{{"overlap_seconds", fmt.Sprintf("overlap_seconds is %d.", int64(c.Overlap/time.Second)),
+			fmt.Sprintf("Use 0 to %d: the key ends at once, or up to 7 days later.", int64(MaxOverlap/time.Second))}}
+	}
+	return nil
+}
+
+// Rotate decides that the key ends after the overlap, and never later than it would have. One that is revoked, expired
+// or rotated already can't be rotated.
+func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	if err := k.going(cmd.At); err != nil {
+		return nil, err
+	}
+	if k.RotatedTo != "" {
+		return nil, ErrKeyRotated
+	}
+	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: firstEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
+}
+
+// Successor asks for the key that takes this one's place: for the same project and environment, with the same name and
+// limit, and with an end as far away as this one's was when it was issued.
+func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
+	successor := IssueAPIKey{
+		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,
+		RatePerMinute: k.RatePerMinute, Imprint: cmd.Imprint, Replaces: k.ID, At: cmd.At,
+	}
+	if k.Lasts > 0 {
+		successor.ExpiresAt = cmd.At.Add(k.Lasts)
+	}
+	return successor
+}
+
+// going is nil for a key that works at now.
+func (k APIKey) going(now time.Time) error {
+	switch {
+	case k.ID == "":
+		return ErrNotFound
+	case k.State(now) == Revoked:
+		return ErrKeyRevoked
+	case k.State(now) == Expired:
+		return ErrKeyExpired
+	}
+	return nil
+}
+
+// firstEnd is the earlier one of an end, zero for never, and another time.
+func firstEnd(end, other time.Time) time.Time {
+	if !end.IsZero() && end.Before(other) {
+		return end
+	}
+	return other
+}
