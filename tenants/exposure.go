@@ -26,11 +26,11 @@ const LeakGrace = 24 * time.Hour
 
 // An Exposure is one way in which a key was exposed.
 type Exposure struct {
-	Kind    ExposureKind
-	Where   string // address of the page that it was found on; may be empty
-	Source  string // what kind of page; may be empty
-	Address string // where the request came from; may be empty
-	At      time.Time
+	Kind    ExposureKind `json:"kind"`
+	Where   string       `json:"where,omitempty"`   // address of the page that it was found on; may be empty
+	Source  string       `json:"source,omitempty"`  // what kind of page; may be empty
+	Address string       `json:"address,omitempty"` // where the request came from; may be empty
+	At      time.Time    `json:"at"`
 }
 
 // same tells whether another exposure says nothing new.

@@ -29,6 +29,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/http"
+	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -54,6 +55,9 @@ type App struct {
 	publisher   *sharedbus.Publisher
 	relay       *sharedbus.Relay
 	state       *sharedbus.StateReader
+	accounts    *sharedbus.StateReader
+	keyNews     *sharedbus.Consumer
+	leakKeys    *leak.Keys
 	credentials *identity.Credentials
 	events      *postgres.Events
 	views       *postgres.Views
@@ -131,15 +135,38 @@ func (a *App) assemble() (err error) {
 	}
 	a.registrar = registrar.New(registrar.Config{
 		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Passwords: passwords,
+		Passwords: passwords, Ceiling: a.ceilings().Of,
 	})
-	return nil
+	return a.buildKeyNews()
+}
+
+// ceilings follow what the ledger says of organizations. Nothing waits for it: a limit that is too high binds nobody.
+func (a *App) ceilings() *bus.Ceilings {
+	ceilings := bus.NewCeilings(a.logger)
+	a.accounts = sharedbus.NewStateReader(sharedbus.StateConfig{
+		Brokers: a.config.Brokers, Topic: contract.TopicAccounts, Apply: ceilings.Apply,
+	}, a.logger)
+	return ceilings
+}
+
+// buildKeyNews makes what takes in how keys are used, and how they were exposed.
+func (a *App) buildKeyNews() (err error) {
+	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
+		return err
+	}
+	a.keyNews, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+		Brokers: a.config.Brokers, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
+		Handle:    bus.KeyNews{Exposed: a.registrar.Exposed}.Consume,
+		Committed: func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	return err
 }
 
 func (a *App) routes() nethttp.Handler {
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	http.Mount(router, a.registrar, a.credentials, a.clock, a.proxies)
+	http.MountLeakReports(router, a.registrar, a.leakKeys)
 	console.Mount(router, console.Config{
 		Registrar: a.registrar, Views: a.views, Credentials: a.credentials, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
 	})
@@ -200,7 +227,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.state.Run, a.serve, a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.serve, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where they are missing.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/leak"
 )
 
 // Config is what tenants needs to run.
@@ -23,6 +25,10 @@ type Config struct {
 
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
 
+	LeakReports  bool   `help:"Take reports of leaked API keys at /v1/leak-reports, signed as GitHub's secret scanning signs them." env:"WEIR_LEAK_REPORTS"`
+	LeakKeysURL  string `help:"Where the keys are published that leak reports are signed with." env:"WEIR_LEAK_KEYS_URL" default:"https://api.github.com/meta/public_keys/secret_scanning"`
+	LeakKeysFile string `help:"File with these keys, in the same form, instead of the address." env:"WEIR_LEAK_KEYS_FILE"`
+
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 
@@ -32,6 +38,9 @@ func (c Config) Validate() error {
 	errs = append(errs, checkBrokers(c.Brokers), checkDatabaseURL(c.DatabaseURL))
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
+	}
+	if u, err := url.Parse(c.LeakKeysURL); c.LeakKeysURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+		errs = append(errs, fmt.Errorf("WEIR_LEAK_KEYS_URL is %q: use an address such as %s", c.LeakKeysURL, leak.GitHubKeys))
 	}
 	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
@@ -51,6 +60,17 @@ func checkDatabaseURL(text httpapi.Secret) error {
 		return errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database")
 	}
 	return nil
+}
+
+// leakKeys are the keys that leak reports are signed with; nil where reports are not taken.
+func (c Config) leakKeys(clock func() time.Time) (*leak.Keys, error) {
+	switch {
+	case !c.LeakReports:
+		return nil, nil
+	case c.LeakKeysFile != "":
+		return leak.ReadKeys(c.LeakKeysFile)
+	}
+	return leak.FetchKeys(cmp.Or(c.LeakKeysURL, leak.GitHubKeys), clock), nil
 }
 
 func (c Config) operator() (tenants.Secret, error) {

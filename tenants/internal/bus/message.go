@@ -63,16 +63,17 @@ func fact(kind, organization string, at time.Time, value any) telling {
 	return telling{topic: contract.TopicTenants, kind: kind, key: organization, at: at, value: value}
 }
 
-// apiKeyCredential is the key's state at a version. Expiry is no state: those who hold the credential watch the clock.
-func apiKeyCredential(k tenants.APIKey, version int64) telling {
+// apiKeyCredential is the key's state at a version, which it has since at. Expiry is no state: those who hold the credential watch the clock.
+func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) telling {
 	value := contract.Credential{
 		Kind: contract.CredentialAPIKey, ID: k.ID, Organization: k.Organization, Project: k.Project,
 		Environment: string(k.Environment), State: credentialState(k.Revocation), Version: version,
+		RatePerMinute: k.RatePerMinute,
 	}
 	if !k.ExpiresAt.IsZero() {
 		value.ExpiresAt = &k.ExpiresAt
 	}
-	return credential(k.Imprint, k.IssuedAt, k.Revocation, value)
+	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: k.Imprint.Hash, at: at, value: value}
 }
 
 func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {

@@ -74,12 +74,12 @@ func TestMessages(t *testing.T) {
 			`{"organization":"org_1","project":"prj_1","api_key":"key_1","reason":"leaked","revoked_at":"2026-11-20T12:01:00Z"}`,
 		},
 		"credential of a key": {
-			"org_1", apiKeyCredential(fold[tenants.APIKey](issued), 1),
+			"org_1", apiKeyCredential(fold[tenants.APIKey](issued), 1, noon),
 			contract.TopicCredentials, "5e88", "2026-11-20T12:00:00Z",
 			`{"kind":"api_key","id":"key_1","organization":"org_1","project":"prj_1","environment":"dev","state":"active","expires_at":"2026-11-20T13:00:00Z","version":1}`,
 		},
 		"credential of a revoked key": {
-			"org_1", apiKeyCredential(fold[tenants.APIKey](issued, revoked), 2),
+			"org_1", apiKeyCredential(fold[tenants.APIKey](issued, revoked), 2, noon.Add(time.Minute)),
 			contract.TopicCredentials, "5e88", "2026-11-20T12:01:00Z",
 			`{"kind":"api_key","id":"key_1","organization":"org_1","project":"prj_1","environment":"dev","state":"revoked","expires_at":"2026-11-20T13:00:00Z","version":2}`,
 		},

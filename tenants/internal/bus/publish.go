@@ -71,23 +71,34 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 		return outgoing(r, projectRenamed(eventstore.Fold[tenants.Project](history), e))
 	case tenants.APIKeyIssued:
 		key := eventstore.Fold[tenants.APIKey](history)
-		return outgoing(r, apiKeyCredential(key, r.Version), apiKeyIssued(key))
+		return outgoing(r, apiKeyCredential(key, r.Version, e.At), apiKeyIssued(key))
 	case tenants.APIKeyRevoked:
 		key := eventstore.Fold[tenants.APIKey](history)
-		return outgoing(r, apiKeyCredential(key, r.Version), apiKeyRevoked(key))
+		return outgoing(r, apiKeyCredential(key, r.Version, e.At), apiKeyRevoked(key))
+	case tenants.APIKeyRotated:
+		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
+	case tenants.APIKeyCurtailed:
+		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
+	case tenants.APIKeyLimited:
+		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
+	case tenants.APIKeyRenamed, tenants.APIKeyExposed, tenants.SecurityPolicySet:
+		return silence(r), nil // nobody else decides by names, or by what happened to a key
 	case tenants.ServiceTokenIssued, tenants.ServiceTokenRevoked:
 		token := eventstore.Fold[tenants.ServiceToken](history)
 		return outgoing(r, serviceTokenCredential(token, r.Version))
 	case tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
 		tenants.MemberResetCodeIssued, tenants.InvitationMade, tenants.InvitationResent, tenants.InvitationRevoked,
 		tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
-		return []weirbus.Outgoing{{Cursor: place(r)}}, nil // people, and what is kept of their passwords, are nobody else's business
+		return silence(r), nil // people, and what is kept of their passwords, are nobody else's business
 	case tenants.SessionStarted, tenants.SessionRoleChanged, tenants.SessionRenewed, tenants.SessionConfirmed, tenants.SessionEnded:
 		session := eventstore.Fold[tenants.Session](history)
 		return outgoing(r, sessionCredentials(session, r.Version)...)
 	}
 	return nil, fmt.Errorf("event %T is told to nobody", r.Event)
 }
+
+// silence tells nobody of an event, and that it is done with.
+func silence(r recorded) []weirbus.Outgoing { return []weirbus.Outgoing{{Cursor: place(r)}} }
 
 // until returns the history of an event's stream up to that event: an event alone is no whole state.
 func (p *Publication) until(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {

@@ -18,10 +18,9 @@ import (
 
 // shownKey is a key as a list shows it.
 type shownKey struct {
-	tenants.APIKey
-	ProjectName string
-	Shown       string // as much of the key as is kept
-	State       tenants.State
+	postgres.ListedAPIKey
+	Shown string // as much of the key as is kept
+	State tenants.State
 }
 
 type apiKeysPage struct {
@@ -43,7 +42,7 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last postgres.NamedAPIKey) any {
+	list := httpapi.NewList(found, pageSize, func(last postgres.ListedAPIKey) any {
 		return postgres.Position{At: last.IssuedAt, ID: last.ID}
 	})
 	page := apiKeysPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
@@ -57,9 +56,9 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (c *console) show(key postgres.NamedAPIKey) shownKey {
+func (c *console) show(key postgres.ListedAPIKey) shownKey {
 	return shownKey{
-		APIKey: key.APIKey, ProjectName: key.ProjectName, State: key.State(c.Clock()),
+		ListedAPIKey: key, State: key.State(c.Clock()),
 		Shown: tenants.APIKeyPrefix + key.Imprint.First + "…" + key.Imprint.Last,
 	}
 }
@@ -154,14 +153,14 @@ func (c *console) createAPIKey(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, secret tenants.Secret) error {
-	project, err := c.Views.Project(r.Context(), key.Organization, key.Project)
+	listed, err := c.Views.APIKey(r.Context(), key.Organization, key.ID)
 	if err != nil {
 		return err
 	}
 	c.pages.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
 		Title: "Save your new API key now", Tabs: tabs(r, apiKeysPath),
 		Data: createdKeyPage{
-			Key:  c.show(postgres.NamedAPIKey{APIKey: key, ProjectName: project.Name}),
+			Key:  c.show(listed),
 			Full: secret.Reveal(), Curl: curl(r.Host, secret.Reveal(), c.Clock()),
 		},
 	})
@@ -197,14 +196,10 @@ func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, stat
 	if err != nil {
 		return err
 	}
-	project, err := c.Views.Project(r.Context(), key.Organization, key.Project)
-	if err != nil {
-		return err
-	}
 	c.pages.Write(w, r, status, "api-key-revoke", ui.View{
 		Title: "Revoke an API key", Tabs: tabs(r, apiKeysPath),
 		Data: revokeKeyPage{
-			Key: c.show(postgres.NamedAPIKey{APIKey: key, ProjectName: project.Name}),
+			Key: c.show(key),
 			Reason: ui.Field{Name: "reason", Label: "Reason", Value: reason, Fault: faultOf(fault, "reason"), MaxLength: 500,
 				Optional: true, Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked."},
 		},
@@ -213,14 +208,14 @@ func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, stat
 }
 
 // keyToRevoke is the key that the address names, if the reader may revoke it.
-func (c *console) keyToRevoke(r *http.Request) (tenants.APIKey, error) {
+func (c *console) keyToRevoke(r *http.Request) (postgres.ListedAPIKey, error) {
 	id := chi.URLParam(r, "id")
 	if !tenants.IsID(id) {
-		return tenants.APIKey{}, httpapi.NotFound("API key", id)
+		return postgres.ListedAPIKey{}, httpapi.NotFound("API key", id)
 	}
 	key, err := c.Views.APIKey(r.Context(), callerOf(r).Organization, id)
 	if err != nil {
-		return tenants.APIKey{}, problemOf(err, "API key", id)
+		return postgres.ListedAPIKey{}, problemOf(err, "API key", id)
 	}
 	return key, need(r, tenants.IssuingFor(key.Environment))
 }

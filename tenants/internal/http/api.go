@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -23,6 +24,7 @@ type API struct {
 	registrar *registrar.Registrar
 	clock     func() time.Time
 	proxies   []netip.Prefix // whose X-Forwarded-For says where a request came from
+	leakKeys  *leak.Keys     // nil: leak reports are not taken
 }
 
 // Mount adds the routes to router. All but the description need a service token with the scope tenants:admin. The
@@ -40,12 +42,23 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 		admin.Get("/v1/projects", httpapi.Handle(api.listProjects))
 		admin.Post("/v1/api-keys", httpapi.Handle(api.createAPIKey))
 		admin.Get("/v1/api-keys", httpapi.Handle(api.listAPIKeys))
+		admin.Get("/v1/api-keys/{id}", httpapi.Handle(api.getAPIKey))
+		admin.Patch("/v1/api-keys/{id}", httpapi.Handle(api.changeAPIKey))
+		admin.Post("/v1/api-keys/{id}/rotate", httpapi.Handle(api.rotateAPIKey))
 		admin.Post("/v1/api-keys/{id}/revoke", httpapi.Handle(api.revokeAPIKey))
+		admin.Get("/v1/organizations/{id}/security-policy", httpapi.Handle(api.getSecurityPolicy))
+		admin.Put("/v1/organizations/{id}/security-policy", httpapi.Handle(api.setSecurityPolicy))
 		admin.Post("/v1/service-tokens", httpapi.Handle(api.createServiceToken))
 		admin.Get("/v1/service-tokens", httpapi.Handle(api.listServiceTokens))
 		admin.Post("/v1/service-tokens/{id}/revoke", httpapi.Handle(api.revokeServiceToken))
 		admin.Post("/v1/members", httpapi.Handle(api.createMember))
 	})
+}
+
+// MountLeakReports adds the route for reports of leaked keys, which are signed by one of keys; nil: they are not taken.
+func MountLeakReports(router chi.Router, registrar *registrar.Registrar, keys *leak.Keys) {
+	api := &API{registrar: registrar, leakKeys: keys}
+	router.Post("/v1/leak-reports", httpapi.Handle(api.reportLeaks))
 }
 
 // callerOf is who sent a request.

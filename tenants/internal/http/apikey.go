@@ -27,15 +27,124 @@ type apiKeyJSON struct {
 	ExpiresAt     *time.Time `json:"expires_at"`
 	RevokedAt     *time.Time `json:"revoked_at"`
 	RevokedReason *string    `json:"revoked_reason"`
+
+	RatePerMinute *int               `json:"rate_per_minute"` // null: no limit of its own
+	CreatedBy     string             `json:"created_by"`
+	Replaces      *string            `json:"replaces"` // id of the key whose place it takes
+	RotatedTo     *string            `json:"rotated_to"`
+	RotatedAt     *time.Time         `json:"rotated_at"`
+	Exposures     []tenants.Exposure `json:"exposures"`
+	Usage         apiKeyUsageJSON    `json:"usage"`
+	RecentUsers   *[]apiKeyUserJSON  `json:"recent_users,omitempty"` // in the answer about one key only
 }
 
-func (a *API) showAPIKey(k tenants.APIKey) apiKeyJSON {
+// apiKeyUsageJSON is how a key was used, as far as ingest has told: some seconds late.
+type apiKeyUsageJSON struct {
+	Accepted            int64      `json:"accepted"`
+	Rejected            int64      `json:"rejected"`
+	Refused             int64      `json:"refused"`
+	SinceRotation       *sinceJSON `json:"since_rotation"` // null: it was not rotated
+	FirstEventAt        *time.Time `json:"first_event_at"`
+	LastUsedAt          *time.Time `json:"last_used_at"`
+	LastUsedFromAddress string     `json:"last_used_from_address"`
+	LastUsedByClient    string     `json:"last_used_by_client"`
+}
+
+type sinceJSON struct {
+	Accepted int64 `json:"accepted"`
+	Rejected int64 `json:"rejected"`
+}
+
+type apiKeyUserJSON struct {
+	Address    string    `json:"address"`
+	Client     string    `json:"client"`
+	LastUsedAt time.Time `json:"last_used_at"`
+}
+
+func showUsage(k postgres.ListedAPIKey) apiKeyUsageJSON {
+	shown := apiKeyUsageJSON{
+		Accepted: k.Accepted, Rejected: k.Rejected, Refused: k.Refused, FirstEventAt: optional(k.FirstAcceptedAt),
+		LastUsedAt: optional(k.LastUsedAt), LastUsedFromAddress: k.Address, LastUsedByClient: k.Client,
+	}
+	if k.RotatedTo != "" {
+		shown.SinceRotation = &sinceJSON{k.AcceptedSince, k.RejectedSince}
+	}
+	return shown
+}
+
+func (a *API) showAPIKey(k postgres.ListedAPIKey) apiKeyJSON {
 	return apiKeyJSON{
 		ID: k.ID, Prefix: tenants.APIKeyPrefix + k.Imprint.First, Last4: k.Imprint.Last, Project: k.Project,
 		Organization: k.Organization, Environment: string(k.Environment), Name: k.Name, State: string(k.State(a.clock())),
 		CreatedAt: k.IssuedAt.UTC(), ExpiresAt: optional(k.ExpiresAt),
-		RevokedAt: optional(k.Revocation.At), RevokedReason: reasonJSON(k.Revocation),
+		RevokedAt: optional(k.Revocation.At), RevokedReason: reasonJSON(k.Revocation), RatePerMinute: given(k.RatePerMinute),
+		CreatedBy: k.CreatedBy, Replaces: given(k.Replaces), RotatedTo: given(k.RotatedTo), RotatedAt: optional(k.RotatedAt),
+		Exposures: k.Exposures, Usage: showUsage(k),
 	}
+}
+
+// given is null for the zero value.
+func given[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+// apiKey is a key that the caller reaches, as it is told.
+func (a *API) apiKey(r *http.Request, id string) (apiKeyJSON, error) {
+	key, err := a.registrar.APIKey(r.Context(), callerOf(r), id)
+	if err != nil {
+		return apiKeyJSON{}, problemOf(err, "API key", id)
+	}
+	return a.showAPIKey(key), nil
+}
+
+func (a *API) getAPIKey(w http.ResponseWriter, r *http.Request) error {
+	shown, err := a.apiKey(r, chi.URLParam(r, "id"))
+	if err != nil {
+		return err
+	}
+	users, err := a.registrar.KeyUsers(r.Context(), callerOf(r), shown.ID)
+	if err != nil {
+		return err
+	}
+	recent := make([]apiKeyUserJSON, len(users))
+	for i, user := range users {
+		recent[i] = apiKeyUserJSON{user.Address, user.Client, user.LastUsedAt.UTC()}
+	}
+	shown.RecentUsers = &recent
+	httpapi.WriteJSON(w, http.StatusOK, shown)
+	return nil
+}
+
+func (a *API) changeAPIKey(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Name          *string `json:"name"`
+		RatePerMinute *int    `json:"rate_per_minute"`
+	}
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	if _, err := a.registrar.ChangeAPIKey(r.Context(), request, id, registrar.KeyChange(body)); err != nil {
+		return problemOf(err, "API key", id)
+	}
+	return a.answerAPIKey(w, r, http.StatusOK, id)
+}
+
+// answerAPIKey answers with a key as it is now.
+func (a *API) answerAPIKey(w http.ResponseWriter, r *http.Request, status int, id string) error {
+	shown, err := a.apiKey(r, id)
+	if err == nil {
+		httpapi.WriteJSON(w, status, shown)
+	}
+	return err
 }
 
 // reasonJSON is null for what is not revoked.
@@ -59,7 +168,10 @@ func (a *API) createAPIKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problemOf(err, "project", wanted.Project)
 	}
-	shown := a.showAPIKey(key)
+	shown, err := a.apiKey(r, key.ID)
+	if err != nil {
+		return err
+	}
 	shown.Key = secret.Reveal()
 	httpapi.WriteJSON(w, http.StatusCreated, shown)
 	return nil
@@ -71,11 +183,13 @@ func readNewAPIKey(w http.ResponseWriter, r *http.Request) (wanted registrar.New
 		Environment tenants.Environment `json:"environment"`
 		Name        string              `json:"name"`
 		ExpiresAt   *string             `json:"expires_at"`
+
+		RatePerMinute int `json:"rate_per_minute"`
 	}
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return wanted, err
 	}
-	wanted = registrar.NewAPIKey{Project: body.Project, Environment: body.Environment, Name: body.Name}
+	wanted = registrar.NewAPIKey{Project: body.Project, Environment: body.Environment, Name: body.Name, RatePerMinute: body.RatePerMinute}
 	if body.ExpiresAt != nil {
 		wanted.ExpiresAt, err = readTime("expires_at", *body.ExpiresAt)
 	}
@@ -105,7 +219,7 @@ func (a *API) listAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problemOf(err, "project", project)
 	}
-	listOf(w, found, limit, a.showAPIKey, func(k tenants.APIKey) postgres.Position {
+	listOf(w, found, limit, a.showAPIKey, func(k postgres.ListedAPIKey) postgres.Position {
 		return postgres.Position{At: k.IssuedAt, ID: k.ID}
 	})
 	return nil
@@ -121,10 +235,8 @@ func (a *API) revokeAPIKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	key, err := a.registrar.RevokeAPIKey(r.Context(), request, id, reason)
-	if err != nil {
+	if _, err := a.registrar.RevokeAPIKey(r.Context(), request, id, reason); err != nil {
 		return problemOf(err, "API key", id)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, a.showAPIKey(key))
-	return nil
+	return a.answerAPIKey(w, r, http.StatusOK, id)
 }

@@ -36,6 +36,13 @@ func problemOf(err error, what, id string) error {
 		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
 			"The same request was answered before, and the secret was in that answer only. "+
 				"If it is lost, revoke it and create another with a new Idempotency-Key.")
+	case errors.Is(err, tenants.ErrKeyRevoked):
+		return httpapi.NewProblem(http.StatusConflict, "api_key_revoked", "The API key is revoked: it can't be rotated or changed. Create a new one.")
+	case errors.Is(err, tenants.ErrKeyExpired):
+		return httpapi.NewProblem(http.StatusConflict, "api_key_expired", "The API key has expired: it can't be rotated or changed. Create a new one.")
+	case errors.Is(err, tenants.ErrKeyRotated):
+		return httpapi.NewProblem(http.StatusConflict, "api_key_rotated",
+			"The API key was rotated already: rotated_to names the key that takes its place. Rotate that one, or revoke this one.")
 	case errors.Is(err, eventstore.ErrConflict):
 		return httpapi.Unavailable("Too many changes at once. Send the request again.", time.Second)
 	}

@@ -33,15 +33,16 @@ func NewEvents(pool *pgxpool.Pool) *Events {
 // Project brings the tables forward by events.
 func Project(ctx context.Context, tx pgx.Tx, events []recorded) error {
 	for _, recorded := range events {
-		if err := project(ctx, tx, recorded.Stream.Organization, recorded.Event); err != nil {
+		if err := project(ctx, tx, recorded); err != nil {
 			return fmt.Errorf("cannot project %q version %d: %w", recorded.Stream, recorded.Version, err)
 		}
 	}
 	return nil
 }
 
-func project(ctx context.Context, tx pgx.Tx, organization string, event tenants.Event) error {
-	switch e := event.(type) {
+func project(ctx context.Context, tx pgx.Tx, r recorded) error {
+	organization := r.Stream.Organization
+	switch e := r.Event.(type) {
 	case tenants.OrganizationCreated:
 		return insertOrganization(ctx, tx, e)
 	case tenants.OrganizationRenamed:
@@ -51,9 +52,21 @@ func project(ctx context.Context, tx pgx.Tx, organization string, event tenants.
 	case tenants.ProjectRenamed:
 		return renameProject(ctx, tx, organization, e)
 	case tenants.APIKeyIssued:
-		return insertAPIKey(ctx, tx, e)
+		return insertAPIKey(ctx, tx, e, tenants.OriginOf(r.Metadata))
 	case tenants.APIKeyRevoked:
 		return revokeAPIKey(ctx, tx, organization, e)
+	case tenants.APIKeyRotated:
+		return rotateAPIKey(ctx, tx, organization, e)
+	case tenants.APIKeyRenamed:
+		return renameAPIKey(ctx, tx, organization, e)
+	case tenants.APIKeyLimited:
+		return limitAPIKey(ctx, tx, organization, e)
+	case tenants.APIKeyCurtailed:
+		return curtailAPIKey(ctx, tx, organization, e)
+	case tenants.APIKeyExposed:
+		return exposeAPIKey(ctx, tx, organization, e)
+	case tenants.SecurityPolicySet:
+		return setSecurityPolicy(ctx, tx, e)
 	case tenants.ServiceTokenIssued:
 		return insertServiceToken(ctx, tx, e)
 	case tenants.ServiceTokenRevoked:
@@ -89,5 +102,5 @@ func project(ctx context.Context, tx pgx.Tx, organization string, event tenants.
 	case tenants.SessionRoleChanged:
 		return nil // the role is the member's
 	}
-	panic(fmt.Sprintf("BUG: no projection for %T", event))
+	panic(fmt.Sprintf("BUG: no projection for %T", r.Event))
 }

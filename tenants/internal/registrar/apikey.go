@@ -17,6 +17,8 @@ type NewAPIKey struct {
 	Environment tenants.Environment
 	Name        string
 	ExpiresAt   time.Time // zero: never
+
+	RatePerMinute int // 0: no limit of its own
 }
 
 // IssueAPIKey issues a key for a project that the caller reaches. When it returns, the key is in force, unless the
@@ -24,6 +26,7 @@ type NewAPIKey struct {
 func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted NewAPIKey) (tenants.APIKey, tenants.Secret, error) {
 	cmd := tenants.IssueAPIKey{
 		Project: wanted.Project, Environment: wanted.Environment, Name: wanted.Name, ExpiresAt: wanted.ExpiresAt, At: r.now(),
+		RatePerMinute: wanted.RatePerMinute,
 	}
 	if err := cmd.Check(); err != nil {
 		return tenants.APIKey{}, tenants.Secret{}, err
@@ -36,7 +39,7 @@ func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted New
 	if err != nil {
 		return tenants.APIKey{}, tenants.Secret{}, err
 	}
-	cmd.Organization, cmd.Imprint = project.Organization, secret.Imprint()
+	cmd.Organization, cmd.Imprint, cmd.Ceiling = project.Organization, secret.Imprint(), r.Ceiling(project.Organization)
 	cmd.ID = r.newID(request, apiKeyPrefix, project.Organization)
 	key, err := r.changeAPIKey(ctx, request, streamOf(project.Organization, "api-key", cmd.ID), cmd.Imprint.Hash,
 		contract.CredentialActive, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) })
@@ -47,15 +50,47 @@ func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted New
 // for longer than a record takes to get there.
 func (r *Registrar) RevokeAPIKey(ctx context.Context, request Request, id, reason string) (tenants.APIKey, error) {
 	cmd := tenants.Revoke{Reason: reason, At: r.now()}
-	if !tenants.IsID(id) {
-		return tenants.APIKey{}, fmt.Errorf("API key %q: %w", id, tenants.ErrNotFound)
-	}
-	found, err := r.Views.APIKey(ctx, request.Caller.Organization, id)
+	found, err := r.APIKey(ctx, request.Caller, id)
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
 	return r.changeAPIKey(ctx, request, streamOf(found.Organization, "api-key", id), found.Imprint.Hash,
 		contract.CredentialRevoked, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
+}
+
+// KeyChange is what a caller wants to be different about a key; nil: as it is.
+type KeyChange struct {
+	Name          *string
+	RatePerMinute *int // 0: no limit of its own
+}
+
+// ChangeAPIKey renames or limits a key that the caller reaches. When it returns, the limit is in force, as after IssueAPIKey.
+func (r *Registrar) ChangeAPIKey(ctx context.Context, request Request, id string, wanted KeyChange) (tenants.APIKey, error) {
+	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, At: r.now()}
+	found, err := r.APIKey(ctx, request.Caller, id)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	cmd.Ceiling = r.Ceiling(found.Organization)
+	change := func() (key tenants.APIKey, limited bool, err error) {
+		key, err = eventstore.Update(ctx, r.Events, streamOf(found.Organization, "api-key", id), request.metadata(),
+			func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(cmd) })
+		return key, err == nil && key.RatePerMinute != found.RatePerMinute, err
+	}
+	var key tenants.APIKey
+	err = r.Gate.Pass(ctx, found.Imprint.Hash, contract.CredentialActive, func() (limited bool, err error) {
+		key, limited, err = change()
+		return limited, err
+	})
+	return key, err
+}
+
+// APIKey returns one key that the caller reaches, or ErrNotFound.
+func (r *Registrar) APIKey(ctx context.Context, caller tenants.Caller, id string) (postgres.ListedAPIKey, error) {
+	if !tenants.IsID(id) {
+		return postgres.ListedAPIKey{}, fmt.Errorf("API key %q: %w", id, tenants.ErrNotFound)
+	}
+	return r.Views.APIKey(ctx, caller.Organization, id)
 }
 
 // changeAPIKey keeps a decision on a key, and waits until the credential with that hash is in state.
@@ -73,10 +108,15 @@ func (r *Registrar) changeAPIKey(ctx context.Context, request Request, stream ev
 }
 
 // APIKeys lists the keys of a project that the caller reaches.
-func (r *Registrar) APIKeys(ctx context.Context, caller tenants.Caller, project string, after postgres.Position, limit int) ([]tenants.APIKey, error) {
+func (r *Registrar) APIKeys(ctx context.Context, caller tenants.Caller, project string, after postgres.Position, limit int) ([]postgres.ListedAPIKey, error) {
 	of, err := r.project(ctx, caller, project)
 	if err != nil {
 		return nil, err
 	}
 	return r.Views.APIKeys(ctx, caller.Organization, of, after, limit)
+}
+
+// KeyUsers lists who has used a key that the caller reaches lately, the last one first.
+func (r *Registrar) KeyUsers(ctx context.Context, caller tenants.Caller, id string) ([]tenants.KeyUser, error) {
+	return r.Views.KeyUsers(ctx, caller.Organization, id)
 }

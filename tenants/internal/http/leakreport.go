@@ -1,0 +1,97 @@
+package http
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// maxLeakReport is the largest report, in bytes: some thousand matches.
+const maxLeakReport = 1 << 20
+
+// A leakMatch is one secret that was found, as GitHub tells it.
+type leakMatch struct {
+	Token  string `json:"token"`
+	Type   string `json:"type"`
+	URL    string `json:"url"`
+	Source string `json:"source"`
+}
+
+// A leakLabel says to whoever found something whether it is a secret of ours. It never holds the secret.
+type leakLabel struct {
+	TokenHash string `json:"token_hash"` // SHA-256, hexadecimal
+	TokenType string `json:"token_type"`
+	Label     string `json:"label"` // "true_positive" or "false_positive"
+}
+
+// reportLeaks takes a report of secrets that were found in public. Only those who hold a published key are answered, so
+// nobody else can ask whether something is a key.
+func (a *API) reportLeaks(w http.ResponseWriter, r *http.Request) error {
+	if a.leakKeys == nil {
+		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound, "Leak reports are not taken here.")
+	}
+	matches, err := a.readLeakReport(w, r)
+	if err != nil {
+		return err
+	}
+	labels := make([]leakLabel, len(matches))
+	for i, match := range matches {
+		if labels[i], err = a.takeLeak(r, match); err != nil {
+			httpapi.Logger(r.Context()).Error("cannot act on a leak", slog.String("error", err.Error()))
+			return httpapi.Unavailable("Not all of the report was taken. Send the whole report again.", time.Second)
+		}
+	}
+	httpapi.WriteJSON(w, http.StatusOK, labels)
+	return nil
+}
+
+// readLeakReport reads a report, whose signature counts before anything that it says.
+func (a *API) readLeakReport(w http.ResponseWriter, r *http.Request) (matches []leakMatch, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLeakReport))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, httpapi.Invalid("", "body_too_large", "The report is larger than 1 MiB.", "Send it in parts.")
+	}
+	if err != nil {
+		return nil, httpapi.Invalid("", httpapi.CodeInvalidRequest, "The report could not be read.", "Send it again.")
+	}
+	err = a.leakKeys.Verify(r.Context(), r.Header.Get("Github-Public-Key-Identifier"), r.Header.Get("Github-Public-Key-Signature"), body)
+	if errors.Is(err, leak.ErrUnavailable) {
+		httpapi.Logger(r.Context()).Warn("cannot check a leak report", slog.String("error", err.Error()))
+		return nil, httpapi.Unavailable("The signature can't be checked now. Send the report again.", time.Minute)
+	}
+	if err != nil {
+		return nil, httpapi.NewProblem(http.StatusUnauthorized, "invalid_signature", "The report is not signed by a key that is known.").
+			WithHeader("WWW-Authenticate", "Signature")
+	}
+	if err := json.Unmarshal(body, &matches); err != nil {
+		return nil, httpapi.Invalid("", httpapi.CodeInvalidRequest, "The report is no JSON array of matches.",
+			`Send [{"token", "type", "url", "source"}].`)
+	}
+	return matches, nil
+}
+
+// takeLeak acts on one match. What can't be a key is not looked up.
+func (a *API) takeLeak(r *http.Request, match leakMatch) (leakLabel, error) {
+	label := leakLabel{TokenHash: contract.CredentialKey(match.Token), TokenType: match.Type, Label: "false_positive"}
+	if _, err := tenants.ParseSecret(tenants.APIKeyPrefix, match.Token); err != nil {
+		return label, nil //nolint:nilerr // it is none of ours, which is the answer
+	}
+	isKey, err := a.registrar.ReportLeak(r.Context(), registrar.Leak{
+		Hash: label.TokenHash, Source: match.Source, Where: strings.ReplaceAll(match.URL, match.Token, "[redacted]"),
+	})
+	if isKey {
+		label.Label = "true_positive"
+	}
+	return label, err
+}

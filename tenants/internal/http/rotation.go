@@ -1,0 +1,65 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+)
+
+// defaultOverlap is how long a rotated key goes on where the request does not say.
+const defaultOverlap = 24 * time.Hour
+
+// rotationJSON is the new key, which is shown here only, and the one whose place it takes.
+type rotationJSON struct {
+	apiKeyJSON
+
+	Rotated apiKeyJSON `json:"rotated"`
+}
+
+func (a *API) rotateAPIKey(w http.ResponseWriter, r *http.Request) error {
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	overlap, err := overlapOf(w, r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	rotation, err := a.registrar.RotateAPIKey(r.Context(), request, id, overlap)
+	if err != nil {
+		return problemOf(err, "API key", id)
+	}
+	shown, err := a.apiKey(r, rotation.New.ID)
+	if err != nil {
+		return err
+	}
+	rotated, err := a.apiKey(r, rotation.Old.ID)
+	if err != nil {
+		return err
+	}
+	shown.Key = rotation.Secret.Reveal()
+	httpapi.WriteJSON(w, http.StatusCreated, rotationJSON{shown, rotated})
+	return nil
+}
+
+// overlapOf is the overlap in the body, which may be absent.
+func overlapOf(w http.ResponseWriter, r *http.Request) (time.Duration, error) {
+	var body struct {
+		Overlap *int64 `json:"overlap_seconds"`
+	}
+	if r.ContentLength != 0 {
+		if err := httpapi.ReadJSON(w, r, &body); err != nil {
+			return 0, err
+		}
+	}
+	if body.Overlap == nil {
+		return defaultOverlap, nil
+	}
+	longest := int64(tenants.MaxOverlap / time.Second)
+	return time.Duration(min(max(*body.Overlap, -1), longest+1)) * time.Second, nil // what is out of range stays so, and fits
+}

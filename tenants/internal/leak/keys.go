@@ -1,0 +1,175 @@
+// Package leak checks who reports secrets that were found in public. Reports have the form of GitHub's secret scanning
+// partner program: the body is signed with ECDSA P-256 over SHA-256 by one of a few published keys.
+package leak
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// GitHubKeys is where GitHub publishes the keys that it signs reports with.
+const GitHubKeys = "https://api.github.com/meta/public_keys/secret_scanning"
+
+// ErrSignature says that a report is not signed by one of the keys.
+var ErrSignature = errors.New("the report is not signed by a key that is known")
+
+// ErrUnavailable says that the keys can't be fetched now.
+var ErrUnavailable = errors.New("the keys that reports are signed with can't be fetched now")
+
+const (
+	fetchTimeout = 5 * time.Second
+	maxKeysFile  = 256 << 10
+	keysLast     = time.Hour   // how long fetched keys are used
+	fetchPause   = time.Minute // between attempts to fetch: strangers must not make us ask for every request of theirs
+)
+
+// Keys are the public keys that reports are signed with. Safe for concurrent use.
+type Keys struct {
+	url   string // empty: they came from a file
+	clock func() time.Time
+
+	mu      sync.Mutex
+	byID    map[string]*ecdsa.PublicKey
+	fetched time.Time
+	tried   time.Time
+}
+
+// FetchKeys returns the keys that are published at an HTTPS address; they are fetched when they are first needed.
+func FetchKeys(url string, clock func() time.Time) *Keys {
+	return &Keys{url: url, clock: clock}
+}
+
+// ReadKeys reads keys from a file of the form that GitHub publishes.
+func ReadKeys(file string) (*Keys, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the keys of leak reports: %w", err)
+	}
+	byID, err := parseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the keys of leak reports in %q: %w", file, err)
+	}
+	return &Keys{byID: byID}, nil
+}
+
+// Verify is nil for a body that the key called id has signed; ErrSignature or ErrUnavailable else. The signature is base64
+// of ASN.1.
+func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) error {
+	key, err := k.key(ctx, id)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	asn1, err := base64.StdEncoding.DecodeString(signature)
+	if err != nil || !ecdsa.VerifyASN1(key, sum[:], asn1) {
+		return ErrSignature
+	}
+	return nil
+}
+
+func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.url == "" {
+		return known(k.byID[id])
+	}
+	now := k.clock()
+	if k.byID[id] != nil && now.Sub(k.fetched) < keysLast {
+		return k.byID[id], nil
+	}
+	var failed error
+	if k.tried.IsZero() || now.Sub(k.tried) >= fetchPause {
+		k.tried = now
+		if byID, err := fetch(ctx, k.url); err != nil {
+			failed = err
+		} else {
+			k.byID, k.fetched = byID, now
+		}
+	}
+	if k.byID == nil {
+		return nil, errors.Join(ErrUnavailable, failed)
+	}
+	return known(k.byID[id])
+}
+
+func known(key *ecdsa.PublicKey) (*ecdsa.PublicKey, error) {
+	if key == nil {
+		return nil, ErrSignature
+	}
+	return key, nil
+}
+
+func fetch(ctx context.Context, url string) (map[string]*ecdsa.PublicKey, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s is answered with %s", url, answer.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxKeysFile))
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(text)
+}
+
+func parseKeys(text []byte) (map[string]*ecdsa.PublicKey, error) {
+	var published struct {
+		Keys []struct {
+			ID  string `json:"key_identifier"`
+			Key string `json:"key"`
+		} `json:"public_keys"`
+	}
+	if err := json.Unmarshal(text, &published); err != nil {
+		return nil, err
+	}
+	byID := map[string]*ecdsa.PublicKey{}
+	for _, entry := range published.Keys {
+		key, err := parseKey(entry.Key)
+		if err != nil {
+			return nil, fmt.Errorf("key %q: %w", entry.ID, err)
+		}
+		byID[entry.ID] = key
+	}
+	if len(byID) == 0 {
+		return nil, errors.New(`there are none: want {"public_keys": [{"key_identifier", "key"}]}`)
+	}
+	return byID, nil
+}
+
+func parseKey(text string) (*ecdsa.PublicKey, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("it is no PEM")
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return nil, errors.New("it is no ECDSA key on P-256")
+	}
+	return key, nil
+}

@@ -1,0 +1,30 @@
+package tenants
+
+import "time"
+
+// KeyUsage is how an API key was used. What counts it loses the last few seconds when it dies: it is for people to look
+// at. Zero times are never.
+type KeyUsage struct {
+	Accepted        int64 // requests whose entries were taken in
+	Rejected        int64 // requests that failed for another reason than the key
+	Refused         int64 // requests that failed because the key had ended
+	AcceptedSince   int64 // of Accepted, those since the key was rotated
+	RejectedSince   int64
+	FirstAcceptedAt time.Time
+	LastUsedAt      time.Time
+	Address         string // of the last use; may be empty
+	Client          string // what the sender of the last use says it is; may be empty
+}
+
+// Requests is how many requests came with the key while it worked.
+func (u KeyUsage) Requests() int64 { return u.Accepted + u.Rejected }
+
+// RequestsSince is how many of them came after the key was rotated.
+func (u KeyUsage) RequestsSince() int64 { return u.AcceptedSince + u.RejectedSince }
+
+// A KeyUser is somebody who has used an API key.
+type KeyUser struct {
+	Address    string
+	Client     string // what it says it is
+	LastUsedAt time.Time
+}
