@@ -31,6 +31,7 @@ var nouns = map[string]Module{
 	"members":        Tenants,
 	"audit-events":   Tenants,
 	"service-tokens": Tenants,
+	"leak-reports":   Tenants,
 }
 
 // books are the parts of an organization that the ledger keeps.

@@ -25,6 +25,7 @@ func TestOwner(t *testing.T) {
 		"/v1/error-groups/grp_1":           gateway.Grouping,
 		"/v1/api-keys/key_1/revoke":        gateway.Tenants,
 		"/v1/service-tokens":               gateway.Tenants,
+		"/v1/leak-reports":                 gateway.Tenants,
 		"/console":                         gateway.Tenants,
 		"/console/":                        gateway.Tenants,
 		"/console/sign-in":                 gateway.Tenants,

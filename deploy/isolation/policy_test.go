@@ -52,6 +52,13 @@ var policies = []policy{
 	{route: "POST /v1/api-keys", who: tokens("tenants:admin"), body: `{"project":"{project}","environment":"dev","name":"K"}`, want: 201},
 	{route: "GET /v1/api-keys", who: tokens("tenants:admin"), path: "/v1/api-keys?project={project}"},
 	{route: "POST /v1/api-keys/{id}/revoke", who: tokens("tenants:admin"), path: "/v1/api-keys/{new-key}/revoke", body: `{"reason":"test"}`},
+	{route: "GET /v1/api-keys/{id}", who: tokens("tenants:admin"), path: "/v1/api-keys/{key}"},
+	{route: "PATCH /v1/api-keys/{id}", who: tokens("tenants:admin"), path: "/v1/api-keys/{key}", body: `{"rate_per_minute":1000}`},
+	{route: "POST /v1/api-keys/{id}/rotate", who: tokens("tenants:admin"), path: "/v1/api-keys/{new-key}/rotate", want: 201},
+	{route: "GET /v1/organizations/{id}/security-policy", who: tokens("tenants:admin"), path: "/v1/organizations/{organization}/security-policy"},
+	{route: "PUT /v1/organizations/{id}/security-policy", who: tokens("tenants:admin"), path: "/v1/organizations/{organization}/security-policy",
+		body: `{"leaked_keys":"notify","plain_http_keys":"flag"}`},
+	{route: "POST /v1/leak-reports", who: everybody, body: `[]`, want: 404}, // it is signed, and off unless configured
 	{route: "POST /v1/service-tokens", who: tokens("tenants:admin"), body: `{"organization":"{organization}","name":"T","scopes":["tenants:admin"]}`, want: 201},
 	{route: "GET /v1/service-tokens", who: tokens("tenants:admin"), path: "/v1/service-tokens?organization={organization}"},
 	{route: "POST /v1/service-tokens/{id}/revoke", who: tokens("tenants:admin"), path: "/v1/service-tokens/{new-token}/revoke", body: `{"reason":"test"}`},

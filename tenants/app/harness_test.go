@@ -31,6 +31,7 @@ type world struct {
 
 	inForceWait time.Duration
 	clock       func() time.Time // the system's where nil
+	leakKeys    string           // file with the keys that sign leak reports; empty: none are taken
 }
 
 func newWorld(t *testing.T) world {
@@ -70,7 +71,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait, Clock: w.clock,
+		InForceWait: w.inForceWait, Clock: w.clock, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
 	tenants, err := app.New(t.Context(), config, logger)
 	if err != nil {

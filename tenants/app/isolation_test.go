@@ -99,6 +99,12 @@ func probes() []probe {
 		{"GET /v1/projects", send("GET", "/v1/projects?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"POST /v1/api-keys", send("POST", "/v1/api-keys", map[string]any{"project": "{project}", "environment": "dev", "name": "K"}), [3]int{201, 201, 404}},
 		{"GET /v1/api-keys", send("GET", "/v1/api-keys?project={project}", nil), [3]int{200, 200, 404}},
+		{"GET /v1/api-keys/{id}", send("GET", "/v1/api-keys/{key}", nil), [3]int{200, 200, 404}},
+		{"PATCH /v1/api-keys/{id}", send("PATCH", "/v1/api-keys/{key}", map[string]any{"name": "K"}), [3]int{200, 200, 404}},
+		{"POST /v1/api-keys/{id}/rotate", rotateFresh, [3]int{201, 201, 404}},
+		{"GET /v1/organizations/{id}/security-policy", send("GET", "/v1/organizations/{organization}/security-policy", nil), [3]int{200, 200, 404}},
+		{"PUT /v1/organizations/{id}/security-policy", send("PUT", "/v1/organizations/{organization}/security-policy",
+			map[string]any{"leaked_keys": "notify", "plain_http_keys": "flag"}), [3]int{200, 200, 404}},
 		{"POST /v1/api-keys/{id}/revoke", send("POST", "/v1/api-keys/{key}/revoke", map[string]any{"reason": "test"}), [3]int{200, 200, 404}},
 		{"POST /v1/service-tokens", send("POST", "/v1/service-tokens", map[string]any{"organization": "{organization}", "name": "T", "scopes": []string{"billing:read"}}), [3]int{201, 201, 404}},
 		{"POST /v1/service-tokens", send("POST", "/v1/service-tokens", map[string]any{"organization": "{organization}", "name": "T", "scopes": []string{"billing:write"}}), [3]int{201, 403, 404}},
@@ -124,6 +130,19 @@ func revokeFresh(t *testing.T, p *process, token string, a tenant) answer {
 	return got
 }
 
+// rotateFresh rotates a key that it has the operator make: one that was rotated can't be rotated again. An unknown tenant
+// gets no key.
+func rotateFresh(t *testing.T, p *process, token string, a tenant) answer {
+	t.Helper()
+	id := a.key
+	if !strings.HasSuffix(id, "zzzz") {
+		id = p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": a.project, "environment": "dev", "name": "K"})).get("id")
+	}
+	got := p.call(t, token, "POST", "/v1/api-keys/"+id+"/rotate", "")
+	got.text = strings.ReplaceAll(got.text, id, a.key)
+	return got
+}
+
 // addFresh adds a member with an address that nobody has yet.
 func addFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
@@ -134,6 +153,7 @@ func addFresh(t *testing.T, p *process, token string, a tenant) answer {
 func open() map[string]bool {
 	return map[string]bool{
 		"GET /healthz": true, "GET /readyz": true, "GET /v1/openapi.json": true, "GET /v1/tenants/openapi.json": true,
+		"POST /v1/leak-reports": true, // it is signed
 	}
 }
 

@@ -26,11 +26,18 @@ func TestShapes(t *testing.T) {
 		"id": id, "prefix": secret[:len("weir_")+4], "last4": secret[len(secret)-4:], "project": project.get("id"),
 		"organization": organization.get("id"), "environment": "staging", "name": "live", "created_at": utc,
 		"expires_at": "2099-01-01T00:00:00Z", "state": "active", "revoked_at": nil, "revoked_reason": nil,
+		"rate_per_minute": nil, "created_by": regexp.MustCompile("^tok_operator_"), "replaces": nil, "rotated_to": nil, "rotated_at": nil,
+		"exposures": []any{}, "usage": map[string]any{
+			"accepted": 0, "rejected": 0, "refused": 0, "since_rotation": nil, "first_event_at": nil, "last_used_at": nil,
+			"last_used_from_address": "", "last_used_by_client": "",
+		},
 	}
 	expect(t, key, with(shown, "key", regexp.MustCompile(`^weir_[0-9a-f]{48}$`)))
 
 	listed := p.must(t, 200, "GET", "/v1/api-keys?project="+project.get("id"), "")
 	expectOne(t, listed, shown)
+
+	expect(t, p.must(t, 200, "GET", "/v1/api-keys/"+key.get("id"), ""), with(shown, "recent_users", []any{}))
 
 	revoked := p.must(t, 200, "POST", "/v1/api-keys/"+key.get("id")+"/revoke", `{"reason":"leaked"}`)
 	shown = with(with(with(shown, "state", "revoked"), "revoked_at", utc), "revoked_reason", "leaked")

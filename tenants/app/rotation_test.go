@@ -1,0 +1,72 @@
+package app_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// A key and its successor both work for the overlap, everywhere, and for the same; then the old one ends by itself.
+func TestRotation(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	p.must(t, 200, "PATCH", "/v1/api-keys/"+acme.key, `{"name":"Checkout","rate_per_minute":30}`)
+	if got := n.knows(t, acme.secret, nil); got.RatePerMinute != 30 {
+		t.Errorf("the limit in force is %d, want 30", got.RatePerMinute)
+	}
+	rotated := p.must(t, 201, "POST", "/v1/api-keys/"+acme.key+"/rotate", `{"overlap_seconds":3600}`)
+	old, successor := n.knows(t, acme.secret, nil), n.knows(t, rotated.get("key"), nil)
+	if old.ID = successor.ID; text(old) != text(successor) {
+		t.Errorf("the successor is %+v, want it to be as %+v", successor, old)
+	}
+	for name, want := range map[string]string{"name": "Checkout", "replaces": acme.key, "environment": "prod"} {
+		if rotated.get(name) != want {
+			t.Errorf("%s of the successor is %q, want %q", name, rotated.get(name), want)
+		}
+	}
+	before, _ := rotated.body["rotated"].(map[string]any)
+	ends, err := time.Parse(time.RFC3339Nano, before["expires_at"].(string))
+	if err != nil || before["rotated_to"] != rotated.get("id") || before["state"] != "active" || time.Until(ends) > time.Hour {
+		t.Errorf("the old key is %v, %v", before, err)
+	}
+	at := p.must(t, 201, "POST", "/v1/api-keys/"+rotated.get("id")+"/rotate", `{"overlap_seconds":0}`)
+	n.knows(t, rotated.get("key"), identity.ErrExpired)
+	n.knows(t, at.get("key"), nil)
+}
+
+// What can't be rotated says so, nothing is created, and the same request has one effect.
+func TestRotationRefusals(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	path := "/v1/api-keys/" + acme.key
+	for body, pointer := range map[string]string{
+		`{"overlap_seconds":604801}`: "/overlap_seconds", `{"overlap_seconds":-1}`: "/overlap_seconds",
+		`{"overlap_seconds":9223372036854775807}`: "/overlap_seconds", `{"overlap":1}`: "/overlap",
+	} {
+		if got := p.call(t, operatorToken, "POST", path+"/rotate", body); got.status != 400 || pointersOf(got)[0] != pointer {
+			t.Errorf("%s: got %d %s", body, got.status, got.text)
+		}
+	}
+	same := header{"Idempotency-Key", "one"}
+	p.must(t, 201, "POST", path+"/rotate", "", same)
+	refused := func(code, method, path, body string, headers ...header) {
+		t.Helper()
+		if got := p.call(t, operatorToken, method, path, body, headers...); got.status != 409 || got.get("code") != code {
+			t.Errorf("%s %s: got %d %s, want %s", method, path, got.status, got.text, code)
+		}
+	}
+	refused("secret_shown_once", "POST", path+"/rotate", "", same)
+	refused("api_key_rotated", "POST", path+"/rotate", "")
+	p.must(t, 200, "POST", path+"/revoke", "")
+	refused("api_key_revoked", "POST", path+"/rotate", "")
+	refused("api_key_revoked", "PATCH", path, `{"name":"other"}`)
+	if keys := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(keys) != 2 {
+		t.Errorf("there are %d keys, want the first and its successor", len(keys))
+	}
+}
+
+var errNotYet = errors.New("not yet")
