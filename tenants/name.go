@@ -22,7 +22,7 @@ func CleanName(name string) string {
 // checkName says what is wrong with a name: it has 1 to 200 characters and no control characters.
 func checkName(name string) Invalid {
 	if CleanName(name) == "" {
-		return Invalid{{"name", "name is missing.", fmt.Sprintf("Send name: 1 to %d characters.", maxName)}}
+		return Invalid{{"name", "name is missing.", fmt.Sprintf("Use 1 to %d characters.", maxName)}}
 	}
 	return checkText("name", name, maxName)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -73,10 +75,16 @@ func faultOf(err error, field string) string {
 	}
 	for _, fault := range invalid {
 		if fault.Field == field {
-			return fault.Detail + " " + fault.Fix
+			return sentence(fault.Detail) + " " + fault.Fix
 		}
 	}
 	return ""
+}
+
+// sentence is text with a capital letter: faults begin with the name of the field, as the API has it.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 func isInvalid(err error) bool {
