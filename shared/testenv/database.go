@@ -24,7 +24,12 @@ const setUpTime = 3 * time.Minute
 // are dropped when the test ends; when it has failed, the URL is in its log while it runs.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	admin := adminURL(t)
+	return newDatabase(t, adminURL(t))
+}
+
+// newDatabase makes a database on the server of a superuser's URL.
+func newDatabase(t testing.TB, admin string) string {
+	t.Helper()
 	name := "weir_test_" + strings.ToLower(rand.Text()[:12])
 	withAdmin(t, admin, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, name)); err != nil {
@@ -105,7 +110,9 @@ var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 })
 
 // LocalPostgres starts a throwaway server on this machine. It ends with this process, or by Stop.
-func LocalPostgres(ctx context.Context) (*postgres.Server, error) {
+func LocalPostgres(ctx context.Context) (*postgres.Server, error) { return localPostgres(ctx, false) }
+
+func localPostgres(ctx context.Context, killable bool) (*postgres.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpTime)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "weir-test-postgres-")
@@ -116,6 +123,7 @@ func LocalPostgres(ctx context.Context) (*postgres.Server, error) {
 		Dir:       dir,
 		Cache:     filepath.Join(os.TempDir(), "weir-postgres-binaries"),
 		Throwaway: true,
+		Killable:  killable,
 		Logger:    discard(),
 	})
 	if err != nil {

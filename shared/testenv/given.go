@@ -54,9 +54,7 @@ func (l givenLease) end(testing.TB) {
 // takeTurn waits until no other test, of this process or another, holds the brokers. The kernel ends a turn with its
 // process.
 func takeTurn(brokers []string) (*os.File, error) {
-	id := sha256.Sum256([]byte(strings.Join(brokers, ",")))
-	name := filepath.Join(os.TempDir(), "weir-test-broker-"+hex.EncodeToString(id[:6]))
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(turnFile(strings.Join(brokers, ",")), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +66,12 @@ func takeTurn(brokers []string) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// turnFile is the file that stands for a server, of which tests lock what they take.
+func turnFile(server string) string {
+	id := sha256.Sum256([]byte(server))
+	return filepath.Join(os.TempDir(), "weir-test-turn-"+hex.EncodeToString(id[:6]))
 }
 
 // sweep deletes what an earlier test left.

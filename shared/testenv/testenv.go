@@ -1,17 +1,14 @@
-// Package testenv gives tests a real PostgreSQL and a Kafka broker.
+// Package testenv gives tests a real PostgreSQL, a Kafka and a Redis, and servers of the three that faults can be done to.
 //
-// Where they come from is chosen per run, and printed:
+//	url := testenv.Postgres(t)        // a database of the test's own
+//	brokers := testenv.Kafka(t)       // a broker without topics
+//	url := testenv.Redis(t)           // a database of the test's own
+//	db := testenv.FaultyPostgres(t)   // the same on a server that may be paused, killed, restarted, cut off, …
+//	cluster := testenv.FaultyKafka(t, 3)
+//	cache := testenv.FaultyRedis(t)
 //
-//  1. addresses that are given: WEIR_TEST_DATABASE_URL (a role that may create roles and databases) and
-//     WEIR_TEST_BROKERS (host:port,…; a broker for tests only, see Kafka);
-//  2. else this machine: a throwaway PostgreSQL server from the binaries that are found or fetched, and the embedded
-//     broker.
-//
-// The command shared/testenv/cmd/backends starts one server for a whole run, in containers or on the machine, and hands
-// its address to the tests in these variables; the Makefile uses it. When nothing can be had a test fails and says how
-// to get one. It never skips.
-//
-// Only tests and deploy import this package.
+// Where they come from is chosen per run, and printed; README.md says how. When nothing can be had a test fails and says
+// how to get it. It never skips. Only tests and deploy import this package.
 package testenv
 
 import (
@@ -27,7 +24,8 @@ import (
 const (
 	EnvDatabase = "WEIR_TEST_DATABASE_URL"
 	EnvBrokers  = "WEIR_TEST_BROKERS"
-	EnvBackend  = "WEIR_TEST_BACKEND" // containers: nothing but given addresses will do
+	EnvRedis    = "WEIR_TEST_REDIS_URL"
+	EnvBackend  = "WEIR_TEST_BACKEND" // machine, kafka or containers, see the command backends
 )
 
 // mustBeGiven fails a test that asks for containers without the command that starts them: one per package would take

@@ -30,8 +30,11 @@ type Config struct {
 	Logger   *slog.Logger // required
 
 	// Throwaway is for tests: nothing is flushed to disk, and when this process ends, in whatever way, the server is
-	// stopped and Dir removed.
+	// stopped and Dir removed. What was committed a moment before the server is killed may be lost.
 	Throwaway bool
+
+	// Killable keeps what was committed when a Throwaway server is killed: the operating system has it.
+	Killable bool
 }
 
 // Errors of Start. Each is wrapped with what to do about it; so is ErrNoBinaries.
@@ -56,6 +59,7 @@ const (
 // A Server is a running server.
 type Server struct {
 	cluster  *cluster
+	settings map[string]string
 	port     int
 	password string
 	guard    *watchdog
@@ -72,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cluster: &cluster{home: home, account: account, logger: cfg.Logger}}
+	s := &Server{cluster: &cluster{home: home, account: account, logger: cfg.Logger}, settings: settings(cfg)}
 	if err := s.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, home.close())
 	}
@@ -175,7 +179,7 @@ func (s *Server) launch(ctx context.Context, cfg Config) (err error) {
 				return err
 			}
 		}
-		err = s.cluster.start(ctx, s.port, settings(cfg.Throwaway))
+		err = s.cluster.start(ctx, s.port, s.settings)
 		if cfg.Port != 0 || !errors.Is(err, ErrPortInUse) {
 			return err
 		}
@@ -193,15 +197,18 @@ func freePort() (int, error) {
 }
 
 // settings are those that differ from PostgreSQL's defaults, which are for a machine with 128 MB to spare.
-func settings(throwaway bool) map[string]string {
+func settings(cfg Config) map[string]string {
 	s := map[string]string{
 		"max_connections": "200",
 		"shared_buffers":  "256MB",
 		"max_wal_size":    "4GB", // else a full load writes checkpoints all the time
 		"jit":             "off", // compiling costs more than the short queries of a service
 	}
-	if throwaway {
-		s["fsync"], s["synchronous_commit"], s["full_page_writes"] = "off", "off", "off"
+	if cfg.Throwaway {
+		s["fsync"], s["full_page_writes"] = "off", "off"
+	}
+	if cfg.Throwaway && !cfg.Killable {
+		s["synchronous_commit"] = "off"
 	}
 	return s
 }

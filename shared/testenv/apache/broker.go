@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,18 +16,22 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Config says where a node lives.
 type Config struct {
 	Dir   string // its data, settings and log; removed by Stop
 	Cache string // where jars are kept between runs; "" means DefaultCache
+
+	// Killable is for nodes that are killed and started again: the cluster notices within three seconds instead of nine.
+	Killable bool
 }
 
 // A Broker is one running node, broker and controller in one.
 type Broker struct {
-	addr string
-	dir  string
+	node
+	jars string
 	cmd  *exec.Cmd
 	pipe io.Closer
 	done chan struct{} // closed when it has ended
@@ -39,89 +42,96 @@ const startTime = time.Minute
 
 // Start fetches Apache Kafka when it must, starts a node, and returns when it answers.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
-	if err := checkJava(ctx); err != nil {
+	nodes, err := StartCluster(ctx, cfg, 1)
+	if err != nil {
 		return nil, err
 	}
-	cache := cfg.Cache
+	return nodes[0], nil
+}
+
+// StartCluster starts so many nodes as one cluster, each in a folder of Dir, and returns when all of them are in it.
+func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, err error) {
+	jars, err := prepare(ctx, cfg.Cache)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, StopCluster(nodes))
+		}
+	}()
+	plan, err := planCluster(cfg, size)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range plan {
+		nodes = append(nodes, &Broker{node: n, jars: jars})
+	}
+	return nodes, startTogether(ctx, nodes)
+}
+
+func prepare(ctx context.Context, cache string) (jars string, err error) {
+	if err := checkJava(ctx); err != nil {
+		return "", err
+	}
 	if cache == "" {
-		var err error
 		if cache, err = DefaultCache(); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	jars, err := Jars(ctx, cache)
-	if err != nil {
-		return nil, err
-	}
-	b := &Broker{dir: cfg.Dir, done: make(chan struct{})}
-	if err := b.start(ctx, jars); err != nil {
-		return nil, errors.Join(err, b.Stop())
-	}
-	return b, nil
+	return Jars(ctx, cache)
 }
 
-func (b *Broker) start(ctx context.Context, jars string) error {
-	client, controller, err := freePorts()
+// startTogether formats all nodes under one id and starts them: none of several answers before the others are there.
+func startTogether(ctx context.Context, nodes []*Broker) error {
+	id, err := nodes[0].tool(ctx, "random-uuid")
 	if err != nil {
 		return err
 	}
-	b.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(client))
-	if err := os.MkdirAll(b.dir, 0o700); err != nil {
-		return err
+	for _, b := range nodes {
+		if err := b.format(ctx, strings.TrimSpace(id)); err != nil {
+			return err
+		}
+		if err := b.launch(); err != nil {
+			return err
+		}
 	}
-	if err := os.WriteFile(b.file("server.properties"), []byte(properties(b.dir, client, controller)), 0o600); err != nil {
-		return err
+	for _, b := range nodes {
+		if err := b.await(ctx, len(nodes)); err != nil {
+			return err
+		}
 	}
-	if err := b.format(ctx, jars); err != nil {
-		return err
-	}
-	if err := b.launch(jars); err != nil {
-		return err
-	}
-	return b.await(ctx)
+	return nil
 }
 
-func (b *Broker) file(name string) string { return filepath.Join(b.dir, name) }
-
-// properties are those of a single node. Replication factors are 1 as there is nobody to copy to; topics are not made
-// by accident; groups form without delay.
-func properties(dir string, client, controller int) string {
-	lines := []string{
-		"process.roles=broker,controller",
-		"node.id=1",
-		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", controller),
-		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", client, controller),
-		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", client),
-		"controller.listener.names=CONTROLLER",
-		"log.dirs=" + filepath.Join(dir, "data"),
-		"offsets.topic.replication.factor=1",
-		"offsets.topic.num.partitions=5",
-		"transaction.state.log.replication.factor=1",
-		"transaction.state.log.min.isr=1",
-		"transaction.state.log.num.partitions=5",
-		"group.initial.rebalance.delay.ms=0",
-		"auto.create.topics.enable=false",
+// StopCluster ends all nodes and removes their folders.
+func StopCluster(nodes []*Broker) error {
+	var errs []error
+	for _, b := range nodes {
+		errs = append(errs, b.Stop())
 	}
-	return strings.Join(lines, "\n") + "\n"
+	return errors.Join(errs...)
 }
 
-func (b *Broker) java(jars string, args ...string) []string {
-	return append([]string{"java", "-Xms256m", "-Xmx1g", "-cp", filepath.Join(jars, "*"),
+func (b *Broker) java(args ...string) []string {
+	return append([]string{"java", "-Xms" + b.heap.first, "-Xmx" + b.heap.most, "-cp", filepath.Join(b.jars, "*"),
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"}, args...)
 }
 
-func (b *Broker) format(ctx context.Context, jars string) error {
-	random, err := b.tool(ctx, jars, "random-uuid")
-	if err != nil {
+func (b *Broker) format(ctx context.Context, cluster string) error {
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err
 	}
-	_, err = b.tool(ctx, jars, "format", "-t", strings.TrimSpace(random), "-c", b.file("server.properties"))
+	if err := os.WriteFile(b.file("server.properties"), []byte(b.properties()), 0o600); err != nil {
+		return err
+	}
+	_, err := b.tool(ctx, "format", "-t", cluster, "-c", b.file("server.properties"))
 	return err
 }
 
 // tool runs Kafka's storage tool and returns what it prints.
-func (b *Broker) tool(ctx context.Context, jars string, args ...string) (string, error) {
-	line := b.java(jars, append([]string{"kafka.tools.StorageTool"}, args...)...)
+func (b *Broker) tool(ctx context.Context, args ...string) (string, error) {
+	line := b.java(append([]string{"kafka.tools.StorageTool"}, args...)...)
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
@@ -133,15 +143,17 @@ func (b *Broker) tool(ctx context.Context, jars string, args ...string) (string,
 }
 
 // runScript runs a node, the command that follows its folder, until it ends or the pipe on descriptor 3 does, which the
-// kernel closes when this process ends in whatever way; then the folder is removed as well.
+// kernel closes when this process ends in whatever way; then the folder is removed as well. A node that is killed leaves
+// nobody behind who would take a later process for it.
 const runScript = `folder=$1; shift
 "$@" 3<&- & node=$!
-(cat; kill -TERM $node; while kill -0 $node; do sleep 0.1; done; rm -rf "$folder") <&3 >/dev/null 2>&1 &
+(cat; trap '' TERM; kill -TERM $node; while kill -0 $node; do sleep 0.1; done; rm -rf "$folder") <&3 >/dev/null 2>&1 & guard=$!
 exec 3<&-
-wait $node`
+wait $node
+kill $guard`
 
-func (b *Broker) launch(jars string) error {
-	log, err := os.Create(b.file("server.log"))
+func (b *Broker) launch() error {
+	log, err := os.OpenFile(b.file("server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -151,7 +163,7 @@ func (b *Broker) launch(jars string) error {
 		return err
 	}
 	defer held.Close()
-	line := b.java(jars, "kafka.Kafka", b.file("server.properties"))
+	line := b.java("kafka.Kafka", b.file("server.properties"))
 	b.cmd = exec.Command("/bin/sh", append([]string{"-c", runScript, "weir-apache-kafka", b.dir}, line...)...)
 	b.cmd.Stdout, b.cmd.Stderr, b.cmd.ExtraFiles = log, log, []*os.File{held}
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for the caller, who stops the node in order
@@ -159,15 +171,17 @@ func (b *Broker) launch(jars string) error {
 	if err := b.cmd.Start(); err != nil {
 		return err
 	}
+	cmd, done := b.cmd, make(chan struct{})
+	b.done = done
 	go func() {
-		defer close(b.done)
-		_ = b.cmd.Wait() // the log says more than the exit code
+		defer close(done)
+		_ = cmd.Wait() // the log says more than the exit code
 	}()
 	return nil
 }
 
-// await returns when the node answers.
-func (b *Broker) await(ctx context.Context) error {
+// await returns when the node answers and sees so many nodes.
+func (b *Broker) await(ctx context.Context, size int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.DisableClientMetrics())
@@ -178,7 +192,7 @@ func (b *Broker) await(ctx context.Context) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if err = client.Ping(ctx); err == nil {
+		if err = sees(ctx, client, size); err == nil {
 			return nil
 		}
 		select {
@@ -189,6 +203,15 @@ func (b *Broker) await(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// sees returns nil when the node that answers knows of so many.
+func sees(ctx context.Context, client *kgo.Client, size int) error {
+	answer, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
+	if err == nil && len(answer.Brokers) < size {
+		err = fmt.Errorf("%d of %d nodes are there", len(answer.Brokers), size)
+	}
+	return err
 }
 
 // lastWords is the end of the node's log.
@@ -220,7 +243,7 @@ const stopTime = 30 * time.Second
 // Stop ends the node and removes its directory.
 func (b *Broker) Stop() error {
 	var err error
-	if b.cmd != nil && b.cmd.Process != nil {
+	if b.runs() {
 		err = b.pipe.Close()
 		select {
 		case <-b.done:
@@ -231,16 +254,11 @@ func (b *Broker) Stop() error {
 	return cmp.Or(err, os.RemoveAll(b.dir))
 }
 
-func freePorts() (first, second int, err error) {
-	a, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, 0, err
+func (b *Broker) runs() bool {
+	select {
+	case <-b.done:
+		return false
+	default:
+		return b.done != nil
 	}
-	defer a.Close()
-	b, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, 0, err
-	}
-	defer b.Close()
-	return a.Addr().(*net.TCPAddr).Port, b.Addr().(*net.TCPAddr).Port, nil
 }

@@ -7,7 +7,7 @@ import (
 
 // A node is alone: whatever would wait for a second one must be told that there is none.
 func TestPropertiesAreOfASingleNode(t *testing.T) {
-	got := properties("/data", 9092, 9093)
+	got := node{id: 1, addr: "127.0.0.1:9092", controller: "127.0.0.1:9093", voters: "1@127.0.0.1:9093", copies: 1, dir: "/data"}.properties()
 	for _, line := range []string{
 		"listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
 		"controller.quorum.voters=1@127.0.0.1:9093",

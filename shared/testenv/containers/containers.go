@@ -1,4 +1,4 @@
-// Package containers starts PostgreSQL and Apache Kafka in containers, by testcontainers-go. Only the command backends
+// Package containers starts PostgreSQL, Apache Kafka and Redis in containers, by testcontainers-go. Only the command backends
 // imports it: it stands on a large library that test binaries need not carry.
 package containers
 
@@ -24,11 +24,13 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 	"github.com/testcontainers/testcontainers-go/wait"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weirlog/weir/shared/testenv/apache"
 )
 
 // A Container is a running one.
 type Container struct {
-	Address   string // URL of PostgreSQL's superuser, or host:port of Kafka
+	Address   string // URL of PostgreSQL's superuser or of Redis, or host:port of Kafka
 	container testcontainers.Container
 }
 
@@ -153,6 +155,21 @@ func (c *Container) answersSQL(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
+// Redis starts a container of an image that behaves as the official one: port 6379, no password.
+func Redis(ctx context.Context, image string) (*Container, error) {
+	c, err := run(ctx, image, testcontainers.WithExposedPorts("6379/tcp"),
+		testcontainers.WithWaitStrategy(wait.ForListeningPort("6379/tcp").WithStartupTimeout(startTime)))
+	if err != nil {
+		return nil, err
+	}
+	address, err := c.container.PortEndpoint(ctx, "6379/tcp", "redis")
+	if err != nil {
+		return nil, c.fail(ctx, image, err)
+	}
+	c.Address = address
+	return c, nil
+}
+
 // Kafka starts a container of an image that behaves as apache/kafka: a setting a.b.c is the variable KAFKA_A_B_C.
 //
 // A broker tells its clients where it is, so the port must be known before it starts: a free one of this machine.
@@ -163,7 +180,7 @@ func Kafka(ctx context.Context, image string) (*Container, error) {
 	}
 	c, err := run(ctx, image,
 		testcontainers.WithExposedPorts("9092/tcp"), publishAt("9092/tcp", port),
-		testcontainers.WithEnv(kafkaSettings(port)))
+		testcontainers.WithEnv(apache.ContainerSettings(port)))
 	if err != nil {
 		return nil, err
 	}
@@ -180,24 +197,6 @@ func publishAt(inside string, port int) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
 		c.PortBindings = network.PortMap{network.MustParsePort(inside): {binding}}
 	})
-}
-
-func kafkaSettings(port int) map[string]string {
-	return map[string]string{
-		"KAFKA_NODE_ID":                                  "1",
-		"KAFKA_PROCESS_ROLES":                            "broker,controller",
-		"KAFKA_LISTENERS":                                "PLAINTEXT://:9092,CONTROLLER://:9093",
-		"KAFKA_ADVERTISED_LISTENERS":                     fmt.Sprintf("PLAINTEXT://127.0.0.1:%d", port),
-		"KAFKA_CONTROLLER_LISTENER_NAMES":                "CONTROLLER",
-		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP":           "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-		"KAFKA_CONTROLLER_QUORUM_VOTERS":                 "1@localhost:9093",
-		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",
-		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":             "5",
-		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
-		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":            "1",
-		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":         "0",
-		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false",
-	}
 }
 
 func (c *Container) answersKafka(ctx context.Context) error {

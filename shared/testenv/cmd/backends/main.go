@@ -63,12 +63,15 @@ func execute(ctx context.Context, command []string, set *set) (int, error) {
 
 // environment tells testenv where things are.
 func (s *set) environment() []string {
-	var env []string
+	env := []string{testenv.EnvBackend + "=" + s.backend}
 	if s.database != "" {
 		env = append(env, testenv.EnvDatabase+"="+s.database)
 	}
 	if s.brokers != "" {
 		env = append(env, testenv.EnvBrokers+"="+s.brokers)
+	}
+	if s.cache != "" {
+		env = append(env, testenv.EnvRedis+"="+s.cache)
 	}
 	return env
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,8 @@ import (
 type set struct {
 	database string // URL of a role that may create databases; "" leaves it to each package
 	brokers  string // host:port; "" leaves it to each test
+	cache    string // URL of Redis; "" leaves it to each package
+	backend  string // machine, kafka or containers
 	stops    []func() error
 }
 
@@ -31,22 +32,16 @@ func (s *set) stop() error {
 
 func (s *set) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 
-// Images of the containers.
-func postgresImage() string { return cmp.Or(os.Getenv("WEIR_TEST_POSTGRES_IMAGE"), "postgres:17") }
-func kafkaImage() string {
-	return cmp.Or(os.Getenv("WEIR_TEST_KAFKA_IMAGE"), "apache/kafka:"+apache.Version)
-}
-
 // start starts a backend. What it has started is in the set even when it fails.
 func start(ctx context.Context, backend string) (*set, error) {
-	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers)}
+	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: backend}
 	switch backend {
 	case "machine":
 		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, leaveKafkaToTests))
 	case "kafka":
 		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, s.anyKafka))
 	case "containers":
-		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka))
+		return s, errors.Join(s.startDatabase(ctx, s.containerDatabase), s.startBroker(ctx, s.containerKafka), s.startCache(ctx))
 	}
 	return s, fmt.Errorf("there is no backend %q: machine, kafka or containers", backend)
 }
@@ -75,6 +70,26 @@ func (s *set) startBroker(ctx context.Context, start func(context.Context) error
 	return nil
 }
 
+// startCache starts a Redis where the engine has an image. Where it has none, the few packages that need one start it.
+func (s *set) startCache(ctx context.Context) error {
+	if s.cache = os.Getenv(testenv.EnvRedis); s.cache != "" {
+		say("Redis", "given by "+testenv.EnvRedis)
+		return nil
+	}
+	if err := containers.Provides(ctx, testenv.RedisImage()); err != nil {
+		say("Redis", fmt.Sprintf("left to the packages that need it: %v", err))
+		return nil
+	}
+	c, err := containers.Redis(ctx, testenv.RedisImage())
+	if err != nil {
+		return fmt.Errorf("no Redis: %w", err)
+	}
+	s.onStop(c.Stop)
+	s.cache = c.Address
+	say("Redis", "container of "+testenv.RedisImage())
+	return nil
+}
+
 // leaveKafkaToTests starts nothing: an embedded broker is quick to start, so that each test has its own.
 func leaveKafkaToTests(context.Context) error {
 	say("Kafka", "embedded broker, one for each test")
@@ -94,7 +109,7 @@ func (s *set) localDatabase(ctx context.Context) error {
 
 // anyKafka takes a container where an engine can provide the image, else the published jars.
 func (s *set) anyKafka(ctx context.Context) error {
-	unavailable := containers.Provides(ctx, kafkaImage())
+	unavailable := containers.Provides(ctx, testenv.KafkaImage())
 	if unavailable == nil {
 		return s.containerKafka(ctx)
 	}
@@ -118,23 +133,23 @@ func (s *set) jarsKafka(ctx context.Context) error {
 }
 
 func (s *set) containerDatabase(ctx context.Context) error {
-	c, err := containers.Postgres(ctx, postgresImage())
+	c, err := containers.Postgres(ctx, testenv.PostgresImage())
 	if err != nil {
 		return err
 	}
 	s.onStop(c.Stop)
 	s.database = c.Address
-	say("PostgreSQL", "container of "+postgresImage())
+	say("PostgreSQL", "container of "+testenv.PostgresImage())
 	return nil
 }
 
 func (s *set) containerKafka(ctx context.Context) error {
-	c, err := containers.Kafka(ctx, kafkaImage())
+	c, err := containers.Kafka(ctx, testenv.KafkaImage())
 	if err != nil {
 		return err
 	}
 	s.onStop(c.Stop)
 	s.brokers = c.Address
-	say("Kafka", "container of "+kafkaImage()+" at "+c.Address)
+	say("Kafka", "container of "+testenv.KafkaImage()+" at "+c.Address)
 	return nil
 }

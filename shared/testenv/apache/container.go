@@ -1,0 +1,23 @@
+package apache
+
+import "fmt"
+
+// ContainerSettings are the variables for a container of apache/kafka, or of an image that behaves as it: one node that
+// tells its clients to find it at a port of this machine. A setting a.b.c is the variable KAFKA_A_B_C.
+func ContainerSettings(port int) map[string]string {
+	return map[string]string{
+		"KAFKA_NODE_ID":                                  "1",
+		"KAFKA_PROCESS_ROLES":                            "broker,controller",
+		"KAFKA_LISTENERS":                                "PLAINTEXT://:9092,CONTROLLER://:9093",
+		"KAFKA_ADVERTISED_LISTENERS":                     fmt.Sprintf("PLAINTEXT://127.0.0.1:%d", port),
+		"KAFKA_CONTROLLER_LISTENER_NAMES":                "CONTROLLER",
+		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP":           "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+		"KAFKA_CONTROLLER_QUORUM_VOTERS":                 "1@localhost:9093",
+		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",
+		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":             "5",
+		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":            "1",
+		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":         "0",
+		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false",
+	}
+}

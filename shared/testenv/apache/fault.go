@@ -1,0 +1,40 @@
+package apache
+
+import (
+	"context"
+	"errors"
+	"syscall"
+)
+
+// What can be done to a node's process. Each returns when it is done.
+
+// Pause stops the process where it stands.
+func (b *Broker) Pause() error { return syscall.Kill(b.Pid(), syscall.SIGSTOP) }
+
+// Resume lets it go on.
+func (b *Broker) Resume() error { return syscall.Kill(b.Pid(), syscall.SIGCONT) }
+
+// Kill ends the process without a warning. Its folder stays.
+func (b *Broker) Kill() error {
+	pid := b.Pid()
+	if pid == 0 {
+		return errors.New("the node does not run")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-b.done
+	b.pipe.Close()
+	return nil
+}
+
+// Start starts a killed node on what it has left, and returns when it answers.
+func (b *Broker) Start() error {
+	if err := b.launch(); err != nil {
+		return err
+	}
+	return b.await(context.Background(), 1)
+}
+
+// Restart kills the node and starts it.
+func (b *Broker) Restart() error { return errors.Join(b.Kill(), b.Start()) }

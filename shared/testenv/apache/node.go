@@ -1,0 +1,91 @@
+package apache
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// A node is what is decided of one before it starts.
+type node struct {
+	id         int
+	addr       string // where clients connect, and the other nodes
+	controller string
+	voters     string // of all nodes: id@address,…
+	copies     int    // of the broker's own topics
+	dir        string
+	heap       heap
+	killable   bool
+}
+
+// A heap is Java's memory.
+type heap struct{ first, most string }
+
+var (
+	heapAlone   = heap{"256m", "1g"}
+	heapOfThree = heap{"128m", "384m"} // there are several on one machine
+)
+
+// planCluster chooses ports and folders.
+func planCluster(cfg Config, size int) ([]node, error) {
+	ports, err := freePorts(2 * size)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]node, size)
+	voters := make([]string, size)
+	for i := range nodes {
+		n := node{id: i + 1, addr: ports[2*i], controller: ports[2*i+1], copies: min(3, size), dir: cfg.Dir, heap: heapAlone, killable: cfg.Killable}
+		if size > 1 {
+			n.dir, n.heap = filepath.Join(cfg.Dir, strconv.Itoa(n.id)), heapOfThree
+		}
+		nodes[i], voters[i] = n, fmt.Sprintf("%d@%s", n.id, n.controller)
+	}
+	for i := range nodes {
+		nodes[i].voters = strings.Join(voters, ",")
+	}
+	return nodes, nil
+}
+
+// freePorts are addresses of this machine that nobody listens on now.
+func freePorts(n int) ([]string, error) {
+	addresses := make([]string, n)
+	for i := range addresses {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer ln.Close() // when all are chosen, lest two are the same
+		addresses[i] = ln.Addr().String()
+	}
+	return addresses, nil
+}
+
+func (n node) file(name string) string { return filepath.Join(n.dir, name) }
+
+// properties make a single node one that has nobody to copy to. Topics are not made by accident; groups form without
+// delay.
+func (n node) properties() string {
+	lines := []string{
+		"process.roles=broker,controller",
+		fmt.Sprintf("node.id=%d", n.id),
+		"controller.quorum.voters=" + n.voters,
+		fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://%s", n.addr, n.controller),
+		"advertised.listeners=PLAINTEXT://" + n.addr,
+		"controller.listener.names=CONTROLLER",
+		"log.dirs=" + n.file("data"),
+		fmt.Sprintf("offsets.topic.replication.factor=%d", n.copies),
+		"offsets.topic.num.partitions=5",
+		fmt.Sprintf("transaction.state.log.replication.factor=%d", n.copies),
+		"transaction.state.log.min.isr=1",
+		"transaction.state.log.num.partitions=5",
+		"group.initial.rebalance.delay.ms=0",
+		"auto.create.topics.enable=false",
+	}
+	if n.killable {
+		lines = append(lines, "broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500", "replica.lag.time.max.ms=5000")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -1,0 +1,198 @@
+package fault
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A Kafka broker tells its clients where all the brokers are, and they would go there past the network. So the networks
+// before the nodes of a cluster know each other, and put themselves in the place of the nodes in these answers. That
+// works for any broker, wherever it runs and whatever it advertises, as long as the connection is neither encrypted nor
+// compressed.
+
+// NewKafkaNetworks puts a network before each node of a cluster, in the order of addresses, as the nodes advertise them.
+func NewKafkaNetworks(nodes []string) ([]*Network, error) {
+	places := &places{networks: map[string]*Network{}}
+	var networks []*Network
+	for _, node := range nodes {
+		n, err := newNetwork(node, places.edit)
+		if err != nil {
+			for _, n := range networks {
+				n.Close()
+			}
+			return nil, err
+		}
+		networks = append(networks, n)
+		places.put(node, n)
+	}
+	return networks, nil
+}
+
+// places are the networks by what the nodes behind them advertise.
+type places struct {
+	mu       sync.Mutex
+	networks map[string]*Network
+}
+
+func (p *places) put(node string, n *Network) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.networks[node] = n
+}
+
+// move replaces a node's address. One without a network stays as it is.
+func (p *places) move(host *string, port *int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, found := p.networks[net.JoinHostPort(*host, strconv.Itoa(int(*port)))]
+	if !found {
+		return
+	}
+	h, text, _ := net.SplitHostPort(n.Address())
+	number, _ := strconv.Atoi(text)
+	*host, *port = h, int32(number)
+}
+
+func (p *places) edit(client, server net.Conn) (requests, answers reader) {
+	c := &conversation{places: p, open: map[uint32]kmsg.Request{}}
+	return &frames{in: bufio.NewReader(client), edit: c.request}, &frames{in: bufio.NewReader(server), edit: c.answer}
+}
+
+// A conversation knows which requests of a connection have no answer yet.
+type conversation struct {
+	places *places
+	mu     sync.Mutex
+	open   map[uint32]kmsg.Request // by correlation id, those whose answers name brokers
+}
+
+// request notes a request: key, version and correlation id are the first eight bytes.
+func (c *conversation) request(frame []byte) []byte {
+	if len(frame) < 8 {
+		return frame
+	}
+	req := kmsg.RequestForKey(int16(binary.BigEndian.Uint16(frame)))
+	if req == nil || !namesBrokers(req) {
+		return frame
+	}
+	req.SetVersion(int16(binary.BigEndian.Uint16(frame[2:])))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[binary.BigEndian.Uint32(frame[4:])] = req
+	return frame
+}
+
+func namesBrokers(req kmsg.Request) bool {
+	switch req.(type) {
+	case *kmsg.MetadataRequest, *kmsg.FindCoordinatorRequest, *kmsg.DescribeClusterRequest, *kmsg.ProduceRequest, *kmsg.FetchRequest:
+		return true
+	}
+	return false
+}
+
+// answer moves the brokers that an answer names. What cannot be understood goes through untouched.
+func (c *conversation) answer(frame []byte) []byte {
+	if len(frame) < 4 {
+		return frame
+	}
+	id := binary.BigEndian.Uint32(frame)
+	c.mu.Lock()
+	req := c.open[id]
+	delete(c.open, id)
+	c.mu.Unlock()
+	if req == nil {
+		return frame
+	}
+	resp := req.ResponseKind()
+	head := 4
+	if resp.IsFlexible() {
+		head = 5 // no tagged fields
+	}
+	if len(frame) < head || !wanted(resp) || resp.ReadFrom(frame[head:]) != nil {
+		return frame
+	}
+	c.move(resp)
+	return resp.AppendTo(bytes.Clone(frame[:head]))
+}
+
+// wanted spares the records of versions that name no new leaders from being decoded.
+func wanted(resp kmsg.Response) bool {
+	switch r := resp.(type) {
+	case *kmsg.ProduceResponse:
+		return r.Version >= 10
+	case *kmsg.FetchResponse:
+		return r.Version >= 16
+	}
+	return true
+}
+
+func (c *conversation) move(resp kmsg.Response) {
+	switch r := resp.(type) {
+	case *kmsg.MetadataResponse:
+		for i := range r.Brokers {
+			c.places.move(&r.Brokers[i].Host, &r.Brokers[i].Port)
+		}
+	case *kmsg.FindCoordinatorResponse:
+		c.places.move(&r.Host, &r.Port)
+		for i := range r.Coordinators {
+			c.places.move(&r.Coordinators[i].Host, &r.Coordinators[i].Port)
+		}
+	case *kmsg.DescribeClusterResponse:
+		for i := range r.Brokers {
+			c.places.move(&r.Brokers[i].Host, &r.Brokers[i].Port)
+		}
+	case *kmsg.ProduceResponse:
+		for i := range r.Brokers {
+			c.places.move(&r.Brokers[i].Host, &r.Brokers[i].Port)
+		}
+	case *kmsg.FetchResponse:
+		for i := range r.Brokers {
+			c.places.move(&r.Brokers[i].Host, &r.Brokers[i].Port)
+		}
+	}
+}
+
+// maxFrame is the largest frame that is carried, Apache Kafka's socket.request.max.bytes.
+const maxFrame = 100 << 20
+
+// frames reads a stream of frames, each with its size in front, and shows each of them to edit.
+type frames struct {
+	in   *bufio.Reader
+	edit func([]byte) []byte
+	rest []byte
+}
+
+func (f *frames) Read(p []byte) (int, error) {
+	if len(f.rest) == 0 {
+		frame, err := f.next()
+		if err != nil {
+			return 0, err
+		}
+		frame = f.edit(frame)
+		f.rest = append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+func (f *frames) next() ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(f.in, size[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > maxFrame {
+		return nil, errors.New("what goes through here is not Kafka's protocol")
+	}
+	frame := make([]byte, n)
+	_, err := io.ReadFull(f.in, frame)
+	return frame, err
+}

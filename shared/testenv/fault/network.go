@@ -1,0 +1,185 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// A Network lies between one server and its clients: they connect to its address instead of the server's. It carries
+// everything until it is told otherwise, and faults add up until Heal. Its methods may be called from several goroutines.
+//
+// Nothing that a server has acknowledged to TCP is dropped out of the middle of a stream: as in a real network, bytes
+// come late, or the connection breaks.
+type Network struct {
+	address string // where clients connect
+	server  string // where the server listens
+	edit    editor
+
+	mu       sync.Mutex
+	listener net.Listener
+	state    state
+	changed  chan struct{} // closed at the next change of state
+	links    map[*link]struct{}
+	closed   bool
+	running  sync.WaitGroup
+}
+
+// state is what a network does to the bytes that it carries.
+type state struct {
+	hole  bool          // none arrives
+	delay time.Duration // each way
+	pace  int           // bytes per second of a connection, each way; 0 means all at once
+}
+
+// An editor is shown the streams of each connection and may replace them.
+type editor func(clients, server net.Conn) (requests, answers reader)
+
+type reader interface{ Read([]byte) (int, error) }
+
+func unedited(clients, server net.Conn) (requests, answers reader) { return clients, server }
+
+// NewNetwork puts a network before the server at an address, host:port.
+func NewNetwork(server string) (*Network, error) { return newNetwork(server, unedited) }
+
+func newNetwork(server string, edit editor) (*Network, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{
+		address: listener.Addr().String(), server: server, edit: edit,
+		changed: make(chan struct{}), links: map[*link]struct{}{},
+	}
+	n.serve(listener)
+	return n, nil
+}
+
+// Address is where clients connect, host:port. It stays the same.
+func (n *Network) Address() string { return n.address }
+
+func (n *Network) serve(listener net.Listener) {
+	n.listener = listener
+	n.running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			n.running.Go(func() { n.connect(client) })
+		}
+	})
+}
+
+// dialTime bounds how long the server may take to accept a connection.
+const dialTime = 10 * time.Second
+
+// connect carries one connection until it ends. A client whose server is not there is turned away.
+func (n *Network) connect(client net.Conn) {
+	l := &link{network: n, client: client, over: make(chan struct{})}
+	if !n.join(l) {
+		l.reset()
+		return
+	}
+	defer n.leave(l)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
+	defer cancel()
+	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", n.server)
+	if err != nil {
+		l.reset()
+		return
+	}
+	l.carry(server)
+}
+
+func (n *Network) join(l *link) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listener == nil {
+		return false // accepted a moment before the cut
+	}
+	n.links[l] = struct{}{}
+	return true
+}
+
+func (n *Network) leave(l *link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.links, l)
+}
+
+// Cut resets all connections and refuses new ones.
+func (n *Network) Cut() {
+	n.mu.Lock()
+	if n.listener != nil {
+		n.listener.Close()
+		n.listener = nil
+	}
+	n.mu.Unlock()
+	n.Reset()
+}
+
+// Delay holds every byte back for so long, each way.
+func (n *Network) Delay(d time.Duration) { n.set(func(s *state) { s.delay = d }) }
+
+// BlackHole lets nothing through: connections stay open, new ones are accepted, and nobody hears anything. What was
+// sent meanwhile arrives after Heal, unless the sender has given up.
+func (n *Network) BlackHole() { n.set(func(s *state) { s.hole = true }) }
+
+// Trickle lets through so many bytes per second, in each connection and each way.
+func (n *Network) Trickle(bytesPerSecond int) { n.set(func(s *state) { s.pace = bytesPerSecond }) }
+
+// Reset breaks all connections that are open now, with a TCP reset towards both ends.
+func (n *Network) Reset() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for l := range n.links {
+		l.reset()
+	}
+}
+
+// Heal ends all faults. Connections that were broken stay so.
+func (n *Network) Heal() error {
+	n.set(func(s *state) { *s = state{} })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listener != nil || n.closed {
+		return nil
+	}
+	listener, err := net.Listen("tcp", n.address)
+	if err != nil {
+		return fmt.Errorf("the network before %s cannot be healed: %w", n.server, err)
+	}
+	n.serve(listener)
+	return nil
+}
+
+// Close breaks all connections and ends the network.
+func (n *Network) Close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.Cut()
+	n.running.Wait()
+}
+
+func (n *Network) set(change func(*state)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(&n.state)
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// now is the state and the channel that tells of its next change.
+func (n *Network) now() (state, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state, n.changed
+}
+
+// errOver ends the carrying of a connection that was broken.
+var errOver = errors.New("the connection was broken")

@@ -1,0 +1,105 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// A Process is a server that can be stopped and started. Each method returns when it is done: a server that Start has
+// started answers.
+type Process interface {
+	Pause() error   // SIGSTOP: it keeps its connections and says nothing
+	Resume() error  // SIGCONT
+	Kill() error    // SIGKILL
+	Start() error   // after Kill, on what the dead one has left
+	Restart() error // as fast as it goes: PostgreSQL by an immediate shutdown, others by Kill and Start
+}
+
+// A Server is one server of a backend, with the network before it. Its methods fail the test when they cannot do what
+// they are asked for.
+type Server struct {
+	*Network
+	Name    string
+	process Process
+	paused  bool
+	killed  bool
+}
+
+// NewServer is a server whose process is process.
+func NewServer(name string, n *Network, process Process) *Server {
+	return &Server{Network: n, Name: name, process: process}
+}
+
+// Given is the process of a server that somebody else runs: all that can be disturbed is its network. By is the variable
+// that has given it.
+func Given(by string) Process { return given(by) }
+
+type given string
+
+// ErrGiven means that a fault needs a server of the test's own.
+var ErrGiven = errors.New("the server is not ours")
+
+func (g given) refuse() error {
+	return fmt.Errorf("%w: it was given by %s, so that only its network can be disturbed; for this test let the tests start the server: "+
+		"unset %s, or use `make test-faults`", ErrGiven, string(g), string(g))
+}
+func (g given) Pause() error   { return g.refuse() }
+func (g given) Resume() error  { return g.refuse() }
+func (g given) Kill() error    { return g.refuse() }
+func (g given) Start() error   { return g.refuse() }
+func (g given) Restart() error { return g.refuse() }
+
+func (s *Server) must(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("cannot %s %s: %v", what, s.Name, err)
+	}
+}
+
+// Pause stops the process where it stands: connections stay open, nothing is answered.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	s.must(t, "pause", s.process.Pause())
+	s.paused = true
+}
+
+// Resume lets a paused process go on.
+func (s *Server) Resume(t testing.TB) {
+	t.Helper()
+	s.must(t, "resume", s.process.Resume())
+	s.paused = false
+}
+
+// Kill ends the process without a warning.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	s.must(t, "kill", s.process.Kill())
+	s.killed, s.paused = true, false
+}
+
+// Start starts a killed server and returns when it answers.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	s.must(t, "start", s.process.Start())
+	s.killed = false
+}
+
+// Restart stops the server at once and starts it again; it returns when it answers.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.must(t, "restart", s.process.Restart())
+	s.killed, s.paused = false, false
+}
+
+// Heal ends all faults: those of the network, a pause and a death.
+func (s *Server) Heal(t testing.TB) {
+	t.Helper()
+	if s.paused {
+		s.Resume(t)
+	}
+	if s.killed {
+		s.Start(t)
+	}
+	s.must(t, "heal the network of", s.Network.Heal())
+}

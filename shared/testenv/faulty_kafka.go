@@ -1,0 +1,183 @@
+package testenv
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/testenv/apache"
+	"github.com/weirlog/weir/shared/testenv/fault"
+)
+
+// givenNodes finds the nodes of a given cluster, by the addresses that they advertise.
+func givenNodes(brokers []string, want int) (kafkaSet, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
+	defer cancel()
+	addresses, err := advertised(ctx, brokers)
+	if err == nil && len(addresses) < want {
+		err = fmt.Errorf("%s gives %d nodes, the test needs %d", EnvBrokers, len(addresses), want)
+	}
+	if err != nil {
+		return kafkaSet{}, err
+	}
+	processes := slices.Repeat([]fault.Process{fault.Given(EnvBrokers)}, len(addresses))
+	lease, err := openGiven(brokers)
+	if err != nil {
+		return kafkaSet{}, err
+	}
+	return kafkaSet{addresses, processes, lease.(givenLease).turn.Close}, nil
+}
+
+func advertised(ctx context.Context, brokers []string) ([]string, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DisableClientMetrics())
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	answer, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	var addresses []string
+	for _, b := range answer.Brokers {
+		addresses = append(addresses, net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))))
+	}
+	return addresses, nil
+}
+
+// apacheClusters are those of this process, by size: each takes seconds to start, so tests share them.
+var apacheClusters struct {
+	mu     sync.Mutex
+	bySize map[int][]*apache.Broker
+}
+
+// apacheNodes gives a cluster without topics. Its processes end with this one.
+func apacheNodes(size int) (kafkaSet, string, error) {
+	where := fmt.Sprintf("Apache Kafka %s from its jars, %d nodes", apache.Version, size)
+	nodes, err := apacheCluster(size)
+	if err != nil {
+		return kafkaSet{}, where, err
+	}
+	var set kafkaSet
+	for _, n := range nodes {
+		set.addresses, set.processes = append(set.addresses, n.Addr()), append(set.processes, n)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return set, where, sweep(ctx, set.addresses)
+}
+
+func apacheCluster(size int) ([]*apache.Broker, error) {
+	apacheClusters.mu.Lock()
+	defer apacheClusters.mu.Unlock()
+	if nodes := apacheClusters.bySize[size]; nodes != nil {
+		return nodes, nil
+	}
+	dir, err := os.MkdirTemp("", "weir-test-kafka-")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
+	defer cancel()
+	nodes, err := apache.StartCluster(ctx, apache.Config{Dir: dir, Killable: true}, size)
+	if err != nil {
+		return nil, err
+	}
+	if apacheClusters.bySize == nil {
+		apacheClusters.bySize = map[int][]*apache.Broker{}
+	}
+	apacheClusters.bySize[size] = nodes
+	return nodes, nil
+}
+
+// envServe makes a test program an embedded broker: that is how one gets a process of its own.
+const envServe = "WEIR_TEST_SERVE_BROKER"
+
+// served is what envServe holds.
+type served struct {
+	Dir  string
+	Port int
+}
+
+// A test of any package may need such a process, and a package has at most one TestMain.
+func init() { //nolint:gochecknoinits // see above
+	text := os.Getenv(envServe)
+	if text == "" {
+		return
+	}
+	var s served
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		_, err = kafka.Start(kafka.Config{Dir: s.Dir, Port: s.Port, Logger: discard()})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // never ends: it is killed
+	select {}
+}
+
+// embeddedNode starts this program once more, as a broker.
+func embeddedNode() (kafkaSet, error) {
+	dir, err := os.MkdirTemp("", "weir-test-broker-")
+	if err != nil {
+		return kafkaSet{}, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return kafkaSet{}, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return kafkaSet{}, err
+	}
+	text, err := json.Marshal(served{Dir: filepath.Join(dir, "data"), Port: port})
+	if err != nil {
+		return kafkaSet{}, err
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	process := &fault.Command{
+		Line: []string{program}, Env: []string{envServe + "=" + string(text)}, Dir: dir,
+		Answer: func(ctx context.Context) error { return pingKafka(ctx, address) },
+	}
+	if err := process.Start(); err != nil {
+		return kafkaSet{}, err
+	}
+	return kafkaSet{[]string{address}, []fault.Process{process}, func() error {
+		defer os.RemoveAll(dir)
+		return process.Kill()
+	}}, nil
+}
+
+func pingKafka(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DisableClientMetrics())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Ping(ctx)
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}

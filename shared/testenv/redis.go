@@ -1,0 +1,169 @@
+package testenv
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/weirlog/weir/shared/testenv/fault"
+)
+
+// Redis gives the test an empty database of its own on a Redis or Valkey server and returns its URL,
+// redis://host:port/number. It is emptied when the test begins.
+//
+// A server that is given by WEIR_TEST_REDIS_URL is for tests only: each of its sixteen databases is lent to one test at
+// a time, of whatever package.
+func Redis(t testing.TB) string {
+	t.Helper()
+	if given := os.Getenv(EnvRedis); given != "" {
+		announceOnce("Redis", "given by "+EnvRedis)
+		return lend(t, given)
+	}
+	server, err := localRedis()
+	if err != nil {
+		t.Fatalf("testenv: no Redis for the tests: %v", err)
+	}
+	announceOnce("Redis", "local server "+server.Line[0])
+	return lend(t, server.url)
+}
+
+// A redisServer is one of this machine.
+type redisServer struct {
+	fault.Command
+	url string
+}
+
+// localRedis is this package's own server; it ends with the process.
+var localRedis = sync.OnceValues(startRedis)
+
+// redisPrograms are the servers that speak the protocol, the first that is found.
+var redisPrograms = []string{"valkey-server", "redis-server"}
+
+func findRedis() (string, error) {
+	for _, name := range redisPrograms {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("tried %s (not set) and %s on PATH (none there): install one (Debian and Ubuntu: apt install redis-server), "+
+		"or give the URL of a server for tests", EnvRedis, strings.Join(redisPrograms, ", "))
+}
+
+func startRedis() (*redisServer, error) {
+	program, err := findRedis()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "weir-test-redis-")
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	s := &redisServer{url: "redis://" + address}
+	s.Line = []string{program, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", ""} // what was acknowledged survives a kill
+	s.Dir = dir
+	s.Answer = func(ctx context.Context) error { return command(ctx, s.url, "PING") }
+	return s, s.Start()
+}
+
+// redisDatabases is how many a server has that nobody has configured.
+const redisDatabases = 16
+
+// lend takes a database that no test has, in this process or another; the kernel ends a loan with its process.
+func lend(t testing.TB, server string) string {
+	t.Helper()
+	var lent string
+	Eventually(t, setUpTime, func() error {
+		for n := range redisDatabases {
+			u, err := withDatabase(server, n)
+			if err != nil {
+				return err
+			}
+			if file, ok := tryLock(u); ok {
+				t.Cleanup(func() { file.Close() })
+				lent = u
+				return nil
+			}
+		}
+		return fmt.Errorf("other tests hold all %d databases", redisDatabases)
+	})
+	if err := command(t.Context(), lent, "FLUSHDB"); err != nil {
+		t.Fatalf("testenv: the test Redis does not answer: %v", err)
+	}
+	return lent
+}
+
+func withDatabase(server string, n int) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", errors.New(EnvRedis + " is not a URL: redis://[user:password@]host:port")
+	}
+	u.Path = "/" + strconv.Itoa(n)
+	return u.String(), nil
+}
+
+func tryLock(name string) (*os.File, bool) {
+	file, err := os.OpenFile(turnFile(name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, false
+	}
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		file.Close()
+		return nil, false
+	}
+	return file, true
+}
+
+// command says one command to a database and returns what is wrong with the answer.
+func command(ctx context.Context, redis, line string) error {
+	u, err := url.Parse(redis)
+	if err != nil {
+		return errors.New("not a URL")
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	in := bufio.NewReader(conn)
+	for _, line := range append(greeting(u), line) {
+		if _, err := fmt.Fprintf(conn, "%s\r\n", line); err != nil {
+			return err
+		}
+		answer, err := in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(answer, "-") {
+			return errors.New(strings.TrimSpace(answer[1:]))
+		}
+	}
+	return nil
+}
+
+// greeting signs in and chooses the database.
+func greeting(u *url.URL) []string {
+	lines := []string{"SELECT " + cmp.Or(strings.Trim(u.Path, "/"), "0")}
+	if password, ok := u.User.Password(); ok {
+		lines = append([]string{"AUTH " + cmp.Or(u.User.Username(), "default") + " " + password}, lines...)
+	}
+	return lines
+}
