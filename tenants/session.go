@@ -28,6 +28,14 @@ const (
 	ByOIDC     SignInMethod = "oidc" // an identity provider said so
 )
 
+// OrPassword is the method, ByPassword where it is empty: the first sessions did not say.
+func (m SignInMethod) OrPassword() SignInMethod {
+	if m == "" {
+		return ByPassword
+	}
+	return m
+}
+
 // A Session is what a member has between signing in and signing out. Its secrets are not kept.
 type Session struct {
 	ID              string // empty until it is started

@@ -65,6 +65,10 @@ var policies = []policy{
 	{route: "POST /v1/members", who: tokens("tenants:admin"), want: 201,
 		body: `{"organization":"{organization}","email":"{new-email}","name":"M","role":"viewer","password":"correct horse battery"}`},
 
+	// Sessions of members.
+	{route: "GET /v1/sessions", who: tokens("tenants:admin"), path: "/v1/sessions?member={member}"},
+	{route: "POST /v1/sessions/{id}/revoke", who: tokens("tenants:admin"), path: "/v1/sessions/{new-session}/revoke", body: `{"reason":"test"}`},
+
 	// The console before the sign-in, and what every page refers to.
 	{route: "GET /console", who: visitors, want: 303},
 	{route: "GET /console/*", who: visitors, path: "/console/nothing", want: 404},
@@ -80,6 +84,12 @@ var policies = []policy{
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead), path: "/console/errors?project={project}"},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/usage", who: members(tenants.UsageRead)},
+	{route: "GET /console/session/renew", who: members(""), want: 303},
+	{route: "GET /console/confirm", who: members("")},
+	{route: "POST /console/confirm", who: members(""), body: "password=correct horse battery staple", want: 303, ends: true},
+	{route: "GET /console/settings/account", who: members("")},
+	{route: "POST /console/settings/account/sessions/{id}/end", who: members(""), path: "/console/settings/account/sessions/{new-session}/end", want: 404}, // somebody else's
+	{route: "POST /console/settings/account/sessions/end-others", who: members(""), want: 303},
 	{route: "GET /console/settings", who: members(""), want: 303},
 	{route: "GET /console/settings/projects", who: members(tenants.ProjectsRead)},
 	{route: "POST /console/settings/projects", who: members(tenants.ProjectsWrite), body: "name=P", want: 303},

@@ -38,6 +38,17 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 	"new-member": func(t *testing.T, of *tenant) string {
 		return of.member(t, "viewer", "m"+strings.ToLower(rand.Text())+"@example.com")
 	},
+	"new-session": func(t *testing.T, of *tenant) string {
+		email := "m" + strings.ToLower(rand.Text()) + "@example.com"
+		member := of.member(t, "viewer", email)
+		of.world.signIn(t, email)
+		var list struct{ Items []struct{ ID string } }
+		got := of.world.operate(t, "GET", "/v1/sessions?member="+member, nil)
+		if err := json.Unmarshal([]byte(got.text), &list); err != nil || len(list.Items) != 1 {
+			t.Fatalf("the sessions of %s: %s", member, got.text)
+		}
+		return list.Items[0].ID
+	},
 	"new-email": func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
 }
 

@@ -113,6 +113,8 @@ func probes() []probe {
 		{"GET /v1/service-tokens", send("GET", "/v1/service-tokens?organization=*", nil), [3]int{200, 404, 404}},
 		{"POST /v1/service-tokens/{id}/revoke", revokeFresh, [3]int{200, 200, 404}},
 		{"POST /v1/members", addFresh, [3]int{201, 201, 404}},
+		{"GET /v1/sessions", listFreshSessions, [3]int{200, 200, 404}},
+		{"POST /v1/sessions/{id}/revoke", revokeFreshSession, [3]int{200, 200, 404}},
 	}
 }
 
@@ -147,6 +149,35 @@ func rotateFresh(t *testing.T, p *process, token string, a tenant) answer {
 func addFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	return p.call(t, token, "POST", "/v1/members", text(member(a.organization, "m"+rand.Text()+"@example.com", "viewer")))
+}
+
+// listFreshSessions asks for the sessions of a member whom it adds; an unknown tenant has none.
+func listFreshSessions(t *testing.T, p *process, token string, a tenant) answer {
+	t.Helper()
+	id, _ := freshSession(t, p, a)
+	got := p.call(t, token, "GET", "/v1/sessions?member="+id, "")
+	got.text = strings.ReplaceAll(got.text, id, a.tokenID)
+	return got
+}
+
+// revokeFreshSession ends a session of a member whom it adds.
+func revokeFreshSession(t *testing.T, p *process, token string, a tenant) answer {
+	t.Helper()
+	_, id := freshSession(t, p, a)
+	got := p.call(t, token, "POST", "/v1/sessions/"+id+"/revoke", `{"reason":"test"}`)
+	got.text = strings.ReplaceAll(got.text, id, a.tokenID)
+	return got
+}
+
+func freshSession(t *testing.T, p *process, a tenant) (owner, session string) {
+	t.Helper()
+	if strings.HasSuffix(a.tokenID, "zzzz") {
+		return "mem_zzzz", "ses_zzzz"
+	}
+	email := "m" + strings.ToLower(rand.Text()) + "@example.com"
+	owner = p.must(t, 201, "POST", "/v1/members", text(member(a.organization, email, "viewer"))).get("id")
+	p.browser("192.0.2.77").signIn(t, email, password)
+	return owner, p.must(t, 200, "GET", "/v1/sessions?member="+owner, "").items(t)[0]["id"].(string)
 }
 
 // open are the routes that need no credential.

@@ -68,6 +68,9 @@ func (c *console) mountSession(detours chi.Router) {
 
 func (c *console) mountSettings(settings chi.Router) {
 	settings.Get("/console/settings", c.pages.Handle(showSettings))
+	settings.Get(accountPath, c.pages.Handle(c.showAccount))
+	settings.Post(accountPath+"/sessions/{id}/end", c.pages.Handle(c.endOneSession))
+	settings.Post(accountPath+"/sessions/end-others", c.pages.Handle(c.endOtherSessions))
 	settings.Get(projectsPath, c.pages.Handle(permitted(tenants.ProjectsRead, c.showProjects)))
 	settings.Post(projectsPath, c.pages.Handle(permitted(tenants.ProjectsWrite, c.createProject)))
 	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))

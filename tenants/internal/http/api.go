@@ -51,6 +51,8 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 		admin.Post("/v1/service-tokens", httpapi.Handle(api.createServiceToken))
 		admin.Get("/v1/service-tokens", httpapi.Handle(api.listServiceTokens))
 		admin.Post("/v1/service-tokens/{id}/revoke", httpapi.Handle(api.revokeServiceToken))
+		admin.Get("/v1/sessions", httpapi.Handle(api.listSessions))
+		admin.Post("/v1/sessions/{id}/revoke", httpapi.Handle(api.revokeSession))
 		admin.Post("/v1/members", httpapi.Handle(api.createMember))
 	})
 }

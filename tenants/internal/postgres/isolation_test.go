@@ -192,6 +192,12 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 	many("Members", len(members), err)
 	invitations, err := views.Invitations(t.Context(), as, "org_b", start, 10)
 	many("Invitations", min(len(invitations), 1), err)
+	sessions, err := views.Sessions(t.Context(), as, "mem_b", noon)
+	many("Sessions", len(sessions), err)
+	sessions, err = views.SessionsAfter(t.Context(), as, "mem_b", noon, start, 10)
+	many("SessionsAfter", len(sessions), err)
+	_, err = views.Session(t.Context(), as, "ses_b")
+	one("Session", err)
 	return found
 }
 

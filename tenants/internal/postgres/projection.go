@@ -41,7 +41,7 @@ func Project(ctx context.Context, tx pgx.Tx, events []recorded) error {
 }
 
 func project(ctx context.Context, tx pgx.Tx, r recorded) error {
-	organization := r.Stream.Organization
+	organization, origin := r.Stream.Organization, tenants.OriginOf(r.Metadata)
 	switch e := r.Event.(type) {
 	case tenants.OrganizationCreated:
 		return insertOrganization(ctx, tx, e)
@@ -92,11 +92,11 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error {
 	case tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
 		return nil // its stream is read where it is asked for
 	case tenants.SessionStarted:
-		return insertSession(ctx, tx, e)
+		return insertSession(ctx, tx, e, origin)
 	case tenants.SessionRenewed:
-		return prolongSession(ctx, tx, organization, e.Session, e.Imprint, e.ExpiresAt)
+		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Imprint, e.At, e.ExpiresAt, origin})
 	case tenants.SessionConfirmed:
-		return prolongSession(ctx, tx, organization, e.Session, e.Imprint, e.ExpiresAt)
+		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Imprint, e.At, e.ExpiresAt, origin})
 	case tenants.SessionEnded:
 		return endSession(ctx, tx, organization, e)
 	case tenants.SessionRoleChanged:

@@ -9,37 +9,75 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-func insertSession(ctx context.Context, tx pgx.Tx, e tenants.SessionStarted) error {
+// A SeenSession is a session, and where it was last used, as far as is known: uses between two renewals leave no trace.
+type SeenSession struct {
+	tenants.Session
+	Address string
+	Client  string // what it says it is
+	SeenAt  time.Time
+}
+
+func insertSession(ctx context.Context, tx pgx.Tx, e tenants.SessionStarted, origin tenants.Origin) error {
 	_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE organization = $1 AND member = $2 AND expires_at <= $3`, e.Organization, e.Member, e.At)
 	if err != nil {
 		return err
 	}
 	return exactlyOne(ctx, tx, `
-		INSERT INTO sessions (organization, id, member, hash, started_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		e.Organization, e.Session, e.Member, e.Imprint.Hash, e.At, e.ExpiresAt)
+		INSERT INTO sessions (organization, id, member, hash, started_at, expires_at, used_at, method, address, client)
+		VALUES ($1, $2, $3, $4, $5, $6, $5, $7, $8, $9)`,
+		e.Organization, e.Session, e.Member, e.Imprint.Hash, e.At, e.ExpiresAt, e.Method, origin.Address, origin.Client)
 }
 
-// prolongSession gives a session another secret and another end.
-func prolongSession(ctx context.Context, tx pgx.Tx, organization, id string, imprint tenants.Imprint, expiresAt time.Time) error {
-	return exactlyOne(ctx, tx, `UPDATE sessions SET hash = $3, expires_at = $4 WHERE organization = $1 AND id = $2`,
-		organization, id, imprint.Hash, expiresAt)
+// renewal is what a session goes on with.
+type renewal struct {
+	session   string
+	imprint   tenants.Imprint
+	at        time.Time
+	expiresAt time.Time
+	origin    tenants.Origin
 }
 
-// endSession forgets a session. One that has expired may be forgotten already.
+func prolongSession(ctx context.Context, tx pgx.Tx, organization string, r renewal) error {
+	return exactlyOne(ctx, tx, `
+		UPDATE sessions SET hash = $3, used_at = $4, expires_at = $5, address = $6, client = $7 WHERE organization = $1 AND id = $2`,
+		organization, r.session, r.imprint.Hash, r.at, r.expiresAt, r.origin.Address, r.origin.Client)
+}
+
+// endSession ends a session. One that has expired may be forgotten already.
 func endSession(ctx context.Context, tx pgx.Tx, organization string, e tenants.SessionEnded) error {
-	_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE organization = $1 AND id = $2`, organization, e.Session)
+	_, err := tx.Exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $4 WHERE organization = $1 AND id = $2`,
+		organization, e.Session, e.At, e.Reason)
 	return err
 }
 
-// Sessions lists the sessions of a member that have neither ended nor expired at now, oldest first: their ids, hashes
-// and times.
-func (v *Views) Sessions(ctx context.Context, organization, member string, now time.Time) ([]tenants.Session, error) {
-	return list(ctx, v, organization, scanSession, `
-		SELECT organization, id, member, hash, started_at, expires_at FROM sessions
-		WHERE organization = $1 AND member = $2 AND expires_at > $3 ORDER BY started_at, id`, member, now)
+const selectSessions = `
+SELECT organization, id, member, hash, started_at, expires_at, coalesce(used_at, started_at), method, address, client, ended_at, end_reason
+FROM sessions `
+
+func scanSession(row pgx.CollectableRow) (s SeenSession, err error) {
+	var ended *time.Time
+	err = row.Scan(&s.Organization, &s.ID, &s.Member, &s.Imprint.Hash, &s.StartedAt, &s.ExpiresAt, &s.SeenAt, &s.Method,
+		&s.Address, &s.Client, &ended, &s.Revocation.Reason)
+	s.Revocation.At = orZero(ended)
+	return s, err
 }
 
-func scanSession(row pgx.CollectableRow) (s tenants.Session, err error) {
-	err = row.Scan(&s.Organization, &s.ID, &s.Member, &s.Imprint.Hash, &s.StartedAt, &s.ExpiresAt)
-	return s, err
+// Session returns one session, or ErrNotFound. One that was ended is known until it would have expired, at least.
+func (v *Views) Session(ctx context.Context, as, id string) (SeenSession, error) {
+	return one(ctx, v, as, scanSession, selectSessions+`WHERE `+visible+` AND id = $2`, id)
+}
+
+// open is which sessions of a member have neither ended nor expired.
+const open = `member = $2 AND expires_at > $3 AND ended_at IS NULL `
+
+// Sessions lists the sessions of a member that have neither ended nor expired at now, oldest first.
+func (v *Views) Sessions(ctx context.Context, as, member string, now time.Time) ([]SeenSession, error) {
+	return list(ctx, v, as, scanSession, selectSessions+`WHERE `+visible+` AND `+open+`ORDER BY started_at, id`, member, now)
+}
+
+// SessionsAfter lists at most limit of those after a position.
+func (v *Views) SessionsAfter(ctx context.Context, as, member string, now time.Time, after Position, limit int) ([]SeenSession, error) {
+	return list(ctx, v, as, scanSession, selectSessions+
+		`WHERE `+visible+` AND `+open+`AND (started_at, id) > ($4, $5) ORDER BY started_at, id LIMIT $6`,
+		member, now, after.At, after.ID, limit)
 }

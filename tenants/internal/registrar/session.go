@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
 // ErrSignIn says that there is no member with that address and password. It does not say which of them is wrong, and
@@ -129,11 +130,78 @@ func (r *Registrar) SignOut(ctx context.Context, request Request, id, hash strin
 	return err
 }
 
+// Sessions lists at most limit sessions of a member whom the caller reaches, after a position: those that have neither
+// ended nor expired.
+func (r *Registrar) Sessions(ctx context.Context, caller tenants.Caller, member string, after postgres.Position, limit int) ([]postgres.SeenSession, error) {
+	if !tenants.IsID(member) {
+		return nil, fmt.Errorf("member %q: %w", member, tenants.ErrNotFound)
+	}
+	if _, err := r.Views.Member(ctx, caller.Organization, member); err != nil {
+		return nil, err
+	}
+	return r.Views.SessionsAfter(ctx, caller.Organization, member, r.now(), after, limit)
+}
+
+// RevokeSession ends a session of a member whom the caller reaches.
+func (r *Registrar) RevokeSession(ctx context.Context, request Request, id, reason string) (postgres.SeenSession, error) {
+	if !tenants.IsID(id) {
+		return postgres.SeenSession{}, fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
+	}
+	found, err := r.Views.Session(ctx, request.Caller.Organization, id)
+	if err != nil {
+		return postgres.SeenSession{}, err
+	}
+	err = r.endSession(ctx, request, &found, reason)
+	return found, err
+}
+
+// EndOwnSession ends a session of the caller, who has signed in.
+func (r *Registrar) EndOwnSession(ctx context.Context, request Request, id string) error {
+	found, err := r.Views.Session(ctx, request.Caller.Organization, id)
+	if err == nil && found.Member != request.Caller.ID {
+		err = fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	return r.endSession(ctx, request, &found, "signed out from another session")
+}
+
+// EndOtherSessions ends all sessions of the caller but the one that asks, and says how many those were.
+func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own string) (ended int, err error) {
+	sessions, err := r.Views.Sessions(ctx, request.Caller.Organization, request.Caller.ID, r.now())
+	for _, session := range sessions {
+		if err != nil {
+			return ended, err
+		}
+		if session.ID != own {
+			err = r.endSession(ctx, request, &session, "signed out from another session")
+			ended++
+		}
+	}
+	return ended, err
+}
+
+// endSession ends a session that was found.
+func (r *Registrar) endSession(ctx context.Context, request Request, found *postgres.SeenSession, reason string) error {
+	cmd := tenants.Revoke{Reason: reason, At: r.now()}
+	session, err := r.changeSessionOf(ctx, request, found.Organization, found.ID, found.Imprint.Hash, contract.CredentialRevoked,
+		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+	found.Session = session
+	return err
+}
+
 // changeSession keeps a decision on a session of the caller's organization, and waits until the credential with that
 // hash is in state.
 func (r *Registrar) changeSession(ctx context.Context, request Request, id, hash, state string,
+	decide func(tenants.Session) ([]tenants.Event, error)) (tenants.Session, error) {
+	return r.changeSessionOf(ctx, request, request.Caller.Organization, id, hash, state, decide)
+}
+
+// changeSessionOf is changeSession for a session of any organization.
+func (r *Registrar) changeSessionOf(ctx context.Context, request Request, organization, id, hash, state string,
 	decide func(tenants.Session) ([]tenants.Event, error)) (session tenants.Session, err error) {
-	stream := streamOf(request.Caller.Organization, "session", id)
+	stream := streamOf(organization, "session", id)
 	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
 		session, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.Session) ([]tenants.Event, error) {
 			events, err := decide(before)

@@ -1,0 +1,133 @@
+package app_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/identity"
+)
+
+const accountPage = "/console/settings/account"
+
+// again signs the same member in with another browser.
+func (b *browser) again(t *testing.T, email, address string) *browser {
+	t.Helper()
+	other := b.p.browser(address)
+	if got := other.signIn(t, email, password); got.status != 303 {
+		t.Fatalf("sign in again: %d %s", got.status, got.body)
+	}
+	return other
+}
+
+func ownerOf(of tenant) string {
+	return "owner@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
+}
+
+// Members see where they are signed in, and end there what they do not recognize: one session, or all others.
+func TestOwnSessions(t *testing.T) {
+	w := newWorld(t)
+	p, n := w.start(t, operatorToken), w.follow(t)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "owner")
+	second, third := b.again(t, ownerOf(acme), "198.51.100.2"), b.again(t, ownerOf(acme), "[2001:db8::3]")
+
+	listed := b.get(t, accountPage).text()
+	for _, want := range []string{"192.0.2.7", "198.51.100.2", "2001:db8::3", "This session", "Password"} {
+		if !strings.Contains(listed, want) {
+			t.Errorf("the list lacks %q: %s", want, listed)
+		}
+	}
+	if strings.Count(listed, "This session") != 1 || strings.Contains(listed, b.secret()) {
+		t.Errorf("the list: %s", listed)
+	}
+	id := n.knows(t, second.secret(), nil).ID
+	if got := b.post(t, accountPage+"/sessions/"+id+"/end", nil); got.status != 303 || !strings.Contains(b.get(t, accountPage).body, "The session was signed out") {
+		t.Errorf("sign out one: %d", got.status)
+	}
+	n.knows(t, second.secret(), identity.ErrRevoked)
+	n.knows(t, third.secret(), nil)
+	if got := b.post(t, accountPage+"/sessions/end-others", nil); got.status != 303 {
+		t.Errorf("sign out the others: %d %s", got.status, got.body)
+	}
+	n.knows(t, third.secret(), identity.ErrRevoked)
+	n.knows(t, b.secret(), nil)
+	if listed := b.get(t, accountPage).body; strings.Contains(listed, "198.51.100.2") || strings.Contains(listed, "/end-others") {
+		t.Errorf("after that: %s", listed)
+	}
+}
+
+// The sessions of others are neither shown nor ended, also those of the same organization.
+func TestSessionsAreOnesOwn(t *testing.T) {
+	w := newWorld(t)
+	p, n := w.start(t, operatorToken), w.follow(t)
+	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
+	owner, viewer, stranger := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "viewer"), p.signedIn(t, other, "owner")
+	for _, theirs := range []*browser{viewer, stranger} {
+		id := n.knows(t, theirs.secret(), nil).ID
+		if strings.Contains(owner.get(t, accountPage).body, id) {
+			t.Error("somebody else's session is shown")
+		}
+		got, unknown := owner.post(t, accountPage+"/sessions/"+id+"/end", nil), owner.post(t, accountPage+"/sessions/ses_0/end", nil)
+		if got.status != 404 || strings.ReplaceAll(got.body, id, "ses_0") != unknown.body {
+			t.Errorf("ending it: %d %s", got.status, got.body)
+		}
+		owner.post(t, accountPage+"/sessions/end-others", nil)
+		n.knows(t, theirs.secret(), nil)
+	}
+}
+
+// An administrator's token sees and ends the sessions of its organization's members, an operator's those of all.
+func TestSessionsByTheAPI(t *testing.T) {
+	w := newWorld(t)
+	p, n := w.start(t, operatorToken), w.follow(t)
+	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
+	b := p.signedIn(t, acme, "owner")
+	holder := n.knows(t, b.secret(), nil)
+	second := b.again(t, ownerOf(acme), "198.51.100.2")
+
+	list := "/v1/sessions?member=" + holder.Member
+	first := p.call(t, acme.token, "GET", list+"&limit=1", "")
+	session := first.items(t)[0]
+	if session["id"] != holder.ID || session["state"] != "active" || session["address"] != "192.0.2.7" || session["method"] != "password" {
+		t.Errorf("the session is %v", session)
+	}
+	next := p.call(t, operatorToken, "GET", list+"&limit=1&cursor="+first.get("next_cursor"), "").items(t)
+	if len(next) != 1 || next[0]["address"] != "198.51.100.2" || strings.Contains(first.text, b.secret()) {
+		t.Errorf("the next one is %v", next)
+	}
+	for path, status := range map[string]int{list: 404, "/v1/sessions?member=mem_0": 404, "/v1/sessions": 400, "/v1/sessions?member=%00": 404} {
+		if got := p.call(t, other.token, "GET", path, ""); got.status != status {
+			t.Errorf("another organization: %s: %d %s", path, got.status, got.text)
+		}
+	}
+	revoke := "/v1/sessions/" + holder.ID + "/revoke"
+	if got := p.call(t, other.token, "POST", revoke, ""); got.status != 404 {
+		t.Errorf("another organization ends it: %d", got.status)
+	}
+	for range 2 { // again: changes nothing
+		got := p.call(t, acme.token, "POST", revoke, text(map[string]any{"reason": "lost laptop"}))
+		if got.status != 200 || got.get("state") != "revoked" || got.get("revoked_reason") != "lost laptop" || got.get("address") != "192.0.2.7" {
+			t.Errorf("ending it: %d %s", got.status, got.text)
+		}
+	}
+	n.knows(t, b.secret(), identity.ErrRevoked)
+	n.knows(t, second.secret(), nil)
+}
+
+// A session is told from others by what its browser says, whatever that is.
+func TestClientsAreShownAsText(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "owner")
+	evil := b.p.browser("192.0.2.9")
+	agent := `"><script>alert(1)</script>` + strings.Repeat("x", 500)
+	if got := evil.post(t, "/console/sign-in", map[string]string{"email": ownerOf(acme), "password": password}, header{"User-Agent", agent}); got.status != http.StatusSeeOther {
+		t.Fatal(got.status)
+	}
+	shown := b.get(t, accountPage).body
+	if strings.Contains(shown, "<script>alert") || !regexp.MustCompile(`title="&#34;&gt;&lt;script&gt;alert\(1\)`).MatchString(shown) || strings.Contains(shown, strings.Repeat("x", 200)) {
+		t.Errorf("shown as %s", shown)
+	}
+}

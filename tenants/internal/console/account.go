@@ -1,0 +1,96 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+type accountPage struct {
+	settings
+	Sessions []shownSession
+}
+
+// shownSession is a session as its member sees it.
+type shownSession struct {
+	postgres.SeenSession
+	Own bool // the one that looks
+}
+
+// With is what the session was started with, in words.
+func (s shownSession) With() string {
+	switch s.Method {
+	case tenants.ByPasskey:
+		return "Passkey"
+	case tenants.ByOIDC:
+		return "Identity provider"
+	}
+	return "Password"
+}
+
+// On is the browser in words.
+func (s shownSession) On() string { return clientName(s.Client) }
+
+// showAccount is what members see to themselves.
+func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	caller := callerOf(r)
+	sessions, err := c.Views.Sessions(r.Context(), caller.Organization, caller.ID, c.Clock())
+	if err != nil {
+		return err
+	}
+	page := accountPage{settings: shown, Sessions: showSessions(sessions, identity.FromContext(r.Context()).ID)}
+	c.pages.Write(w, r, http.StatusOK, "account", ui.View{
+		Title: "Your account", Tabs: tabs(r, accountPath), Data: page,
+		Flash: ui.TakeFlash(w, r, map[string]string{
+			"session-ended":  "The session was signed out.",
+			"sessions-ended": "All your other sessions were signed out.",
+		}),
+	})
+	return nil
+}
+
+// showSessions puts the session that looks first, then those that were used last.
+func showSessions(sessions []postgres.SeenSession, own string) (shown []shownSession) {
+	for _, session := range sessions {
+		shown = append(shown, shownSession{session, session.ID == own})
+	}
+	slices.SortStableFunc(shown, func(a, b shownSession) int {
+		switch {
+		case a.Own:
+			return -1
+		case b.Own:
+			return 1
+		}
+		return b.SeenAt.Compare(a.SeenAt)
+	})
+	return shown
+}
+
+func (c *console) endOneSession(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "id")
+	if err := c.Registrar.EndOwnSession(r.Context(), c.requestOf(r), id); err != nil {
+		return problemOf(err, "session", id)
+	}
+	ui.SetFlash(w, "session-ended")
+	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	return nil
+}
+
+func (c *console) endOtherSessions(w http.ResponseWriter, r *http.Request) error {
+	if _, err := c.Registrar.EndOtherSessions(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID); err != nil {
+		return problemOf(err, "member", callerOf(r).ID)
+	}
+	ui.SetFlash(w, "sessions-ended")
+	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	return nil
+}
