@@ -56,13 +56,14 @@ func Mount(router chi.Router, config Config) {
 }
 
 type logsPage struct {
-	Project  ui.Field
-	Words    ui.Field
-	Levels   []ui.Choice
-	Filtered bool
-	Entries  []shownEntry
-	Searched bool // false: the search was not understood
-	Pager    ui.Pager
+	Project     ui.Field
+	Words       ui.Field
+	Environment ui.Field
+	Levels      []ui.Choice
+	Filtered    bool
+	Entries     []shownEntry
+	Searched    bool // false: the search was not understood
+	Pager       ui.Pager
 }
 
 // showLogs understands the same query as GET /v1/logs, so that whoever knows one knows the other.
@@ -114,9 +115,10 @@ func (c *console) form(r *http.Request, organization, faultOfWords string) logsP
 		projects = append(projects, [2]string{project.Project, project.Name})
 	}
 	page := logsPage{
-		Filtered: query.Get("project") != "" || query.Get("q") != "" || query.Has("level"),
-		Project:  ui.Field{Name: "project", Label: "Project", Choices: ui.Choose(query.Get("project"), projects...)},
-		Words:    ui.Field{Name: "q", Label: "Words in the message", Type: "search", Value: query.Get("q"), Fault: faultOfWords, Autocomplete: "off"},
+		Filtered:    query.Get("project") != "" || query.Get("q") != "" || query.Get("environment") != "" || query.Has("level"),
+		Project:     ui.Field{Name: "project", Label: "Project", Choices: ui.Choose(query.Get("project"), projects...)},
+		Words:       ui.Field{Name: "q", Label: "Words in message", Type: "search", Value: query.Get("q"), Fault: faultOfWords, Autocomplete: "off"},
+		Environment: ui.Field{Name: "environment", Label: "Environment", Value: query.Get("environment"), Autocomplete: "off"},
 	}
 	for _, level := range []string{"debug", "info", "warn", "error", "fatal"} {
 		page.Levels = append(page.Levels, ui.Choice{Value: level, Text: level, Selected: slices.Contains(query["level"], level)})
