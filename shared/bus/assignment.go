@@ -13,7 +13,9 @@ import (
 // assignment is what one member of the group works on in one generation: partitions, each at a position under an epoch.
 type assignment struct {
 	consumer *Consumer
+	topic    topicID
 	claims   map[int]*claimed
+	fresh    []int // never consumed, and nobody leads them: where they start is not known
 	intake   chan chunk
 	room     *budget
 	held     []chunk // taken from intake, not applied
@@ -28,6 +30,7 @@ type assignment struct {
 type claimed struct {
 	next  int64 // as in the database
 	epoch int64
+	topic topicID
 }
 
 // run reads ahead and applies until ctx ends or the positions belong to somebody else.
@@ -39,6 +42,9 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	defer cancel(nil)
 	wg.Go(func() { cancel(a.follower().run(ctx)) })
 	wg.Go(func() { a.reportOffsets(ctx, generation) })
+	if len(a.fresh) > 0 {
+		wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
+	}
 	for {
 		records, reached, err := a.collect(ctx)
 		if err == nil {
@@ -69,7 +75,7 @@ func (a *assignment) follower() *follower {
 		positions[p] = claim.next
 	}
 	return &follower{
-		cluster: c.cluster, logger: c.logger, topic: c.cfg.Topic, positions: positions, wait: c.cfg.FetchWait,
+		cluster: c.cluster, logger: c.logger, topic: c.cfg.Topic, id: a.topic, positions: positions, wait: c.cfg.FetchWait,
 		maxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), deliver: a.receive, outside: a.outside,
 	}
 }
@@ -90,10 +96,25 @@ func (a *assignment) receive(ctx context.Context, c chunk) error {
 // outside stops a partition for good: going on anywhere else would lose records or apply them twice.
 func (a *assignment) outside(ctx context.Context, partition int, position int64, log logBounds) (int64, bool) {
 	err := fmt.Errorf("%w: at %d, log from %d to %d", ErrOutsideLog, position, log.start, log.end)
+	if log.replaced {
+		err = fmt.Errorf("%w: at %d of the one before", ErrTopicReplaced, position)
+	}
 	if writing := a.consumer.halt(ctx, partition, a.claims[partition].epoch, err); writing != nil {
 		a.consumer.logger.Error("cannot write down that a partition is stopped", "partition", partition, "error", writing)
 	}
 	return 0, false
+}
+
+// awaitLeaders returns when a partition that could not be claimed has a leader: then all are claimed again.
+func (a *assignment) awaitLeaders(ctx context.Context) error {
+	c := a.consumer
+	for failures := 1; ctx.Err() == nil; failures++ {
+		pause(ctx, backoff(failures, 100*time.Millisecond, 2*time.Second))
+		if logs, err := c.cluster.logs(ctx, c.cfg.Topic, a.fresh); err == nil && len(logs.bounds) > 0 {
+			return errors.New("partitions have got a leader that were never consumed")
+		}
+	}
+	return ctx.Err()
 }
 
 // collect waits for records and gathers them until there are enough of them or the first has waited long enough. reached is how

@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"net"
 	"strconv"
 	"sync"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/describeconfigs"
 	"github.com/segmentio/kafka-go/protocol/listoffsets"
-	"github.com/segmentio/kafka-go/protocol/metadata"
 )
 
 const (
@@ -32,19 +32,6 @@ type cluster struct {
 	live []string // addresses that the last metadata named
 }
 
-// layout is who leads what, as one broker saw it at one moment.
-type layout struct {
-	brokers    map[int32]string // address by id
-	controller int32
-	topics     map[string]topicLayout
-}
-
-// topicLayout is one topic of a layout: the leader of each partition, -1 where there is none. err is why the topic is not known.
-type topicLayout struct {
-	leaders []int32
-	err     error
-}
-
 func newCluster(brokers []string, dialer *kafka.Dialer) *cluster {
 	if dialer == nil {
 		dialer = &kafka.Dialer{ClientID: "weir"}
@@ -54,11 +41,11 @@ func newCluster(brokers []string, dialer *kafka.Dialer) *cluster {
 
 // layout asks for the state of topics; none named means all. It asks one broker after another until one answers.
 func (c *cluster) layout(ctx context.Context, topics ...string) (layout, error) {
-	answer, err := c.ask(ctx, &metadata.Request{TopicNames: topics})
+	answer, err := c.ask(ctx, &metadata{topics: topics, clientID: c.dialer.ClientID})
 	if err != nil {
 		return layout{}, fmt.Errorf("cannot learn about topics %q: %w", topics, err)
 	}
-	seen := newLayout(answer.(*metadata.Response))
+	seen := answer.(*metadata).seen
 	c.mu.Lock()
 	c.live = c.live[:0]
 	for _, address := range seen.brokers {
@@ -68,29 +55,29 @@ func (c *cluster) layout(ctx context.Context, topics ...string) (layout, error) 
 	return seen, nil
 }
 
-func newLayout(m *metadata.Response) layout {
-	l := layout{brokers: make(map[int32]string), controller: m.ControllerID, topics: make(map[string]topicLayout)}
-	for _, b := range m.Brokers {
-		l.brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+// replaced reports whether a topic is another one than that of the given id by the word of every broker that answers: one that is
+// behind may still know the one before, or the one after.
+func (c *cluster) replaced(ctx context.Context, topic string, id topicID) (bool, error) {
+	seen, err := c.layout(ctx, topic)
+	if err != nil {
+		return false, err
 	}
-	for _, t := range m.Topics {
-		l.topics[t.Name] = newTopicLayout(t)
+	found := seen.topics[topic]
+	if found.err != nil || found.id == id {
+		return false, found.err
 	}
-	return l
-}
-
-func newTopicLayout(t metadata.ResponseTopic) topicLayout {
-	if t.ErrorCode != 0 {
-		return topicLayout{err: kafka.Error(t.ErrorCode)}
-	}
-	leaders := make([]int32, len(t.Partitions))
-	for _, p := range t.Partitions {
-		if int(p.PartitionIndex) >= len(leaders) {
-			return topicLayout{err: kafka.LeaderNotAvailable} // a gap: the broker does not know all of them yet
+	for _, address := range seen.brokers {
+		conn, err := connect(ctx, c.dialer, address)
+		if err != nil {
+			continue
 		}
-		leaders[p.PartitionIndex] = p.LeaderID
+		answer, err := conn.roundTrip(ctx, requestTimeout, &metadata{topics: []string{topic}, clientID: c.dialer.ClientID})
+		conn.Close()
+		if err == nil && answer.(*metadata).seen.topics[topic].id == id {
+			return false, nil
+		}
 	}
-	return topicLayout{leaders: leaders}
+	return true, nil
 }
 
 // ask sends a request that any broker can answer.
@@ -160,33 +147,54 @@ func (c *cluster) close() {
 	}
 }
 
-// logBounds are the offsets at which partitions' logs start and end: the end is where the next record goes.
-type logBounds struct{ start, end int64 }
+// logBounds are the offsets at which a partition's log starts and ends: the end is where the next record goes.
+type logBounds struct {
+	start, end int64
+	replaced   bool    // it is the log of another topic than the one that was read before, of the same name
+	topic      topicID // that one's
+}
 
-// bounds asks the leaders of the given partitions.
-func (c *cluster) bounds(ctx context.Context, topic string, partitions []int) (map[int]logBounds, error) {
+// topicLogs are the logs of some partitions of a topic, and why some are not known.
+type topicLogs struct {
+	id      topicID
+	bounds  map[int]logBounds
+	unknown error
+}
+
+// logs asks the leaders of the given partitions. It fails only if nothing can be said of the topic; a partition without a leader
+// is missing in the result.
+func (c *cluster) logs(ctx context.Context, topic string, partitions []int) (topicLogs, error) {
 	seen, err := c.layout(ctx, topic)
 	if err != nil {
-		return nil, err
+		return topicLogs{}, err
 	}
 	t := seen.topics[topic]
 	if t.err != nil {
-		return nil, fmt.Errorf("cannot find the log of %q: %w", topic, t.err)
+		return topicLogs{}, fmt.Errorf("cannot find the log of %q: %w", topic, t.err)
 	}
-	byLeader := make(map[int32][]int)
+	byLeader := make(map[string][]int)
 	for _, p := range partitions {
 		if p >= len(t.leaders) {
-			return nil, fmt.Errorf("cannot find partition %d of %q: %w", p, topic, kafka.UnknownTopicOrPartition)
+			return topicLogs{}, fmt.Errorf("cannot find partition %d of %q: %w", p, topic, kafka.UnknownTopicOrPartition)
 		}
-		byLeader[t.leaders[p]] = append(byLeader[t.leaders[p]], p)
+		byLeader[seen.leaderOf(topic, p)] = append(byLeader[seen.leaderOf(topic, p)], p)
 	}
-	found := make(map[int]logBounds, len(partitions))
-	for leader, led := range byLeader {
-		if err := c.boundsAt(ctx, seen.brokers[leader], topic, led, found); err != nil {
-			return nil, fmt.Errorf("cannot read the bounds of %q: %w", topic, err)
+	found := topicLogs{id: t.id, bounds: make(map[int]logBounds, len(partitions))}
+	for address, led := range byLeader {
+		if err := c.boundsAt(ctx, address, topic, led, found.bounds); err != nil {
+			found.unknown = fmt.Errorf("cannot read the bounds of %q: %w", topic, err)
 		}
 	}
 	return found, nil
+}
+
+// allLogs is logs for those who need all or nothing.
+func (c *cluster) allLogs(ctx context.Context, topic string, partitions []int) (topicLogs, error) {
+	found, err := c.logs(ctx, topic, partitions)
+	if err == nil {
+		err = found.unknown
+	}
+	return found, err
 }
 
 func (c *cluster) boundsAt(ctx context.Context, address, topic string, partitions []int, found map[int]logBounds) error {
@@ -207,7 +215,7 @@ func (c *cluster) boundsAt(ctx context.Context, address, topic string, partition
 		return err
 	}
 	for _, p := range partitions {
-		found[p] = logBounds{starts[p], ends[p]}
+		found[p] = logBounds{start: starts[p], end: ends[p]}
 	}
 	return nil
 }
@@ -228,6 +236,45 @@ func offsetsAt(ctx context.Context, conn *connection, topic string, partitions [
 				return nil, fmt.Errorf("partition %d: %w", p.Partition, kafka.Error(p.ErrorCode))
 			}
 			found[int(p.Partition)] = p.Offset
+		}
+	}
+	return found, nil
+}
+
+// topicSettings say what a topic forgets.
+type topicSettings struct {
+	compacted       bool          // by key, and by nothing else
+	deleteRetention time.Duration // how long the record that deletes a key is kept at least
+}
+
+// memory is how old knowledge of the topic may be to be brought up to date by what is in the log: half of what the brokers promise,
+// for clocks that differ and for the reading itself.
+func (t topicSettings) memory() time.Duration { return t.deleteRetention / 2 }
+
+// settings asks for a topic's settings.
+func (c *cluster) settings(ctx context.Context, topic string) (found topicSettings, err error) {
+	const ofTopic = 2
+	answer, err := c.ask(ctx, &describeconfigs.Request{Resources: []describeconfigs.RequestResource{
+		{ResourceType: ofTopic, ResourceName: topic, ConfigNames: []string{"cleanup.policy", "delete.retention.ms"}},
+	}})
+	if err != nil {
+		return found, fmt.Errorf("cannot read the settings of %q: %w", topic, err)
+	}
+	for _, r := range answer.(*describeconfigs.Response).Resources {
+		if r.ErrorCode != 0 {
+			return found, fmt.Errorf("cannot read the settings of %q: %w: %s", topic, kafka.Error(r.ErrorCode), r.ErrorMessage)
+		}
+		for _, entry := range r.ConfigEntries {
+			switch entry.ConfigName {
+			case "cleanup.policy":
+				found.compacted = entry.ConfigValue == "compact"
+			case "delete.retention.ms":
+				ms, err := strconv.ParseInt(entry.ConfigValue, 10, 64)
+				if err != nil {
+					return found, fmt.Errorf("cannot read delete.retention.ms of %q: %w", topic, err)
+				}
+				found.deleteRetention = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+			}
 		}
 	}
 	return found, nil

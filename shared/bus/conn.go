@@ -109,7 +109,7 @@ func (c *connection) agree(ctx context.Context) error {
 }
 
 // fixedVersions are the requests that this package writes itself, in one version each.
-var fixedVersions = map[protocol.ApiKey]int16{protocol.Produce: produceVersion, protocol.Fetch: fetchVersion}
+var fixedVersions = map[protocol.ApiKey]int16{protocol.Produce: produceVersion, protocol.Fetch: fetchVersion, protocol.Metadata: metadataVersion}
 
 func (c *connection) authenticate(ctx context.Context, mechanism sasl.Mechanism, address string) error {
 	answer, err := c.roundTrip(ctx, defaultDialTimeout, &saslhandshake.Request{Mechanism: mechanism.Name()})

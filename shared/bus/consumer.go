@@ -161,6 +161,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer c.cluster.close()
 	defer group.Close()
 	for failures := 0; ctx.Err() == nil; {
+		awaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger) // without it kafka-go would join again and again
 		generation, err := group.Next(ctx)
 		if err != nil {
 			c.logger.Debug("not in the group yet", "error", err)
@@ -210,10 +211,8 @@ func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error
 	for _, a := range generation.Assignments[c.cfg.Topic] {
 		partitions = append(partitions, a.ID)
 	}
-	if len(partitions) == 0 { // more members than partitions
-		c.note(func() { c.assigned, c.caughtUp, c.halted = true, true, make(map[int]error) })
-		<-ctx.Done()
-		return nil
+	if len(partitions) == 0 {
+		return c.idle(ctx)
 	}
 	a, err := c.claim(ctx, generation.MemberID, partitions)
 	if err != nil {
@@ -221,6 +220,49 @@ func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error
 	}
 	c.logger.Info("working", "partitions", len(partitions), "generation", generation.ID)
 	return a.run(ctx, generation)
+}
+
+// idle has nothing to do: there are more members than partitions. It makes sure that others do it: kafka-go assigns nothing of a topic
+// that is missing in the moment in which the group is formed, and does not look again.
+func (c *Consumer) idle(ctx context.Context) error {
+	for strangers := 0; ctx.Err() == nil; pause(ctx, c.cfg.PartitionWatch) {
+		claimed, err := c.claimedByOthers(ctx)
+		switch {
+		case err != nil:
+			c.logger.Debug("cannot see whether all partitions are worked on", "error", err)
+		case claimed:
+			strangers = 0
+			c.note(func() { c.assigned, c.caughtUp, c.halted = true, true, make(map[int]error) })
+		case strangers < 2:
+			strangers++
+		default:
+			return errors.New("got no partitions, and nobody else has them")
+		}
+	}
+	return nil
+}
+
+// claimedByOthers reports whether each partition of the topic was ever claimed. One that was stopped is for a person.
+func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
+	seen, err := c.cluster.layout(ctx, c.cfg.Topic)
+	if err != nil {
+		return false, err
+	}
+	t := seen.topics[c.cfg.Topic]
+	if t.err != nil {
+		return false, t.err
+	}
+	var n int
+	err = c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions
+		WHERE group_name = $1 AND topic = $2 AND partition < $3 AND (topic_id = $4 OR halted IS NOT NULL)`,
+		c.cfg.Group, c.cfg.Topic, len(t.leaders), [16]byte(t.id)).Scan(&n)
+	return n == len(t.leaders), err
+}
+
+func (c *Consumer) haltedAt(partition int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.halted[partition]
 }
 
 func (c *Consumer) note(change func()) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,18 +23,20 @@ type chunk struct {
 }
 
 // follower reads partitions of one topic from given positions, for ever: it finds the leaders, goes after them when they change,
-// and comes back when brokers do. Chunks of one partition are delivered in order; of several, from several goroutines.
+// and comes back when brokers do. A partition that nobody leads holds up no other. Chunks of one partition are delivered in order;
+// of several, from several goroutines.
 type follower struct {
 	cluster   *cluster
 	logger    *slog.Logger
 	topic     string
+	id        topicID // of the topic that the positions belong to
 	positions map[int]int64
 	wait      time.Duration // how long a broker may hold an answer back when there is nothing
 	maxBytes  int           // of one answer, and half of that of one partition
 
 	// deliver takes a chunk. It may block: the broker is then not asked for more.
 	deliver func(ctx context.Context, c chunk) error
-	// outside decides about a position outside the log: where to go on, or to stop with this partition.
+	// outside decides about a position outside the log, or in the log of another topic: where to go on, or to stop with this partition.
 	outside func(ctx context.Context, partition int, position int64, log logBounds) (next int64, goOn bool)
 	// heard is told whenever all that a partition has is delivered; may be nil.
 	heard func(partition int)
@@ -40,21 +44,232 @@ type follower struct {
 
 // run follows until ctx ends or deliver fails.
 func (f *follower) run(ctx context.Context) error {
+	for failures := 1; ; failures++ {
+		err := f.session(ctx)
+		if !errors.Is(err, ErrTopicReplaced) {
+			return err
+		}
+		if err = f.changeOver(ctx); err != nil && ctx.Err() == nil {
+			f.logger.Warn("cannot look at the topic that was made again yet", "error", err)
+		}
+		pause(ctx, backoff(failures, 20*time.Millisecond, 2*time.Second))
+	}
+}
+
+// session reads until ctx ends, deliver fails, or the topic is another one.
+func (f *follower) session(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &session{follower: f, ctx: ctx, end: cancel, homeless: f.positions, readers: make(map[int32]*brokerReader), lost: make(chan struct{}, 1)}
+	err := s.run(ctx)
+	cancel(err)
+	s.wg.Wait()
+	f.positions = s.homeless
+	return context.Cause(ctx)
+}
+
+// changeOver has it decided where to go on in the topic that took the place of the one before.
+func (f *follower) changeOver(ctx context.Context) error {
+	seen, err := f.cluster.layout(ctx, f.topic)
+	if err != nil {
+		return err
+	}
+	there := slices.DeleteFunc(slices.Collect(maps.Keys(f.positions)), func(p int) bool { return p >= len(seen.topics[f.topic].leaders) })
+	logs, err := f.cluster.allLogs(ctx, f.topic, there)
+	if err != nil {
+		return err
+	}
+	for p, position := range f.positions {
+		log, exists := logs.bounds[p]
+		log.replaced, log.topic = true, logs.id
+		next, goOn := f.outside(ctx, p, position, log)
+		if f.positions[p] = next; !goOn || !exists {
+			delete(f.positions, p)
+		}
+	}
+	f.id = logs.id
+	return nil
+}
+
+// session is a time in which a topic is the same. Every partition is homeless or with the reader of one broker.
+type session struct {
+	follower *follower
+	ctx      context.Context
+	end      context.CancelCauseFunc
+	wg       sync.WaitGroup
+
+	mu       sync.Mutex
+	homeless map[int]int64
+	readers  map[int32]*brokerReader
+	lost     chan struct{} // says that there are more of the homeless
+}
+
+// run finds readers for the homeless, again and again.
+func (s *session) run(ctx context.Context) error {
 	for failures := 0; ; failures++ {
 		began := now()
-		err := f.session(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		left, err := s.house(ctx)
+		if errors.Is(err, ErrTopicReplaced) {
+			return err
 		}
-		var refused *deliveryError
-		if errors.As(err, &refused) {
-			return refused.err
+		if err != nil && ctx.Err() == nil {
+			s.report(failures, err)
+		}
+		if left == 0 {
+			select {
+			case <-s.lost:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if now().Sub(began) > 10*time.Second {
 			failures = 0
 		}
-		f.logger.Debug("reading again", "topic", f.topic, "failures", failures, "error", err)
-		pause(ctx, backoff(failures, 20*time.Millisecond, 2*time.Second))
+		pause(ctx, backoff(failures, 20*time.Millisecond, time.Second))
+	}
+}
+
+// report is loud once it is not a matter of moments.
+func (s *session) report(failures int, err error) {
+	level := slog.LevelDebug
+	if failures == 10 {
+		level = slog.LevelWarn
+	}
+	s.follower.logger.Log(s.ctx, level, "cannot read all partitions", "failures", failures, "error", err)
+}
+
+// house gives the homeless to the readers of their leaders and returns how many have none.
+func (s *session) house(ctx context.Context) (left int, err error) {
+	f := s.follower
+	if left = s.count(); left == 0 {
+		return 0, nil
+	}
+	seen, err := f.cluster.layout(ctx, f.topic)
+	if err != nil {
+		return left, err
+	}
+	t := seen.topics[f.topic]
+	if t.err != nil {
+		return left, t.err
+	}
+	if t.id != f.id {
+		return left, s.verify(ctx)
+	}
+	return s.place(seen)
+}
+
+func (s *session) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.homeless)
+}
+
+// verify asks every broker before it says that the topic is another one.
+func (s *session) verify(ctx context.Context) error {
+	f := s.follower
+	replaced, err := f.cluster.replaced(ctx, f.topic, f.id)
+	if err == nil && replaced {
+		err = ErrTopicReplaced
+	}
+	return err
+}
+
+func (s *session) place(seen layout) (left int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	topic, leaders := s.follower.topic, seen.topics[s.follower.topic].leaders
+	for p, position := range s.homeless {
+		address := seen.leaderOf(topic, p)
+		if address == "" {
+			left++
+			err = fmt.Errorf("partition %d: %w", p, kafka.LeaderNotAvailable)
+			continue
+		}
+		s.readerOf(leaders[p], address).join(fetchPartition{partition: int32(p), offset: position, fresh: true})
+		delete(s.homeless, p)
+	}
+	return left, err
+}
+
+// readerOf returns the reader of a broker, and starts one where there is none. It is called with the lock.
+func (s *session) readerOf(broker int32, address string) *brokerReader {
+	r := s.readers[broker]
+	if r == nil {
+		r = &brokerReader{session: s, follower: s.follower, broker: broker, address: address, decoder: newDecoder(s.follower.topic)}
+		s.readers[broker] = r
+		s.wg.Go(func() { r.run(s.ctx) })
+	}
+	return r
+}
+
+// lose takes back partitions that could not be read any further.
+func (s *session) lose(partitions ...fetchPartition) {
+	s.mu.Lock()
+	for _, p := range partitions {
+		s.homeless[int(p.partition)] = p.offset
+	}
+	s.mu.Unlock()
+	select {
+	case s.lost <- struct{}{}:
+	default:
+	}
+}
+
+// brokerReader reads the partitions that one broker leads over one connection.
+type brokerReader struct {
+	session    *session
+	follower   *follower
+	broker     int32
+	address    string
+	decoder    *decoder
+	partitions []fetchPartition
+
+	coming []fetchPartition // under the session's lock: to be read from the next request on
+}
+
+// join adds a partition. It is called with the session's lock.
+func (r *brokerReader) join(p fetchPartition) {
+	p.maxBytes = int32(max(r.follower.maxBytes/2, 1<<20))
+	r.coming = append(r.coming, p)
+}
+
+// admit takes in what has joined. With nothing left to read the reader is done, and out of the session's books at once.
+func (r *brokerReader) admit() bool {
+	r.session.mu.Lock()
+	defer r.session.mu.Unlock()
+	r.partitions = append(r.partitions, r.coming...)
+	r.coming = nil
+	if len(r.partitions) == 0 {
+		delete(r.session.readers, r.broker)
+	}
+	return len(r.partitions) > 0
+}
+
+// leave gives everything back.
+func (r *brokerReader) leave() {
+	r.session.mu.Lock()
+	delete(r.session.readers, r.broker)
+	partitions := append(r.partitions, r.coming...)
+	r.session.mu.Unlock()
+	r.session.lose(partitions...)
+}
+
+// run reads until it has nothing left, or the broker does not answer.
+func (r *brokerReader) run(ctx context.Context) {
+	err := r.read(ctx)
+	if err == nil {
+		return
+	}
+	r.leave()
+	var refused *deliveryError
+	if errors.As(err, &refused) {
+		r.session.end(refused.err)
+		return
+	}
+	if ctx.Err() == nil {
+		r.follower.logger.Debug("reading again", "broker", r.address, "error", err)
 	}
 }
 
@@ -63,104 +278,35 @@ type deliveryError struct{ err error }
 
 func (e *deliveryError) Error() string { return e.err.Error() }
 
-// session finds the leaders and reads from all of them, until something changes.
-func (f *follower) session(ctx context.Context) error {
-	if len(f.positions) == 0 { // stopped everywhere
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	seen, err := f.cluster.layout(ctx, f.topic)
-	if err != nil {
-		return err
-	}
-	readers, err := f.readers(seen)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	for _, r := range readers {
-		wg.Go(func() { cancel(r.run(ctx)) })
-	}
-	wg.Wait()
-	for _, r := range readers {
-		r.report(f.positions)
-	}
-	return context.Cause(ctx)
-}
-
-// readers makes one reader for each broker that leads some of the partitions.
-func (f *follower) readers(seen layout) (map[int32]*brokerReader, error) {
-	t := seen.topics[f.topic]
-	if t.err != nil {
-		return nil, t.err
-	}
-	readers := make(map[int32]*brokerReader)
-	for p, position := range f.positions {
-		if p >= len(t.leaders) || seen.brokers[t.leaders[p]] == "" {
-			return nil, fmt.Errorf("partition %d: %w", p, kafka.LeaderNotAvailable)
-		}
-		r := readers[t.leaders[p]]
-		if r == nil {
-			r = &brokerReader{follower: f, address: seen.brokers[t.leaders[p]], decoder: newDecoder(f.topic), stopped: make(map[int]bool)}
-			readers[t.leaders[p]] = r
-		}
-		r.partitions = append(r.partitions, fetchPartition{partition: int32(p), offset: position, maxBytes: int32(max(f.maxBytes/2, 1<<20))})
-	}
-	return readers, nil
-}
-
-// brokerReader reads the partitions that one broker leads over one connection.
-type brokerReader struct {
-	follower   *follower
-	address    string
-	decoder    *decoder
-	partitions []fetchPartition
-	stopped    map[int]bool
-}
-
-// report writes down how far the reader got.
-func (r *brokerReader) report(positions map[int]int64) {
-	for _, p := range r.partitions {
-		positions[int(p.partition)] = p.offset
-	}
-	for p := range r.stopped {
-		delete(positions, p)
-	}
-}
-
-func (r *brokerReader) run(ctx context.Context) error {
+func (r *brokerReader) read(ctx context.Context) error {
 	conn, err := connect(ctx, r.follower.cluster.dialer, r.address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	for first := true; ; first = false {
-		if err := r.runOnce(ctx, conn, first); err != nil {
+	for r.admit() {
+		if err := r.runOnce(ctx, conn); err != nil {
 			return err
 		}
-		if len(r.partitions) == 0 {
-			<-ctx.Done()
-			return ctx.Err()
-		}
 	}
+	return nil
 }
 
-// runOnce asks for everything once and delivers what came. The first answer is delivered even if empty: it tells how long the log is.
-func (r *brokerReader) runOnce(ctx context.Context, conn *connection, first bool) error {
+// runOnce asks for everything once and delivers what came. A partition's first answer is waited for and delivered even if empty: it
+// tells how long the log is.
+func (r *brokerReader) runOnce(ctx context.Context, conn *connection) error {
 	f := r.follower
 	request := &fetch{
-		topic: f.topic, waitMillis: int32(f.wait.Milliseconds()), maxBytes: int32(f.maxBytes), partitions: r.partitions, clientID: f.cluster.dialer.ClientID,
+		topic: f.id, waitMillis: int32(f.wait.Milliseconds()), maxBytes: int32(f.maxBytes), partitions: r.partitions, clientID: f.cluster.dialer.ClientID,
 	}
-	if first {
+	if slices.ContainsFunc(r.partitions, func(p fetchPartition) bool { return p.fresh }) {
 		request.waitMillis = 0
 	}
 	if _, err := conn.roundTrip(ctx, f.wait+requestTimeout, request); err != nil {
 		return err
 	}
 	for _, a := range request.answers {
-		if err := r.take(ctx, a, first); err != nil {
+		if err := r.take(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -176,29 +322,38 @@ func (r *brokerReader) rotate() {
 }
 
 // take draws the conclusion from the answer for one partition.
-func (r *brokerReader) take(ctx context.Context, a fetchAnswer, first bool) error {
-	p := r.find(a.partition)
-	if p == nil {
+func (r *brokerReader) take(ctx context.Context, a fetchAnswer) error {
+	i := slices.IndexFunc(r.partitions, func(p fetchPartition) bool { return p.partition == a.partition })
+	if i < 0 {
 		return nil
 	}
 	switch a.code {
 	case 0:
+		return r.receive(ctx, i, a)
 	case kafka.OffsetOutOfRange:
-		return r.outside(ctx, p)
+		return r.outside(ctx, i)
 	default:
-		return fmt.Errorf("partition %d: %w", a.partition, a.code)
+		r.follower.logger.Debug("reading again", "partition", a.partition, "broker", r.address, "error", a.code)
+		r.session.lose(r.drop(i))
+		return nil
 	}
+}
+
+// receive delivers what came of a partition.
+func (r *brokerReader) receive(ctx context.Context, i int, a fetchAnswer) error {
+	p := &r.partitions[i]
 	records, next, err := r.decoder.records(a.records, int(a.partition), p.offset)
 	if err != nil && len(records) == 0 {
-		r.follower.logger.Error("cannot read from the log", "topic", r.follower.topic, "partition", a.partition, "offset", p.offset, "error", err)
-		return err
+		r.follower.logger.Error("cannot read from the log", "partition", a.partition, "offset", p.offset, "error", err)
+		r.session.lose(r.drop(i))
+		return nil
 	}
-	if next == p.offset && !first {
+	if next == p.offset && !p.fresh {
 		r.hear(a, next)
 		return nil
 	}
-	p.offset = next
 	c := chunk{partition: int(a.partition), records: records, next: next, highWatermark: a.highWatermark, bytes: len(a.records)}
+	p.offset, p.fresh = next, false
 	if err := r.follower.deliver(ctx, c); err != nil {
 		return &deliveryError{err}
 	}
@@ -212,37 +367,28 @@ func (r *brokerReader) hear(a fetchAnswer, next int64) {
 	}
 }
 
-func (r *brokerReader) find(partition int32) *fetchPartition {
-	for i := range r.partitions {
-		if r.partitions[i].partition == partition {
-			return &r.partitions[i]
-		}
-	}
-	return nil
+// drop takes a partition out of the reader. It leaves the slice alone that the request under way was made of.
+func (r *brokerReader) drop(i int) fetchPartition {
+	p := r.partitions[i]
+	r.partitions = append(r.partitions[:i:i], r.partitions[i+1:]...)
+	return p
 }
 
 // outside verifies with the leader that a position lies outside the log and has it decided what to do.
-func (r *brokerReader) outside(ctx context.Context, p *fetchPartition) error {
+func (r *brokerReader) outside(ctx context.Context, i int) error {
+	p := r.partitions[i]
 	partition := int(p.partition)
-	bounds, err := r.follower.cluster.bounds(ctx, r.follower.topic, []int{partition})
-	if err != nil {
-		return err
-	}
-	log := bounds[partition]
-	if p.offset >= log.start && p.offset <= log.end {
-		return fmt.Errorf("partition %d, offset %d: %w", partition, p.offset, kafka.OffsetOutOfRange) // a broker that is behind: again
-	}
-	next, goOn := r.follower.outside(ctx, partition, p.offset, log)
-	if goOn {
-		p.offset = next
+	logs, err := r.follower.cluster.allLogs(ctx, r.follower.topic, []int{partition})
+	log := logs.bounds[partition]
+	if err != nil || logs.id != r.follower.id || p.offset >= log.start && p.offset <= log.end { // or a broker that is behind: again
+		r.session.lose(r.drop(i))
 		return nil
 	}
-	r.stopped[partition] = true
-	for i := range r.partitions {
-		if int(r.partitions[i].partition) == partition {
-			r.partitions = append(r.partitions[:i:i], r.partitions[i+1:]...)
-			break
-		}
+	next, goOn := r.follower.outside(ctx, partition, p.offset, log)
+	if !goOn {
+		r.drop(i)
+		return nil
 	}
+	r.partitions[i].offset = next
 	return nil
 }

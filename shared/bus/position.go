@@ -13,22 +13,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// claimPositions takes a partition without a start only where it was consumed before.
 const claimPositions = `
-INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
-SELECT $1, $2, p, s, 1, $5 FROM unnest($3::integer[], $4::bigint[]) AS t(p, s) ORDER BY p
+INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id)
+SELECT $1, $2, p, coalesce(s, 0), 1, $5, $6 FROM unnest($3::integer[], $4::bigint[]) AS t(p, s)
+ WHERE s IS NOT NULL OR EXISTS (SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = p) ORDER BY p
 ON CONFLICT (group_name, topic, partition) DO UPDATE
-   SET epoch = bus_positions.epoch + 1, owner = excluded.owner, updated_at = now()
-RETURNING partition, next, epoch, coalesce(halted, '')`
+   SET epoch = bus_positions.epoch + 1, owner = excluded.owner, topic_id = coalesce(bus_positions.topic_id, excluded.topic_id), updated_at = now()
+RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
 
 // claim takes the partitions over under new epochs: whoever had them can commit nothing more. A partition that was never
-// consumed starts where its log does. One whose position lies outside its log is stopped.
+// consumed starts where its log does; without a leader nobody can say where that is, and it waits for one. One whose position lies
+// outside its log, or in the log of a topic that is gone, is stopped.
 func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
-	logs, err := c.cluster.bounds(ctx, c.cfg.Topic, partitions)
+	logs, err := c.cluster.logs(ctx, c.cfg.Topic, partitions)
 	if err != nil {
 		return nil, err
 	}
 	a := &assignment{
-		consumer: c, claims: make(map[int]*claimed), intake: make(chan chunk, 64), room: newBudget(c.cfg.BufferBytes),
+		consumer: c, topic: logs.id, claims: make(map[int]*claimed), intake: make(chan chunk, 64), room: newBudget(c.cfg.BufferBytes),
 		goals: make(map[int]int64), committed: make(map[int]int64),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
@@ -36,22 +39,45 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 		return nil, err
 	}
 	c.note(func() { c.assigned, c.halted = true, halted })
-	for p, claim := range a.claims {
-		if log := logs[p]; claim.next < log.start || claim.next > log.end {
+	for p, err := range halted {
+		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
+	}
+	return a, a.check(ctx, partitions, logs)
+}
+
+// check stops what can't go on where it is, and sets the goals of the others.
+func (a *assignment) check(ctx context.Context, partitions []int, logs topicLogs) error {
+	for _, p := range partitions {
+		claim := a.claims[p]
+		if claim == nil {
+			if a.consumer.haltedAt(p) == nil {
+				a.fresh, a.goals[p] = append(a.fresh, p), -1
+			}
+			continue
+		}
+		log, known := logs.bounds[p]
+		if claim.topic != logs.id {
+			replaced, err := a.consumer.cluster.replaced(ctx, a.consumer.cfg.Topic, claim.topic)
+			if err != nil {
+				return err
+			}
+			if !replaced {
+				return fmt.Errorf("brokers do not agree which topic %q is", a.consumer.cfg.Topic)
+			}
+			log.replaced = true
+		}
+		if log.replaced || known && (claim.next < log.start || claim.next > log.end) {
 			a.outside(ctx, p, claim.next, log)
 			delete(a.claims, p)
 			continue
 		}
 		a.goals[p] = -1
 	}
-	for p, err := range halted {
-		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
-	}
-	return a, nil
+	return nil
 }
 
 // takeOver waits for the rows as long as ctx lives: a member that stands still may hold them until its session times out.
-func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, partitions []int, logs map[int]logBounds) (map[int]error, error) {
+func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, partitions []int, logs topicLogs) (map[int]error, error) {
 	for failures := 1; ; failures++ {
 		halted, err := c.takeOverOnce(ctx, a, owner, partitions, logs)
 		if err == nil || ctx.Err() != nil {
@@ -62,16 +88,18 @@ func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, pa
 	}
 }
 
-func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string, partitions []int, logs map[int]logBounds) (halted map[int]error, err error) {
-	starts := make([]int64, len(partitions))
+func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string, partitions []int, logs topicLogs) (halted map[int]error, err error) {
+	starts := make([]*int64, len(partitions))
 	for i, p := range partitions {
-		starts[i] = logs[p].start
+		if log, known := logs.bounds[p]; known {
+			starts[i] = &log.start
+		}
 	}
 	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner)
+		rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner, [16]byte(logs.id))
 		if err != nil {
 			return err
 		}
@@ -89,12 +117,13 @@ func scanClaims(rows pgx.Rows, claims map[int]*claimed) (map[int]error, error) {
 	var partition int
 	var next, epoch int64
 	var reason string
-	_, err := pgx.ForEachRow(rows, []any{&partition, &next, &epoch, &reason}, func() error {
+	var topic [16]byte
+	_, err := pgx.ForEachRow(rows, []any{&partition, &next, &epoch, &reason, &topic}, func() error {
 		if reason != "" {
 			halted[partition] = errors.New(reason)
 			return nil
 		}
-		claims[partition] = &claimed{next, epoch}
+		claims[partition] = &claimed{next, epoch, topic}
 		return nil
 	})
 	return halted, err

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	kafka "github.com/segmentio/kafka-go"
 )
 
@@ -19,28 +22,61 @@ type StateConfig struct {
 	Topic   string
 
 	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time, in order within each
-	// partition, and may see a record again after the log was replaced. It may keep the record.
+	// partition, and may see a record again after the log was replaced. It may keep the record. A key that is not in the log any
+	// more, although nobody was seen to remove it, is removed by a record with nothing but that key.
 	Apply func(Record)
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
+
+	// SnapshotDir is a directory of this reader's alone in which the state is kept for a fast start; it is made where it is missing.
+	// Empty: nowhere. The state is then held in memory once more. Only topics that are compacted, and nothing else, are kept.
+	SnapshotDir      string
+	SnapshotInterval time.Duration // between snapshots of a state that changes; default 5 min
+
+	Clock   func() time.Time      // the wall clock; default the system's
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
 }
 
-// StateReader follows a compacted topic from its beginning, so that a service holds the state of another in memory.
+// StateReader follows a compacted topic from its beginning, so that a service holds the state of another in memory. With a
+// snapshot it goes on where that was taken.
 type StateReader struct {
-	cfg    StateConfig
-	logger *slog.Logger
-	ready  chan struct{}
+	cfg      StateConfig
+	logger   *slog.Logger
+	ready    chan struct{}
+	settings topicSettings // as at the start
 
 	mu      sync.Mutex
+	id      topicID // of the topic that is followed
 	next    map[int]int64
 	missing map[int]int64 // per partition, the end of the log as first seen, until it is reached
 	heard   map[int]time.Time
+	swept   map[int]time.Time         // when the last sweep began
+	ids     map[int]topicID           // which topic each partition was read of
+	held    map[int]map[string]Record // per partition, the newest record of each key; without a snapshot only its offset
+	sweeps  map[int]*sweep
+	changes int // how often held has changed
+}
+
+// sweep is a second reading of a partition, to find what its log does not hold any more.
+type sweep struct {
+	from  int64 // what comes before was applied the first time
+	until int64
+	stale map[string]int64 // offsets of the keys that were not seen yet
 }
 
 // NewStateReader returns a reader that begins when Run is called.
 func NewStateReader(cfg StateConfig, logger *slog.Logger) *StateReader {
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, 4<<20)
-	return &StateReader{cfg: cfg, logger: logger, ready: make(chan struct{}), next: make(map[int]int64), heard: make(map[int]time.Time)}
+	cfg.SnapshotInterval = cmp.Or(cfg.SnapshotInterval, 5*time.Minute)
+	if cfg.Clock == nil {
+		cfg.Clock = now
+	}
+	s := &StateReader{
+		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), heard: make(map[int]time.Time),
+		swept: make(map[int]time.Time), ids: make(map[int]topicID), held: make(map[int]map[string]Record), sweeps: make(map[int]*sweep),
+	}
+	s.measure()
+	return s
 }
 
 // Ready is closed when everything that was in the topic at the start is applied.
@@ -56,7 +92,7 @@ func (s *StateReader) Age() time.Duration {
 	}
 	var oldest time.Duration
 	for _, at := range s.heard {
-		oldest = max(oldest, now().Sub(at))
+		oldest = max(oldest, s.cfg.Clock().Sub(at))
 	}
 	return oldest
 }
@@ -65,65 +101,99 @@ func (s *StateReader) Age() time.Duration {
 func (s *StateReader) hear(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard[partition] = now()
+	s.heard[partition] = s.cfg.Clock()
 }
 
 // Run follows the topic until ctx ends, whatever happens to the brokers, and then returns nil. It waits for a topic that does not exist.
 func (s *StateReader) Run(ctx context.Context) error {
 	c := newCluster(s.cfg.Brokers, s.cfg.Dialer)
 	defer c.close()
+	if !s.await(ctx, c, s.begin) {
+		return nil
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if s.keeps() {
+		wg.Go(func() { s.keep(ctx) })
+	}
+	for {
+		err := s.follow(ctx, c)
+		if errors.Is(err, errDeaf) && s.await(ctx, c, s.again) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+}
+
+// await repeats what the brokers may not be ready for, and reports whether it was done before ctx ended.
+func (s *StateReader) await(ctx context.Context, c *cluster, what func(context.Context, *cluster) error) bool {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		if err := s.begin(ctx, c); err == nil {
-			break
-		} else if ctx.Err() == nil {
-			s.logger.Warn("cannot read state yet", "topic", s.cfg.Topic, "error", err)
+		err := what(ctx, c)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			s.logger.Warn("cannot read state yet", "error", err)
 		}
 		pause(ctx, backoff(failures, 50*time.Millisecond, 2*time.Second))
 	}
-	f := &follower{
-		cluster: c, logger: s.logger, topic: s.cfg.Topic, positions: s.next, wait: 500 * time.Millisecond, maxBytes: s.cfg.MaxBytes,
-		deliver: s.apply, outside: s.outside, heard: s.hear,
-	}
-	if err := f.run(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
+	return false
 }
 
-// begin finds where each partition's log starts, and where it ends now.
+func (s *StateReader) follow(ctx context.Context, c *cluster) error {
+	s.mu.Lock()
+	f := &follower{
+		cluster: c, logger: s.logger, topic: s.cfg.Topic, id: s.id, positions: maps.Clone(s.next), wait: 500 * time.Millisecond, maxBytes: s.cfg.MaxBytes,
+		deliver: s.apply, outside: s.outside, heard: s.hear,
+	}
+	s.mu.Unlock()
+	return f.run(ctx)
+}
+
+// begin finds where each partition's log starts, and where it ends now, and takes up the snapshot if there is one.
 func (s *StateReader) begin(ctx context.Context, c *cluster) error {
-	seen, err := c.layout(ctx, s.cfg.Topic)
+	logs, err := s.look(ctx, c)
 	if err != nil {
 		return err
 	}
-	t := seen.topics[s.cfg.Topic]
-	if t.err != nil {
-		return t.err
+	if s.settings, err = c.settings(ctx, s.cfg.Topic); err != nil {
+		s.logger.Warn("cannot tell how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
 	}
-	all := make([]int, len(t.leaders))
+	s.expect(logs)
+	s.restore(logs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announce()
+	return nil
+}
+
+// look finds the bounds of all partitions.
+func (s *StateReader) look(ctx context.Context, c *cluster) (topicLogs, error) {
+	seen, err := c.layout(ctx, s.cfg.Topic)
+	if err != nil {
+		return topicLogs{}, err
+	}
+	all := make([]int, len(seen.topics[s.cfg.Topic].leaders))
 	for p := range all {
 		all[p] = p
 	}
-	logs, err := c.bounds(ctx, s.cfg.Topic, all)
-	if err != nil {
-		return err
-	}
-	s.expect(logs)
-	return nil
+	return c.allLogs(ctx, s.cfg.Topic, all)
 }
 
 // expect sets the goal: ready once every partition has reached the end that its log has now.
-func (s *StateReader) expect(logs map[int]logBounds) {
+func (s *StateReader) expect(logs topicLogs) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.missing = make(map[int]int64)
-	for p, log := range logs {
-		s.next[p] = log.start
+	s.id, s.missing = logs.id, make(map[int]int64)
+	for p, log := range logs.bounds {
+		s.next[p], s.ids[p] = log.start, logs.id
 		if log.end > log.start {
 			s.missing[p] = log.end
 		}
 	}
-	s.announce()
 }
 
 // announce closes ready when nothing is missing. It is called with the lock.
@@ -138,15 +208,27 @@ func (s *StateReader) announce() {
 	}
 }
 
+// errDeaf says that nothing was heard for so long that deletions may be gone from the log.
+var errDeaf = errors.New("nothing was heard of the state for too long")
+
 func (s *StateReader) apply(ctx context.Context, c chunk) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.deaf(c) {
+		return errDeaf
+	}
 	for _, r := range c.records {
-		r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value) // a record that is kept must not keep the whole answer
-		s.cfg.Apply(r)
+		s.take(r)
+	}
+	s.next[c.partition] = c.next
+	if c.next >= c.highWatermark {
+		s.heard[c.partition] = s.cfg.Clock()
+	}
+	if sweep := s.sweeps[c.partition]; sweep != nil && c.next >= sweep.until {
+		s.finish(c.partition, sweep)
 	}
 	if end, ok := s.missing[c.partition]; ok && c.next >= end {
 		delete(s.missing, c.partition)
@@ -155,10 +237,120 @@ func (s *StateReader) apply(ctx context.Context, c chunk) error {
 	return nil
 }
 
-// outside goes on from the start of the log: a compacted topic holds all state there. When the log was replaced by a shorter one,
-// keys that only the old one had stay: a compacted topic is only ever recreated by hand, and the services restarted then.
+// shortestSilence is what a reader does not call silence, however fast its topic forgets deletions.
+const shortestSilence = time.Minute
+
+// deaf reports whether a tombstone may have come and gone since the partition was last read to its end.
+func (s *StateReader) deaf(c chunk) bool {
+	at, ever := s.heard[c.partition]
+	if swept := s.swept[c.partition]; swept.After(at) {
+		at = swept
+	}
+	if !ever || s.sweeps[c.partition] != nil || c.next == s.next[c.partition] || !s.settings.compacted {
+		return false
+	}
+	silence := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps is deaf as well
+	return silence > max(s.settings.memory(), shortestSilence)
+}
+
+// take applies one record unless a sweep finds that it was applied before.
+func (s *StateReader) take(r Record) {
+	key := string(r.Key)
+	if sweep := s.sweeps[r.Partition]; sweep != nil {
+		if at, stale := sweep.stale[key]; stale && r.Offset >= at {
+			delete(sweep.stale, key)
+		}
+		if r.Offset < sweep.from {
+			return
+		}
+	}
+	r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value) // a record that is kept must not keep the whole answer
+	s.hold(key, r)
+	s.cfg.Apply(r)
+}
+
+// hold notes the newest record of a key.
+func (s *StateReader) hold(key string, r Record) {
+	s.changes++
+	held := s.held[r.Partition]
+	if held == nil {
+		held = make(map[string]Record)
+		s.held[r.Partition] = held
+	}
+	switch {
+	case r.Key == nil:
+	case r.Value == nil:
+		delete(held, key)
+	case s.keeps():
+		held[key] = r
+	default:
+		held[key] = Record{Offset: r.Offset}
+	}
+}
+
+// again has the whole log read once more, and what was deleted meanwhile removed.
+func (s *StateReader) again(ctx context.Context, c *cluster) error {
+	logs, err := s.look(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logger.Warn("nothing was heard of the state for too long, reading it again from its start")
+	for p, log := range logs.bounds {
+		from := s.next[p]
+		if logs.id != s.id {
+			from = log.start
+		}
+		s.ids[p] = logs.id
+		s.sweep(p, from, log)
+	}
+	s.id = logs.id
+	return nil
+}
+
+// sweep begins a second reading of a partition. It is called with the lock.
+func (s *StateReader) sweep(partition int, from int64, log logBounds) {
+	stale := make(map[string]int64, len(s.held[partition]))
+	for key, r := range s.held[partition] {
+		if stale[key] = r.Offset; from == log.start {
+			stale[key] = log.start // other records stand at these offsets now
+		}
+	}
+	s.swept[partition] = s.cfg.Clock()
+	s.next[partition], s.sweeps[partition] = log.start, &sweep{from: from, until: log.end, stale: stale}
+	if log.end <= log.start {
+		s.finish(partition, s.sweeps[partition])
+	}
+}
+
+// finish removes what the log does not hold any more. It is called with the lock.
+func (s *StateReader) finish(partition int, sweep *sweep) {
+	delete(s.sweeps, partition)
+	if len(sweep.stale) > 0 {
+		s.logger.Warn("state was deleted that nobody was seen to delete", "keys", len(sweep.stale))
+	}
+	for _, key := range slices.Sorted(maps.Keys(sweep.stale)) {
+		s.take(Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})
+	}
+}
+
+// outside goes on from the start of the log, where a compacted topic holds all state, and has removed what only the log before had.
 func (s *StateReader) outside(_ context.Context, partition int, position int64, log logBounds) (int64, bool) {
 	s.logger.Error("state topic was cut or replaced, reading it again from its start",
-		"topic", s.cfg.Topic, "partition", partition, "position", position, "start", log.start, "end", log.end)
+		"partition", partition, "position", position, "start", log.start, "end", log.end, "replaced", log.replaced)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if log.replaced {
+		s.id, s.ids[partition] = log.topic, log.topic
+	}
+	s.sweep(partition, log.start, log)
+	if _, waiting := s.missing[partition]; waiting {
+		s.missing[partition] = log.end
+	}
+	if s.missing[partition] <= log.start {
+		delete(s.missing, partition)
+	}
+	s.announce()
 	return log.start, true
 }

@@ -47,6 +47,7 @@ func (s *subscription) runInGroup(ctx context.Context) {
 	}
 	defer group.Close()
 	for ctx.Err() == nil {
+		awaitTopic(ctx, s.cluster, s.topic, s.logger)
 		generation, err := group.Next(ctx)
 		if err != nil {
 			s.logger.Debug("not in the group yet", "error", err)
@@ -65,7 +66,7 @@ func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) 
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(member, cancel)()
-		positions, err := s.positions(ctx, generation.Assignments[s.topic])
+		positions, id, err := s.positions(ctx, generation.Assignments[s.topic])
 		if err != nil {
 			s.logger.Warn("cannot begin", "error", err)
 			pause(ctx, s.subscriber.cfg.JoinBackoff)
@@ -77,15 +78,15 @@ func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) 
 			defer close(reported)
 			acks.report(ctx, s, generation)
 		}()
-		s.deliver(ctx, positions, acks)
+		s.deliver(ctx, id, positions, acks)
 		cancel()
 		<-reported
 	})
 	<-done
 }
 
-// positions are where the group left off; where it never was, the start of the log.
-func (s *subscription) positions(ctx context.Context, assigned []kafka.PartitionAssignment) (map[int]int64, error) {
+// positions are where the group left off, in which topic; where it never was, the start of the log.
+func (s *subscription) positions(ctx context.Context, assigned []kafka.PartitionAssignment) (map[int]int64, topicID, error) {
 	positions := make(map[int]int64)
 	var fresh []int
 	for _, a := range assigned {
@@ -94,21 +95,18 @@ func (s *subscription) positions(ctx context.Context, assigned []kafka.Partition
 			fresh = append(fresh, a.ID)
 		}
 	}
-	if len(fresh) == 0 {
-		return positions, nil
-	}
-	logs, err := s.cluster.bounds(ctx, s.topic, fresh)
-	for p, log := range logs {
+	found, err := s.cluster.allLogs(ctx, s.topic, fresh)
+	for p, log := range found.bounds {
 		positions[p] = log.start
 	}
-	return positions, err
+	return positions, found.id, err
 }
 
 // runAlone delivers all partitions from their start, and those that are added later.
 func (s *subscription) runAlone(ctx context.Context) {
 	positions := make(map[int]int64)
 	for failures := 1; ctx.Err() == nil; {
-		added, err := s.discover(ctx, positions)
+		added, id, err := s.discover(ctx, positions)
 		if err != nil {
 			s.logger.Debug("cannot begin yet", "error", err)
 			pause(ctx, backoff(failures, 50*time.Millisecond, 2*time.Second))
@@ -120,7 +118,7 @@ func (s *subscription) runAlone(ctx context.Context) {
 		var wg sync.WaitGroup
 		wg.Go(func() { s.watch(session, cancel, len(positions)) })
 		acks := &acknowledgements{next: make(map[int]int64)}
-		s.deliver(session, positions, acks)
+		s.deliver(session, id, positions, acks)
 		cancel()
 		wg.Wait()
 		maps.Copy(positions, acks.take())
@@ -128,13 +126,13 @@ func (s *subscription) runAlone(ctx context.Context) {
 }
 
 // discover finds the start of each partition that is not known yet.
-func (s *subscription) discover(ctx context.Context, known map[int]int64) (map[int]int64, error) {
+func (s *subscription) discover(ctx context.Context, known map[int]int64) (map[int]int64, topicID, error) {
 	seen, err := s.cluster.layout(ctx, s.topic)
 	if err != nil {
-		return nil, err
+		return nil, topicID{}, err
 	}
 	if err := seen.topics[s.topic].err; err != nil {
-		return nil, err
+		return nil, topicID{}, err
 	}
 	var fresh []int
 	for p := range seen.topics[s.topic].leaders {
@@ -143,14 +141,11 @@ func (s *subscription) discover(ctx context.Context, known map[int]int64) (map[i
 		}
 	}
 	added := make(map[int]int64)
-	if len(fresh) == 0 {
-		return added, nil
-	}
-	logs, err := s.cluster.bounds(ctx, s.topic, fresh)
-	for p, log := range logs {
+	found, err := s.cluster.allLogs(ctx, s.topic, fresh)
+	for p, log := range found.bounds {
 		added[p] = log.start
 	}
-	return added, err
+	return added, found.id, err
 }
 
 // watch ends a session when there are more than n partitions.
@@ -163,8 +158,8 @@ func (s *subscription) watch(ctx context.Context, end context.CancelFunc, n int)
 	}
 }
 
-// deliver reads partitions from the given positions and hands their messages out, until ctx ends.
-func (s *subscription) deliver(ctx context.Context, positions map[int]int64, acks *acknowledgements) {
+// deliver reads partitions of the topic of that id from the given positions and hands their messages out, until ctx ends.
+func (s *subscription) deliver(ctx context.Context, id topicID, positions map[int]int64, acks *acknowledgements) {
 	lanes := make(map[int]chan chunk, len(positions))
 	var wg sync.WaitGroup
 	for p := range positions {
@@ -173,7 +168,8 @@ func (s *subscription) deliver(ctx context.Context, positions map[int]int64, ack
 		wg.Go(func() { s.drain(ctx, lane, acks) })
 	}
 	f := &follower{
-		cluster: s.cluster, logger: s.logger, topic: s.topic, positions: maps.Clone(positions), wait: 500 * time.Millisecond, maxBytes: s.subscriber.cfg.MaxBytes,
+		cluster: s.cluster, logger: s.logger, topic: s.topic, id: id, positions: maps.Clone(positions), wait: 500 * time.Millisecond,
+		maxBytes: s.subscriber.cfg.MaxBytes,
 		deliver: func(ctx context.Context, c chunk) error {
 			if len(c.records) == 0 {
 				return nil
@@ -193,9 +189,11 @@ func (s *subscription) deliver(ctx context.Context, positions map[int]int64, ack
 	wg.Wait()
 }
 
-// outside goes on at the start of the log, loudly: a subscriber promises at least once, and what is gone is gone.
+// outside goes on at the start of the log, loudly: a subscriber promises at least once, and what is gone is gone. So it does where
+// the topic was deleted and made again.
 func (s *subscription) outside(_ context.Context, partition int, position int64, log logBounds) (int64, bool) {
-	s.logger.Error("position outside the log, going on from its start", "partition", partition, "position", position, "start", log.start, "end", log.end)
+	s.logger.Error("position outside the log, going on from its start", "partition", partition, "position", position, "start", log.start, "end", log.end,
+		"replaced", log.replaced)
 	return log.start, true
 }
 

@@ -131,7 +131,7 @@ func awaitTopic(ctx context.Context, c *cluster, topic string, logger *slog.Logg
 			return
 		}
 		if ctx.Err() == nil {
-			logger.Warn("waiting for the topic", "topic", topic, "error", cmp.Or(err, seen.topics[topic].err))
+			logger.Warn("waiting for the topic", "error", cmp.Or(err, seen.topics[topic].err))
 		}
 		pause(ctx, backoff(failures, 50*time.Millisecond, time.Second))
 	}

@@ -1,0 +1,255 @@
+package bus
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// A snapshot is a file: snapshotMagic, in which the last byte is the format's version, then the fields of snapshot in their order,
+// lengths as varints, and the SHA-256 of all that. Another version is not read: the log is.
+const snapshotMagic = "BUSSTAT\x01"
+
+// snapshot is the state of a topic as it was read up to some offsets.
+type snapshot struct {
+	topic string
+	id    topicID
+	taken time.Time // when it was known to be complete, not when it was written
+	parts []snapshotPart
+}
+
+// snapshotPart is one partition of a snapshot: the newest record of each key below next, in the order of their offsets.
+type snapshotPart struct {
+	partition int
+	next      int64
+	records   []Record
+}
+
+// keeps reports whether the state is kept on disk.
+func (s *StateReader) keeps() bool {
+	return s.cfg.SnapshotDir != "" && s.settings.compacted && s.settings.memory() > 0
+}
+
+func (s *StateReader) snapshotPath() string {
+	return filepath.Join(s.cfg.SnapshotDir, s.cfg.Topic+".state")
+}
+
+// restore takes up the snapshot unless something speaks against it: then the log is read whole.
+func (s *StateReader) restore(logs topicLogs) {
+	if !s.keeps() {
+		return
+	}
+	snap, err := readSnapshot(s.snapshotPath())
+	if err == nil {
+		err = s.verify(snap, logs)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		s.logger.Warn("the snapshot of the state is of no use, reading the topic whole", "file", s.snapshotPath(), "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, part := range snap.parts {
+		for _, r := range part.records {
+			s.take(r)
+		}
+		s.next[part.partition], s.heard[part.partition] = part.next, snap.taken
+		if part.next >= s.missing[part.partition] {
+			delete(s.missing, part.partition)
+		}
+	}
+}
+
+// verify says what speaks against a snapshot. A deletion that it has not seen must still be in the log: it may not be older than the
+// log keeps those.
+func (s *StateReader) verify(snap snapshot, logs topicLogs) error {
+	age := s.cfg.Clock().Sub(snap.taken)
+	switch {
+	case snap.topic != s.cfg.Topic:
+		return fmt.Errorf("it is of topic %q", snap.topic)
+	case snap.id != logs.id:
+		return ErrTopicReplaced
+	case age < 0:
+		return fmt.Errorf("it is from the future, %v ahead", -age)
+	case age > s.settings.memory():
+		return fmt.Errorf("it is %v old, deletions are in the log for %v at least, of which half is trusted", age.Round(time.Second), s.settings.deleteRetention)
+	case len(snap.parts) != len(logs.bounds):
+		return fmt.Errorf("it is of %d partitions, there are %d", len(snap.parts), len(logs.bounds))
+	}
+	for _, part := range snap.parts {
+		log, known := logs.bounds[part.partition]
+		if !known || part.next < log.start || part.next > log.end {
+			return fmt.Errorf("partition %d: %w: at %d, log from %d to %d", part.partition, ErrOutsideLog, part.next, log.start, log.end)
+		}
+	}
+	return nil
+}
+
+// keep writes snapshots now and then until ctx ends, and a last one then.
+func (s *StateReader) keep(ctx context.Context) {
+	var last snapshot
+	changes := -1
+	for over := false; !over; {
+		pause(ctx, s.cfg.SnapshotInterval)
+		over = ctx.Err() != nil
+		snap, at, ok := s.snapshot()
+		if !ok || at == changes && snap.taken.Sub(last.taken) < s.settings.memory()/8 {
+			continue
+		}
+		if err := snap.write(s.snapshotPath()); err != nil {
+			s.logger.Warn("cannot keep a snapshot of the state", "error", err)
+			continue
+		}
+		last, changes = snap, at
+	}
+}
+
+// snapshot returns the state if it is complete, and how often it has changed so far.
+func (s *StateReader) snapshot() (snap snapshot, changes int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.missing) > 0 || len(s.sweeps) > 0 || len(s.next) == 0 {
+		return snapshot{}, 0, false
+	}
+	snap = snapshot{topic: s.cfg.Topic, id: s.id}
+	for _, p := range slices.Sorted(maps.Keys(s.next)) {
+		at, ever := s.heard[p]
+		if !ever || s.ids[p] != s.id {
+			return snapshot{}, 0, false
+		}
+		if snap.taken.IsZero() || at.Before(snap.taken) {
+			snap.taken = at
+		}
+		snap.parts = append(snap.parts, snapshotPart{partition: p, next: s.next[p], records: slices.Collect(maps.Values(s.held[p]))})
+	}
+	return snap, s.changes, true
+}
+
+// write replaces the file at path in one step: a crash at any moment leaves the old one or the new one.
+func (snap snapshot) write(path string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(snap.writeTo(file), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(path+".new"))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename survive a crash of the machine.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (snap snapshot) writeTo(file io.Writer) error {
+	sum := sha256.New()
+	w := bufio.NewWriterSize(io.MultiWriter(file, sum), 64<<10)
+	b := snap.head()
+	w.Write(b) //nolint:errcheck // Flush says what went wrong
+	for _, part := range snap.parts {
+		b = binary.AppendVarint(b[:0], int64(part.partition))
+		b = binary.AppendVarint(b, part.next)
+		b = binary.AppendVarint(b, int64(len(part.records)))
+		w.Write(b) //nolint:errcheck // as above
+		slices.SortFunc(part.records, func(a, b Record) int { return cmp.Compare(a.Offset, b.Offset) })
+		for _, r := range part.records {
+			b = appendHeld(b[:0], r)
+			w.Write(b) //nolint:errcheck // as above
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := file.Write(sum.Sum(nil))
+	return err
+}
+
+// head is everything before the partitions.
+func (snap snapshot) head() []byte {
+	b := appendNullable([]byte(snapshotMagic), snap.topic, false)
+	b = append(b, snap.id[:]...)
+	b = binary.AppendVarint(b, snap.taken.UnixMilli())
+	return binary.AppendVarint(b, int64(len(snap.parts)))
+}
+
+func appendHeld(b []byte, r Record) []byte {
+	b = binary.AppendVarint(b, r.Offset)
+	b = binary.AppendVarint(b, r.Time.UnixMilli())
+	b = appendNullable(b, r.Key, false)
+	b = appendNullable(b, r.Value, false)
+	b = binary.AppendVarint(b, int64(len(r.Headers)))
+	for _, h := range r.Headers {
+		b = appendNullable(b, h.Key, false)
+		b = appendNullable(b, h.Value, h.Value == nil)
+	}
+	return b
+}
+
+// readSnapshot reads what write wrote, and nothing else.
+func readSnapshot(path string) (snapshot, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return snapshot{}, err
+	}
+	end := len(b) - sha256.Size
+	if !bytes.HasPrefix(b, []byte(snapshotMagic)) || end < len(snapshotMagic) {
+		return snapshot{}, errors.New("it is none, or of another version")
+	}
+	if sum := sha256.Sum256(b[:end]); !bytes.Equal(sum[:], b[end:]) {
+		return snapshot{}, errors.New("it is damaged")
+	}
+	r := &scanner{rest: b[len(snapshotMagic):end]}
+	snap := scanSnapshot(r)
+	if r.bad || len(r.rest) > 0 {
+		return snapshot{}, errors.New("it is damaged, and was when it was written")
+	}
+	return snap, nil
+}
+
+func scanSnapshot(r *scanner) snapshot {
+	snap := snapshot{topic: string(r.bytes(int(r.varint()))), id: r.topicID(), taken: time.UnixMilli(r.varint())}
+	for range r.count() {
+		part := snapshotPart{partition: int(r.varint()), next: r.varint()}
+		for range r.count() {
+			part.records = append(part.records, scanHeld(r, snap.topic, part.partition))
+		}
+		snap.parts = append(snap.parts, part)
+	}
+	return snap
+}
+
+func scanHeld(r *scanner, topic string, partition int) Record {
+	held := Record{Topic: topic, Partition: partition, Offset: r.varint(), Time: time.UnixMilli(r.varint()).UTC()}
+	held.Key, held.Value = r.bytes(int(r.varint())), r.bytes(int(r.varint()))
+	for range r.count() {
+		held.Headers = append(held.Headers, Header{string(r.bytes(int(r.varint()))), r.bytes(int(r.varint()))})
+	}
+	return held
+}
