@@ -92,7 +92,7 @@ func (a *App) openModules(ctx context.Context) error {
 		return err
 	}
 	shared := given{
-		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, proxies: a.config.TrustedProxies,
+		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, proxies: a.config.TrustedProxies, stateDir: a.dir.state(),
 		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry,
 	}
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {

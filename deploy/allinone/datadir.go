@@ -44,4 +44,5 @@ func (d *dataDir) close() error { return d.lock.Close() }
 func (d *dataDir) tls() string      { return filepath.Join(d.path, "tls") }
 func (d *dataDir) postgres() string { return filepath.Join(d.path, "postgres") }
 func (d *dataDir) kafka() string    { return filepath.Join(d.path, "kafka") }
+func (d *dataDir) state() string    { return filepath.Join(d.path, "state") }
 func (d *dataDir) env() string      { return filepath.Join(d.path, EnvFile) }

@@ -56,6 +56,7 @@ type given struct {
 	databaseURL httpapi.Secret
 	brokers     []string
 	proxies     []string
+	stateDir    string
 	operator    httpapi.Secret
 	metrics     *telemetry.Registry
 }
@@ -82,6 +83,7 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	m.Grouping.ServerConfig, m.Grouping.Brokers, m.Grouping.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Tenants.OperatorToken = g.operator
+	m.Ingest.StateDir, m.Ledger.StateDir, m.Grouping.StateDir, m.Tenants.StateDir = g.stateDir, g.stateDir, g.stateDir, g.stateDir
 	metrics := telemetry.Config{Registry: g.metrics} // shown by the process, not by each
 	m.Ingest.Telemetry, m.Ledger.Telemetry, m.Grouping.Telemetry, m.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	log := func(name gateway.Module) *slog.Logger { return logger.With(slog.String("module", string(name))) }

@@ -115,7 +115,7 @@ func (a *App) buildAPI() {
 // follow keeps a state in memory by the records of topic. A record that can't be read is logged and passed over.
 func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbus.StateReader {
 	return sharedbus.NewStateReader(sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Topic: topic,
+		Brokers: a.config.Brokers, Topic: topic, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 		Apply: func(record sharedbus.Record) {
 			if err := apply(record); err != nil {
 				a.logger.Error("cannot read a record", slog.String("topic", topic), slog.Int64("offset", record.Offset), slog.String("error", err.Error()))

@@ -21,6 +21,8 @@ type Config struct {
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
 	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
 
+	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
+
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 

@@ -97,10 +97,13 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	state := sharedbus.StateConfig{
+		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
+	}
 	a.states = map[string]*sharedbus.StateReader{
-		"credentials": bus.FollowCredentials(a.config.Brokers, a.credentials, a.logger),
-		"accounts":    bus.FollowAccounts(a.config.Brokers, a.gate, a.logger),
-		"tenants":     bus.FollowTenants(a.config.Brokers, a.directory, a.logger),
+		"credentials": bus.FollowCredentials(state, a.credentials, a.logger),
+		"accounts":    bus.FollowAccounts(state, a.gate, a.logger),
+		"tenants":     bus.FollowTenants(state, a.directory, a.logger),
 	}
 	if err := a.buildConsumer(); err != nil {
 		return err

@@ -131,6 +131,7 @@ func (a *App) buildAPI() {
 	credentials := identity.NewCredentials(a.clock)
 	a.state = sharedbus.NewStateReader(sharedbus.StateConfig{
 		Brokers: a.config.Brokers, Topic: contract.TopicCredentials,
+		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 		Apply: func(record sharedbus.Record) {
 			if err := credentials.Apply(string(record.Key), record.Value); err != nil {
 				a.logger.Error("cannot read a credential", slog.String("error", err.Error()))

@@ -32,6 +32,8 @@ type Config struct {
 	BatchWait     time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_LEDGER_BATCH_WAIT" default:"10ms"`
 	CheckInterval time.Duration `help:"How often what was just applied is checked." env:"WEIR_LEDGER_CHECK_INTERVAL" default:"10s"`
 
+	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
+
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 

@@ -37,6 +37,14 @@ type snapshotPart struct {
 	records   []Record
 }
 
+// SnapshotDir is where in dir a service keeps its snapshots, apart from others that are given the same dir; "" if that is "".
+func SnapshotDir(dir, service string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, service)
+}
+
 // keeps reports whether the state is kept on disk.
 func (s *StateReader) keeps() bool {
 	return s.cfg.SnapshotDir != "" && s.settings.compacted && s.settings.memory() > 0

@@ -128,6 +128,7 @@ func (a *App) assemble() (err error) {
 	gate := bus.NewGate(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
 	a.state = sharedbus.NewStateReader(sharedbus.StateConfig{
 		Brokers: a.config.Brokers, Topic: contract.TopicCredentials, Apply: gate.Apply,
+		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	passwords, err := password.NewHasher(rand.Reader)
 	if err != nil {

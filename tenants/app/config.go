@@ -29,6 +29,8 @@ type Config struct {
 	LeakKeysURL  string `help:"Where the keys are published that leak reports are signed with." env:"WEIR_LEAK_KEYS_URL" default:"https://api.github.com/meta/public_keys/secret_scanning"`
 	LeakKeysFile string `help:"File with these keys, in the same form, instead of the address." env:"WEIR_LEAK_KEYS_FILE"`
 
+	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
+
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 

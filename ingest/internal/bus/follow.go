@@ -11,16 +11,16 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// FollowCredentials keeps credentials as weir.credentials.v1 tells them.
-func FollowCredentials(brokers []string, credentials *identity.Credentials, logger *slog.Logger) *bus.StateReader {
-	return follow(brokers, contract.TopicCredentials, logger, func(r bus.Record) error {
+// FollowCredentials keeps credentials as weir.credentials.v1 tells them. config says how to read, here and below.
+func FollowCredentials(config bus.StateConfig, credentials *identity.Credentials, logger *slog.Logger) *bus.StateReader {
+	return follow(config, contract.TopicCredentials, logger, func(r bus.Record) error {
 		return credentials.Apply(string(r.Key), r.Value)
 	})
 }
 
 // FollowTenants keeps a directory as weir.tenants.v1 tells it.
-func FollowTenants(brokers []string, directory *identity.Directory, logger *slog.Logger) *bus.StateReader {
-	return follow(brokers, contract.TopicTenants, logger, func(r bus.Record) error {
+func FollowTenants(config bus.StateConfig, directory *identity.Directory, logger *slog.Logger) *bus.StateReader {
+	return follow(config, contract.TopicTenants, logger, func(r bus.Record) error {
 		return directory.Apply(r.Header(contract.HeaderType), r.Value)
 	})
 }
@@ -32,17 +32,18 @@ type Accounts interface {
 }
 
 // FollowAccounts keeps accounts as weir.accounts.v1 tells them.
-func FollowAccounts(brokers []string, accounts Accounts, logger *slog.Logger) *bus.StateReader {
-	return follow(brokers, contract.TopicAccounts, logger, func(r bus.Record) error { return applyAccount(r, accounts) })
+func FollowAccounts(config bus.StateConfig, accounts Accounts, logger *slog.Logger) *bus.StateReader {
+	return follow(config, contract.TopicAccounts, logger, func(r bus.Record) error { return applyAccount(r, accounts) })
 }
 
 // follow makes a reader that goes on behind a record that cannot be read: one bad record must not keep out all news.
-func follow(brokers []string, topic string, logger *slog.Logger, apply func(bus.Record) error) *bus.StateReader {
-	return bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(r bus.Record) {
+func follow(config bus.StateConfig, topic string, logger *slog.Logger, apply func(bus.Record) error) *bus.StateReader {
+	config.Topic, config.Apply = topic, func(r bus.Record) {
 		if err := apply(r); err != nil {
 			logger.Error("cannot apply a record of state", slog.String("topic", topic), slog.Int64("offset", r.Offset), slog.String("error", err.Error()))
 		}
-	}}, logger)
+	}
+	return bus.NewStateReader(config, logger)
 }
 
 func applyAccount(r bus.Record, accounts Accounts) error {
