@@ -12,13 +12,16 @@ import (
 
 // assignment is what one member of the group works on in one generation: partitions, each at a position under an epoch.
 type assignment struct {
-	consumer *Consumer
-	topic    topicID
-	claims   map[int]*claimed
-	fresh    []int // never consumed, and nobody leads them: where they start is not known
-	intake   chan chunk
-	room     *budget
-	held     []chunk // taken from intake, not applied
+	consumer   *Consumer
+	topic      topicID
+	claims     map[int]*claimed
+	partitions []int         // that have a claim, in order
+	asked      chan struct{} // somebody wants parked records applied
+	due        bool          // that was heard
+	fresh      []int         // never consumed, and nobody leads them: where they start is not known
+	intake     chan chunk
+	room       *budget
+	held       []chunk // taken from intake, not applied
 
 	goals map[int]int64 // per partition, where the log ended when it was assigned, until it is applied so far
 
@@ -42,6 +45,8 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	defer cancel(nil)
 	wg.Go(func() { cancel(a.follower().run(ctx)) })
 	wg.Go(func() { a.reportOffsets(ctx, generation) })
+	a.partitions = a.working()
+	wg.Go(func() { a.lookForReplays(ctx) })
 	if len(a.fresh) > 0 {
 		wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
 	}
@@ -49,6 +54,9 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 		records, reached, err := a.collect(ctx)
 		if err == nil {
 			err = a.apply(ctx, records)
+		}
+		if err == nil && a.replaysDue() {
+			err = a.replay(ctx)
 		}
 		if err != nil {
 			return cmpErr(context.Cause(ctx), err)
@@ -147,14 +155,14 @@ func (a *assignment) collect(ctx context.Context) (records []Record, reached map
 	return records, reached, nil
 }
 
-// nextChunk returns nil when the time is over; begun says whether it runs.
+// nextChunk returns nil when the time is over, which runs if begun, or when parked records are to be applied.
 func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*chunk, error) {
 	if len(a.held) > 0 {
 		return &a.held[0], nil
 	}
-	var over <-chan time.Time
-	if begun {
-		over = timer.C
+	over, asked := timer.C, (<-chan struct{})(nil)
+	if !begun {
+		over, asked = nil, a.asked
 	}
 	select {
 	case c := <-a.intake:
@@ -162,9 +170,24 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 		return &a.held[0], nil
 	case <-over:
 		return nil, nil
+	case <-asked:
+		a.due = true
+		return nil, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// replaysDue reports, once, whether parked records are to be applied.
+func (a *assignment) replaysDue() bool {
+	select {
+	case <-a.asked:
+		a.due = true
+	default:
+	}
+	due := a.due
+	a.due = false
+	return due
 }
 
 // consume moves records out of the held chunk as far as the limits allow.

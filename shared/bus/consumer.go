@@ -45,6 +45,7 @@ type ConsumerConfig struct {
 	RebalanceTimeout  time.Duration // default 15 s
 	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
 	PartitionWatch    time.Duration // default 5 s, between looks for new partitions
+	ParkedWatch       time.Duration // default 2 s, between looks for parked records that somebody wants applied
 }
 
 func (c ConsumerConfig) withDefaults() ConsumerConfig {
@@ -58,6 +59,7 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
 	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
+	c.ParkedWatch = cmp.Or(c.ParkedWatch, 2*time.Second)
 	if c.Dialer == nil {
 		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: defaultDialTimeout}
 	}

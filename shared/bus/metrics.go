@@ -45,8 +45,8 @@ func (m publisherMetrics) settled(records, bytes int, err error) {
 
 // consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer collects when asked.
 type consumerMetrics struct {
-	applied, parked, failed prometheus.Counter
-	duration                prometheus.Histogram
+	applied, parked, replayed, failed prometheus.Counter
+	duration                          prometheus.Histogram
 }
 
 func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labels) consumerMetrics {
@@ -54,9 +54,10 @@ func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labe
 		return promauto.With(registerer).NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
 	}
 	return consumerMetrics{
-		applied: counter("weir_bus_applied_records_total", "Records whose effect is committed."),
-		parked:  counter("weir_bus_parked_records_total", "Records that can never be applied and were set aside."),
-		failed:  counter("weir_bus_failed_transactions_total", "Transactions that were rolled back, for whatever reason; most come again."),
+		applied:  counter("weir_bus_applied_records_total", "Records whose effect is committed."),
+		replayed: counter("weir_bus_replayed_records_total", "Parked records that were applied after all."),
+		parked:   counter("weir_bus_parked_records_total", "Records that can never be applied and were set aside."),
+		failed:   counter("weir_bus_failed_transactions_total", "Transactions that were rolled back, for whatever reason; most come again."),
 		duration: promauto.With(registerer).NewHistogram(prometheus.HistogramOpts{
 			Name: "weir_bus_transaction_duration_seconds", Help: "How long transactions that apply records take.",
 			ConstLabels: labels, Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -17,7 +18,8 @@ const (
 const parkRecord = `
 INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, key, value, header_names, header_values, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDATE SET reason = excluded.reason, parked_at = now()`
+ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDATE
+   SET reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
 
 // park sets a record aside with the reason, and moves on, in one transaction.
 func (a *assignment) park(ctx context.Context, r Record, reason error) error {
@@ -25,7 +27,7 @@ func (a *assignment) park(ctx context.Context, r Record, reason error) error {
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
 	names, values := splitHeaders(r.Headers)
 	err := a.persist(ctx, []Record{r}, func(ctx context.Context, tx pgx.Tx, _ []Record) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true)`); err != nil {
+		if _, err := tx.Exec(ctx, asSystem); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), c.cfg.Group, r.Topic, r.Partition, r.Offset, r.Time,
@@ -52,4 +54,80 @@ func storable(s string) string {
 		s = s[:longestReason]
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Parked is a record that could not be applied.
+type Parked struct {
+	Group        string
+	Organization string // "*": none
+	Record       Record
+	Reason       string // of the last attempt
+	Attempts     int
+	ParkedAt     time.Time
+	FailedAt     time.Time // the last attempt
+	AskedAt      time.Time // when somebody asked for it to be applied again; zero: nobody did, or it failed since
+}
+
+const parkedColumns = `SELECT group_name, organization, topic, partition, record_offset, record_time, key, value, header_names, header_values,
+	reason, attempts, parked_at, failed_at, replay_asked_at FROM bus_parked`
+
+func scanParked(row pgx.CollectableRow) (p Parked, err error) {
+	var names []string
+	var values [][]byte
+	var asked *time.Time
+	r := &p.Record
+	err = row.Scan(&p.Group, &p.Organization, &r.Topic, &r.Partition, &r.Offset, &r.Time, &r.Key, &r.Value, &names, &values,
+		&p.Reason, &p.Attempts, &p.ParkedAt, &p.FailedAt, &asked)
+	for i, name := range names {
+		r.Headers = append(r.Headers, Header{name, values[i]})
+	}
+	if asked != nil {
+		p.AskedAt = *asked
+	}
+	r.Time = r.Time.UTC()
+	return p, err
+}
+
+// ParkedFilter chooses parked records; what is zero chooses all.
+type ParkedFilter struct {
+	Group, Topic string
+	Partition    *int
+	Offset       *int64
+}
+
+const chosen = ` WHERE ($1 = '' OR group_name = $1) AND ($2 = '' OR topic = $2) AND ($3::integer IS NULL OR partition = $3)
+	AND ($4::bigint IS NULL OR record_offset = $4)`
+
+func (f ParkedFilter) args() []any { return []any{f.Group, f.Topic, f.Partition, f.Offset} }
+
+// ListParked returns the parked records of the schema that tx works in, in the order of group, topic, partition and offset, at most
+// limit of them.
+func ListParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter, limit int) ([]Parked, error) {
+	if _, err := tx.Exec(ctx, asSystem); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, parkedColumns+chosen+` ORDER BY group_name, topic, partition, record_offset LIMIT $5`, append(filter.args(), limit)...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanParked)
+}
+
+// ReplayParked asks the consumer of each of the records to apply it again, and returns how many there are. A consumer looks every
+// ParkedWatch; nothing happens while none runs.
+func ReplayParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter) (int64, error) {
+	if _, err := tx.Exec(ctx, asSystem); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, `UPDATE bus_parked SET replay_asked_at = coalesce(replay_asked_at, clock_timestamp())`+chosen, filter.args()...)
+	return tag.RowsAffected(), err
+}
+
+// DiscardParked forgets the records for good and returns how many there were.
+func DiscardParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter) (int64, error) {
+	if _, err := tx.Exec(ctx, asSystem); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM bus_parked`+chosen, filter.args()...)
+	return tag.RowsAffected(), err
 }

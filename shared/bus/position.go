@@ -32,7 +32,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	}
 	a := &assignment{
 		consumer: c, topic: logs.id, claims: make(map[int]*claimed), intake: make(chan chunk, 64), room: newBudget(c.cfg.BufferBytes),
-		goals: make(map[int]int64), committed: make(map[int]int64),
+		goals: make(map[int]int64), committed: make(map[int]int64), asked: make(chan struct{}, 1),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
 	if err != nil {
@@ -170,9 +170,8 @@ func (a *assignment) movesFor(records []Record) moves {
 // that whoever takes over need not wait longer.
 func (a *assignment) move(ctx context.Context, tx pgx.Tx, m moves) error {
 	c := a.consumer
-	idle := strconv.FormatInt(c.cfg.SessionTimeout.Milliseconds(), 10)
 	batch := &pgx.Batch{}
-	batch.Queue(`SELECT set_config('idle_in_transaction_session_timeout', $1, true)`, idle)
+	batch.Queue(`SELECT set_config('idle_in_transaction_session_timeout', $1, true)`, c.idleLimit())
 	batch.Queue(movePositions, c.cfg.Group, c.cfg.Topic, m.partitions, m.since, m.until, m.epochs)
 	results := tx.SendBatch(ctx, batch)
 	_, err := results.Exec()
@@ -187,6 +186,11 @@ func (a *assignment) move(ctx context.Context, tx pgx.Tx, m moves) error {
 		return fmt.Errorf("%w: %d of %d positions moved", ErrFenced, moved.RowsAffected(), len(m.partitions))
 	}
 	return nil
+}
+
+// idleLimit is how long a transaction may stand still, as the database wants it.
+func (c *Consumer) idleLimit() string {
+	return strconv.FormatInt(c.cfg.SessionTimeout.Milliseconds(), 10)
 }
 
 // alreadyMoved reports whether all positions are where they were to move to: then a commit whose answer was lost has succeeded.

@@ -1,0 +1,166 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// lookForReplays wakes the assignment when somebody has asked for a parked record of its partitions.
+func (a *assignment) lookForReplays(ctx context.Context) {
+	c := a.consumer
+	for ctx.Err() == nil {
+		asked, err := a.replaysAsked(ctx)
+		if err != nil {
+			c.logger.Debug("cannot look for parked records", "error", err)
+		}
+		if asked {
+			select {
+			case a.asked <- struct{}{}:
+			default:
+			}
+		}
+		pause(ctx, c.cfg.ParkedWatch)
+	}
+}
+
+const asSystem = `SELECT set_config('weir.organization', '*', true)`
+
+func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
+	err = pgx.BeginTxFunc(ctx, a.consumer.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, asSystem); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
+			WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL)`,
+			a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions).Scan(&asked)
+	})
+	return asked, err
+}
+
+// mostReplays is how many parked records are applied before the partitions' own get their turn again.
+const mostReplays = 100
+
+// replay applies the parked records that were asked for, each in a transaction of its own, which takes it off the parked ones. What
+// fails for good stays, with the new reason; what fails for a passing one is tried again at the next look. It returns an error only
+// when the assignment is over.
+func (a *assignment) replay(ctx context.Context) error {
+	after := parkedPlace{partition: -1}
+	for range mostReplays {
+		place, err := a.replayNext(ctx, after)
+		var blame *permanentError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrFenced):
+			return err
+		case errors.As(err, &blame):
+			err = a.parkAgain(ctx, place, blame.err)
+		case err == nil && place.partition < 0:
+			return nil
+		}
+		if err != nil {
+			a.consumer.logger.Warn("cannot apply a parked record yet", "partition", place.partition, "offset", place.offset, "error", err)
+			if place.partition < 0 {
+				return nil
+			}
+		}
+		after = place
+	}
+	return nil // the rest at the next look
+}
+
+// parkedPlace is where a parked record was in the log.
+type parkedPlace struct {
+	partition int
+	offset    int64
+}
+
+// replayNext applies the first record asked for behind the given one and returns its place; none: partition -1.
+func (a *assignment) replayNext(ctx context.Context, after parkedPlace) (parkedPlace, error) {
+	at := parkedPlace{partition: -1}
+	var record Record
+	err := a.replayOnce(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, parkedColumns+` WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL
+			AND (partition, record_offset) > ($4, $5) ORDER BY partition, record_offset LIMIT 1 FOR UPDATE SKIP LOCKED`,
+			a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions, after.partition, after.offset)
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, scanParked)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		record, at = found[0].Record, parkedPlace{found[0].Record.Partition, found[0].Record.Offset}
+		return a.applyParked(ctx, tx, record)
+	})
+	if err == nil && at.partition >= 0 {
+		a.consumer.logger.Info("parked record applied", "partition", at.partition, "offset", at.offset)
+		a.consumer.metrics.replayed.Inc()
+		a.consumer.cfg.Committed([]Record{record})
+	}
+	if err != nil && blamesData(err) && !IsPermanent(err) {
+		err = Permanent(err)
+	}
+	return at, err
+}
+
+func (a *assignment) replayOnce(ctx context.Context, do func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true), set_config('idle_in_transaction_session_timeout', $1, true)`,
+			a.consumer.idleLimit()); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// applyParked takes the effect of a parked record under the epoch of its partition, as the consumer would have, and takes it off.
+func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r Record) error {
+	if err := a.own(ctx, tx, r.Partition); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '', true)`); err != nil {
+		return err
+	}
+	if err := a.consumer.handle(ctx, tx, []Record{r}); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, asSystem); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM bus_parked WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`,
+		a.consumer.cfg.Group, r.Topic, r.Partition, r.Offset)
+	return err
+}
+
+// own locks a position and refuses a member that lost it.
+func (a *assignment) own(ctx context.Context, tx pgx.Tx, partition int) error {
+	tag, err := tx.Exec(ctx, `SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4 FOR UPDATE`,
+		a.consumer.cfg.Group, a.consumer.cfg.Topic, partition, a.claims[partition].epoch)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("%w: partition %d", ErrFenced, partition)
+	}
+	return err
+}
+
+// parkAgain notes that a record failed once more. It has to be asked for anew.
+func (a *assignment) parkAgain(ctx context.Context, at parkedPlace, reason error) error {
+	a.consumer.logger.Error("parked record cannot be applied", "partition", at.partition, "offset", at.offset, "error", reason)
+	return a.replayOnce(ctx, func(tx pgx.Tx) error {
+		if err := a.own(ctx, tx, at.partition); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL
+			WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`,
+			a.consumer.cfg.Group, a.consumer.cfg.Topic, at.partition, at.offset, storable(reason.Error()))
+		return err
+	})
+}
+
+// working are the partitions of an assignment in order.
+func (a *assignment) working() []int { return slices.Sorted(maps.Keys(a.claims)) }
