@@ -12,14 +12,40 @@ func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)
 	owner := openTab(t, chromium, in.origin)
-	in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", "a long enough password")
+	organization := in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", "a long enough password")
 
 	owner.signIn("ada@acme.example", "a long enough password")
 	owner.createProject("Checkout")
 	key := owner.createKey("pods in Frankfurt", "Staging")
 	in.send(t, key, entry{Level: "info", Message: "hello from the story"})
 	owner.blameless("the story")
+
+	viewer := openTab(t, chromium, in.origin)
+	in.addMember(t, organization, "Vera Viewer", "viewer", "vera@acme.example", "another long password")
+	viewer.signIn("vera@acme.example", "another long password")
+	viewer.mayOnlyLook(in)
+	viewer.blameless("the viewer's story")
 }
+
+// mayOnlyLook goes to every page as a viewer: there is no form but those that search and sign out, and what is for others
+// says so under its own address.
+func (b *tab) mayOnlyLook(in installation) {
+	b.t.Helper()
+	for path, want := range map[string]int{
+		"/console/logs": 200, "/console/errors": 200, "/console/usage": 200,
+		"/console/settings/projects": 200, "/console/settings/api-keys": 200, "/console/settings/api-keys/new": 403,
+	} {
+		if status := b.open(path); status != want {
+			b.t.Errorf("a viewer is answered with %d at %s, want %d", status, path, want)
+		}
+		for _, form := range ask[[]string](b, forms) {
+			b.t.Errorf("a viewer has a form on %s: %s", path, form)
+		}
+	}
+}
+
+// forms are those that change something, but the one to sign out.
+const forms = `[...document.querySelectorAll("form[method=post]:not([action='/console/sign-out']), a.button[href*=new]")].map((e) => e.outerHTML)`
 
 // signIn signs in with a password.
 func (b *tab) signIn(email, password string) {

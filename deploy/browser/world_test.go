@@ -78,10 +78,15 @@ func (in installation) addOwner(t *testing.T, name, member, email, password stri
 	t.Helper()
 	created, err := in.api.CreateOrganization(t.Context(), in.token, name, "scale")
 	must(t, err)
-	must(t, in.api.CreateMember(t.Context(), in.token, client.NewMember{
-		Organization: created.ID, Email: email, Name: member, Role: "owner", Password: password,
-	}))
+	in.addMember(t, created.ID, member, "owner", email, password)
 	return created.ID
+}
+
+func (in installation) addMember(t *testing.T, organization, name, role, email, password string) {
+	t.Helper()
+	must(t, in.api.CreateMember(t.Context(), in.token, client.NewMember{
+		Organization: organization, Email: email, Name: name, Role: role, Password: password,
+	}))
 }
 
 // An entry is one log entry of now.
