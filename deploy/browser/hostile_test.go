@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
 )
 
 // hostile is a text that does something where it is taken for markup, whichever place of a page it stands in: a text, an
@@ -26,6 +28,7 @@ func TestHostileTexts(t *testing.T) {
 	say := hostileTexts()
 	w := in.furnish(t, say)
 	b := openTab(t, startChromium(t, in.origin), in.origin)
+	call(b, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: hostile("browser")})
 	b.signIn(w.email, w.password)
 	var shown strings.Builder
 	for _, page := range in.pages(t, w) {
@@ -34,14 +37,14 @@ func TestHostileTexts(t *testing.T) {
 	for _, list := range []string{"/console/logs", "/console/errors"} {
 		shown.WriteString(b.mustBeText(list + "?q=" + url.QueryEscape(hostile("words"))))
 	}
-	for _, text := range append(say.all(), hostile("words")) {
+	for _, text := range append(say.all(), hostile("words"), hostile("browser")) {
 		if !strings.Contains(shown.String(), text) {
 			t.Errorf("no page shows this, so nothing is proved of it: %s", text)
 		}
 	}
 }
 
-// mustBeText opens a page, and returns all texts on it, those in fields included.
+// mustBeText opens a page, and returns all texts on it, those in fields and tips included.
 func (b *tab) mustBeText(path string) string {
 	b.t.Helper()
 	b.open(path)
@@ -50,7 +53,7 @@ func (b *tab) mustBeText(path string) string {
 		b.t.Errorf("%s: a text became part of the page: %s", path, intruder)
 	}
 	b.blameless(path)
-	return ask[string](b, `document.body.textContent + [...document.querySelectorAll("input")].map((e) => e.value).join("\n")`)
+	return ask[string](b, `document.body.textContent + [...document.querySelectorAll("input, [title]")].map((e) => e.value ?? e.title).join("\n")`)
 }
 
 // hostileTexts are hostile in every field.

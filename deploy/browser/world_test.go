@@ -58,6 +58,7 @@ func (w world) addresses() map[string]string {
 	addresses := map[string]string{
 		"/console/*":                     "/console/no-such-page",
 		"/console/confirm":               "/console/confirm",
+		"/console/settings/account":      "/console/settings/account",
 		"/console/sign-in":               "/console/sign-in",
 		"/console/errors/{group}":        "/console/errors/" + w.group,
 		"/console/logs":                  "/console/logs",
