@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -32,11 +33,12 @@ func RequireAPIKey(credentials *Credentials) func(http.Handler) http.Handler {
 	})
 }
 
-// RequireScope lets a request pass that carries a valid service token with scope as its bearer token.
-func RequireScope(credentials *Credentials, scope string) func(http.Handler) http.Handler {
+// RequireScope lets a request pass that carries a valid service token with scope as its bearer token, or with one of the
+// others that include it.
+func RequireScope(credentials *Credentials, scope string, others ...string) func(http.Handler) http.Handler {
 	return require(func(r *http.Request) (Principal, error) {
 		principal, err := bearer(credentials, r)
-		if err == nil && !principal.Has(scope) {
+		if err == nil && !principal.Has(scope) && !slices.ContainsFunc(others, principal.Has) {
 			return Principal{}, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
 				fmt.Sprintf("The service token lacks the scope %q.", scope))
 		}

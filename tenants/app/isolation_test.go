@@ -115,6 +115,8 @@ func probes() []probe {
 		{"POST /v1/members", addFresh, [3]int{201, 201, 404}},
 		{"GET /v1/sessions", listFreshSessions, [3]int{200, 200, 404}},
 		{"POST /v1/sessions/{id}/revoke", revokeFreshSession, [3]int{200, 200, 404}},
+		{"GET /v1/audit-events", send("GET", "/v1/audit-events?organization={organization}", nil), [3]int{200, 200, 404}},
+		{"GET /v1/audit-events", send("GET", "/v1/audit-events?organization=*", nil), [3]int{200, 404, 404}},
 	}
 }
 

@@ -27,13 +27,15 @@ type API struct {
 	leakKeys  *leak.Keys     // nil: leak reports are not taken
 }
 
-// Mount adds the routes to router. All but the description need a service token with the scope tenants:admin. The
+// Mount adds the routes to router. All but the description need a service token with the scope tenants:admin; the audit
+// can be read with audit:read, too. The
 // trusted proxies are those whose X-Forwarded-For says where a request came from.
 func Mount(router chi.Router, registrar *registrar.Registrar, credentials *identity.Credentials, clock func() time.Time,
 	trusted []netip.Prefix) {
 	api := &API{registrar: registrar, clock: clock, proxies: trusted}
 	router.Get("/v1/openapi.json", serveOpenAPI)
 	router.Get("/v1/tenants/openapi.json", serveOpenAPI)
+	router.With(identity.RequireScope(credentials, auditScope, adminScope)).Get("/v1/audit-events", httpapi.Handle(api.listAuditEvents))
 	router.Group(func(admin chi.Router) {
 		admin.Use(identity.RequireScope(credentials, adminScope))
 		admin.Post("/v1/organizations", httpapi.Handle(api.createOrganization))

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,18 +21,9 @@ func scanAuditEvent(row pgx.CollectableRow) (e tenants.AuditEvent, err error) {
 	return e, err
 }
 
-// An AuditQuery is which lines of an audit somebody wants to see. What is empty does not matter.
-type AuditQuery struct {
-	Organization string // or Installation; required
-	Actor        string // id
-	Action       string
-	Target       string    // id
-	From, To     time.Time // from the first to before the second
-	Before       int64     // the lines with smaller numbers; 0: from the newest
-}
-
-// where is the condition of the query, and its arguments from $2 on.
-func (q AuditQuery) where() (condition string, args []any) {
+// matching is the condition of a filter, for the lines with smaller numbers than before (0: from the newest), and its
+// arguments from $2 on.
+func matching(f tenants.AuditFilter, before int64) (condition string, args []any) {
 	condition = `WHERE ` + visible
 	add := func(given bool, clause string, value any) {
 		if given {
@@ -41,19 +31,19 @@ func (q AuditQuery) where() (condition string, args []any) {
 			condition += fmt.Sprintf(" AND "+clause, len(args)+1)
 		}
 	}
-	add(true, "organization = $%d", q.Organization)
-	add(q.Actor != "", "actor = $%d", q.Actor)
-	add(q.Action != "", "action = $%d", q.Action)
-	add(q.Target != "", "target = $%d", q.Target)
-	add(!q.From.IsZero(), "at >= $%d", q.From)
-	add(!q.To.IsZero(), "at < $%d", q.To)
-	add(q.Before != 0, "sequence < $%d", q.Before)
+	add(true, "organization = $%d", f.Organization)
+	add(f.Actor != "", "actor = $%d", f.Actor)
+	add(f.Action != "", "action = $%d", f.Action)
+	add(f.Target != "", "target = $%d", f.Target)
+	add(!f.From.IsZero(), "at >= $%d", f.From)
+	add(!f.To.IsZero(), "at < $%d", f.To)
+	add(before != 0, "sequence < $%d", before)
 	return condition, args
 }
 
-// AuditEvents lists at most limit lines of an audit, newest first.
-func (v *Views) AuditEvents(ctx context.Context, as string, query AuditQuery, limit int) ([]tenants.AuditEvent, error) {
-	condition, args := query.where()
+// AuditEvents lists at most limit lines of an audit, newest first: those with smaller numbers than before, 0 for all.
+func (v *Views) AuditEvents(ctx context.Context, as string, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
+	condition, args := matching(filter, before)
 	return list(ctx, v, as, scanAuditEvent, selectAuditEvents+condition+fmt.Sprintf(` ORDER BY sequence DESC LIMIT %d`, limit), args...)
 }
 

@@ -132,7 +132,7 @@ const repaired = "repair the chain"
 func repair(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	head := tenants.AuditEvent{Hash: tenants.AuditStart}
-	lines, err := postgres.NewViews(pool).AuditEvents(t.Context(), "org_a", postgres.AuditQuery{Organization: "org_a"}, 100)
+	lines, err := postgres.NewViews(pool).AuditEvents(t.Context(), "org_a", tenants.AuditFilter{Organization: "org_a"}, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 	many("APIKeys", len(keys), err)
 	tokens, err := views.ServiceTokens(t.Context(), as, "org_b", start, 10)
 	many("ServiceTokens", len(tokens), err)
-	lines, err := views.AuditEvents(t.Context(), as, postgres.AuditQuery{Organization: "org_b", Action: "project.created"}, 10)
+	lines, err := views.AuditEvents(t.Context(), as, tenants.AuditFilter{Organization: "org_b", Action: "project.created"}, 0, 10)
 	many("AuditEvents", len(lines), err)
 	actions, err := views.AuditedActions(t.Context(), as, "org_b")
 	many("AuditedActions", min(len(actions), 1), err)

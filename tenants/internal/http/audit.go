@@ -1,0 +1,176 @@
+package http
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/auditcsv"
+)
+
+// auditScope is what a service token needs that may read the audit and nothing else here.
+const auditScope = "audit:read"
+
+type auditEventJSON struct {
+	Organization string          `json:"organization"`
+	Sequence     int64           `json:"sequence"`
+	At           time.Time       `json:"at"`
+	Action       string          `json:"action"`
+	Actor        actorJSON       `json:"actor"`
+	Address      *string         `json:"address"`
+	Client       *string         `json:"client"`
+	RequestID    *string         `json:"request_id"`
+	Target       targetJSON      `json:"target"`
+	Before       json.RawMessage `json:"before"`
+	After        json.RawMessage `json:"after"`
+	Event        eventJSON       `json:"event"`
+	Hash         string          `json:"hash"`
+}
+
+type actorJSON struct {
+	Kind string  `json:"kind"`
+	ID   string  `json:"id"`
+	Name *string `json:"name"`
+	Role *string `json:"role"`
+}
+
+type targetJSON struct {
+	Kind string  `json:"kind"`
+	ID   string  `json:"id"`
+	Name *string `json:"name"`
+}
+
+// eventJSON is where the event is that a line tells of. It is part of what is hashed.
+type eventJSON struct {
+	Stream   string `json:"stream"`
+	Version  int64  `json:"version"`
+	Position int64  `json:"position"`
+}
+
+func showAuditEvent(e tenants.AuditEvent) auditEventJSON {
+	return auditEventJSON{
+		Organization: e.Organization, Sequence: e.Sequence, At: e.At.UTC(), Action: e.Action,
+		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, given(e.ActorName), given(string(e.Origin.Role))},
+		Address: given(e.Origin.Address), Client: given(e.Origin.Client), RequestID: given(e.Origin.Request),
+		Target: targetJSON{e.Target.Kind, e.Target.ID, given(e.Target.Name)}, Before: object(e.Before), After: object(e.After),
+		Event: eventJSON{e.Stream, e.Version, e.Position}, Hash: e.Hash,
+	}
+}
+
+func object(text string) json.RawMessage {
+	if text == "" {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(text)
+}
+
+func (a *API) listAuditEvents(w http.ResponseWriter, r *http.Request) error {
+	asCSV, err := wantsCSV(r)
+	if err != nil {
+		return err
+	}
+	filter, err := auditFilterOf(r)
+	if err != nil {
+		return err
+	}
+	if asCSV {
+		return a.exportAudit(w, r, filter)
+	}
+	before, limit, err := auditPageOf(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.registrar.AuditEvents(r.Context(), callerOf(r), filter, before, limit+1)
+	if err != nil {
+		return auditProblem(err, filter)
+	}
+	list := httpapi.NewList(found, limit, func(last tenants.AuditEvent) any { return last.Sequence })
+	items := make([]auditEventJSON, len(list.Items))
+	for i, line := range list.Items {
+		items[i] = showAuditEvent(line)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, httpapi.List[auditEventJSON]{Items: items, NextCursor: list.NextCursor})
+	return nil
+}
+
+// exportAudit answers with everything that matches.
+func (a *API) exportAudit(w http.ResponseWriter, r *http.Request, filter tenants.AuditFilter) error {
+	if err := httpapi.OnlyKnown(r, nil, append(auditFilters(), "format")...); err != nil {
+		return err
+	}
+	next := func(before int64) ([]tenants.AuditEvent, error) {
+		return a.registrar.AuditEvents(r.Context(), callerOf(r), filter, before, auditcsv.PageSize)
+	}
+	first, err := next(0)
+	if err != nil {
+		return auditProblem(err, filter)
+	}
+	auditcsv.Serve(w, filter.Organization, first, next)
+	return nil
+}
+
+// auditProblem is how an error about a filter is answered, which stands in the query.
+func auditProblem(err error, filter tenants.AuditFilter) error {
+	problem := problemOf(err, "organization", filter.Organization)
+	var invalid *httpapi.Problem
+	if errors.As(problem, &invalid) {
+		for i := range invalid.Faults {
+			invalid.Faults[i].Pointer = "?" + strings.TrimPrefix(invalid.Faults[i].Pointer, "/")
+		}
+	}
+	return problem
+}
+
+// wantsCSV tells whether the answer is to be CSV, by the parameter format or the header Accept.
+func wantsCSV(r *http.Request) (bool, error) {
+	switch format := r.URL.Query().Get("format"); format {
+	case "csv":
+		return true, nil
+	case "json":
+		return false, nil
+	case "":
+		return slices.ContainsFunc(strings.Split(strings.Join(r.Header.Values("Accept"), ","), ","), isCSV), nil
+	default:
+		return false, httpapi.Invalid("?format", httpapi.CodeInvalidRequest, fmt.Sprintf("format is %q.", format), "Use csv or json.")
+	}
+}
+
+func isCSV(accepted string) bool {
+	kind, _, _ := strings.Cut(accepted, ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/csv")
+}
+
+func auditFilters() []string {
+	return []string{"organization", "actor", "action", "target", "from", "to"}
+}
+
+func auditFilterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
+	given := r.URL.Query()
+	filter = tenants.AuditFilter{
+		Organization: organizationOf(r), Actor: given.Get("actor"), Action: given.Get("action"), Target: given.Get("target"),
+	}
+	if filter.From, err = httpapi.QueryTime(given, "from"); err != nil {
+		return filter, err
+	}
+	filter.To, err = httpapi.QueryTime(given, "to")
+	return filter, err
+}
+
+// auditPageOf reads from where on the list goes, and how far.
+func auditPageOf(r *http.Request) (before int64, limit int, err error) {
+	if err := httpapi.OnlyKnown(r, nil, append(auditFilters(), "format", "limit", "cursor")...); err != nil {
+		return 0, 0, err
+	}
+	page, err := httpapi.ParsePage(r)
+	if err != nil || page.Cursor == "" {
+		return 0, page.Limit, err
+	}
+	err = httpapi.DecodeCursor(page.Cursor, &before)
+	return before, page.Limit, err
+}
