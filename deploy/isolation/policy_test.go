@@ -3,6 +3,7 @@ package isolation
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/weirlog/weir/tenants"
 )
@@ -62,6 +63,7 @@ var policies = []policy{
 	{route: "POST /v1/service-tokens", who: tokens("tenants:admin"), body: `{"organization":"{organization}","name":"T","scopes":["tenants:admin"]}`, want: 201},
 	{route: "GET /v1/service-tokens", who: tokens("tenants:admin"), path: "/v1/service-tokens?organization={organization}"},
 	{route: "POST /v1/service-tokens/{id}/revoke", who: tokens("tenants:admin"), path: "/v1/service-tokens/{new-token}/revoke", body: `{"reason":"test"}`},
+	{route: "GET /v1/audit-events", who: tokens("audit:read", "tenants:admin"), path: "/v1/audit-events?organization={organization}"},
 	{route: "POST /v1/members", who: tokens("tenants:admin"), want: 201,
 		body: `{"organization":"{organization}","email":"{new-email}","name":"M","role":"viewer","password":"correct horse battery"}`},
 
@@ -93,6 +95,8 @@ var policies = []policy{
 	{route: "GET /console/settings", who: members(""), want: 303},
 	{route: "GET /console/settings/projects", who: members(tenants.ProjectsRead)},
 	{route: "POST /console/settings/projects", who: members(tenants.ProjectsWrite), body: "name=P", want: 303},
+	{route: "GET /console/settings/audit", who: members(tenants.AuditRead)},
+	{route: "GET /console/settings/audit.csv", who: members(tenants.AuditRead)},
 	{route: "GET /console/settings/api-keys", who: members(tenants.APIKeysRead)},
 	{route: "GET /console/settings/api-keys/new", who: members(tenants.APIKeysWrite)},
 	{route: "POST /console/settings/api-keys", who: members(tenants.APIKeysWrite), body: "name=K&environment=dev&project={project}", want: 201},
@@ -132,13 +136,13 @@ var (
 	}}
 )
 
-// tokens lets service tokens with a scope through.
-func tokens(scope string) gate {
-	return gate{line: `tokens("` + scope + `")`, passes: func(p principal) (*tenant, int) {
+// tokens lets service tokens with one of the scopes through.
+func tokens(scopes ...string) gate {
+	return gate{line: `tokens("` + strings.Join(scopes, `", "`) + `")`, passes: func(p principal) (*tenant, int) {
 		switch {
 		case p.token == nil:
 			return nil, http.StatusUnauthorized
-		case !slices.Contains(p.token.scopes, scope):
+		case !slices.ContainsFunc(scopes, func(scope string) bool { return slices.Contains(p.token.scopes, scope) }):
 			return nil, http.StatusForbidden
 		}
 		return p.token.of, 0

@@ -35,7 +35,7 @@ type grant struct {
 }
 
 // scopes are all scopes that open a route.
-var scopes = []string{"billing:read", "billing:write", "tenants:admin"}
+var scopes = []string{"audit:read", "billing:read", "billing:write", "tenants:admin"}
 
 func asKey(secret string) map[string]string { return map[string]string{"X-Api-Key": secret} }
 func asToken(secret string) map[string]string {

@@ -4,10 +4,13 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
+
+const auditPage = "/console/settings/audit"
 
 // auditOf asks for the audit of an organization, as the operator.
 func (p *process) auditOf(t *testing.T, organization, more string) []map[string]any {
@@ -148,4 +151,81 @@ func (p *process) csv(t *testing.T, path, accept string) [][]string {
 		t.Fatal(err)
 	}
 	return rows
+}
+
+// Members whose role may read the audit see who did what in words, find it without scripts, and take it away as a file.
+func TestAuditPage(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
+	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": `<script>alert(1)</script>`}))
+	b := p.signedIn(t, acme, "owner")
+	b.post(t, apiKeysPage+"/"+acme.key+"/revoke", map[string]string{"reason": "leaked"}, header{"User-Agent", "Test/1.0"})
+	got := b.get(t, auditPage)
+	for _, want := range []string{"API key revoked: <bdi>live</bdi>", "state: <bdi>active</bdi>", "<bdi>revoked</bdi>", "reason: <bdi>leaked</bdi>",
+		"Test/1.0", "192.0.2.7", "Ada (owner@", "Operator (from the configuration)", "&lt;script&gt;", `href="/console/settings/audit.csv"`} {
+		if !strings.Contains(got.body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if got.status != 200 || strings.Contains(got.body, other.project) || strings.Contains(got.body, "<script>alert") {
+		t.Errorf("the page: %d %s", got.status, got.body)
+	}
+	for query, want := range map[string]int{
+		"": 8, "?action=api_key.revoked": 1, "?target=" + acme.key: 2, "?target=" + other.key: 0, "?from=2001-01-01&to=2001-01-01": 0,
+		"?from=2001-01-01": 8, "?actor=mem_x": 0,
+	} {
+		page := b.get(t, auditPage+query)
+		if n := strings.Count(page.body, "<details>"); page.status != 200 || n != want {
+			t.Errorf("%q shows %d lines (%d), want %d", query, n, page.status, want)
+		}
+		rows, err := csv.NewReader(strings.NewReader(b.get(t, auditPage+".csv"+query).body)).ReadAll()
+		if err != nil || len(rows) != want+1 {
+			t.Errorf("%q: the file has %d rows, %v, want %d", query, len(rows), err, want+1)
+		}
+	}
+}
+
+// What can't be a filter is said beside its field, and nothing is shown instead of too much.
+func TestAuditPageRefuses(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "admin")
+	for _, query := range []string{"?from=yesterday", "?to=2026-02-30", "?from=2026-01-02&to=2026-01-01", "?target=a%00b", "?action=x", "?actor=%2F"} {
+		page := b.get(t, auditPage+query)
+		if page.status != 422 || strings.Contains(page.body, "<details>") || !strings.Contains(page.body, `aria-invalid="true"`) {
+			t.Errorf("%s: %d %s", query, page.status, page.body)
+		}
+		if file := b.get(t, auditPage+".csv"+query); file.status != 400 {
+			t.Errorf("%s as a file: %d", query, file.status)
+		}
+	}
+	if page := b.get(t, auditPage+"?cursor=x"); page.status != 400 {
+		t.Errorf("a cursor of nothing: %d", page.status)
+	}
+	for _, role := range []string{"developer", "viewer", "billing"} {
+		unable := p.signedIn(t, acme, role)
+		for _, path := range []string{auditPage, auditPage + ".csv"} {
+			if page := unable.get(t, path); page.status != 403 || strings.Contains(page.body, acme.key) {
+				t.Errorf("%s as %s: %d", path, role, page.status)
+			}
+		}
+	}
+}
+
+// A long audit goes on page by page, with the filters.
+func TestAuditPages(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	for range 60 {
+		p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "P"}))
+	}
+	b := p.signedIn(t, acme, "owner")
+	first := b.get(t, auditPage+"?action=project.created")
+	next := regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(first.text())
+	if next == nil || strings.Count(first.body, "<details>") != 50 {
+		t.Fatalf("the first page: %d lines, next %q", strings.Count(first.body, "<details>"), next)
+	}
+	if second := b.get(t, next[1]); strings.Count(second.body, "<details>") != 11 || strings.Contains(second.body, `rel="next"`) {
+		t.Errorf("the second page has %d lines", strings.Count(second.body, "<details>"))
+	}
 }

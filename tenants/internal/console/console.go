@@ -73,6 +73,8 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Post(accountPath+"/sessions/end-others", c.pages.Handle(c.endOtherSessions))
 	settings.Get(projectsPath, c.pages.Handle(permitted(tenants.ProjectsRead, c.showProjects)))
 	settings.Post(projectsPath, c.pages.Handle(permitted(tenants.ProjectsWrite, c.createProject)))
+	settings.Get(auditPath, c.pages.Handle(permitted(tenants.AuditRead, c.showAudit)))
+	settings.Get(auditCSVPath, c.pages.Handle(permitted(tenants.AuditRead, c.downloadAudit)))
 	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))
 	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showNewAPIKey))))
 	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.createAPIKey))))

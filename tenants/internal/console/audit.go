@@ -1,0 +1,217 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/auditcsv"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// auditCSVPath is the address of the file with all that matches.
+const auditCSVPath = auditPath + ".csv"
+
+// dateForm is how forms write a day.
+const dateForm = "2006-01-02"
+
+type auditPage struct {
+	settings
+	Filters  []ui.Field
+	Filtered bool
+	Lines    []auditLine
+	CSV      string // address of the file
+	Pager    ui.Pager
+}
+
+// auditLine is a line of the audit as people read it.
+type auditLine struct {
+	tenants.AuditEvent
+	Who     string
+	What    string
+	Changes []tenants.Difference
+}
+
+// auditForm is what the reader asks for, as the form has it.
+type auditForm struct {
+	filter   tenants.AuditFilter
+	from, to string
+	fault    error
+}
+
+// auditFormOf reads the filters. A day is one in UTC, and the last one counts.
+func auditFormOf(r *http.Request) auditForm {
+	given := r.URL.Query()
+	form := auditForm{from: given.Get("from"), to: given.Get("to"), filter: tenants.AuditFilter{
+		Organization: callerOf(r).Organization, Actor: given.Get("actor"), Action: given.Get("action"),
+		Target: strings.TrimSpace(given.Get("target")),
+	}}
+	var faults tenants.Invalid
+	form.filter.From = day("from", form.from, 0, &faults)
+	form.filter.To = day("to", form.to, 1, &faults)
+	form.fault = form.filter.Check()
+	if len(faults) > 0 {
+		form.fault = faults
+	}
+	return form
+}
+
+// day is the beginning of a day that is so many days later; zero where none is given.
+func day(field, text string, later int, faults *tenants.Invalid) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(dateForm, text)
+	if err != nil {
+		*faults = append(*faults, tenants.Fault{Field: field, Detail: "This is no day.", Fix: "Use the form 2026-11-20."})
+		return time.Time{}
+	}
+	return at.AddDate(0, 0, later)
+}
+
+func (c *console) showAudit(w http.ResponseWriter, r *http.Request) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	form := auditFormOf(r)
+	page := auditPage{settings: shown, CSV: withQuery(auditCSVPath, r.URL.Query()), Filtered: r.URL.RawQuery != ""}
+	if page.Filters, err = c.auditFilters(r, form); err != nil {
+		return err
+	}
+	status := http.StatusUnprocessableEntity
+	if form.fault == nil {
+		status = http.StatusOK
+		if err := c.findAudit(r, form.filter, &page); err != nil {
+			return err
+		}
+	}
+	c.pages.Write(w, r, status, "audit", ui.View{Title: "Audit log", Tabs: tabs(r, auditPath), Data: page})
+	return nil
+}
+
+// findAudit looks for the lines of the page.
+func (c *console) findAudit(r *http.Request, filter tenants.AuditFilter, page *auditPage) error {
+	var before int64
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		if err := httpapi.DecodeCursor(cursor, &before); err != nil {
+			return err
+		}
+	}
+	found, err := c.Views.AuditEvents(r.Context(), filter.Organization, filter, before, pageSize+1)
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(found, pageSize, func(last tenants.AuditEvent) any { return last.Sequence })
+	page.Pager = ui.NewPager(r, list.NextCursor)
+	for _, event := range list.Items {
+		line, err := readable(event)
+		if err != nil {
+			return err
+		}
+		page.Lines = append(page.Lines, line)
+	}
+	return nil
+}
+
+func readable(event tenants.AuditEvent) (line auditLine, err error) {
+	before, err := tenants.ParseFields(event.Before)
+	if err != nil {
+		return line, err
+	}
+	after, err := tenants.ParseFields(event.After)
+	return auditLine{
+		AuditEvent: event, What: actionText(event.Action), Changes: before.Differences(after),
+		Who: actorText(postgres.Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
+	}, err
+}
+
+// actionText is an action in words: "api_key.revoked" is "API key revoked".
+func actionText(action string) string {
+	words := strings.NewReplacer("_", " ", ".", " ").Replace(action)
+	if rest, is := strings.CutPrefix(words, "api key"); is {
+		return "API key" + rest
+	}
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+// actorText is what people call an actor.
+func actorText(actor postgres.Actor) string {
+	switch {
+	case actor.Name != "":
+		return actor.Name
+	case actor.Kind == tenants.ConfigurationActor && actor.ID == "command":
+		return "Somebody at the server"
+	case actor.Kind == tenants.ConfigurationActor:
+		return "The configuration"
+	case actor.Kind == tenants.SystemActor:
+		return "Weir itself (" + actor.ID + ")"
+	}
+	return actor.ID
+}
+
+// auditFilters are the fields of the form. What can be chosen is what is in the audit.
+func (c *console) auditFilters(r *http.Request, form auditForm) ([]ui.Field, error) {
+	organization := form.filter.Organization
+	actions, err := c.Views.AuditedActions(r.Context(), organization, organization)
+	if err != nil {
+		return nil, err
+	}
+	actors, err := c.Views.Actors(r.Context(), organization, organization)
+	if err != nil {
+		return nil, err
+	}
+	return []ui.Field{
+		{Name: "actor", Label: "Who", Choices: ui.Choose(form.filter.Actor, actorChoices(actors)...), Fault: faultOf(form.fault, "actor")},
+		{Name: "action", Label: "What", Choices: ui.Choose(form.filter.Action, actionChoices(actions)...), Fault: faultOf(form.fault, "action")},
+		{Name: "target", Label: "Id of what was changed", Value: form.filter.Target, MaxLength: 64, Autocomplete: "off", Fault: faultOf(form.fault, "target")},
+		{Name: "from", Label: "From (UTC)", Type: "date", Value: form.from, Fault: faultOf(form.fault, "from")},
+		{Name: "to", Label: "Up to and including", Type: "date", Value: form.to, Fault: faultOf(form.fault, "to")},
+	}, nil
+}
+
+func actorChoices(actors []postgres.Actor) [][2]string {
+	choices := [][2]string{{"", "Everybody"}}
+	for _, actor := range actors {
+		choices = append(choices, [2]string{actor.ID, actorText(actor)})
+	}
+	return choices
+}
+
+func actionChoices(actions []string) [][2]string {
+	choices := [][2]string{{"", "Everything"}}
+	for _, action := range actions {
+		choices = append(choices, [2]string{action, actionText(action)})
+	}
+	return choices
+}
+
+// downloadAudit answers with all that matches as a file.
+func (c *console) downloadAudit(w http.ResponseWriter, r *http.Request) error {
+	form := auditFormOf(r)
+	if form.fault != nil {
+		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, form.fault.Error()+" Go back and change the filters.")
+	}
+	next := func(before int64) ([]tenants.AuditEvent, error) {
+		return c.Views.AuditEvents(r.Context(), form.filter.Organization, form.filter, before, auditcsv.PageSize)
+	}
+	first, err := next(0)
+	if err != nil {
+		return err
+	}
+	auditcsv.Serve(w, form.filter.Organization, first, next)
+	return nil
+}
+
+// withQuery is an address with the filters of a query.
+func withQuery(path string, query url.Values) string {
+	query.Del("cursor")
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
