@@ -19,6 +19,7 @@ and groups the errors.
   weir run     starts everything on https://localhost:8443 and prints what to do next
   weir demo    sends a minute of traffic to it, in a second terminal
   weir bench   measures this machine
+  weir parked  shows records that could not be applied, and has them applied or discarded
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
 
@@ -29,6 +30,7 @@ type commands struct {
 	Run    runCommand    `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
 	Demo   demoCommand   `cmd:"" help:"Send a minute of believable traffic through the public API."`
 	Bench  benchCommand  `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
+	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 }
 

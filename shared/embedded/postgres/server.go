@@ -271,3 +271,32 @@ func createMissing(ctx context.Context, conn *pgx.Conn, query, name, create stri
 	}
 	return nil
 }
+
+// ErrNotRunning means that no server runs in a directory.
+var ErrNotRunning = errors.New("no database server runs there")
+
+// Running returns the URL, password included, of the server that another process runs in dir.
+func Running(dir string) (string, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	account, err := serverAccount()
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	place, err := reachablePlace(dir, account)
+	if err != nil {
+		return "", err
+	}
+	s := &Server{cluster: &cluster{home: &home{dir: place}, account: account}}
+	if s.port = s.cluster.runningPort(); s.port == 0 {
+		return "", fmt.Errorf("%w: %q", ErrNotRunning, dir)
+	}
+	if s.password, err = s.cluster.home.password(); err != nil {
+		return "", err
+	}
+	return s.URL(), nil
+}

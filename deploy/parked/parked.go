@@ -1,0 +1,167 @@
+// Package parked looks after the records that no consumer could apply, of all modules that share a database.
+package parked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+)
+
+// ErrNone means that nothing of what was asked for is parked.
+var ErrNone = errors.New("no such record is parked")
+
+// A Record is one parked record and the schema, hence the module, that has it.
+type Record struct {
+	Schema string
+	bus.Parked
+}
+
+// ID names a parked record: group/topic/partition/offset.
+func (r Record) ID() string {
+	return fmt.Sprintf("%s/%s/%d/%d", r.Group, r.Record.Topic, r.Record.Partition, r.Record.Offset)
+}
+
+// ParseID reads what ID writes. No topic has a slash in its name.
+func ParseID(id string) (bus.ParkedFilter, error) {
+	parts := strings.Split(id, "/")
+	n := len(parts)
+	if n < 4 {
+		return bus.ParkedFilter{}, fmt.Errorf("%q is no id of a parked record: take one from `weir parked list`, such as ledger.quota/weir.logs.v1/3/1041", id)
+	}
+	partition, wrong := strconv.Atoi(parts[n-2])
+	offset, err := strconv.ParseInt(parts[n-1], 10, 64)
+	if wrong != nil || err != nil {
+		return bus.ParkedFilter{}, fmt.Errorf("%q is no id of a parked record: it does not end in /partition/offset", id)
+	}
+	return bus.ParkedFilter{Group: strings.Join(parts[:n-3], "/"), Topic: parts[n-3], Partition: &partition, Offset: &offset}, nil
+}
+
+// A Desk is a connection to the database of one or more modules.
+type Desk struct{ conn *pgx.Conn }
+
+// Open connects.
+func Open(ctx context.Context, url string) (*Desk, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach the database: %w", err)
+	}
+	return &Desk{conn}, nil
+}
+
+// Close ends the connection.
+func (d *Desk) Close(ctx context.Context) error { return d.conn.Close(ctx) }
+
+// schemas are the modules' schemas that the role may look into.
+func (d *Desk) schemas(ctx context.Context) ([]string, error) {
+	rows, err := d.conn.Query(ctx, `SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relname = 'bus_parked' AND c.relkind = 'r' AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// each works in one schema after the other, each in a transaction.
+func (d *Desk) each(ctx context.Context, do func(schema string, tx pgx.Tx) error) error {
+	schemas, err := d.schemas(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot find the modules' schemas: %w", err)
+	}
+	if len(schemas) == 0 {
+		return errors.New("no module of Weir has its tables in this database")
+	}
+	for _, schema := range schemas {
+		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SET LOCAL search_path = `+pgx.Identifier{schema}.Sanitize()); err != nil {
+				return err
+			}
+			return do(schema, tx)
+		})
+		if err != nil {
+			return fmt.Errorf("schema %q: %w", schema, err)
+		}
+	}
+	return nil
+}
+
+// List returns what is parked, at most limit records of each schema.
+func (d *Desk) List(ctx context.Context, filter bus.ParkedFilter, limit int) (found []Record, err error) {
+	err = d.each(ctx, func(schema string, tx pgx.Tx) error {
+		records, err := bus.ListParked(ctx, tx, filter, limit)
+		for _, r := range records {
+			found = append(found, Record{schema, r})
+		}
+		return err
+	})
+	return found, err
+}
+
+// Find returns the record of an id, or ErrNone.
+func (d *Desk) Find(ctx context.Context, id string) (Record, error) {
+	filter, err := ParseID(id)
+	if err != nil {
+		return Record{}, err
+	}
+	found, err := d.List(ctx, filter, 1)
+	if err != nil {
+		return Record{}, err
+	}
+	if len(found) == 0 {
+		return Record{}, fmt.Errorf("%w: %s", ErrNone, id)
+	}
+	return found[0], nil
+}
+
+// Replay asks for the records to be applied again, and says how many there are.
+func (d *Desk) Replay(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
+	return d.count(ctx, filter, bus.ReplayParked)
+}
+
+// Discard forgets the records for good, and says how many there were.
+func (d *Desk) Discard(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
+	return d.count(ctx, filter, bus.DiscardParked)
+}
+
+func (d *Desk) count(ctx context.Context, filter bus.ParkedFilter, do func(context.Context, pgx.Tx, bus.ParkedFilter) (int64, error)) (total int64, err error) {
+	err = d.each(ctx, func(_ string, tx pgx.Tx) error {
+		n, err := do(ctx, tx, filter)
+		total += n
+		return err
+	})
+	return total, err
+}
+
+// Await waits until no consumer has any of the records to do any more, at most wait, and returns those that are left: they failed
+// again, or, where AskedAt is set, no consumer has taken them up yet.
+func (d *Desk) Await(ctx context.Context, filter bus.ParkedFilter, wait time.Duration) (left []Record, err error) {
+	const look = 200 * time.Millisecond
+	for waited := time.Duration(0); ; waited += look {
+		if left, err = d.List(ctx, filter, 1000); err != nil {
+			return nil, err
+		}
+		if !anyAsked(left) || waited >= wait {
+			return left, nil
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return left, ctx.Err()
+		}
+	}
+}
+
+func anyAsked(records []Record) bool {
+	for _, r := range records {
+		if !r.AskedAt.IsZero() {
+			return true
+		}
+	}
+	return false
+}
