@@ -1,0 +1,281 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away")
+
+// Load while keys are revoked: organizations of their own, each with a client that posts to the replicas in turn.
+const (
+	loadClients = 4
+	loadPause   = 40 * time.Millisecond // within the rate of the tier
+	loadEntries = 50
+	tailLength  = 20 // requests with a key after its revocation was seen: none of them may pass
+)
+
+// A revoked API key is refused by every replica of ingest within a second, measured from the request that revokes it: under load,
+// whichever replica of tenants decides, and also when the process that publishes has just been killed. Where the broker is
+// away, the second begins with its return.
+func TestRevoked(t *testing.T) {
+	f := newFleet(t)
+	stop := f.load(t)
+	t.Run("under load", func(t *testing.T) {
+		var took []time.Duration
+		for i, key := range f.keys(t, *revocations) {
+			took = append(took, f.revoke(t, f.tenants[i%2].api, key))
+		}
+		f.report(t, took)
+	})
+	rounds := max(2, *revocations/50)
+	t.Run("the process that publishes was killed", func(t *testing.T) {
+		var took []time.Duration
+		for i, key := range f.keys(t, rounds) {
+			holder, other := f.tenants[i%2], f.tenants[1-i%2] // the first one holds the relay, then the one that is left
+			holder.running.kill()
+			took = append(took, f.revoke(t, other.api, key))
+			holder.start(f.t)
+		}
+		f.report(t, took)
+	})
+	t.Run("the broker was away", func(t *testing.T) {
+		var took []time.Duration
+		for i, key := range f.keys(t, rounds) {
+			took = append(took, f.revokeWithoutBroker(t, f.tenants[i%2].api, key))
+		}
+		f.report(t, took)
+	})
+	stop()
+}
+
+// report shows how long it took, and fails where a second was not enough.
+func (f *fleet) report(t *testing.T, took []time.Duration) {
+	t.Helper()
+	slices.Sort(took)
+	at := func(share float64) time.Duration {
+		return took[min(len(took)-1, int(share*float64(len(took))))].Round(100 * time.Microsecond)
+	}
+	t.Logf("%d revocations, in force on %d replicas after: min %s, p50 %s, p99 %s, max %s", len(took), len(f.ingest), at(0), at(0.5), at(0.99), at(1))
+	if longest := took[len(took)-1]; longest >= revokeDeadline {
+		t.Errorf("a revocation took %s, want less than %s", longest, revokeDeadline)
+	}
+}
+
+// A member is one process of the fleet, and a client of it alone.
+type member struct {
+	program   string
+	variables map[string]string
+	running   *process
+	api       *client.Client
+}
+
+// A fleet is what a revocation goes through: two replicas of tenants, two of ingest, and a broker that can be away.
+type fleet struct {
+	t            *testing.T // whose end is that of all processes
+	operator     string
+	caFile       string
+	brokerConfig kafka.Config
+	broker       *kafka.Broker
+	tenants      []*member
+	ingest       []*member
+	organization string
+	project      string
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	certificates, err := localca.Ensure(t.TempDir(), time.Now())
+	must(t, err)
+	f := &fleet{t: t, operator: "weirsvc_" + strings.Repeat("0011223344556677", 3), caFile: certificates.CA}
+	f.startBroker(t)
+	given := map[string]string{
+		"WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey, "WEIR_OPERATOR_TOKEN": f.operator,
+		"WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_BROKERS": f.broker.Addr(),
+	}
+	must(t, launch(t, build(t, "deploy/cmd/weir"), given, "topics").wait())
+	tenants, ingest := build(t, "tenants/cmd/tenants"), build(t, "ingest/cmd/ingest")
+	f.tenants = []*member{f.join(t, tenants, given), f.join(t, tenants, given)}
+	f.ingest = []*member{f.join(t, ingest, given), f.join(t, ingest, given)}
+	f.join(t, build(t, "ledger/cmd/ledger"), given) // tells ingest what the organizations of the load may send
+	organization, err := f.tenants[0].api.CreateOrganization(t.Context(), f.operator, "Revoked", "scale")
+	must(t, err)
+	project, err := f.tenants[0].api.CreateProject(t.Context(), f.operator, organization.ID, "Shop")
+	must(t, err)
+	f.organization, f.project = organization.ID, project.ID
+	return f
+}
+
+// startBroker starts the broker on a port of its own, which it has again after it was away.
+func (f *fleet) startBroker(t *testing.T) {
+	t.Helper()
+	_, port, _ := strings.Cut(freeAddress(t), ":")
+	number, err := strconv.Atoi(port)
+	must(t, err)
+	f.brokerConfig = kafka.Config{Dir: t.TempDir(), Port: number, Logger: slog.New(slog.DiscardHandler)}
+	f.broker, err = kafka.Start(f.brokerConfig)
+	must(t, err)
+	t.Cleanup(func() { _ = f.broker.Close() })
+}
+
+// join starts a process and waits until it is ready.
+func (f *fleet) join(t *testing.T, program string, given map[string]string) *member {
+	t.Helper()
+	m := &member{program: program, variables: maps.Clone(given)}
+	m.variables["WEIR_LISTEN"] = freeAddress(t)
+	m.api = connect(t, "https://"+m.variables["WEIR_LISTEN"]+"/v1", f.caFile, f.operator).api
+	m.start(t)
+	return m
+}
+
+func (m *member) start(t *testing.T) {
+	t.Helper()
+	m.running = launch(t, m.program, m.variables)
+	if err := m.running.awaitReady(t.Context(), installation{api: m.api}, startLimit); err != nil {
+		t.Fatalf("%v\n%s", err, m.running.output)
+	}
+}
+
+// keys makes API keys and waits until every replica knows them.
+func (f *fleet) keys(t *testing.T, n int) (keys []client.APIKey) {
+	t.Helper()
+	for i := range n {
+		key, err := f.tenants[i%2].api.CreateAPIKey(t.Context(), f.operator, f.project, "prod", fmt.Sprint("key ", i))
+		must(t, err)
+		keys = append(keys, key)
+	}
+	for _, key := range keys {
+		for _, replica := range f.ingest {
+			testenv.Eventually(t, setupTimeout, func() error {
+				if code := ask(t.Context(), replica.api, key.Key); code != http.StatusBadRequest {
+					return fmt.Errorf("a new key is answered with %d", code)
+				}
+				return nil
+			})
+		}
+	}
+	return keys
+}
+
+// ask uses a key for what is refused only after the key was accepted, and before any database or limit is asked: 400 where the key
+// works, 401 where it does not.
+func ask(ctx context.Context, replica *client.Client, key string) int {
+	answer, err := replica.Call(ctx, client.Request{Method: http.MethodGet, Path: "/logs?limit=0", Header: map[string]string{"X-Api-Key": key}})
+	if err != nil {
+		return 0
+	}
+	return answer.Status
+}
+
+// revoke revokes a key and returns how long after it had been asked for the last replica refused the key.
+func (f *fleet) revoke(t *testing.T, by *client.Client, key client.APIKey) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	seen := f.watch(t, key.Key)
+	must(t, by.RevokeAPIKey(t.Context(), f.operator, key.ID, "measured"))
+	return seen().Sub(begun)
+}
+
+// revokeWithoutBroker does the same while the broker is away, and returns how long after its return it took.
+func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.APIKey) time.Duration {
+	t.Helper()
+	must(t, f.broker.Close())
+	must(t, by.RevokeAPIKey(t.Context(), f.operator, key.ID, "measured"))
+	for _, replica := range f.ingest {
+		if status := ask(t.Context(), replica.api, key.Key); status != http.StatusBadRequest {
+			t.Errorf("without a broker the key is answered with %d: the revocation went another way", status)
+		}
+	}
+	seen := f.watch(t, key.Key)
+	broker, err := kafka.Start(f.brokerConfig)
+	must(t, err)
+	f.broker = broker
+	begun := time.Now()
+	return max(0, seen().Sub(begun))
+}
+
+// watch uses a key on every replica until it is refused. What it returns waits for that, and tells when the last one did.
+func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
+	t.Helper()
+	refused := make([]time.Time, len(f.ingest))
+	ctx, cancel := context.WithTimeout(t.Context(), setupTimeout)
+	var work sync.WaitGroup
+	for i, replica := range f.ingest {
+		work.Go(func() {
+			for ctx.Err() == nil && ask(ctx, replica.api, key) != http.StatusUnauthorized {
+				time.Sleep(time.Millisecond) // leaves the replica some room for others
+			}
+			refused[i] = time.Now()
+			for range tailLength {
+				if code := ask(ctx, replica.api, key); code != http.StatusUnauthorized {
+					t.Errorf("a key that was refused is answered with %d", code)
+				}
+			}
+		})
+	}
+	return func() time.Time {
+		defer cancel()
+		work.Wait()
+		return slices.MaxFunc(refused, time.Time.Compare)
+	}
+}
+
+// load posts to both replicas until stop is called, which tells how much was accepted.
+func (f *fleet) load(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	accepted, begun := make([]int, loadClients), time.Now()
+	for i := range loadClients {
+		in := installation{api: f.tenants[0].api, operator: f.operator}
+		key := in.key(t, fmt.Sprint("load ", i))
+		work.Go(func() {
+			m := &maker{mark: fmt.Sprint("load ", i)}
+			for n := 0; ctx.Err() == nil; n++ {
+				if _, err := f.ingest[n%2].api.Post(ctx, key, plainly(body(texts(m.some(loadEntries))...))); err == nil {
+					accepted[i] += loadEntries
+				}
+				time.Sleep(loadPause) // a pace, not a wait
+			}
+		})
+	}
+	return func() {
+		cancel()
+		work.Wait()
+		total := 0
+		for _, n := range accepted {
+			total += n
+		}
+		t.Logf("meanwhile %d entries were accepted, %.0f a second", total, float64(total)/time.Since(begun).Seconds())
+		if total == 0 {
+			t.Error("there was no load")
+		}
+	}
+}
+
+// key makes an organization with a project, and returns the secret of a key.
+func (in installation) key(t *testing.T, name string) string {
+	t.Helper()
+	organization, err := in.api.CreateOrganization(t.Context(), in.operator, name, "scale")
+	must(t, err)
+	project, err := in.api.CreateProject(t.Context(), in.operator, organization.ID, name)
+	must(t, err)
+	key, err := in.api.CreateAPIKey(t.Context(), in.operator, project.ID, "prod", name)
+	must(t, err)
+	return key.Key
+}
