@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -24,10 +25,11 @@ var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked rev
 
 // Load while keys are revoked: organizations of their own, each with a client that posts to the replicas in turn.
 const (
-	loadClients = 4
-	loadPause   = 40 * time.Millisecond // within the rate of the tier
-	loadEntries = 50
-	tailLength  = 20 // requests with a key after its revocation was seen: none of them may pass
+	loadClients   = 4
+	loadPause     = 40 * time.Millisecond // within the rate of the tier
+	loadEntries   = 50
+	tailLength    = 20 // requests with a key after its revocation was seen: none of them may pass
+	longestOutage = 3 * time.Second
 )
 
 // A revoked API key is refused by every replica of ingest within a second, measured from the request that revokes it: under load,
@@ -201,6 +203,7 @@ func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.
 			t.Errorf("without a broker the key is answered with %d: the revocation went another way", status)
 		}
 	}
+	time.Sleep(rand.N(longestOutage)) // an outage of any length, not a wait
 	seen := f.watch(t, key.Key)
 	broker, err := kafka.Start(f.brokerConfig)
 	must(t, err)

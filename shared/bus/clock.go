@@ -19,6 +19,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// longestAbsence is the longest pause before a publisher or a follower tries a broker again: revocations are to be in force within a
+// second of its return, and the relay that has them published looks every 200 ms only.
+const longestAbsence = 400 * time.Millisecond
+
 // backoff is how long to wait after the given number of failures in a row: doubling from first to limit, less up to a half at
 // random so that many do not come back together.
 func backoff(failures int, first, limit time.Duration) time.Duration {

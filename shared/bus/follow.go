@@ -127,7 +127,7 @@ func (s *session) run(ctx context.Context) error {
 		if now().Sub(began) > 10*time.Second {
 			failures = 0
 		}
-		pause(ctx, backoff(failures, 20*time.Millisecond, time.Second))
+		pause(ctx, backoff(failures, 20*time.Millisecond, longestAbsence))
 	}
 }
 

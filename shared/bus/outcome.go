@@ -93,7 +93,7 @@ func (p *Publisher) retry(s shipment, cause error) {
 		p.refreshSoon()
 		p.logger.Debug("publishing again", "topic", s.partition.topic, "partition", s.partition.index, "failures", failures, "error", cause)
 	}
-	time.AfterFunc(backoff(failures, 10*time.Millisecond, time.Second), func() { p.schedule(s.partition) })
+	time.AfterFunc(backoff(failures, 10*time.Millisecond, longestAbsence), func() { p.schedule(s.partition) })
 }
 
 // fail settles a batch that will not be sent any more. What it means for the sequence: a batch that surely was not written gives its

@@ -138,7 +138,7 @@ func (s *StateReader) await(ctx context.Context, c *cluster, what func(context.C
 		if ctx.Err() == nil {
 			s.logger.Warn("cannot read state yet", "error", err)
 		}
-		pause(ctx, backoff(failures, 50*time.Millisecond, 2*time.Second))
+		pause(ctx, backoff(failures, 50*time.Millisecond, longestAbsence))
 	}
 	return false
 }
