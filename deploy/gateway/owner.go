@@ -29,6 +29,7 @@ var nouns = map[string]Module{
 	"projects":       Tenants,
 	"api-keys":       Tenants,
 	"members":        Tenants,
+	"sessions":       Tenants,
 	"audit-events":   Tenants,
 	"service-tokens": Tenants,
 	"leak-reports":   Tenants,

@@ -28,9 +28,9 @@ func TestEveryRouteHasAPolicy(t *testing.T) {
 			t.Errorf("%s has no policy. Say who may use it: add a line like this to policies in deploy/isolation/policy_test.go, "+
 				"with who = keys, operators, tokens(scope), members(permission), visitors or everybody:\n\t%s", route, suggestion(route))
 		}
-		method, path, _ := strings.Cut(route, " ")
-		if owner, known := gateway.Owner(path); known && !slices.Contains(routes[route], owner) && owner != "" {
-			t.Errorf("%s %s is a route of %v, but the gateway leads to %s", method, path, routes[route], owner)
+		_, path, _ := strings.Cut(route, " ")
+		if owner, known := gateway.Owner(path); !slices.Contains(routes[route], owner) && !(!known && slices.Contains(append(unreached, ownOfGateway...), route)) {
+			t.Errorf("%s is a route of %v, but the gateway leads to %q: see nouns and pages in deploy/gateway/owner.go", route, routes[route], owner)
 		}
 	}
 }
@@ -56,7 +56,9 @@ func TestMatrix(t *testing.T) {
 	for _, p := range policies {
 		t.Run(p.route, func(t *testing.T) {
 			w.refuses(t, p, a, b, all)
-			w.serves(t, p, a, b, all)
+			if !t.Failed() { // one side says enough
+				w.serves(t, p, a, b, all)
+			}
 		})
 	}
 	t.Logf("%d policies, %d kinds of callers", len(policies), len(all))
@@ -96,7 +98,7 @@ func (w *world) serves(t *testing.T, p policy, a, b *tenant, all []principal) {
 			continue
 		}
 		if p.ends && caller.session != nil {
-			caller.cookies = []*http.Cookie{w.signIn(t, caller.session.email)}
+			caller.cookies = w.memberOf(t, caller.session.of, caller.session.role).cookies
 		}
 		r := p.request(t, a)
 		got := w.send(t, caller.sends(r))

@@ -109,6 +109,9 @@ var unreached = []string{
 	"GET /v1/ingest/openapi.json", "GET /v1/ledger/openapi.json", "GET /v1/grouping/openapi.json", "GET /v1/tenants/openapi.json",
 }
 
+// ownOfGateway are those that the gateway answers itself, for all modules.
+var ownOfGateway = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json"}
+
 // A gate says who gets through, and how others are refused.
 type gate struct {
 	line string // how the policy is written
