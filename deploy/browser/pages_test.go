@@ -30,6 +30,7 @@ var notPages = map[string]string{
 	"/console":                         "leads to the first page",
 	"/console/session/renew":           "leads back to where the reader was going",
 	"/console/settings":                "leads to the first page of the settings",
+	"/console/settings/audit.csv":      "a file",
 	"/console/assets/{version}/{name}": "stylesheet, scripts and pictures",
 }
 

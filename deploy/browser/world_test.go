@@ -65,6 +65,7 @@ func (w world) addresses() map[string]string {
 		"/console/errors":                "/console/errors",
 		"/console/usage":                 "/console/usage",
 		"/console/settings/projects":     "/console/settings/projects",
+		"/console/settings/audit":        "/console/settings/audit",
 		"/console/settings/api-keys":     "/console/settings/api-keys",
 		"/console/settings/api-keys/new": "/console/settings/api-keys/new",
 	}

@@ -356,7 +356,7 @@ func TestAPIKeyByTheConsole(t *testing.T) {
 		t.Fatalf("create a project: %d %s", got.status, got.body)
 	}
 	listed := b.get(t, projectsPage)
-	project := regexp.MustCompile(`Checkout</th>\s*<td><code>(prj_[0-9a-f]+)</code>`).FindStringSubmatch(listed.body)
+	project := regexp.MustCompile(`Checkout</th>\s*<td[^>]*><code>(prj_[0-9a-f]+)</code>`).FindStringSubmatch(listed.body)
 	if project == nil || !strings.Contains(listed.body, "The project was created") {
 		t.Fatalf("the project is not listed: %s", listed.body)
 	}

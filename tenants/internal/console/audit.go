@@ -124,8 +124,12 @@ func readable(event tenants.AuditEvent) (line auditLine, err error) {
 		return line, err
 	}
 	after, err := tenants.ParseFields(event.After)
+	changes := before.Differences(after)
+	for i := range changes {
+		changes[i].Field = strings.ReplaceAll(changes[i].Field, "_", " ")
+	}
 	return auditLine{
-		AuditEvent: event, What: actionText(event.Action), Changes: before.Differences(after),
+		AuditEvent: event, What: actionText(event.Action), Changes: changes,
 		Who: actorText(postgres.Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
 	}, err
 }
@@ -168,7 +172,7 @@ func (c *console) auditFilters(r *http.Request, form auditForm) ([]ui.Field, err
 	return []ui.Field{
 		{Name: "actor", Label: "Who", Choices: ui.Choose(form.filter.Actor, actorChoices(actors)...), Fault: faultOf(form.fault, "actor")},
 		{Name: "action", Label: "What", Choices: ui.Choose(form.filter.Action, actionChoices(actions)...), Fault: faultOf(form.fault, "action")},
-		{Name: "target", Label: "Id of what was changed", Value: form.filter.Target, MaxLength: 64, Autocomplete: "off", Fault: faultOf(form.fault, "target")},
+		{Name: "target", Label: "Id of what changed", Value: form.filter.Target, MaxLength: 64, Autocomplete: "off", Fault: faultOf(form.fault, "target")},
 		{Name: "from", Label: "From (UTC)", Type: "date", Value: form.from, Fault: faultOf(form.fault, "from")},
 		{Name: "to", Label: "Up to and including", Type: "date", Value: form.to, Fault: faultOf(form.fault, "to")},
 	}, nil
