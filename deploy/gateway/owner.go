@@ -30,6 +30,7 @@ var nouns = map[string]Module{
 	"api-keys":       Tenants,
 	"members":        Tenants,
 	"sessions":       Tenants,
+	"invitations":    Tenants,
 	"audit-events":   Tenants,
 	"service-tokens": Tenants,
 	"leak-reports":   Tenants,

@@ -64,7 +64,17 @@ var policies = []policy{
 	{route: "GET /v1/service-tokens", who: tokens("tenants:admin"), path: "/v1/service-tokens?organization={organization}"},
 	{route: "POST /v1/service-tokens/{id}/revoke", who: tokens("tenants:admin"), path: "/v1/service-tokens/{new-token}/revoke", body: `{"reason":"test"}`},
 	{route: "GET /v1/audit-events", who: tokens("audit:read", "tenants:admin"), path: "/v1/audit-events?organization={organization}"},
-	{route: "POST /v1/members", who: tokens("tenants:admin"), want: 201,
+	{route: "GET /v1/organizations/{id}", who: tokens("tenants:admin"), path: "/v1/organizations/{organization}"},
+	{route: "PATCH /v1/organizations/{id}", who: tokens("tenants:admin"), path: "/v1/organizations/{organization}", body: `{"name":"Renamed"}`},
+	{route: "PATCH /v1/projects/{id}", who: tokens("tenants:admin"), path: "/v1/projects/{project}", body: `{"name":"Renamed"}`},
+	{route: "GET /v1/members", who: tokens("tenants:admin"), path: "/v1/members?organization={organization}"},
+	{route: "PATCH /v1/members/{id}", who: tokens("tenants:admin"), path: "/v1/members/{new-member}", body: `{"role":"billing"}`},
+	{route: "POST /v1/members/{id}/remove", who: tokens("tenants:admin"), path: "/v1/members/{new-member}/remove"},
+	{route: "POST /v1/invitations", who: tokens("tenants:admin"), body: `{"organization":"{organization}","email":"{new-email}","role":"viewer"}`, want: 201},
+	{route: "GET /v1/invitations", who: tokens("tenants:admin"), path: "/v1/invitations?organization={organization}"},
+	{route: "POST /v1/invitations/{id}/resend", who: tokens("tenants:admin"), path: "/v1/invitations/{new-invitation}/resend"},
+	{route: "POST /v1/invitations/{id}/revoke", who: tokens("tenants:admin"), path: "/v1/invitations/{new-invitation}/revoke"},
+	{route: "POST /v1/members", who: operators, want: 201,
 		body: `{"organization":"{organization}","email":"{new-email}","name":"M","role":"viewer","password":"correct horse battery"}`},
 
 	// Sessions of members.

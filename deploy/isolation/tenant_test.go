@@ -49,6 +49,11 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 		}
 		return list.Items[0].ID
 	},
+	"new-invitation": func(t *testing.T, of *tenant) string {
+		return of.world.operate(t, "POST", "/v1/invitations", map[string]any{
+			"organization": of.things["organization"], "email": "i" + strings.ToLower(rand.Text()) + "@example.com", "role": "viewer",
+		}).get("id")
+	},
 	"new-email": func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
 }
 

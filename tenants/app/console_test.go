@@ -22,6 +22,7 @@ import (
 const (
 	projectsPage = "/console/settings/projects"
 	apiKeysPage  = "/console/settings/api-keys"
+	membersPage  = "/console/settings/members"
 )
 
 // A browser keeps cookies and says of its forms that they come from the console itself.

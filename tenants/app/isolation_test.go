@@ -112,11 +112,21 @@ func probes() []probe {
 		{"GET /v1/service-tokens", send("GET", "/v1/service-tokens?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"GET /v1/service-tokens", send("GET", "/v1/service-tokens?organization=*", nil), [3]int{200, 404, 404}},
 		{"POST /v1/service-tokens/{id}/revoke", revokeFresh, [3]int{200, 200, 404}},
-		{"POST /v1/members", addFresh, [3]int{201, 201, 404}},
 		{"GET /v1/sessions", listFreshSessions, [3]int{200, 200, 404}},
 		{"POST /v1/sessions/{id}/revoke", revokeFreshSession, [3]int{200, 200, 404}},
 		{"GET /v1/audit-events", send("GET", "/v1/audit-events?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"GET /v1/audit-events", send("GET", "/v1/audit-events?organization=*", nil), [3]int{200, 404, 404}},
+		{"GET /v1/organizations/{id}", send("GET", "/v1/organizations/{organization}", nil), [3]int{200, 200, 404}},
+		{"PATCH /v1/organizations/{id}", send("PATCH", "/v1/organizations/{organization}", map[string]any{"name": "A"}), [3]int{200, 200, 404}},
+		{"PATCH /v1/projects/{id}", send("PATCH", "/v1/projects/{project}", map[string]any{"name": "Store"}), [3]int{200, 200, 404}},
+		{"POST /v1/members", addFresh, [3]int{201, 403, 403}},
+		{"GET /v1/members", send("GET", "/v1/members?organization={organization}", nil), [3]int{200, 200, 404}},
+		{"PATCH /v1/members/{id}", onFreshMember("PATCH", "", `{"role":"billing"}`), [3]int{200, 200, 404}},
+		{"POST /v1/members/{id}/remove", onFreshMember("POST", "/remove", ""), [3]int{200, 200, 404}},
+		{"POST /v1/invitations", inviteFresh, [3]int{201, 201, 404}},
+		{"GET /v1/invitations", send("GET", "/v1/invitations?organization={organization}", nil), [3]int{200, 200, 404}},
+		{"POST /v1/invitations/{id}/resend", onFreshInvitation("/resend"), [3]int{200, 200, 404}},
+		{"POST /v1/invitations/{id}/revoke", onFreshInvitation("/revoke"), [3]int{200, 200, 404}},
 	}
 }
 
@@ -180,6 +190,43 @@ func freshSession(t *testing.T, p *process, a tenant) (owner, session string) {
 	owner = p.must(t, 201, "POST", "/v1/members", text(member(a.organization, email, "viewer"))).get("id")
 	p.browser("192.0.2.77").signIn(t, email, password)
 	return owner, p.must(t, 200, "GET", "/v1/sessions?member="+owner, "").items(t)[0]["id"].(string)
+}
+
+// isStranger tells whether a tenant is one of ids that name nothing.
+func isStranger(a tenant) bool { return strings.HasSuffix(a.organization, "zzzz") }
+
+// onFreshMember changes a member that it has the operator add.
+func onFreshMember(method, path, body string) func(*testing.T, *process, string, tenant) answer {
+	return func(t *testing.T, p *process, token string, a tenant) answer {
+		t.Helper()
+		id := "mem_zzzz"
+		if !isStranger(a) {
+			id = addFresh(t, p, operatorToken, a).get("id")
+		}
+		got := p.call(t, token, method, "/v1/members/"+id+path, body)
+		got.text = strings.ReplaceAll(got.text, id, "mem_zzzz")
+		return got
+	}
+}
+
+func inviteFresh(t *testing.T, p *process, token string, a tenant) answer {
+	t.Helper()
+	return p.call(t, token, "POST", "/v1/invitations",
+		text(map[string]any{"organization": a.organization, "email": "i" + rand.Text() + "@example.com", "role": "viewer"}))
+}
+
+// onFreshInvitation changes an invitation that it has the operator make.
+func onFreshInvitation(path string) func(*testing.T, *process, string, tenant) answer {
+	return func(t *testing.T, p *process, token string, a tenant) answer {
+		t.Helper()
+		id := "inv_zzzz"
+		if !isStranger(a) {
+			id = inviteFresh(t, p, operatorToken, a).get("id")
+		}
+		got := p.call(t, token, "POST", "/v1/invitations/"+id+path, "")
+		got.text = strings.ReplaceAll(got.text, id, "inv_zzzz")
+		return got
+	}
 }
 
 // open are the routes that need no credential.

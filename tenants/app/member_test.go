@@ -1,10 +1,17 @@
 package app_test
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // password is that of every member of every test.
@@ -23,7 +30,7 @@ func TestMembers(t *testing.T) {
 	added := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, " Ada@Example.COM ", "owner")), header{"Idempotency-Key", "one"})
 	expect(t, added, map[string]any{
 		"id": regexp.MustCompile(`^mem_[0-9a-f]{32}$`), "organization": acme.organization, "email": "ada@example.com",
-		"name": "Ada", "role": "owner", "created_at": utc,
+		"name": "Ada", "role": "owner", "created_at": utc, "removed_at": nil,
 	})
 	again := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "ada@example.com", "owner")), header{"Idempotency-Key", "one"})
 	if again.text != added.text {
@@ -43,5 +50,154 @@ func TestMembers(t *testing.T) {
 		if strings.Contains(w.log.String(), secret) || strings.Contains(added.text+again.text+got.text, secret) {
 			t.Errorf("%q is logged or answered", secret)
 		}
+	}
+}
+
+// add adds a member and returns the id.
+func (p *process) add(t *testing.T, organization, email, role string) string {
+	t.Helper()
+	return p.must(t, 201, "POST", "/v1/members", text(member(organization, email, role))).get("id")
+}
+
+// A member who is removed is out at once, in every service and every browser, can't come back by signing in, and leaves
+// the address to others.
+func TestRemovedMembersAreOut(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	id := p.add(t, acme.organization, "ada@example.com", "developer")
+	p.add(t, acme.organization, "bob@example.com", "owner")
+	laptop, phone, other := p.browser("192.0.2.1"), p.browser("192.0.2.2"), p.browser("192.0.2.3")
+	laptop.signIn(t, "ada@example.com", password)
+	phone.signIn(t, "ada@example.com", password)
+	other.signIn(t, "bob@example.com", password)
+	removed := p.must(t, 200, "POST", "/v1/members/"+id+"/remove", "")
+	if removed.get("removed_at") == "" {
+		t.Errorf("removed: %s", removed.text)
+	}
+	for name, secret := range map[string]string{"laptop": laptop.secret(), "phone": phone.secret()} {
+		if _, err := n.Lookup(secret); !errors.Is(err, identity.ErrRevoked) {
+			n.knows(t, secret, identity.ErrRevoked)
+		}
+		if got := laptop.get(t, projectsPage); got.status != 303 {
+			t.Errorf("the %s is still signed in: %d", name, got.status)
+		}
+	}
+	n.knows(t, other.secret(), nil)
+	if got := laptop.signIn(t, "ada@example.com", password); got.status != 422 {
+		t.Errorf("signing in after the removal: %d", got.status)
+	}
+	if again := p.must(t, 200, "POST", "/v1/members/"+id+"/remove", ""); again.text != removed.text {
+		t.Errorf("removed again: %s, want %s", again.text, removed.text)
+	}
+	if got := p.call(t, operatorToken, "PATCH", "/v1/members/"+id, `{"role":"owner"}`); got.status != 404 {
+		t.Errorf("the role of one who is gone: %d %s", got.status, got.text)
+	}
+	if list := p.must(t, 200, "GET", "/v1/members?organization="+acme.organization, ""); len(list.items(t)) != 1 || strings.Contains(list.text, "ada@") {
+		t.Errorf("the members: %s", list.text)
+	}
+	p.add(t, p.tenant(t, "Other").organization, "ada@example.com", "viewer")
+}
+
+// A role is in force in the sessions of its member at once, in every service.
+func TestRolesAreInForceAtOnce(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	id := p.add(t, acme.organization, "ada@example.com", "owner")
+	p.add(t, acme.organization, "bob@example.com", "owner")
+	b := p.browser("192.0.2.1")
+	b.signIn(t, "ada@example.com", password)
+	for _, role := range []string{"viewer", "admin"} {
+		if got := p.must(t, 200, "PATCH", "/v1/members/"+id, text(map[string]any{"role": role})); got.get("role") != role {
+			t.Errorf("changed: %s", got.text)
+		}
+		testenv.Eventually(t, time.Second, func() error {
+			if got := n.knows(t, b.secret(), nil); got.Role() != role {
+				return fmt.Errorf("others know the session as %q, want %q", got.Role(), role)
+			}
+			return nil
+		})
+		if got, want := b.post(t, projectsPage, map[string]string{"name": "P"}), map[string]int{"viewer": 403, "admin": 303}[role]; got.status != want {
+			t.Errorf("creating a project as %s: %d, want %d", role, got.status, want)
+		}
+	}
+}
+
+// An organization keeps an owner, also when two of them are demoted, or removed, by two replicas at the same moment.
+func TestTheLastOwnerStays(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
+	ways := map[string]func(p *process, id string) answer{
+		"demoted": func(p *process, id string) answer {
+			return p.call(t, operatorToken, "PATCH", "/v1/members/"+id, `{"role":"viewer"}`)
+		},
+		"removed": func(p *process, id string) answer {
+			return p.call(t, operatorToken, "POST", "/v1/members/"+id+"/remove", "")
+		},
+	}
+	for name, way := range ways {
+		acme := first.tenant(t, name)
+		for round := range 4 {
+			owners := []string{
+				first.add(t, acme.organization, fmt.Sprintf("%s-a%d@example.com", name, round), "owner"),
+				first.add(t, acme.organization, fmt.Sprintf("%s-b%d@example.com", name, round), "owner"),
+			}
+			if round > 0 { // one is left of before
+				way(first, ownersOf(t, first, acme)[0])
+			}
+			results := make([]answer, 2)
+			var group sync.WaitGroup
+			for i, p := range []*process{first, second} {
+				group.Go(func() { results[i] = way(p, owners[i]) })
+			}
+			group.Wait()
+			if results[0].status+results[1].status != 200+409 || ownersOf(t, first, acme) == nil {
+				t.Fatalf("%s, round %d: %d %s and %d %s", name, round, results[0].status, results[0].text, results[1].status, results[1].text)
+			}
+			for _, got := range results {
+				if got.status == 409 && got.get("code") != "last_owner" {
+					t.Errorf("refused with %s", got.text)
+				}
+			}
+		}
+	}
+}
+
+func ownersOf(t *testing.T, p *process, of tenant) (ids []string) {
+	t.Helper()
+	for _, item := range p.must(t, 200, "GET", "/v1/members?organization="+of.organization, "").items(t) {
+		if item["role"] == "owner" {
+			ids = append(ids, item["id"].(string))
+		}
+	}
+	return ids
+}
+
+// The token of one organization does what an admin does: it makes, changes and removes no owner.
+func TestTokensMakeNoOwners(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	owner, viewer := p.add(t, acme.organization, "ada@example.com", "owner"), p.add(t, acme.organization, "bob@example.com", "viewer")
+	p.add(t, acme.organization, "eve@example.com", "owner")
+	invited := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "new@example.com", "owner"))).get("id")
+	for name, got := range map[string]answer{
+		"make an owner":            p.call(t, acme.token, "PATCH", "/v1/members/"+viewer, `{"role":"owner"}`),
+		"demote an owner":          p.call(t, acme.token, "PATCH", "/v1/members/"+owner, `{"role":"viewer"}`),
+		"remove an owner":          p.call(t, acme.token, "POST", "/v1/members/"+owner+"/remove", ""),
+		"invite an owner":          p.call(t, acme.token, "POST", "/v1/invitations", text(invitation(acme.organization, "x@example.com", "owner"))),
+		"invite an owner again":    p.call(t, acme.token, "POST", "/v1/invitations/"+invited+"/resend", ""),
+		"revoke an owner's":        p.call(t, acme.token, "POST", "/v1/invitations/"+invited+"/revoke", ""),
+		"add one with a password":  p.call(t, acme.token, "POST", "/v1/members", text(member(acme.organization, "y@example.com", "viewer"))),
+		"add one who is elsewhere": p.call(t, acme.token, "POST", "/v1/members", text(member(acme.organization, "ada@example.com", "viewer"))),
+	} {
+		if got.status != 403 || got.get("code") != "forbidden" {
+			t.Errorf("%s: %d %s", name, got.status, got.text)
+		}
+	}
+	if got := p.call(t, acme.token, "PATCH", "/v1/members/"+viewer, `{"role":"admin"}`); got.status != 200 {
+		t.Errorf("make an admin: %d %s", got.status, got.text)
 	}
 }

@@ -2,7 +2,6 @@ package eventstorepg
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,8 +17,8 @@ func (s *Store[E]) InTurn(ctx context.Context, organization string, fn func(tx p
 		if err := actAs(ctx, tx, organization); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, takeTurn); err != nil {
-			return fmt.Errorf("cannot take the turn to decide: %w", err)
+		if err := TakeTurn(ctx, tx); err != nil {
+			return err
 		}
 		return fn(tx)
 	})

@@ -26,8 +26,17 @@ type Gate struct {
 }
 
 type waiter struct {
-	state string
-	done  chan struct{}
+	key     string
+	state   string
+	version int64 // or a later one
+	done    chan struct{}
+}
+
+// An Awaited is what a credential shall be.
+type Awaited struct {
+	Key     string // see contract.CredentialKey
+	State   string
+	Version int64 // or a later one
 }
 
 // NewGate returns a gate that feeds credentials, calls wake after a change, and makes it wait for at most patience.
@@ -50,52 +59,77 @@ func (g *Gate) Apply(record weirbus.Record) {
 	}
 	var credential contract.Credential
 	if len(record.Value) > 0 && json.Unmarshal(record.Value, &credential) == nil {
-		g.release(key, credential.State)
+		g.release(key, credential)
 	}
 }
 
 // Pass runs change, and if that changed something, waits until the credential under key is in state, or for the gate's
 // patience: the change is kept by then, so what is late is only its effect.
 func (g *Gate) Pass(ctx context.Context, key, state string, change func() (changed bool, err error)) error {
-	w := waiter{state: state, done: make(chan struct{})}
-	g.expect(key, w)
-	defer g.forget(key, w)
+	w := g.expect(Awaited{Key: key, State: state})
+	defer g.forget(w)
 	changed, err := change()
 	if err != nil || !changed {
 		return err
 	}
 	g.Wake()
-	ctx, cancel := context.WithTimeout(ctx, g.patience)
-	defer cancel()
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-		g.logger.Warn("a credential is not in force yet", slog.String("state", state), slog.Duration("waited", g.patience))
-	}
+	g.await(ctx, w)
 	return nil
 }
 
-func (g *Gate) expect(key string, w waiter) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.waiting[key] = append(g.waiting[key], w)
+// PassAll is Pass for a change that only shows on its way which credentials it changes: it says so by expect, before
+// it is kept.
+func (g *Gate) PassAll(ctx context.Context, change func(expect func(Awaited)) error) error {
+	var waiters []waiter
+	defer func() { g.forget(waiters...) }()
+	err := change(func(awaited Awaited) { waiters = append(waiters, g.expect(awaited)) })
+	if err != nil {
+		return err
+	}
+	g.Wake()
+	g.await(ctx, waiters...)
+	return nil
 }
 
-func (g *Gate) forget(key string, w waiter) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.waiting[key] = slices.DeleteFunc(g.waiting[key], func(other waiter) bool { return other.done == w.done })
-	if len(g.waiting[key]) == 0 {
-		delete(g.waiting, key)
+// await waits for all of them together at most for the gate's patience.
+func (g *Gate) await(ctx context.Context, waiters ...waiter) {
+	ctx, cancel := context.WithTimeout(ctx, g.patience)
+	defer cancel()
+	for _, w := range waiters {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			g.logger.Warn("a credential is not in force yet", slog.String("state", w.state), slog.Duration("waited", g.patience))
+			return
+		}
 	}
 }
 
-// release lets those pass that wait for the state which a credential is in now.
-func (g *Gate) release(key, state string) {
+func (g *Gate) expect(awaited Awaited) waiter {
+	w := waiter{key: awaited.Key, state: awaited.State, version: awaited.Version, done: make(chan struct{})}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[awaited.Key] = append(g.waiting[awaited.Key], w)
+	return w
+}
+
+func (g *Gate) forget(waiters ...waiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range waiters {
+		g.waiting[w.key] = slices.DeleteFunc(g.waiting[w.key], func(other waiter) bool { return other.done == w.done })
+		if len(g.waiting[w.key]) == 0 {
+			delete(g.waiting, w.key)
+		}
+	}
+}
+
+// release lets those pass that wait for what a credential is now.
+func (g *Gate) release(key string, now contract.Credential) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, w := range g.waiting[key] {
-		if w.state == state {
+		if w.state == now.State && w.version <= now.Version {
 			close(w.done)
 			g.waiting[key][i].state = "" // is never a credential's state: passes once
 		}

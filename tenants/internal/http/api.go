@@ -1,4 +1,4 @@
-// Package http is the HTTP API of tenants: organizations, projects, API keys, service tokens and members.
+// Package http is the HTTP API of tenants: organizations, projects, API keys, service tokens, members and invitations.
 package http
 
 import (
@@ -40,8 +40,11 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 		admin.Use(identity.RequireScope(credentials, adminScope))
 		admin.Post("/v1/organizations", httpapi.Handle(api.createOrganization))
 		admin.Get("/v1/organizations", httpapi.Handle(api.listOrganizations))
+		admin.Get("/v1/organizations/{id}", httpapi.Handle(api.showOneOrganization))
+		admin.Patch("/v1/organizations/{id}", httpapi.Handle(api.renameOrganization))
 		admin.Post("/v1/projects", httpapi.Handle(api.createProject))
 		admin.Get("/v1/projects", httpapi.Handle(api.listProjects))
+		admin.Patch("/v1/projects/{id}", httpapi.Handle(api.renameProject))
 		admin.Post("/v1/api-keys", httpapi.Handle(api.createAPIKey))
 		admin.Get("/v1/api-keys", httpapi.Handle(api.listAPIKeys))
 		admin.Get("/v1/api-keys/{id}", httpapi.Handle(api.getAPIKey))
@@ -56,6 +59,13 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 		admin.Get("/v1/sessions", httpapi.Handle(api.listSessions))
 		admin.Post("/v1/sessions/{id}/revoke", httpapi.Handle(api.revokeSession))
 		admin.Post("/v1/members", httpapi.Handle(api.createMember))
+		admin.Get("/v1/members", httpapi.Handle(api.listMembers))
+		admin.Patch("/v1/members/{id}", httpapi.Handle(api.changeMember))
+		admin.Post("/v1/members/{id}/remove", httpapi.Handle(api.removeMember))
+		admin.Post("/v1/invitations", httpapi.Handle(api.createInvitation))
+		admin.Get("/v1/invitations", httpapi.Handle(api.listInvitations))
+		admin.Post("/v1/invitations/{id}/resend", httpapi.Handle(api.resendInvitation))
+		admin.Post("/v1/invitations/{id}/revoke", httpapi.Handle(api.revokeInvitation))
 	})
 }
 

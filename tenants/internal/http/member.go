@@ -4,23 +4,28 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 type memberJSON struct {
-	ID           string    `json:"id"`
-	Organization string    `json:"organization"`
-	Email        string    `json:"email"`
-	Name         string    `json:"name"`
-	Role         string    `json:"role"`
-	CreatedAt    time.Time `json:"created_at"`
+	ID           string     `json:"id"`
+	Organization string     `json:"organization"`
+	Email        string     `json:"email"`
+	Name         string     `json:"name"`
+	Role         string     `json:"role"`
+	CreatedAt    time.Time  `json:"created_at"`
+	RemovedAt    *time.Time `json:"removed_at"`
 }
 
 func showMember(m tenants.Member) memberJSON {
 	return memberJSON{
 		ID: m.ID, Organization: m.Organization, Email: m.Email, Name: m.Name, Role: string(m.Role), CreatedAt: m.AddedAt.UTC(),
+		RemovedAt: optional(m.RemovedAt),
 	}
 }
 
@@ -44,5 +49,55 @@ func (a *API) createMember(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err, "organization", body.Organization)
 	}
 	httpapi.WriteJSON(w, http.StatusCreated, showMember(member))
+	return nil
+}
+
+func (a *API) listMembers(w http.ResponseWriter, r *http.Request) error {
+	organization := organizationOf(r)
+	after, limit, err := pageOf(r, "organization")
+	if err != nil {
+		return err
+	}
+	found, err := a.registrar.Members(r.Context(), callerOf(r), organization, after, limit+1)
+	if err != nil {
+		return problemOf(err, "organization", organization)
+	}
+	listOf(w, found, limit, showMember, func(m tenants.Member) postgres.Position {
+		return postgres.Position{At: m.AddedAt, ID: m.ID}
+	})
+	return nil
+}
+
+func (a *API) changeMember(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Role tenants.Role `json:"role"`
+	}
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	member, err := a.registrar.ChangeRole(r.Context(), request, id, body.Role)
+	if err != nil {
+		return problemOf(err, "member", id)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, showMember(member))
+	return nil
+}
+
+func (a *API) removeMember(w http.ResponseWriter, r *http.Request) error {
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	member, err := a.registrar.RemoveMember(r.Context(), request, id)
+	if err != nil {
+		return problemOf(err, "member", id)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, showMember(member))
 	return nil
 }

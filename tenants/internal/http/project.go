@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -63,4 +65,18 @@ func (a *API) listProjects(w http.ResponseWriter, r *http.Request) error {
 // organizationOf is the organization that a list is about: the one in the query, else what the caller is bound to.
 func organizationOf(r *http.Request) string {
 	return cmp.Or(r.URL.Query().Get("organization"), callerOf(r).Organization)
+}
+
+func (a *API) renameProject(w http.ResponseWriter, r *http.Request) error {
+	request, name, err := a.renaming(w, r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	project, err := a.registrar.RenameProject(r.Context(), request, id, name)
+	if err != nil {
+		return problemOf(err, "project", id)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, showProject(project))
+	return nil
 }

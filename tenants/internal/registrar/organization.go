@@ -25,3 +25,26 @@ func (r *Registrar) CreateOrganization(ctx context.Context, request Request, nam
 func (r *Registrar) Organizations(ctx context.Context, caller tenants.Caller, after postgres.Position, limit int) ([]tenants.Organization, error) {
 	return r.Views.Organizations(ctx, caller.Organization, after, limit)
 }
+
+// Organization returns an organization that the caller reaches.
+func (r *Registrar) Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
+	if err := r.reachable(ctx, caller, id); err != nil {
+		return tenants.Organization{}, err
+	}
+	return r.Views.Organization(ctx, caller.Organization, id)
+}
+
+// RenameOrganization gives an organization that the caller reaches another name.
+func (r *Registrar) RenameOrganization(ctx context.Context, request Request, id, name string) (tenants.Organization, error) {
+	cmd := tenants.Rename{Name: name, At: r.now()}
+	if err := cmd.Check(); err != nil {
+		return tenants.Organization{}, err
+	}
+	if err := r.reachable(ctx, request.Caller, id); err != nil {
+		return tenants.Organization{}, err
+	}
+	organization, err := eventstore.Update(ctx, r.Events, streamOf(id, "organization", id), request.metadata(),
+		func(o tenants.Organization) ([]tenants.Event, error) { return o.Rename(cmd) })
+	r.Gate.Wake()
+	return organization, err
+}

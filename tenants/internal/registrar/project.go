@@ -25,6 +25,22 @@ func (r *Registrar) CreateProject(ctx context.Context, request Request, organiza
 	return project, err
 }
 
+// RenameProject gives a project that the caller reaches another name.
+func (r *Registrar) RenameProject(ctx context.Context, request Request, id, name string) (tenants.Project, error) {
+	cmd := tenants.Rename{Name: name, At: r.now()}
+	if err := cmd.Check(); err != nil {
+		return tenants.Project{}, err
+	}
+	found, err := r.project(ctx, request.Caller, id)
+	if err != nil {
+		return tenants.Project{}, err
+	}
+	project, err := eventstore.Update(ctx, r.Events, streamOf(found.Organization, "project", id), request.metadata(),
+		func(p tenants.Project) ([]tenants.Event, error) { return p.Rename(cmd) })
+	r.Gate.Wake()
+	return project, err
+}
+
 // Projects lists the projects of an organization that the caller reaches.
 func (r *Registrar) Projects(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]tenants.Project, error) {
 	if err := r.reachable(ctx, caller, organization); err != nil {

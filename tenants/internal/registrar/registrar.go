@@ -26,6 +26,7 @@ const (
 	serviceTokenPrefix = "tok_"
 	memberPrefix       = "mem_"
 	sessionPrefix      = "ses_"
+	invitationPrefix   = "inv_"
 )
 
 // Config is what a Registrar works with. All of it is required.

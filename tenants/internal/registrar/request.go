@@ -69,6 +69,11 @@ func byConfiguration() eventstore.Metadata {
 	return tenants.Origin{Actor: "configuration", Kind: tenants.ConfigurationActor}.Metadata()
 }
 
+// byCommand is what is kept with events that somebody asked for at the command line of the installation.
+func byCommand(name string) eventstore.Metadata {
+	return tenants.Origin{Actor: "tenants " + name, Kind: tenants.ConfigurationActor}.Metadata()
+}
+
 // clip is the start of a text, at most so many bytes, without what can't be shown.
 func clip(text string, bytes int) string {
 	text = strings.Map(func(r rune) rune {

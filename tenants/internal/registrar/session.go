@@ -26,16 +26,56 @@ func (r *Registrar) SignIn(ctx context.Context, request Request, email string, p
 	return r.startSession(ctx, request.by(member), member, tenants.ByPassword)
 }
 
-// startSession lets a member in who has proved who they are.
-func (r *Registrar) startSession(ctx context.Context, request Request, member tenants.Member, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
-	secret, err := tenants.NewSecret(tenants.SessionPrefix, r.Random)
+// startSession lets a member in who has proved who they are. One who was removed meanwhile, or got another password, stays
+// outside.
+func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (session tenants.Session, secret tenants.Secret, err error) {
+	err = r.inTurn(ctx, proved.Organization, request, func(t *turn) error {
+		member, err := t.views.Member(ctx, proved.Organization, proved.ID)
+		if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
+			return ErrSignIn
+		}
+		if err != nil {
+			return err
+		}
+		session, secret, err = t.startSession(ctx, member, method)
+		return err
+	})
+	return session, secret, err
+}
+
+// startSession lets a member in.
+func (t *turn) startSession(ctx context.Context, member tenants.Member, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
+	secret, err := tenants.NewSecret(tenants.SessionPrefix, t.Random)
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
 	}
-	cmd := tenants.StartSession{ID: sessionPrefix + r.IDs(), Member: member, Method: method, Imprint: secret.Imprint(), At: r.now()}
-	session, err := r.changeSession(ctx, request, cmd.ID, cmd.Imprint.Hash, contract.CredentialActive,
-		func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
+	cmd := tenants.StartSession{ID: sessionPrefix + t.IDs(), Member: member, Method: method, Imprint: secret.Imprint(), At: t.now()}
+	session, err := t.changeSession(ctx, member.Organization, cmd.ID, func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
 	return session, secret, err
+}
+
+// endSessions ends the sessions that a member has open, but not the one called except.
+func (t *turn) endSessions(ctx context.Context, member tenants.Member, reason, except string) error {
+	return t.eachSession(ctx, member, except, func(s tenants.Session) ([]tenants.Event, error) {
+		return s.End(tenants.Revoke{Reason: reason, At: t.now()})
+	})
+}
+
+// eachSession keeps a decision on each session that a member has open, but not on the one called except.
+func (t *turn) eachSession(ctx context.Context, member tenants.Member, except string, decide func(tenants.Session) ([]tenants.Event, error)) error {
+	sessions, err := t.views.Sessions(ctx, member.Organization, member.ID, t.now())
+	if err != nil {
+		return err
+	}
+	for _, session := range sessions {
+		if session.ID == except {
+			continue
+		}
+		if _, err := t.changeSession(ctx, member.Organization, session.ID, decide); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // authenticate compares a password with that of the member who has the address, and with nobody's where none has it.

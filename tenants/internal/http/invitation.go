@@ -1,0 +1,112 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+type invitationJSON struct {
+	ID           string     `json:"id"`
+	Code         string     `json:"code,omitempty"` // in the answers to its creation and to a resend only
+	Organization string     `json:"organization"`
+	Email        string     `json:"email"`
+	Role         string     `json:"role"`
+	State        string     `json:"state"`
+	InvitedBy    string     `json:"invited_by"`
+	CreatedAt    time.Time  `json:"created_at"`
+	ExpiresAt    time.Time  `json:"expires_at"`
+	RevokedAt    *time.Time `json:"revoked_at"`
+	AcceptedAt   *time.Time `json:"accepted_at"`
+	Member       *string    `json:"member"`
+}
+
+func (a *API) showInvitation(i tenants.Invitation) invitationJSON {
+	shown := invitationJSON{
+		ID: i.ID, Organization: i.Organization, Email: i.Email, Role: string(i.Role), State: string(i.State(a.clock())),
+		InvitedBy: i.By, CreatedAt: i.MadeAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(), RevokedAt: optional(i.RevokedAt),
+		AcceptedAt: optional(i.AcceptedAt),
+	}
+	if i.Member != "" {
+		shown.Member = &i.Member
+	}
+	return shown
+}
+
+func (a *API) createInvitation(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Organization string       `json:"organization"`
+		Email        string       `json:"email"`
+		Role         tenants.Role `json:"role"`
+	}
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	invitation, code, err := a.registrar.Invite(r.Context(), request, registrar.NewInvitation(body))
+	if err != nil {
+		return problemOf(err, "organization", body.Organization)
+	}
+	a.writeInvitation(w, http.StatusCreated, invitation, code)
+	return nil
+}
+
+// writeInvitation answers with an invitation and its code, which no other answer has.
+func (a *API) writeInvitation(w http.ResponseWriter, status int, invitation tenants.Invitation, code tenants.Secret) {
+	shown := a.showInvitation(invitation)
+	shown.Code = code.Reveal()
+	httpapi.WriteJSON(w, status, shown)
+}
+
+func (a *API) listInvitations(w http.ResponseWriter, r *http.Request) error {
+	organization := organizationOf(r)
+	after, limit, err := pageOf(r, "organization")
+	if err != nil {
+		return err
+	}
+	found, err := a.registrar.Invitations(r.Context(), callerOf(r), organization, after, limit+1)
+	if err != nil {
+		return problemOf(err, "organization", organization)
+	}
+	listOf(w, found, limit, a.showInvitation, func(i tenants.Invitation) postgres.Position {
+		return postgres.Position{At: i.MadeAt, ID: i.ID}
+	})
+	return nil
+}
+
+func (a *API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	invitation, code, err := a.registrar.ResendInvitation(r.Context(), request, id)
+	if err != nil {
+		return problemOf(err, "invitation", id)
+	}
+	a.writeInvitation(w, http.StatusOK, invitation, code)
+	return nil
+}
+
+func (a *API) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	invitation, err := a.registrar.RevokeInvitation(r.Context(), request, id)
+	if err != nil {
+		return problemOf(err, "invitation", id)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, a.showInvitation(invitation))
+	return nil
+}

@@ -1,0 +1,95 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// A Newcomer is what somebody says of themselves who comes in by a code.
+type Newcomer struct {
+	Code     string // as it was pasted
+	Email    string
+	Name     string
+	Password tenants.Password
+}
+
+// hashOf is the hash of a code that somebody pasted; tenants.ErrCode where that can be none.
+func hashOf(prefix, code string) (string, error) {
+	secret, err := tenants.ParseSecret(prefix, strings.TrimSpace(code))
+	if err != nil {
+		return "", tenants.ErrCode
+	}
+	return secret.Imprint().Hash, nil
+}
+
+// Join makes somebody a member who holds the code of an invitation and names its address, and lets them in. It fails with
+// tenants.ErrCode, or with ErrEmailTaken where a member of another organization has the address.
+func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (session tenants.Session, secret tenants.Secret, err error) {
+	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + r.IDs(), At: r.now()}
+	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {
+		return session, secret, err
+	}
+	found, err := r.Views.InvitationByCode(ctx, accept.Code)
+	if err != nil {
+		return session, secret, codeUnknown(err)
+	}
+	add := newcomer(who, found.Organization, found.Role, accept.Member, accept.At)
+	if err := checkJoin(found, accept, add); err != nil {
+		return session, secret, err
+	}
+	if add.PasswordHash, err = r.Passwords.Hash(ctx, who.Password); err != nil {
+		return session, secret, err
+	}
+	err = r.inTurn(ctx, found.Organization, request, func(t *turn) (err error) {
+		t.as(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
+		_, err = t.changeInvitation(ctx, found.Organization, found.ID, func(i tenants.Invitation) ([]tenants.Event, error) { return i.Accept(accept) })
+		if err != nil {
+			return err
+		}
+		session, secret, err = t.letIn(ctx, add)
+		return err
+	})
+	return session, secret, err
+}
+
+// checkJoin says what is wrong before any work is done: with the code, or else with what was typed, all of it.
+func checkJoin(invitation tenants.Invitation, accept tenants.Accept, add tenants.AddMember) error {
+	if err := invitation.Admits(accept.Code, accept.At); err != nil {
+		return err
+	}
+	faults, isInvalid := errors.AsType[tenants.Invalid](add.Check())
+	_, err := invitation.Accept(accept)
+	if mismatch, wrong := errors.AsType[tenants.Invalid](err); wrong && tenants.IsEmail(accept.Email) {
+		faults, isInvalid = append(faults, mismatch...), true
+	}
+	if isInvalid {
+		return faults
+	}
+	return nil
+}
+
+func codeUnknown(err error) error {
+	if errors.Is(err, tenants.ErrNotFound) {
+		return tenants.ErrCode
+	}
+	return err
+}
+
+func newcomer(who Newcomer, organization string, role tenants.Role, id string, at time.Time) tenants.AddMember {
+	return tenants.AddMember{
+		ID: id, Organization: organization, Email: who.Email, Name: who.Name, Role: role, Password: who.Password, At: at,
+	}
+}
+
+// letIn adds a member and starts their first session.
+func (t *turn) letIn(ctx context.Context, add tenants.AddMember) (session tenants.Session, secret tenants.Secret, err error) {
+	member, err := change(ctx, t, streamOf(add.Organization, "member", add.ID), func(m tenants.Member) ([]tenants.Event, error) { return m.Add(add) })
+	if err != nil {
+		return session, secret, emailTaken(err, add.Email)
+	}
+	return t.startSession(ctx, member, tenants.ByPassword)
+}

@@ -1,0 +1,114 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// ErrPassword says that the password that somebody has shown is not the member's.
+var ErrPassword = errors.New("the password is not the member's")
+
+// ChangePassword gives the caller, who shows the password of before, another one, and ends the caller's sessions but the
+// one called session. It fails with ErrPassword.
+func (r *Registrar) ChangePassword(ctx context.Context, request Request, session string, before, password tenants.Password) error {
+	cmd := tenants.ChangePassword{Password: password, At: r.now()}
+	if err := cmd.Check(); err != nil {
+		return err
+	}
+	member, err := r.Views.Member(ctx, request.Caller.Organization, request.Caller.ID)
+	if err != nil {
+		return err
+	}
+	right, err := r.Passwords.Matches(ctx, member.PasswordHash, before)
+	if err == nil && !right {
+		err = ErrPassword
+	}
+	if err != nil {
+		return fmt.Errorf("change the password of %q: %w", member.ID, err)
+	}
+	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, password); err != nil {
+		return err
+	}
+	cmd.Before = member.PasswordHash
+	return r.inTurn(ctx, member.Organization, request, func(t *turn) error {
+		_, err := t.changeMember(ctx, member, func(m tenants.Member) ([]tenants.Event, error) { return m.ChangePassword(cmd) })
+		if errors.Is(err, tenants.ErrNotFound) {
+			return ErrPassword // got another one while this one was compared
+		}
+		if err != nil {
+			return err
+		}
+		return t.endSessions(ctx, member, "the password was changed", session)
+	})
+}
+
+// IssueResetCode draws a code with which a member that the caller reaches, and manages, sets another password. The code is
+// in no other place, and the one of before is void.
+func (r *Registrar) IssueResetCode(ctx context.Context, request Request, id string) (member tenants.Member, code tenants.Secret, err error) {
+	if code, err = tenants.NewSecret(tenants.ResetPrefix, r.Random); err != nil {
+		return member, code, err
+	}
+	err = r.manage(ctx, request, id, func(t *turn, found tenants.Member) error {
+		by, err := t.powers(ctx)
+		if err != nil {
+			return err
+		}
+		member, err = t.issueResetCode(ctx, found, by, code)
+		return err
+	})
+	return member, code, err
+}
+
+// IssueResetCodeFor is IssueResetCode for whoever runs the installation: for the member of whatever organization with an
+// address.
+func (r *Registrar) IssueResetCodeFor(ctx context.Context, command, email string) (member tenants.Member, code tenants.Secret, err error) {
+	if code, err = tenants.NewSecret(tenants.ResetPrefix, r.Random); err != nil {
+		return member, code, err
+	}
+	found, err := r.member(ctx, email)
+	if err != nil {
+		return member, code, fmt.Errorf("member %q: %w", email, err)
+	}
+	err = r.inTurn(ctx, found.Organization, Request{}, func(t *turn) (err error) {
+		t.origin = byCommand(command)
+		member, err = t.issueResetCode(ctx, found, tenants.Owner, code)
+		return err
+	})
+	return member, code, err
+}
+
+func (t *turn) issueResetCode(ctx context.Context, member tenants.Member, by tenants.Role, code tenants.Secret) (tenants.Member, error) {
+	cmd := tenants.IssueResetCode{By: by, Imprint: code.Imprint(), At: t.now()}
+	return t.changeMember(ctx, member, func(m tenants.Member) ([]tenants.Event, error) { return m.IssueResetCode(cmd) })
+}
+
+// ResetPassword gives the member for whom a code is out another password, and ends all of their sessions. It fails with
+// tenants.ErrCode.
+func (r *Registrar) ResetPassword(ctx context.Context, request Request, code string, password tenants.Password) error {
+	cmd := tenants.ChangePassword{Password: password, At: r.now()}
+	var err error
+	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {
+		return err
+	}
+	member, err := r.Views.MemberByResetCode(ctx, cmd.Code)
+	if err != nil {
+		return codeUnknown(err)
+	}
+	if _, err := member.ResetPassword(cmd); err != nil {
+		return err
+	}
+	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, password); err != nil {
+		return err
+	}
+	return r.inTurn(ctx, member.Organization, request, func(t *turn) error {
+		t.as(member)
+		_, err := t.changeMember(ctx, member, func(m tenants.Member) ([]tenants.Event, error) { return m.ResetPassword(cmd) })
+		if err != nil {
+			return err
+		}
+		return t.endSessions(ctx, member, "the password was reset", "")
+	})
+}
