@@ -105,7 +105,7 @@ func (a *App) openModules(ctx context.Context) error {
 	if a.gateway, err = gateway.New(backends, a.logger, time.Now); err != nil {
 		closeAll(a.modules)
 	}
-	a.server.Handler = a.gateway
+	a.server.Handler, a.server.SeeInClear = a.gateway, seers(a.modules)
 	return err
 }
 

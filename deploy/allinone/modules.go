@@ -95,6 +95,17 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	}
 }
 
+// seers tells every module that wants to know of requests that came over plain HTTP.
+func seers(modules map[gateway.Module]module) func(httpapi.InClear) {
+	return func(request httpapi.InClear) {
+		for _, m := range modules {
+			if seer, wants := m.(interface{ SeeInClear(request httpapi.InClear) }); wants {
+				seer.SeeInClear(request)
+			}
+		}
+	}
+}
+
 // closeAll gives back what modules took that will not run.
 func closeAll(modules map[gateway.Module]module) {
 	for _, module := range modules {

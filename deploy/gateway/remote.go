@@ -44,6 +44,7 @@ func (r Remote) rewrite(p *httputil.ProxyRequest) {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	}
 	p.SetXForwarded()
+	p.Out.Header.Del(httpapi.HeaderInClear)        // ours to say: see InClear
 	p.Out.Header.Set("X-Forwarded-Proto", "https") // plain HTTP never gets here: see httpapi.Server
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/console"
 	"github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -52,6 +53,10 @@ type App struct {
 	consumer  *sharedbus.Consumer
 	log       *bus.Log
 	gapRead   atomic.Bool
+
+	meter   *keyuse.Meter
+	watch   *keyuse.Watch
+	keyNews *bus.KeyNews
 
 	buffers  []*http.Buffers
 	handler  nethttp.Handler
@@ -105,15 +110,23 @@ func (a *App) build(ctx context.Context) (err error) {
 		"accounts":    bus.FollowAccounts(state, a.gate, a.logger),
 		"tenants":     bus.FollowTenants(state, a.directory, a.logger),
 	}
+	a.meter, a.watch = keyuse.NewMeter(a.clock), keyuse.NewWatch(a.credentials, a.clock, a.logger)
+	a.keyNews = &bus.KeyNews{Bus: a.publisher, NewID: uuid.NewString, Clock: a.clock, Logger: a.logger}
 	if err := a.buildConsumer(); err != nil {
 		return err
 	}
 	if err := a.buildAPI(); err != nil {
 		return err
 	}
-	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
+	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock); err == nil {
+		a.endpoint.SeeInClear(a.SeeInClear)
+	}
 	return err
 }
+
+// SeeInClear takes a request that was refused because it came over plain HTTP, from whoever listens for ingest. It never
+// waits.
+func (a *App) SeeInClear(request httpapi.InClear) { a.watch.See(request) }
 
 // The log store takes what has gathered in consumerWait, or consumerBytes: blocks compress better when they are larger.
 const (
@@ -170,6 +183,7 @@ func (a *App) intake(proxies []netip.Prefix) *http.Intake {
 		Clock:       a.clock,
 		NewBatch:    newBatch,
 		Metrics:     http.NewMetrics(a.metrics.Registerer),
+		Meter:       a.meter,
 	}
 }
 
@@ -208,11 +222,26 @@ func (a *App) Ready() error { return a.CanAccept() }
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	loops := []func(context.Context) error{a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
+	defer a.flushKeyNews()
+	loops := []func(context.Context) error{a.tellUse, a.sayExposed, a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}
 	return lifecycle.Run(ctx, loops...)
+}
+
+func (a *App) tellUse(ctx context.Context) error { return a.meter.Run(ctx, a.keyNews.Used) }
+
+func (a *App) sayExposed(ctx context.Context) error { return a.watch.Run(ctx, a.keyNews.Exposed) }
+
+// flushTimeout is how long the end of the process may take to tell of the last uses of keys.
+const flushTimeout = 2 * time.Second
+
+// flushKeyNews tells what is counted, once no request is under way any more.
+func (a *App) flushKeyNews() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	a.meter.Flush(ctx, a.keyNews.Used)
 }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.

@@ -55,6 +55,13 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 	return &Endpoint{server: server, listener: listener}, nil
 }
 
+// SeeInClear makes the endpoint tell of requests over plain HTTP: see Server. It is called before Run, if at all.
+func (e *Endpoint) SeeInClear(see func(InClear)) {
+	if e.server != nil {
+		e.server.SeeInClear = see
+	}
+}
+
 // Addr is where the endpoint listens, "" where there is none.
 func (e *Endpoint) Addr() string {
 	if e.listener == nil {

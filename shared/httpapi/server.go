@@ -31,6 +31,10 @@ type Server struct {
 	TrustedProxies []netip.Prefix
 	Logger         *slog.Logger
 	Clock          func() time.Time
+
+	// SeeInClear is told of each request with an x-api-key that was refused because it came over plain HTTP, once its
+	// answer is made; that is one for each connection. It must not wait. May be nil.
+	SeeInClear func(InClear)
 }
 
 // Listen opens address; a port in use is an error that says so.
@@ -125,14 +129,18 @@ func (s *Server) gate() http.Handler {
 			return
 		}
 		refuse.ServeHTTP(w, r)
+		s.seeInClear(r)
 	})
 }
 
 // secured tells whether the client spoke TLS: to us, or where a trusted proxy stands between, as that proxy says.
 func (s *Server) secured(r *http.Request) bool {
 	said := r.Header.Values("X-Forwarded-Proto")
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if len(said) == 0 || err != nil || !within(s.TrustedProxies, peer.Addr().Unmap()) {
+	trusted := trusts(s.TrustedProxies, r.RemoteAddr)
+	if trusted && r.Header.Get(HeaderInClear) != "" {
+		return false
+	}
+	if len(said) == 0 || !trusted {
 		return r.TLS != nil
 	}
 	return len(said) == 1 && strings.EqualFold(said[0], "https")

@@ -86,6 +86,19 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 	return principal(credential), nil
 }
 
+// Ended returns who held an API key that is revoked or has expired; false for one that works or is unknown. It is for
+// keeping books, not for letting anybody in.
+func (c *Credentials) Ended(secret string) (holder Principal, ended bool) {
+	c.mu.RLock()
+	credential, known := c.byKey[contract.CredentialKey(secret)]
+	c.mu.RUnlock()
+	if !known || credential.Kind != contract.CredentialAPIKey {
+		return Principal{}, false
+	}
+	expired := credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt)
+	return principal(credential), expired || credential.State != contract.CredentialActive
+}
+
 func principal(credential contract.Credential) Principal {
 	return Principal{
 		Kind:            credential.Kind,

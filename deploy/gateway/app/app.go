@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"time"
@@ -60,6 +61,7 @@ func parseTarget(text string) (*url.URL, error) {
 type App struct {
 	config  Config
 	gateway *gateway.Gateway
+	inClear *gateway.InClear
 	logger  *slog.Logger
 }
 
@@ -68,7 +70,16 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	backends, err := config.backends(logger)
+	pool, err := loadAuthorities(config.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	transport := gateway.NewTransport(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
+	backends, err := config.backends(transport, logger)
+	if err != nil {
+		return nil, err
+	}
+	ingest, err := parseTarget(config.IngestURL)
 	if err != nil {
 		return nil, err
 	}
@@ -76,19 +87,14 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &App{config: config, gateway: router, logger: logger}, nil
+	return &App{config: config, gateway: router, inClear: gateway.NewInClear(ingest, transport, logger), logger: logger}, nil
 }
 
-func (c Config) backends(logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
+func (c Config) backends(transport http.RoundTripper, logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
 	proxies, err := httpapi.ParseProxies(c.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := loadAuthorities(c.CAFile)
-	if err != nil {
-		return nil, err
-	}
-	transport := gateway.NewTransport(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
 	backends := map[gateway.Module]gateway.Backend{}
 	for module, text := range c.urls() {
 		target, err := parseTarget(text)
@@ -123,5 +129,6 @@ func (a *App) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return lifecycle.Run(ctx, endpoint.Run, a.config.Telemetry.Service("gateway", a.logger).Run)
+	endpoint.SeeInClear(a.inClear.See)
+	return lifecycle.Run(ctx, endpoint.Run, a.inClear.Run, a.config.Telemetry.Service("gateway", a.logger).Run)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -42,6 +43,7 @@ type Intake struct {
 	Clock       func() time.Time
 	NewBatch    func() string // makes UUIDv7s
 	Metrics     *Metrics
+	Meter       *keyuse.Meter // counts the uses of keys; nil: nobody does
 
 	parsers sync.Pool
 }
@@ -56,6 +58,7 @@ type request struct {
 	passage admission.Passage
 	digest  admission.Digest // of the body, if there is an idempotency key
 	bodyKey bool             // the key came in the body
+	ended   bool             // the key is one that has ended
 }
 
 // Post takes in entries. The order of the checks is part of the interface: headers, key, rate, quota, size of the body,
@@ -65,8 +68,29 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.Unavailable("The service is starting: "+err.Error()+".", time.Second)
 	}
 	q := &request{Intake: in, w: w, r: r}
+	err := q.serve()
+	q.note(err)
+	return err
+}
+
+// note counts a use of the key, if the request came with one that is known.
+func (q *request) note(err error) {
+	outcome := keyuse.Accepted
+	switch {
+	case q.who.ID == "":
+		return
+	case q.ended:
+		outcome = keyuse.Refused
+	case err != nil:
+		outcome = keyuse.Rejected
+	}
+	q.Meter.Note(q.who, outcome, httpapi.ClientAddress(q.r, q.Proxies), q.r.UserAgent())
+}
+
+func (q *request) serve() error {
+	r := q.r
 	var unreadable error
-	q.asked, unreadable = readHeaders(r.Header, in.Strict)
+	q.asked, unreadable = readHeaders(r.Header, q.Strict)
 	key := r.Header.Get("X-Api-Key")
 	if key == "" && unreadable == nil && r.ContentLength != 0 {
 		return q.withKeyInBody()
@@ -119,7 +143,9 @@ func deprecate(header http.Header) {
 }
 
 func (q *request) authenticate(key string) (err error) {
-	q.who, err = identity.APIKey(q.Credentials, key)
+	if q.who, err = identity.APIKey(q.Credentials, key); err != nil {
+		q.who, q.ended = q.Credentials.Ended(key)
+	}
 	return err
 }
 

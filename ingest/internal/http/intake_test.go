@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -76,7 +77,7 @@ func newIntake(tb testing.TB, log Publisher, account ingest.Account) *Intake {
 		Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000),
 		Bodies:    &Bodies{Buffers: NewBuffers(512 << 20), Max: 128 << 20},
 		Strangers: &Bodies{Buffers: NewBuffers(16 << 20), Max: 1 << 20}, Publisher: log, Limits: ingest.DefaultLimits(),
-		Timeout: time.Second, Ready: func() error { return nil }, Clock: clock,
+		Timeout: time.Second, Ready: func() error { return nil }, Clock: clock, Meter: keyuse.NewMeter(clock),
 		NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
 	}
 }

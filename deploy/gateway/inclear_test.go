@@ -1,0 +1,48 @@
+package gateway_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/gateway"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// What came to the gateway in clear is repeated to ingest with its key and sender, so that ingest takes it for just that,
+// and a proxy's word for no more than a word.
+func TestInClearIsRepeated(t *testing.T) {
+	asked := make(chan *http.Request, 2)
+	ingest := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer ingest.Close()
+	target, err := url.Parse(ingest.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inClear := gateway.NewInClear(target, ingest.Client().Transport, slog.New(slog.DiscardHandler))
+	go func() { _ = inClear.Run(t.Context()) }()
+	seen := httpapi.InClear{Key: "weir_1", Address: netip.MustParseAddr("198.51.100.7"), Client: "curl"}
+	inClear.See(seen)
+	seen.ByWord = true
+	inClear.See(seen)
+	for _, want := range []map[string]string{
+		{httpapi.HeaderInClear: "1", "X-Forwarded-Proto": ""}, {httpapi.HeaderInClear: "", "X-Forwarded-Proto": "http"},
+	} {
+		r := <-asked
+		want["X-Api-Key"], want["X-Forwarded-For"], want["User-Agent"] = "weir_1", "198.51.100.7", "curl"
+		for name, value := range want {
+			if got := r.Header.Get(name); got != value {
+				t.Errorf("%s is %q, want %q", name, got, value)
+			}
+		}
+		if r.Method != http.MethodPost || r.URL.Path != "/v1/logs" {
+			t.Errorf("asked for %s %s", r.Method, r.URL.Path)
+		}
+	}
+}

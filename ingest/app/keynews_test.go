@@ -1,0 +1,139 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weirlog/weir/ingest/app"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// news is what ingest has said of keys.
+type news struct {
+	mu      sync.Mutex
+	used    []contract.KeyUsed
+	exposed []contract.KeyExposed
+	raw     string
+}
+
+// keyNews follows weir.ingest.v1.
+func (r *rig) keyNews() *news {
+	r.t.Helper()
+	n := &news{}
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicIngest, Apply: func(record bus.Record) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		var used contract.KeyUsed
+		var exposed contract.KeyExposed
+		n.raw += string(record.Key) + string(record.Value)
+		switch record.Header(contract.HeaderType) {
+		case contract.TypeKeyUsed:
+			if json.Unmarshal(record.Value, &used) == nil && string(record.Key) == used.APIKey {
+				n.used = append(n.used, used)
+			}
+		case contract.TypeKeyExposed:
+			if json.Unmarshal(record.Value, &exposed) == nil && string(record.Key) == exposed.APIKey {
+				n.exposed = append(n.exposed, exposed)
+			}
+		}
+	}}, testenv.Logger(r.t))
+	go func() { _ = reader.Run(r.t.Context()) }()
+	return n
+}
+
+// until waits until what was said holds.
+func (n *news) until(t *testing.T, holds func() bool) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if !holds() {
+			return fmt.Errorf("said of uses: %+v, of exposures: %+v", n.used, n.exposed)
+		}
+		return nil
+	})
+}
+
+// The first use of a key is said at once, and the rest when the process ends; the sums are those of the answers.
+func TestKeyUsesAreSaid(t *testing.T) {
+	r := newRig(t)
+	r.account("org_1", nil)
+	secret := r.key("org_1", "prj_1", nil)
+	p, n := r.start(nil), r.keyNews()
+	good := []byte(`{"logs":[` + entry("m") + `]}`)
+	if got := p.post(secret, good, "User-Agent", "checkout/1"); got.status != http.StatusOK {
+		t.Fatalf("%d %s", got.status, got.text)
+	}
+	n.until(t, func() bool {
+		return len(n.used) == 1 && n.used[0].Accepted == 1 && n.used[0].Client == "checkout/1" && n.used[0].Address == "127.0.0.1"
+	})
+	for range 3 {
+		p.post(secret, good)
+	}
+	p.post(secret, []byte(`{}`))
+	p.stop()
+	n.until(t, func() bool {
+		var accepted, rejected int64
+		for _, used := range n.used {
+			accepted, rejected = accepted+used.Accepted, rejected+used.Rejected
+		}
+		return accepted == 4 && rejected == 1
+	})
+	if strings.Contains(n.raw, secret[5:]) {
+		t.Error("the key is on the topic")
+	}
+}
+
+// A key that comes over plain HTTP is said to be exposed; one that only a proxy says so of, as that; unknown ones never.
+func TestExposedKeysAreSaid(t *testing.T) {
+	r := newRig(t)
+	r.account("org_1", nil)
+	inClear, byWord, byGateway, safe := r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil)
+	own, behind, n := r.start(nil), r.start(func(c *app.Config) { c.TrustedProxies = []string{"127.0.0.1"} }), r.keyNews()
+	send := func(p *replica, url, key string, headers ...string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/logs", bytes.NewReader(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("x-api-key", key)
+		for i := 0; i < len(headers); i += 2 {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		response, err := p.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := func(p *replica) string { return "http://" + p.Addr() }
+	send(own, plain(own), "weir_"+strings.Repeat("0", 48))
+	send(own, plain(own), inClear)
+	send(own, own.url, safe, "X-Forwarded-Proto", "http", "Weir-Received-In-Clear", "1") // an outsider's word
+	send(behind, behind.url, byWord, "X-Forwarded-Proto", "http")
+	send(behind, behind.url, byGateway, "Weir-Received-In-Clear", "1", "X-Forwarded-For", "198.51.100.7")
+	id := func(secret string) string { return "key_" + secret[5:13] }
+	want := []string{id(inClear) + " plain_http 127.0.0.1", id(byWord) + " forwarded_proto 127.0.0.1", id(byGateway) + " plain_http 198.51.100.7"}
+	slices.Sort(want)
+	n.until(t, func() bool {
+		var got []string
+		for _, exposed := range n.exposed {
+			got = append(got, exposed.APIKey+" "+exposed.How+" "+exposed.Address)
+		}
+		slices.Sort(got)
+		return slices.Equal(got, want)
+	})
+}

@@ -1,0 +1,62 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// Every request with a key is counted once, by what became of it; one without a key that is known is nobody's use.
+func TestUsesAreCounted(t *testing.T) {
+	log := &memoryLog{}
+	in := newIntake(t, log, plenty)
+	ended := "weir_" + strings.Repeat("cd", 24)
+	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialRevoked})
+	if err != nil || in.Credentials.Apply(contract.CredentialKey(ended), value) != nil {
+		t.Fatal(err)
+	}
+	post := func(body, key string, want int) {
+		t.Helper()
+		r := newPost(bytes.NewReader([]byte(body)), "User-Agent", "checkout/1")
+		r.RemoteAddr = "192.0.2.7:1234"
+		r.Header.Set("X-Api-Key", key)
+		if key == "" {
+			r.Header.Del("X-Api-Key")
+		}
+		if got := serve(in, r); got.Code != want {
+			t.Fatalf("%s with %q: %d %s", body, key, got.Code, got.Body)
+		}
+	}
+	good := `{"logs":[{"timestamp":"2026-11-20T10:00:00Z","level":"info","message":"m"}]}`
+	post(good, secret, http.StatusOK)
+	post(strings.Replace(good, "{", `{"api_key":"`+secret+`",`, 1), "", http.StatusOK)
+	post(`{}`, secret, http.StatusBadRequest)
+	post(good, ended, http.StatusUnauthorized)
+	post(good, "weir_"+strings.Repeat("ef", 24), http.StatusUnauthorized)
+	post(`{}`, "", http.StatusUnauthorized)
+	log.err = errors.New("no broker")
+	post(good, secret, http.StatusInternalServerError)
+	told := map[string]contract.KeyUsed{}
+	in.Meter.Flush(t.Context(), func(_ context.Context, used contract.KeyUsed) error {
+		told[used.APIKey] = used
+		return nil
+	})
+	used := contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 2, Rejected: 2, LastUsedAt: start,
+		Address: "192.0.2.7", Client: "checkout/1"}
+	refused := used
+	refused.APIKey, refused.Accepted, refused.Rejected, refused.Refused = "key_2", 0, 0, 1
+	got := told["key_1"]
+	if got.FirstAcceptedAt == nil || !got.FirstAcceptedAt.Equal(start.In(time.UTC)) {
+		t.Errorf("first accepted at %v", got.FirstAcceptedAt)
+	}
+	if got.FirstAcceptedAt = nil; got != used || told["key_2"] != refused || len(told) != 2 {
+		t.Errorf("told %+v", told)
+	}
+}

@@ -1,0 +1,222 @@
+// Package keyuse watches API keys: how they are used, and whether they travel in clear. What it learns is told now and
+// then, by Meter.Run and Watch.Run; a request does no more than count.
+package keyuse
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// An Outcome is what became of a request with a key.
+type Outcome int
+
+// The outcomes.
+const (
+	Accepted Outcome = iota // entries were taken in
+	Rejected                // it failed for another reason than the key
+	Refused                 // it failed because the key has ended
+	outcomes
+)
+
+const (
+	tellEvery  = 10 * time.Second // at most once in that time is told of a key
+	lookEvery  = time.Second
+	forgetIdle = 10 * time.Minute
+	maxKeys    = 1 << 16 // how many keys are watched at once
+)
+
+// A Meter counts the uses of keys. Safe for concurrent use; counting takes no lock once a key has been seen. A nil *Meter
+// counts nothing.
+type Meter struct {
+	clock func() time.Time
+
+	byKey  sync.Map // id of the key: *sum
+	keys   atomic.Int64
+	missed atomic.Int64 // uses that found no room
+	fresh  chan struct{}
+}
+
+// A sum is what is not yet told of a key.
+type sum struct {
+	who           identity.Principal
+	counts        [outcomes]atomic.Int64
+	firstAccepted atomic.Int64 // nanoseconds since 1970; 0: none
+	last          atomic.Int64
+	sender        atomic.Pointer[sender]
+	told          time.Time // last; belongs to the one who tells
+}
+
+// A sender is who used a key.
+type sender struct {
+	address netip.Addr
+	client  string
+}
+
+// NewMeter returns a meter that has counted nothing.
+func NewMeter(clock func() time.Time) *Meter {
+	return &Meter{clock: clock, fresh: make(chan struct{}, 1)}
+}
+
+// Note counts a request with a key. client may be long, and anything.
+func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr, client string) {
+	if m == nil {
+		return
+	}
+	s := m.sum(who)
+	if s == nil {
+		m.missed.Add(1)
+		return
+	}
+	now := m.clock().UnixNano()
+	if before := s.sender.Load(); before == nil || before.address != address || before.client != client {
+		s.sender.Store(&sender{address, strings.Clone(client)})
+	}
+	s.last.Store(now)
+	if outcome == Accepted && s.firstAccepted.Load() == 0 {
+		s.firstAccepted.CompareAndSwap(0, now)
+	}
+	s.counts[outcome].Add(1)
+}
+
+// sum is that of a key; nil where there is no room for another. The first use of a key is told at once.
+func (m *Meter) sum(who identity.Principal) *sum {
+	if found, ok := m.byKey.Load(who.ID); ok {
+		return found.(*sum) //nolint:forcetypeassert // there is nothing else in it
+	}
+	if m.keys.Load() >= maxKeys {
+		return nil
+	}
+	found, known := m.byKey.LoadOrStore(who.ID, &sum{who: who})
+	if !known {
+		m.keys.Add(1)
+		select {
+		case m.fresh <- struct{}{}:
+		default: // somebody is about to look
+		}
+	}
+	return found.(*sum) //nolint:forcetypeassert // there is nothing else in it
+}
+
+// Keys is how many keys are watched.
+func (m *Meter) Keys() int64 { return m.keys.Load() }
+
+// Missed is how many uses were not counted, because too many keys were in use at once.
+func (m *Meter) Missed() int64 { return m.missed.Load() }
+
+// Tell tells of a use. The error says that nothing was told: the counts are told later. What was perhaps told is not an
+// error: to lose a count is better than to make one up.
+type Tell func(ctx context.Context, used contract.KeyUsed) error
+
+// Run tells of uses until ctx ends; what is counted after its last look, Flush tells.
+func (m *Meter) Run(ctx context.Context, tell Tell) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.fresh:
+		case <-look.C:
+		}
+		m.tell(ctx, tell, tellEvery)
+	}
+}
+
+// Flush tells everything that is not yet told.
+func (m *Meter) Flush(ctx context.Context, tell Tell) { m.tell(ctx, tell, 0) }
+
+// tell tells of every key of which nothing was told for a time. When that fails once, the rest waits for the next look.
+func (m *Meter) tell(ctx context.Context, tell Tell, every time.Duration) {
+	now := m.clock()
+	m.byKey.Range(func(key, value any) bool {
+		s, _ := value.(*sum)
+		if now.Sub(s.told) < every {
+			return true
+		}
+		used, any := s.take()
+		if !any {
+			m.forget(key, s, now)
+			return true
+		}
+		if err := tell(ctx, used); err != nil {
+			s.putBack(used)
+			return false
+		}
+		s.told = now
+		return true
+	})
+}
+
+// forget makes room where a key was not used for long. A use that comes at this very moment may be lost.
+func (m *Meter) forget(key any, s *sum, now time.Time) {
+	if now.UnixNano()-s.last.Load() > int64(forgetIdle) && m.byKey.CompareAndDelete(key, s) {
+		m.keys.Add(-1)
+	}
+}
+
+// take empties the sum.
+func (s *sum) take() (used contract.KeyUsed, any bool) {
+	used = contract.KeyUsed{
+		Organization: s.who.Organization, Project: s.who.Project, APIKey: s.who.ID,
+		Accepted: s.counts[Accepted].Swap(0), Rejected: s.counts[Rejected].Swap(0), Refused: s.counts[Refused].Swap(0),
+	}
+	if used.Accepted+used.Rejected+used.Refused == 0 {
+		return used, false
+	}
+	used.LastUsedAt = time.Unix(0, s.last.Load()).UTC()
+	if used.Accepted > 0 {
+		first := used.LastUsedAt
+		if at := s.firstAccepted.Swap(0); at != 0 {
+			first = time.Unix(0, at).UTC()
+		}
+		used.FirstAcceptedAt = &first
+	}
+	if by := s.sender.Load(); by != nil {
+		used.Address, used.Client = shown(by.address), Clip(by.client)
+	}
+	return used, true
+}
+
+// putBack counts again what could not be told.
+func (s *sum) putBack(used contract.KeyUsed) {
+	for outcome, n := range map[Outcome]int64{Accepted: used.Accepted, Rejected: used.Rejected, Refused: used.Refused} {
+		s.counts[outcome].Add(n)
+	}
+	if used.FirstAcceptedAt != nil {
+		s.firstAccepted.Store(used.FirstAcceptedAt.UnixNano())
+	}
+}
+
+func shown(address netip.Addr) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.String()
+}
+
+// Clip is as much of what a client says of itself as is told: valid UTF-8, at most contract.MaxClient bytes, whole
+// characters, none of them a control character.
+func Clip(client string) string {
+	client = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, client)
+	if len(client) <= contract.MaxClient {
+		return client
+	}
+	end := contract.MaxClient
+	for !utf8.RuneStart(client[end]) {
+		end--
+	}
+	return client[:end]
+}

@@ -1,0 +1,156 @@
+package keyuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+var (
+	start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	home  = netip.MustParseAddr("192.0.2.7")
+)
+
+// told keeps what a meter tells.
+type told struct {
+	used []contract.KeyUsed
+	err  error
+}
+
+func (l *told) tell(_ context.Context, used contract.KeyUsed) error {
+	if l.err == nil {
+		l.used = append(l.used, used)
+	}
+	return l.err
+}
+
+func key(id string) identity.Principal {
+	return identity.Principal{ID: id, Organization: "org_1", Project: "prj_1"}
+}
+
+// A key is told of at once when it is first used, then at most every ten seconds, and never when nothing happened; counts
+// that could not be told are told later, each once.
+func TestMeterTellsNowAndThen(t *testing.T) {
+	now, listener := start, &told{}
+	m := NewMeter(func() time.Time { return now })
+	look := func(want int) {
+		t.Helper()
+		m.tell(t.Context(), listener.tell, tellEvery)
+		if len(listener.used) != want {
+			t.Fatalf("at %s: told %d times, want %d", now.Sub(start), len(listener.used), want)
+		}
+	}
+	m.Note(key("key_1"), Accepted, home, "one")
+	look(1)
+	now = now.Add(tellEvery - 1)
+	m.Note(key("key_1"), Accepted, home, "one")
+	m.Note(key("key_1"), Rejected, netip.Addr{}, "two")
+	m.Note(key("key_1"), Refused, netip.Addr{}, "two")
+	look(1)
+	now = now.Add(1)
+	listener.err = errors.New("no broker")
+	look(1)
+	listener.err = nil
+	look(2)
+	accepted := start.Add(tellEvery - 1)
+	want := contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 1, Rejected: 1, Refused: 1,
+		FirstAcceptedAt: &accepted, LastUsedAt: accepted, Client: "two"}
+	if got := listener.used[1]; fmt.Sprint(got) != fmt.Sprint(want) && (got.FirstAcceptedAt == nil || !got.FirstAcceptedAt.Equal(accepted)) {
+		t.Errorf("told %+v, want %+v", got, want)
+	}
+	now = now.Add(time.Hour)
+	look(2)
+	if m.Keys() != 0 {
+		t.Errorf("%d keys are remembered an hour later", m.Keys())
+	}
+	m.Note(key("key_1"), Rejected, home, "one")
+	m.Flush(t.Context(), listener.tell)
+	if got := listener.used[2]; got.Rejected != 1 || got.FirstAcceptedAt != nil || got.Address != "192.0.2.7" {
+		t.Errorf("at the end: told %+v", got)
+	}
+}
+
+// Whatever is noted at the same time is told once; nothing more than a bound of keys is remembered.
+func TestMeterLosesNothingAndIsBounded(t *testing.T) {
+	listener := &told{}
+	m := NewMeter(time.Now)
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	telling := make(chan struct{})
+	go func() {
+		defer close(telling)
+		for {
+			m.Flush(t.Context(), listener.tell)
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	}()
+	for range 4 {
+		all.Go(func() {
+			for i := range 2000 {
+				m.Note(key(fmt.Sprint("key_", i%7)), Outcome(i%int(outcomes)), home, "c")
+			}
+		})
+	}
+	all.Wait()
+	close(done)
+	<-telling
+	m.Flush(t.Context(), listener.tell)
+	var sum int64
+	for _, used := range listener.used {
+		sum += used.Accepted + used.Rejected + used.Refused
+	}
+	if sum != 8000 {
+		t.Errorf("%d uses are told, want 8000", sum)
+	}
+	for i := range maxKeys + 10 {
+		m.Note(key(fmt.Sprint("other_", i)), Accepted, home, "c")
+	}
+	if m.Keys() > maxKeys || m.Missed() == 0 {
+		t.Errorf("%d keys are remembered, %d uses missed", m.Keys(), m.Missed())
+	}
+}
+
+// Counting costs a request nothing to speak of.
+func TestNoteAllocatesNothing(t *testing.T) {
+	m := NewMeter(func() time.Time { return start })
+	who := key("key_1")
+	if n := testing.AllocsPerRun(100, func() { m.Note(who, Accepted, home, "client") }); n > 1 { // 1: the id as a key of the map
+		t.Errorf("%.0f allocations for a use", n)
+	}
+}
+
+func BenchmarkNote(b *testing.B) {
+	m := NewMeter(func() time.Time { return start })
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		who := key("key_1")
+		for pb.Next() {
+			m.Note(who, Accepted, home, "client")
+		}
+	})
+}
+
+// What a client says of itself is cut to whole characters, and can't do anything to a terminal or a database.
+func TestClip(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "curl/8.5.0": "curl/8.5.0", "a\x00b\x1b[31mc\u0085": "ab[31mc", "a\xffb": "ab",
+		strings.Repeat("x", 300): strings.Repeat("x", 200), "x" + strings.Repeat("ä", 300): "x" + strings.Repeat("ä", 99),
+	} {
+		if got := Clip(text); got != want || !utf8.ValidString(got) {
+			t.Errorf("Clip(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

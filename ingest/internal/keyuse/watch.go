@@ -1,0 +1,90 @@
+package keyuse
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+const (
+	maxSeen    = 256              // requests in clear that wait to be looked at
+	sayEvery   = 10 * time.Minute // at most once in that time is said of a key that it travels in clear
+	maxExposed = 1 << 14          // keys of which it is remembered that it was said
+)
+
+// A Watch finds out which keys travel in clear. It looks at them after their requests were answered, so no answer and no
+// time tells anybody whether a key is one.
+type Watch struct {
+	Credentials *identity.Credentials
+	Clock       func() time.Time
+	Logger      *slog.Logger
+
+	seen chan httpapi.InClear
+	said map[exposed]time.Time
+}
+
+// exposed is a key, and how it was seen.
+type exposed struct{ key, how string }
+
+// NewWatch returns a watch that has seen nothing.
+func NewWatch(credentials *identity.Credentials, clock func() time.Time, logger *slog.Logger) *Watch {
+	return &Watch{
+		Credentials: credentials, Clock: clock, Logger: logger, seen: make(chan httpapi.InClear, maxSeen), said: map[exposed]time.Time{},
+	}
+}
+
+// See takes a request that came in clear. It never waits: where too many come at once, some are passed over, and those who
+// go on like that are seen again.
+func (w *Watch) See(request httpapi.InClear) {
+	select {
+	case w.seen <- request:
+	default:
+	}
+}
+
+// Say says that a key was exposed. An error means that it was not, or perhaps not.
+type Say func(ctx context.Context, exposed contract.KeyExposed) error
+
+// Run says which keys were exposed until ctx ends.
+func (w *Watch) Run(ctx context.Context, say Say) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case request := <-w.seen:
+			w.look(ctx, request, say)
+		}
+	}
+}
+
+// look says that a key was exposed, where it is one that works.
+func (w *Watch) look(ctx context.Context, request httpapi.InClear, say Say) {
+	who, err := identity.APIKey(w.Credentials, request.Key)
+	if err != nil {
+		return // there is nothing to lose
+	}
+	news := contract.KeyExposed{
+		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedOnSocket, At: w.Clock().UTC(),
+		Address: shown(request.Address), Client: Clip(request.Client),
+	}
+	if request.ByWord {
+		news.How = contract.ExposedByWord
+	}
+	what := exposed{news.APIKey, news.How}
+	if at, before := w.said[what]; before && news.At.Sub(at) < sayEvery {
+		return
+	}
+	if len(w.said) >= maxExposed {
+		clear(w.said)
+	}
+	if err := say(ctx, news); err != nil && !errors.Is(err, context.Canceled) {
+		w.Logger.Warn("cannot say that a key was exposed", slog.String("key", who.ID), slog.String("error", err.Error()))
+		return
+	}
+	w.said[what] = news.At
+}

@@ -1,0 +1,82 @@
+package keyuse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+func apply(t *testing.T, credentials *identity.Credentials, secret string, credential contract.Credential) {
+	t.Helper()
+	value, err := json.Marshal(credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := credentials.Apply(contract.CredentialKey(secret), value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Only a key that works is worth a word, and one word is enough for a while; nothing is said of what is no key.
+func TestWatchSays(t *testing.T) {
+	now := start
+	clock := func() time.Time { return now }
+	credentials := identity.NewCredentials(clock)
+	secret := func(digit string) string { return "weir_" + strings.Repeat(digit, 48) }
+	active := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_a", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive, Version: 1}
+	revoked, expired, token := active, active, active
+	revoked.State, expired.ExpiresAt, token.Kind = contract.CredentialRevoked, &start, contract.CredentialServiceToken
+	apply(t, credentials, secret("a"), active)
+	apply(t, credentials, secret("b"), revoked)
+	apply(t, credentials, secret("c"), expired)
+	apply(t, credentials, "weirsvc_"+strings.Repeat("d", 48), token)
+	w := NewWatch(credentials, clock, slog.New(slog.DiscardHandler))
+	var said []contract.KeyExposed
+	var failure error
+	see := func(request httpapi.InClear) {
+		w.See(request)
+		w.look(t.Context(), <-w.seen, func(_ context.Context, exposed contract.KeyExposed) error {
+			if failure == nil {
+				said = append(said, exposed)
+			}
+			return failure
+		})
+	}
+	for _, key := range []string{"x", secret("b"), secret("c"), secret("e"), "weirsvc_" + strings.Repeat("d", 48)} {
+		see(httpapi.InClear{Key: key})
+	}
+	if len(said) != 0 {
+		t.Errorf("said %+v of what is no key that works", said)
+	}
+	failure = errors.New("no broker")
+	see(httpapi.InClear{Key: secret("a")})
+	failure = nil
+	see(httpapi.InClear{Key: secret("a"), Address: home, Client: "curl\x00"})
+	see(httpapi.InClear{Key: secret("a")})
+	see(httpapi.InClear{Key: secret("a"), ByWord: true})
+	now = now.Add(sayEvery)
+	see(httpapi.InClear{Key: secret("a")})
+	want := contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_a", How: contract.ExposedOnSocket, At: start, Address: "192.0.2.7", Client: "curl"}
+	if len(said) != 3 || said[0] != want || said[1].How != contract.ExposedByWord || said[2].How != contract.ExposedOnSocket {
+		t.Errorf("said %+v", said)
+	}
+}
+
+// Whoever floods is passed over; the one who sees never waits.
+func TestSeeNeverWaits(t *testing.T) {
+	w := NewWatch(identity.NewCredentials(time.Now), time.Now, slog.New(slog.DiscardHandler))
+	for range 10 * maxSeen {
+		w.See(httpapi.InClear{Key: "x"})
+	}
+	if len(w.seen) != maxSeen {
+		t.Errorf("%d wait, want %d", len(w.seen), maxSeen)
+	}
+}
