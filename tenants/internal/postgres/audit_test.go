@@ -2,14 +2,17 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -169,5 +172,44 @@ func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 		if got := checkAudit(t, pool, "org_a"); got.Head != want.Head || got.Lines != want.Lines || got.Faults != nil {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
+	}
+}
+
+// A replica that knows of no audit leaves lines out; whoever appends next writes them, in the order of commits.
+func TestAuditCatchesUp(t *testing.T) {
+	pool := open(t)
+	want := checkAudit(t, pool, "org_a")
+	unguard(t, pool)
+	if err := asSystem(t, pool, `DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 3`); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, pool, 1)
+	got := checkAudit(t, pool, "org_a")
+	if got.Faults != nil || got.Lines != want.Lines+1 {
+		t.Errorf("%d lines, %v", got.Lines, got.Faults)
+	}
+}
+
+// Whoever decides at the same time as others: the lines have no gap and follow from each other.
+func TestAuditUnderConcurrency(t *testing.T) {
+	pool := open(t)
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() { begin(t, pool, i) })
+	}
+	group.Wait()
+	if got := checkAudit(t, pool, "org_a"); got.Faults != nil || got.Lines != perOrganization+20 {
+		t.Errorf("%d lines, %v", got.Lines, got.Faults)
+	}
+}
+
+// begin appends an event of org_a in a stream of its own.
+func begin(t *testing.T, pool *pgxpool.Pool, i int) {
+	t.Helper()
+	project := fmt.Sprintf("prj_a%d", i)
+	stream := eventstore.Stream{Organization: "org_a", Name: "project/" + project}
+	created := tenants.ProjectCreated{Project: project, Organization: "org_a", Name: "P", At: noon}
+	if err := postgres.NewEvents(pool).Append(t.Context(), stream, 0, nil, created); err != nil {
+		t.Error(err)
 	}
 }
