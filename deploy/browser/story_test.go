@@ -34,6 +34,7 @@ func (b *tab) mayOnlyLook(in installation) {
 	for path, want := range map[string]int{
 		"/console/logs": 200, "/console/errors": 200, "/console/usage": 200,
 		"/console/settings/projects": 200, "/console/settings/api-keys": 200, "/console/settings/api-keys/new": 403,
+		"/console/settings/service-tokens": 403, "/console/settings/security": 403,
 	} {
 		if status := b.open(path); status != want {
 			b.t.Errorf("a viewer is answered with %d at %s, want %d", status, path, want)

@@ -5,7 +5,6 @@ package browser
 import (
 	"crypto/rand"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 type world struct {
 	email, password string
 	key             client.APIKey
+	token           client.ServiceToken
 	group           string // an error group
 }
 
@@ -42,6 +42,8 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	must(t, err)
 	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")
 	must(t, err)
+	w.token, err = in.api.CreateServiceToken(t.Context(), in.token, organization, say.key, "billing:read")
+	must(t, err)
 	must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, say.reason))
 	in.send(t, w.key.Key, entry{Level: "info", Message: "order 4711 was paid"}, entry{Level: "warn", Message: "the card reader is slow"},
 		entry{Level: "error", Message: say.message, Environment: say.environment, Error: &failure{
@@ -52,27 +54,15 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	return w
 }
 
-// addresses are where the pages of a world are, by the pattern of their route.
+// addresses are where the pages of a world are whose route has a parameter.
 func (w world) addresses() map[string]string {
-	key := strings.NewReplacer("{id}", w.key.ID)
-	addresses := map[string]string{
-		"/console/*":                     "/console/no-such-page",
-		"/console/confirm":               "/console/confirm",
-		"/console/settings/account":      "/console/settings/account",
-		"/console/sign-in":               "/console/sign-in",
-		"/console/errors/{group}":        "/console/errors/" + w.group,
-		"/console/logs":                  "/console/logs",
-		"/console/errors":                "/console/errors",
-		"/console/usage":                 "/console/usage",
-		"/console/settings/projects":     "/console/settings/projects",
-		"/console/settings/audit":        "/console/settings/audit",
-		"/console/settings/api-keys":     "/console/settings/api-keys",
-		"/console/settings/api-keys/new": "/console/settings/api-keys/new",
+	const settings = "/console/settings/"
+	return map[string]string{
+		"/console/*":                            "/console/no-such-page",
+		"/console/errors/{group}":               "/console/errors/" + w.group,
+		settings + "api-keys/{id}/revoke":       settings + "api-keys/" + w.key.ID + "/revoke",
+		settings + "service-tokens/{id}/revoke": settings + "service-tokens/" + w.token.ID + "/revoke",
 	}
-	for _, pattern := range []string{"/console/settings/api-keys/{id}/revoke"} {
-		addresses[pattern] = key.Replace(pattern)
-	}
-	return addresses
 }
 
 // addOwner makes an organization with one member, its owner.

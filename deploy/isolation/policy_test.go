@@ -112,6 +112,14 @@ var policies = []policy{
 	{route: "POST /console/settings/api-keys", who: members(tenants.APIKeysWrite), body: "name=K&environment=dev&project={project}", want: 201},
 	{route: "GET /console/settings/api-keys/{id}/revoke", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{key}/revoke"},
 	{route: "POST /console/settings/api-keys/{id}/revoke", who: members(tenants.APIKeysWriteProd), path: "/console/settings/api-keys/{new-key}/revoke", want: 303},
+	{route: "GET /console/settings/service-tokens", who: members(tenants.ServiceTokensRead)},
+	{route: "GET /console/settings/service-tokens/new", who: members(tenants.ServiceTokensWrite)},
+	{route: "POST /console/settings/service-tokens", who: members(tenants.ServiceTokensWrite), body: "name=T&scopes=billing:read", want: 201},
+	{route: "POST /console/settings/service-tokens", who: members(tenants.OwnersManage), body: "name=T&scopes=tenants:admin", want: 201},
+	{route: "GET /console/settings/service-tokens/{id}/revoke", who: members(tenants.ServiceTokensWrite), path: "/console/settings/service-tokens/{new-token}/revoke"},
+	{route: "POST /console/settings/service-tokens/{id}/revoke", who: members(tenants.ServiceTokensWrite), path: "/console/settings/service-tokens/{new-token}/revoke", want: 303},
+	{route: "GET /console/settings/security", who: members(tenants.SecurityWrite)},
+	{route: "POST /console/settings/security", who: members(tenants.SecurityWrite), body: "leaked_keys=revoke&plain_http_keys=flag", want: 303},
 }
 
 // unreached are routes that a module has and the gateway does not lead to: its own description of itself.

@@ -78,6 +78,13 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))
 	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showNewAPIKey))))
 	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.createAPIKey))))
+	settings.Get(serviceTokensPath, c.pages.Handle(permitted(tenants.ServiceTokensRead, c.showServiceTokens)))
+	settings.Get(serviceTokensPath+"/new", c.pages.Handle(permitted(tenants.ServiceTokensWrite, c.confirmed(c.showNewServiceToken))))
+	settings.Post(serviceTokensPath, c.pages.Handle(permitted(tenants.ServiceTokensWrite, c.confirmed(c.createServiceToken))))
+	settings.Get(serviceTokensPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.ServiceTokensWrite, c.confirmed(c.showRevokeServiceToken))))
+	settings.Post(serviceTokensPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.ServiceTokensWrite, c.confirmed(c.revokeServiceToken))))
+	settings.Get(securityPath, c.pages.Handle(permitted(tenants.SecurityWrite, c.confirmed(c.showSecurity))))
+	settings.Post(securityPath, c.pages.Handle(permitted(tenants.SecurityWrite, c.confirmed(c.setSecurity))))
 	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showRevokeAPIKey))))
 	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.revokeAPIKey))))
 }

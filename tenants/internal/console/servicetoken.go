@@ -1,0 +1,195 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// shownToken is a service token as the pages show it.
+type shownToken struct {
+	tenants.ServiceToken
+	Shown string // as much of the token as is kept
+	State tenants.State
+}
+
+func showToken(token tenants.ServiceToken) shownToken {
+	return shownToken{
+		ServiceToken: token, State: token.State(),
+		Shown: tenants.ServiceTokenPrefix + token.Imprint.First + "…" + token.Imprint.Last,
+	}
+}
+
+type serviceTokensPage struct {
+	settings
+	Tokens []shownToken
+	Pager  ui.Pager
+}
+
+func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	after, err := placeOf(r)
+	if err != nil {
+		return err
+	}
+	caller := callerOf(r)
+	found, err := c.Registrar.ServiceTokens(r.Context(), caller, caller.Organization, after, pageSize+1)
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(found, pageSize, func(last tenants.ServiceToken) any {
+		return postgres.Position{At: last.IssuedAt, ID: last.ID}
+	})
+	page := serviceTokensPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	for _, token := range list.Items {
+		page.Tokens = append(page.Tokens, showToken(token))
+	}
+	c.pages.Write(w, r, http.StatusOK, "service-tokens", ui.View{
+		Title: "Service tokens", Tabs: tabs(r, serviceTokensPath), Data: page,
+		Flash: ui.TakeFlash(w, r, map[string]string{"token-revoked": "The service token was revoked. It works nowhere any more."}),
+	})
+	return nil
+}
+
+// What the scopes that members can give are good for.
+var scopeTexts = map[string]string{
+	tenants.ScopeBillingRead:  "reads balances, statements and usage",
+	tenants.ScopeTenantsAdmin: "does what an owner may do, over the API: projects, keys, tokens and members",
+}
+
+type newTokenPage struct {
+	settings
+	Name   ui.Field
+	Scopes []ui.Choice
+	Fault  string // of the scopes
+}
+
+func (c *console) showNewServiceToken(w http.ResponseWriter, r *http.Request) error {
+	return c.writeNewServiceToken(w, r, http.StatusOK, registrar.NewServiceToken{}, nil)
+}
+
+func (c *console) writeNewServiceToken(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewServiceToken, fault error) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	page := newTokenPage{settings: shown, Name: ui.Field{
+		Name: "name", Label: "Name", Value: wanted.Name, Fault: faultOf(fault, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
+		Hint: "The service that will hold the token, such as invoicing.",
+	}}
+	if faultOf(fault, "scopes") != "" {
+		page.Fault = "Choose at least one."
+	}
+	for _, scope := range shown.Role.GrantableScopes() {
+		page.Scopes = append(page.Scopes, ui.Choice{Value: scope, Text: scopeTexts[scope], Selected: slices.Contains(wanted.Scopes, scope)})
+	}
+	c.pages.Write(w, r, status, "service-token-new", ui.View{
+		Title: "Create a service token", Tabs: tabs(r, serviceTokensPath), Data: page,
+	})
+	return nil
+}
+
+type createdTokenPage struct {
+	Token shownToken
+	Full  string // the token itself: this page is the only place where it is shown
+}
+
+// CopyToken copies the token.
+func (createdTokenPage) CopyToken() ui.Copy { return ui.Copy{ID: "secret", Text: "Copy token"} }
+
+// createServiceToken issues a token and shows it in its answer, like createAPIKey. A member gives no scope that goes
+// further than the member's own role.
+func (c *console) createServiceToken(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	request := c.requestOf(r)
+	request.Caller.Scopes = request.Role.GrantableScopes()
+	wanted := registrar.NewServiceToken{
+		Organization: request.Caller.Organization, Name: r.PostForm.Get("name"), Scopes: r.PostForm["scopes"],
+	}
+	token, secret, err := c.Registrar.IssueServiceToken(r.Context(), request, wanted)
+	switch {
+	case isInvalid(err):
+		return c.writeNewServiceToken(w, r, http.StatusUnprocessableEntity, wanted, err)
+	case errors.Is(err, tenants.ErrForbidden):
+		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+			"A token may do no more than whoever creates it. Open the form again and choose among the scopes there, or ask an owner.")
+	case errors.Is(err, tenants.ErrShownOnce):
+		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
+			"This token was created already, and was shown once. If you did not save it, revoke it and create another.")
+	case err != nil:
+		return problemOf(err, "organization", wanted.Organization)
+	}
+	c.pages.Write(w, r, http.StatusCreated, "service-token-created", ui.View{
+		Title: "Save your new service token now", Tabs: tabs(r, serviceTokensPath),
+		Data: createdTokenPage{Token: showToken(token), Full: secret.Reveal()},
+	})
+	return nil
+}
+
+type revokeTokenPage struct {
+	Token  shownToken
+	Reason ui.Field
+}
+
+func (c *console) showRevokeServiceToken(w http.ResponseWriter, r *http.Request) error {
+	return c.writeRevokeServiceToken(w, r, http.StatusOK, "", nil)
+}
+
+func (c *console) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
+	token, err := c.tokenToRevoke(r)
+	if err != nil {
+		return err
+	}
+	c.pages.Write(w, r, status, "service-token-revoke", ui.View{
+		Title: "Revoke a service token", Tabs: tabs(r, serviceTokensPath),
+		Data: revokeTokenPage{showToken(token), ui.Field{
+			Name: "reason", Label: "Reason", Value: reason, Fault: faultOf(fault, "reason"), MaxLength: 500, Optional: true,
+			Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked.",
+		}},
+	})
+	return nil
+}
+
+// tokenToRevoke is the token that the address names. One of the installation is nobody's business here.
+func (c *console) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
+	id := chi.URLParam(r, "id")
+	if !tenants.IsID(id) {
+		return tenants.ServiceToken{}, httpapi.NotFound("service token", id)
+	}
+	token, err := c.Views.ServiceToken(r.Context(), callerOf(r).Organization, id)
+	return token, problemOf(err, "service token", id)
+}
+
+func (c *console) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	token, err := c.tokenToRevoke(r)
+	if err != nil {
+		return err
+	}
+	reason := r.PostForm.Get("reason")
+	_, err = c.Registrar.RevokeServiceToken(r.Context(), c.requestOf(r), token.ID, reason)
+	if isInvalid(err) {
+		return c.writeRevokeServiceToken(w, r, http.StatusUnprocessableEntity, reason, err)
+	}
+	if err != nil {
+		return problemOf(err, "service token", token.ID)
+	}
+	ui.SetFlash(w, "token-revoked")
+	http.Redirect(w, r, serviceTokensPath, http.StatusSeeOther)
+	return nil
+}
