@@ -99,6 +99,14 @@ func auditFormOf(event Event) (auditForm, error) {
 		return auditForm{"session.confirmed", e.At, &Session{}}, nil
 	case SessionEnded:
 		return auditForm{"session.ended", e.At, &Session{}}, nil
+	case PasskeyRegistered:
+		return auditForm{"passkey.registered", e.At, &Passkey{}}, nil
+	case PasskeyUsed:
+		return auditForm{"passkey.used", e.At, &Passkey{}}, nil
+	case PasskeySuspected:
+		return auditForm{"passkey.suspected", e.At, &Passkey{}}, nil
+	case PasskeyRemoved:
+		return auditForm{"passkey.removed", e.At, &Passkey{}}, nil
 	}
 	return auditForm{}, fmt.Errorf("event %T has no form in the audit: give it one in auditFormOf", event)
 }
@@ -207,6 +215,12 @@ func (s *Session) audited() (Target, Fields) {
 	return Target{"session", s.ID, ""}, Fields{
 		"member": s.Member, "role": string(s.Role), "method": string(s.Method), "expires_at": s.ExpiresAt,
 		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
+	}
+}
+
+func (p *Passkey) audited() (Target, Fields) {
+	return Target{"passkey", p.ID, p.Name}, Fields{
+		"name": p.Name, "member": p.Member, "used_at": p.UsedAt, "suspected_at": p.SuspectedAt, "state": string(p.Revocation.state()),
 	}
 }
 

@@ -91,6 +91,10 @@ func (SessionEnded) isEvent()          {}
 func (SessionRoleChanged) isEvent()    {}
 func (SessionRenewed) isEvent()        {}
 func (SessionConfirmed) isEvent()      {}
+func (PasskeyRegistered) isEvent()     {}
+func (PasskeyUsed) isEvent()           {}
+func (PasskeySuspected) isEvent()      {}
+func (PasskeyRemoved) isEvent()        {}
 
 // Names under which events are stored. They are data: never renamed, and a form that changes gets a new version.
 const (
@@ -124,6 +128,10 @@ const (
 	nameAPIKeyExposed         = "tenants.v1.api_key_exposed"
 	nameAPIKeyCurtailed       = "tenants.v1.api_key_curtailed"
 	nameSecurityPolicySet     = "tenants.v1.security_policy_set"
+	namePasskeyRegistered     = "tenants.v1.passkey_registered"
+	namePasskeyUsed           = "tenants.v1.passkey_used"
+	namePasskeySuspected      = "tenants.v1.passkey_suspected"
+	namePasskeyRemoved        = "tenants.v1.passkey_removed"
 )
 
 // EncodeEvent returns the stored form of an event.
@@ -197,6 +205,14 @@ func eventName(event Event) (string, error) {
 		return nameSessionEnded, nil
 	case SessionRoleChanged:
 		return nameSessionRoleChanged, nil
+	case PasskeyRegistered:
+		return namePasskeyRegistered, nil
+	case PasskeyUsed:
+		return namePasskeyUsed, nil
+	case PasskeySuspected:
+		return namePasskeySuspected, nil
+	case PasskeyRemoved:
+		return namePasskeyRemoved, nil
 	}
 	return "", fmt.Errorf("cannot name event %T", event)
 }
@@ -264,6 +280,14 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 		return decode[SessionEnded](data)
 	case nameSessionRoleChanged:
 		return decode[SessionRoleChanged](data)
+	case namePasskeyRegistered:
+		return decode[PasskeyRegistered](data)
+	case namePasskeyUsed:
+		return decode[PasskeyUsed](data)
+	case namePasskeySuspected:
+		return decode[PasskeySuspected](data)
+	case namePasskeyRemoved:
+		return decode[PasskeyRemoved](data)
 	}
 	return nil, fmt.Errorf("cannot decode event %q: its name is unknown", name)
 }

@@ -88,7 +88,8 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 		return outgoing(r, serviceTokenCredential(token, r.Version))
 	case tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
 		tenants.MemberResetCodeIssued, tenants.InvitationMade, tenants.InvitationResent, tenants.InvitationRevoked,
-		tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
+		tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed,
+		tenants.PasskeyRegistered, tenants.PasskeyUsed, tenants.PasskeySuspected, tenants.PasskeyRemoved:
 		return silence(r), nil // people, and what is kept of their passwords, are nobody else's business
 	case tenants.SessionStarted, tenants.SessionRoleChanged, tenants.SessionRenewed, tenants.SessionConfirmed, tenants.SessionEnded:
 		session := eventstore.Fold[tenants.Session](history)

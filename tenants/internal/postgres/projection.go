@@ -91,6 +91,14 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error {
 		return acceptInvitation(ctx, tx, organization, e)
 	case tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
 		return nil // its stream is read where it is asked for
+	case tenants.PasskeyRegistered:
+		return insertPasskey(ctx, tx, e)
+	case tenants.PasskeyUsed:
+		return usePasskey(ctx, tx, organization, e)
+	case tenants.PasskeySuspected:
+		return suspectPasskey(ctx, tx, organization, e)
+	case tenants.PasskeyRemoved:
+		return removePasskey(ctx, tx, organization, e)
 	case tenants.SessionStarted:
 		return insertSession(ctx, tx, e, origin)
 	case tenants.SessionRenewed:

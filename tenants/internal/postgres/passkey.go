@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+func insertPasskey(ctx context.Context, tx pgx.Tx, e tenants.PasskeyRegistered) error {
+	c := e.Credential
+	return exactlyOne(ctx, tx, `
+		INSERT INTO passkeys (organization, id, member, name, credential, public_key, counter, transports, model, backup_eligible, backed_up, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8, '{}'::text[]), coalesce($9, ''::bytea), $10, $11, $12)`,
+		e.Organization, e.Passkey, e.Member, e.Name, c.ID, c.PublicKey, c.Counter, c.Transports, c.Model, c.BackupEligible, c.BackedUp, e.At)
+}
+
+func usePasskey(ctx context.Context, tx pgx.Tx, organization string, e tenants.PasskeyUsed) error {
+	return exactlyOne(ctx, tx, `UPDATE passkeys SET counter = $3, backed_up = $4, used_at = $5 WHERE organization = $1 AND id = $2`,
+		organization, e.Passkey, e.Counter, e.BackedUp, e.At)
+}
+
+func suspectPasskey(ctx context.Context, tx pgx.Tx, organization string, e tenants.PasskeySuspected) error {
+	return exactlyOne(ctx, tx, `UPDATE passkeys SET suspected_at = $3 WHERE organization = $1 AND id = $2`, organization, e.Passkey, e.At)
+}
+
+func removePasskey(ctx context.Context, tx pgx.Tx, organization string, e tenants.PasskeyRemoved) error {
+	return exactlyOne(ctx, tx, `DELETE FROM passkeys WHERE organization = $1 AND id = $2`, organization, e.Passkey)
+}
+
+const selectPasskeys = `
+SELECT organization, id, member, name, credential, public_key, counter, transports, model, backup_eligible, backed_up, created_at,
+       used_at, suspected_at
+FROM passkeys `
+
+func scanPasskey(row pgx.CollectableRow) (p tenants.Passkey, err error) {
+	var used, suspected *time.Time
+	c := &p.Credential
+	err = row.Scan(&p.Organization, &p.ID, &p.Member, &p.Name, &c.ID, &c.PublicKey, &c.Counter, &c.Transports, &c.Model,
+		&c.BackupEligible, &c.BackedUp, &p.RegisteredAt, &used, &suspected)
+	p.UsedAt, p.SuspectedAt = orZero(used), orZero(suspected)
+	return p, err
+}
+
+// Passkey returns one passkey, or ErrNotFound.
+func (v *Views) Passkey(ctx context.Context, as, id string) (tenants.Passkey, error) {
+	return one(ctx, v, as, scanPasskey, selectPasskeys+`WHERE `+visible+` AND id = $2`, id)
+}
+
+// Passkeys lists the passkeys of a member, oldest first.
+func (v *Views) Passkeys(ctx context.Context, as, member string) ([]tenants.Passkey, error) {
+	return list(ctx, v, as, scanPasskey, selectPasskeys+`WHERE `+visible+` AND member = $2 ORDER BY created_at, id`, member)
+}

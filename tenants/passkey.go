@@ -1,0 +1,151 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MaxPasskeys is how many passkeys a member can have.
+const MaxPasskeys = 20
+
+// ErrTooMany says that a member has as many passkeys as can be.
+var ErrTooMany = errors.New("there are as many as can be")
+
+// A Passkey is a key pair (WebAuthn) by which a member proves who they are. The private half is in the member's device;
+// what is kept is no secret.
+type Passkey struct {
+	ID           string // empty until it is registered
+	Organization string
+	Member       string
+	Name         string // how the member tells it from others
+	Credential   PublicCredential
+	RegisteredAt time.Time
+	UsedAt       time.Time // zero: never
+	SuspectedAt  time.Time // when it seemed that there is a copy of it; zero: never
+	Revocation   Revocation
+}
+
+// A PublicCredential is what an authenticator has told of a key pair.
+type PublicCredential struct {
+	ID             []byte   `json:"id"`         // how the authenticator calls it; unique
+	PublicKey      []byte   `json:"public_key"` // as COSE has it
+	Counter        uint32   `json:"counter"`    // of its uses; 0 throughout where the authenticator does not count
+	Transports     []string `json:"transports,omitempty"`
+	Model          []byte   `json:"model,omitempty"` // of the authenticator (AAGUID)
+	BackupEligible bool     `json:"backup_eligible,omitempty"`
+	BackedUp       bool     `json:"backed_up,omitempty"` // is on other devices of the member too, or can be brought back
+}
+
+// RegisterPasskey asks for a new passkey of a member, who has so many.
+type RegisterPasskey struct {
+	ID         string
+	Member     Member
+	Name       string
+	Credential PublicCredential
+	Existing   int
+	At         time.Time
+}
+
+// UsePasskey says that the member has proved to have the private half.
+type UsePasskey struct {
+	Counter  uint32
+	BackedUp bool
+	At       time.Time
+}
+
+// PasskeyRegistered starts a passkey.
+type PasskeyRegistered struct {
+	Passkey      string           `json:"passkey"`
+	Organization string           `json:"organization"`
+	Member       string           `json:"member"`
+	Name         string           `json:"name"`
+	Credential   PublicCredential `json:"credential"`
+	At           time.Time        `json:"at"`
+}
+
+// PasskeyUsed says that somebody proved who they are with a passkey.
+type PasskeyUsed struct {
+	Passkey  string    `json:"passkey"`
+	Counter  uint32    `json:"counter"`
+	BackedUp bool      `json:"backed_up,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// PasskeySuspected says that a passkey was used with a count of uses that was used before, so that there may be a copy
+// of it. Nobody gets in with it any more.
+type PasskeySuspected struct {
+	Passkey string    `json:"passkey"`
+	Counter uint32    `json:"counter"`
+	At      time.Time `json:"at"`
+}
+
+// PasskeyRemoved ends a passkey.
+type PasskeyRemoved struct {
+	Passkey string    `json:"passkey"`
+	At      time.Time `json:"at"`
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c RegisterPasskey) Check() error {
+	return checkName(c.Name).orNil()
+}
+
+// Register decides on a new passkey.
+func (p Passkey) Register(cmd RegisterPasskey) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.ID != "":
+		return nil, ErrReused
+	case cmd.Existing >= MaxPasskeys:
+		return nil, fmt.Errorf("register a passkey beside %d others: %w", cmd.Existing, ErrTooMany)
+	}
+	return []Event{PasskeyRegistered{
+		Passkey: cmd.ID, Organization: cmd.Member.Organization, Member: cmd.Member.ID, Name: CleanName(cmd.Name),
+		Credential: cmd.Credential, At: cmd.At,
+	}}, nil
+}
+
+// Use decides whether the passkey lets its member in: it does if PasskeyUsed follows. A count of uses that does not grow
+// gives a copy away; nobody can say which of the two is the member's, so neither gets in.
+func (p Passkey) Use(cmd UsePasskey) ([]Event, error) {
+	counts := cmd.Counter != 0 || p.Credential.Counter != 0
+	switch {
+	case p.ID == "" || p.Revocation.state() == Revoked || !p.SuspectedAt.IsZero():
+		return nil, ErrNotFound
+	case counts && cmd.Counter <= p.Credential.Counter:
+		return []Event{PasskeySuspected{Passkey: p.ID, Counter: cmd.Counter, At: cmd.At}}, nil
+	}
+	return []Event{PasskeyUsed{Passkey: p.ID, Counter: cmd.Counter, BackedUp: cmd.BackedUp, At: cmd.At}}, nil
+}
+
+// Remove decides to end the passkey. Again, it decides nothing.
+func (p Passkey) Remove(at time.Time) ([]Event, error) {
+	switch {
+	case p.ID == "":
+		return nil, ErrNotFound
+	case p.Revocation.state() == Revoked:
+		return nil, nil
+	}
+	return []Event{PasskeyRemoved{Passkey: p.ID, At: at}}, nil
+}
+
+// Apply brings the passkey forward.
+func (p *Passkey) Apply(event Event) {
+	switch e := event.(type) {
+	case PasskeyRegistered:
+		*p = Passkey{
+			ID: e.Passkey, Organization: e.Organization, Member: e.Member, Name: e.Name, Credential: e.Credential, RegisteredAt: e.At,
+		}
+	case PasskeyUsed:
+		p.Credential.Counter, p.Credential.BackedUp, p.UsedAt = e.Counter, e.BackedUp, e.At
+	case PasskeySuspected:
+		p.SuspectedAt = e.At
+	case PasskeyRemoved:
+		p.Revocation = Revocation{At: e.At}
+	default:
+		panic(fmt.Sprintf("BUG: a passkey does not know %T", event))
+	}
+}
