@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/deploy/gateway"
@@ -93,7 +94,7 @@ func (a *App) openModules(ctx context.Context) error {
 	}
 	shared := given{
 		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, proxies: a.config.TrustedProxies, stateDir: a.dir.state(),
-		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry,
+		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry, origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"),
 	}
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package allinone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -58,6 +59,7 @@ type given struct {
 	proxies     []string
 	stateDir    string
 	operator    httpapi.Secret
+	origin      string // under which people reach the console
 	metrics     *telemetry.Registry
 }
 
@@ -82,7 +84,7 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	m.Ledger.ServerConfig, m.Ledger.Brokers, m.Ledger.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Grouping.ServerConfig, m.Grouping.Brokers, m.Grouping.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
-	m.Tenants.OperatorToken = g.operator
+	m.Tenants.OperatorToken, m.Tenants.ConsoleOrigin = g.operator, cmp.Or(m.Tenants.ConsoleOrigin, g.origin)
 	m.Ingest.StateDir, m.Ledger.StateDir, m.Grouping.StateDir, m.Tenants.StateDir = g.stateDir, g.stateDir, g.stateDir, g.stateDir
 	metrics := telemetry.Config{Registry: g.metrics} // shown by the process, not by each
 	m.Ingest.Telemetry, m.Ledger.Telemetry, m.Grouping.Telemetry, m.Tenants.Telemetry = metrics, metrics, metrics, metrics

@@ -87,6 +87,8 @@ var policies = []policy{
 	{route: "GET /console/sign-in", who: visitors},
 	{route: "POST /console/sign-in", who: visitors, body: "email={new-email}&password=wrong", want: 422, ends: true},
 	{route: "POST /console/sign-out", who: visitors, want: 303, ends: true},
+	{route: "POST /console/sign-in/passkey/options", who: visitors},
+	{route: "POST /console/sign-in/passkey", who: visitors, body: "credential=none", want: 422, ends: true},
 	{route: "GET /console/assets/{version}/{name}", who: visitors, path: "/console/assets/1/weir.css"},
 
 	// The console: what members see and do, by the permission of their role.
@@ -99,6 +101,13 @@ var policies = []policy{
 	{route: "GET /console/session/renew", who: members(""), want: 303},
 	{route: "GET /console/confirm", who: members("")},
 	{route: "POST /console/confirm", who: members(""), body: "password=correct horse battery staple", want: 303, ends: true},
+	{route: "POST /console/confirm/passkey/options", who: members(""), want: 422}, // nobody here has one
+	{route: "POST /console/confirm/passkey", who: members(""), body: "credential=none", want: 422, ends: true},
+	{route: "GET /console/settings/account/passkeys/new", who: members("")},
+	{route: "POST /console/settings/account/passkeys/options", who: members("")},
+	{route: "POST /console/settings/account/passkeys", who: members(""), body: "name=Laptop&credential=none", want: 422},
+	{route: "GET /console/settings/account/passkeys/{id}/remove", who: members(""), path: "/console/settings/account/passkeys/pky_0/remove", want: 404},
+	{route: "POST /console/settings/account/passkeys/{id}/remove", who: members(""), path: "/console/settings/account/passkeys/pky_0/remove", want: 404},
 	{route: "GET /console/settings/account", who: members("")},
 	{route: "POST /console/settings/account/sessions/{id}/end", who: members(""), path: "/console/settings/account/sessions/{new-session}/end", want: 404}, // somebody else's
 	{route: "POST /console/settings/account/sessions/end-others", who: members(""), want: 303},

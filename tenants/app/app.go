@@ -30,6 +30,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/http"
 	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -136,9 +137,24 @@ func (a *App) assemble() (err error) {
 	}
 	a.registrar = registrar.New(registrar.Config{
 		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Passwords: passwords, Ceiling: a.ceilings().Of,
+		Passwords: passwords, Ceiling: a.ceilings().Of, Challenges: postgres.NewChallenges(a.pool), Party: a.party(),
 	})
 	return a.buildKeyNews()
+}
+
+// party is the site that passkeys belong to, nil where there can't be any.
+func (a *App) party() *passkey.Party {
+	origin, err := a.config.origin()
+	if err != nil || origin == "" {
+		a.logger.Info("there are no passkeys: the console's origin is not known", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
+		return nil
+	}
+	party, err := passkey.New(origin)
+	if err != nil {
+		a.logger.Warn("there are no passkeys", slog.String("error", err.Error()))
+		return nil
+	}
+	return party
 }
 
 // ceilings follow what the ledger says of organizations. Nothing waits for it: a limit that is too high binds nobody.

@@ -23,6 +23,8 @@ type Config struct {
 	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
 	OperatorToken httpapi.Secret `help:"The operator's token: weirsvc_ and 48 hex digits. A new one revokes the one before." env:"WEIR_OPERATOR_TOKEN"`
 
+	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example; passkeys belong to its host. Empty: https://localhost and the port of the listener." env:"WEIR_CONSOLE_ORIGIN"`
+
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
 
 	LeakReports  bool   `help:"Take reports of leaked API keys at /v1/leak-reports, signed as GitHub's secret scanning signs them." env:"WEIR_LEAK_REPORTS"`
@@ -47,7 +49,8 @@ func (c Config) Validate() error {
 	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
 	}
-	return errors.Join(errs...)
+	_, err := c.origin()
+	return errors.Join(append(errs, err)...)
 }
 
 func checkBrokers(brokers []string) error {

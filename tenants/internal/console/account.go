@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -14,7 +13,9 @@ import (
 
 type accountPage struct {
 	settings
-	Sessions []shownSession
+	Sessions     []shownSession
+	Passkeys     []tenants.Passkey
+	PasskeysWork bool
 }
 
 // shownSession is a session as its member sees it.
@@ -48,12 +49,18 @@ func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := accountPage{settings: shown, Sessions: showSessions(sessions, identity.FromContext(r.Context()).ID)}
+	passkeys, err := c.Views.Passkeys(r.Context(), caller.Organization, caller.ID)
+	if err != nil {
+		return err
+	}
+	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, c.Registrar.Party != nil}
 	c.pages.Write(w, r, http.StatusOK, "account", ui.View{
 		Title: "Your account", Tabs: tabs(r, accountPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{
-			"session-ended":  "The session was signed out.",
-			"sessions-ended": "All your other sessions were signed out.",
+			"session-ended":   "The session was signed out.",
+			"passkey-added":   "The passkey was added. From now on you can sign in with it.",
+			"passkey-removed": "The passkey was removed.",
+			"sessions-ended":  "All your other sessions were signed out.",
 		}),
 	})
 	return nil
@@ -87,7 +94,7 @@ func (c *console) endOneSession(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) endOtherSessions(w http.ResponseWriter, r *http.Request) error {
-	if _, err := c.Registrar.EndOtherSessions(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID); err != nil {
+	if _, err := c.Registrar.EndOtherSessions(r.Context(), c.requestOf(r), sessionID(r)); err != nil {
 		return problemOf(err, "member", callerOf(r).ID)
 	}
 	ui.SetFlash(w, "sessions-ended")

@@ -43,6 +43,7 @@ type confirmPage struct {
 	Member   tenants.Member
 	To       string // "": to the page that the reader keeps open beside this one
 	Password ui.Field
+	Passkeys bool // the reader has some, and they work here
 }
 
 // showConfirm asks who is there. Without a destination it was opened beside a form that came too late.
@@ -65,7 +66,11 @@ func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status in
 	if err != nil {
 		return err
 	}
-	page := confirmPage{Member: member, Password: ui.Field{
+	passkeys, err := c.Views.Passkeys(r.Context(), caller.Organization, caller.ID)
+	if err != nil {
+		return err
+	}
+	page := confirmPage{Member: member, Passkeys: c.Registrar.Party != nil && len(passkeys) > 0, Password: ui.Field{
 		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
 	}}
 	if r.FormValue("to") != "" {

@@ -52,6 +52,8 @@ func Mount(router chi.Router, config Config) {
 		open.Get("/console/*", c.pages.Handle(c.noPage)) // what no module has
 		open.Get(identity.SignInPath, c.pages.Handle(c.showSignIn))
 		open.Post(identity.SignInPath, c.pages.Handle(c.signIn))
+		open.Post(signInPasskeyPath+"/options", c.pages.Handle(c.withPasskeys(c.askWhoSignsIn)))
+		open.Post(signInPasskeyPath, c.pages.Handle(c.withPasskeys(c.signInByPasskey)))
 		open.Post("/console/sign-out", c.pages.Handle(c.signOut))
 	})
 	c.pages.Mount(router, config.Credentials, c.mountSettings)
@@ -63,12 +65,19 @@ func (c *console) mountSession(detours chi.Router) {
 	detours.Use(c.pages.Protect, identity.RequireSession(c.Credentials))
 	detours.Get(confirmPath, c.pages.Handle(c.showConfirm))
 	detours.Post(confirmPath, c.pages.Handle(c.confirm))
+	detours.Post(confirmPasskeyPath+"/options", c.pages.Handle(c.withPasskeys(c.askToConfirm)))
+	detours.Post(confirmPasskeyPath, c.pages.Handle(c.withPasskeys(c.confirmByPasskey)))
 	detours.Get(identity.RenewPath, c.pages.Handle(c.renewSession))
 }
 
 func (c *console) mountSettings(settings chi.Router) {
 	settings.Get("/console/settings", c.pages.Handle(showSettings))
 	settings.Get(accountPath, c.pages.Handle(c.showAccount))
+	settings.Get(passkeysPath+"/new", c.pages.Handle(c.withPasskeys(c.confirmed(c.showNewPasskey))))
+	settings.Post(passkeysPath+"/options", c.pages.Handle(c.withPasskeys(c.confirmed(c.askForPasskey))))
+	settings.Post(passkeysPath, c.pages.Handle(c.withPasskeys(c.confirmed(c.registerPasskey))))
+	settings.Get(passkeysPath+"/{id}/remove", c.pages.Handle(c.withPasskeys(c.confirmed(c.showRemovePasskey))))
+	settings.Post(passkeysPath+"/{id}/remove", c.pages.Handle(c.withPasskeys(c.confirmed(c.removePasskey))))
 	settings.Post(accountPath+"/sessions/{id}/end", c.pages.Handle(c.endOneSession))
 	settings.Post(accountPath+"/sessions/end-others", c.pages.Handle(c.endOtherSessions))
 	settings.Get(projectsPath, c.pages.Handle(permitted(tenants.ProjectsRead, c.showProjects)))

@@ -16,8 +16,9 @@ import (
 )
 
 type signInPage struct {
-	To     string // where the reader wanted to go
-	Fields []ui.Field
+	To       string // where the reader wanted to go
+	Fields   []ui.Field
+	Passkeys bool // work here
 }
 
 func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -30,7 +31,7 @@ func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeSignIn(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
-	page := signInPage{To: destination(r), Fields: []ui.Field{
+	page := signInPage{To: destination(r), Passkeys: c.Registrar.Party != nil, Fields: []ui.Field{
 		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
 		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
 	}}
@@ -79,11 +80,15 @@ func (c *console) keepSession(w http.ResponseWriter, session tenants.Session, se
 
 // limit counts an attempt, per address it comes from and per address it is about.
 func (c *console) limit(r *http.Request, email string) (wait time.Duration) {
-	network := httpapi.ClientNetwork(httpapi.ClientAddress(r, c.TrustedProxies))
-	if wait = c.byNetwork.take(network.String()); wait > 0 {
+	if wait = c.byNetwork.take(c.network(r)); wait > 0 {
 		return wait
 	}
 	return c.byEmail.take(email)
+}
+
+// network is where a request comes from, as attempts are counted.
+func (c *console) network(r *http.Request) string {
+	return httpapi.ClientNetwork(httpapi.ClientAddress(r, c.TrustedProxies)).String()
 }
 
 // tooMany says how long to wait. It says the same whether the address is somebody's or not.

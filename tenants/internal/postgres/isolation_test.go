@@ -62,6 +62,9 @@ func furnish(t *testing.T, events *postgres.Events, name string) {
 		{tenants.InvitationMade{Invitation: "inv_" + name, Organization: organization, Email: "again@example.com", Role: tenants.Viewer, By: "mem_" + name, Imprint: imprint, At: noon, ExpiresAt: noon}},
 		{tenants.InvitationMade{Invitation: "inv_old_" + name, Organization: organization, Email: "old@example.com", Role: tenants.Viewer, By: "mem_" + name, Imprint: other, At: noon, ExpiresAt: noon},
 			tenants.InvitationRevoked{Invitation: "inv_old_" + name, At: noon}},
+		{tenants.PasskeyRegistered{Passkey: "pky_" + name, Organization: organization, Member: "mem_" + name, Name: "Laptop",
+			Credential: tenants.PublicCredential{ID: []byte(name), PublicKey: []byte("key"), Transports: []string{"usb"}}, At: noon},
+			tenants.PasskeyUsed{Passkey: "pky_" + name, Counter: 3, At: noon}, tenants.PasskeySuspected{Passkey: "pky_" + name, Counter: 3, At: noon}},
 		{tenants.SessionStarted{Session: "ses_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Imprint: imprint, At: noon, ExpiresAt: noon.Add(time.Hour)},
 			tenants.SessionRoleChanged{Session: "ses_" + name, Role: tenants.Owner, At: noon}},
 		{tenants.SessionStarted{Session: "ses_over_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Imprint: other, At: noon, ExpiresAt: noon.Add(time.Hour)},
@@ -105,7 +108,7 @@ func TestEveryTableIsRowSecured(t *testing.T) {
 // A query that forgets its WHERE shows nothing foreign, and a connection that acts as nobody shows nothing at all.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
 	pool := open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "audit_events", "events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "audit_events", "events"} {
 		query := "SELECT DISTINCT organization FROM " + table
 		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
 			rows, err := tx.Query(t.Context(), query)
@@ -130,7 +133,7 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 // Queries name the organization themselves: where row level security does not hold, they show nothing foreign either.
 func TestQueriesNameTheOrganization(t *testing.T) {
 	pool := open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "audit_events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "audit_events"} {
 		if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" NO FORCE ROW LEVEL SECURITY"); err != nil { // does not bind its owner
 			t.Fatal(err)
 		}
@@ -198,6 +201,10 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 	many("SessionsAfter", len(sessions), err)
 	_, err = views.Session(t.Context(), as, "ses_b")
 	one("Session", err)
+	passkeys, err := views.Passkeys(t.Context(), as, "mem_b")
+	many("Passkeys", len(passkeys), err)
+	_, err = views.Passkey(t.Context(), as, "pky_b")
+	one("Passkey", err)
 	return found
 }
 
@@ -254,13 +261,14 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 		gone, err6 := views.MemberEver(t.Context(), of.Organization, "mem_gone_"+name)
 		invitations, err7 := views.Invitations(t.Context(), tenants.Installation, of.Organization, start, 10)
 		sessions, err8 := views.Sessions(t.Context(), of.Organization, "mem_"+name, noon)
-		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+		passkeys, err9 := views.Passkeys(t.Context(), of.Organization, "mem_"+name)
+		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 			t.Fatal(err)
 		}
 		if len(members) != 1 || gone.RemovedAt.IsZero() || len(invitations) != 2 || len(sessions) != 1 {
 			t.Errorf("of %s: members %+v, gone %+v, invitations %+v, sessions %+v", name, members, gone, invitations, sessions)
 		}
-		all += fmt.Sprintln(organizations, projects, keys, tokens, members, gone, invitations, sessions)
+		all += fmt.Sprintln(organizations, projects, keys, tokens, members, gone, invitations, sessions, passkeys)
 	}
 	return all
 }

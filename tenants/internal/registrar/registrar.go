@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -27,6 +28,7 @@ const (
 	memberPrefix       = "mem_"
 	sessionPrefix      = "ses_"
 	invitationPrefix   = "inv_"
+	passkeyPrefix      = "pky_"
 )
 
 // Config is what a Registrar works with. All of it is required.
@@ -40,7 +42,9 @@ type Config struct {
 
 	Ceiling func(organization string) int // its requests per minute; 0 where that is not known
 
-	Passwords *password.Hasher
+	Passwords  *password.Hasher
+	Challenges *postgres.Challenges
+	Party      *passkey.Party // nil: passkeys can't be used here; may then not be asked for
 }
 
 // A Registrar registers organizations, projects, API keys, service tokens, members and their sessions. Its errors are those of tenants: Invalid,

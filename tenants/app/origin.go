@@ -1,0 +1,35 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// origin is under which origin people reach the console, such as https://weir.example; empty where nobody has said so
+// and it can't be told. What a request says of it decides nothing: anybody can write a Host header.
+func (c Config) origin() (string, error) {
+	if c.ConsoleOrigin == "" {
+		return c.localOrigin(), nil
+	}
+	parsed, err := url.Parse(c.ConsoleOrigin)
+	bare := err == nil && parsed.Scheme == "https" && parsed.Hostname() != "" && strings.Trim(parsed.Path, "/") == "" &&
+		parsed.User == nil && parsed.RawQuery == "" && parsed.Fragment == ""
+	if !bare {
+		return "", fmt.Errorf("WEIR_CONSOLE_ORIGIN is %q: use https:// and the host of the console, such as https://weir.example", c.ConsoleOrigin)
+	}
+	return "https://" + strings.ToLower(parsed.Host), nil
+}
+
+// localOrigin is where somebody who tries things out on one machine reaches the listener.
+func (c Config) localOrigin() string {
+	_, port, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil || port == "" || port == "0":
+		return ""
+	case port == "443":
+		return "https://localhost"
+	}
+	return "https://localhost:" + port
+}

@@ -1,0 +1,285 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/descope/virtualwebauthn"
+
+	"github.com/weirlog/weir/shared/identity"
+)
+
+const (
+	passkeysPage   = accountPage + "/passkeys"
+	signInPasskey  = "/console/sign-in/passkey"
+	confirmPasskey = confirmPage + "/passkey"
+)
+
+// here is the site that the tests' passkeys belong to.
+var here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
+
+// A device has passkeys, as an authenticator has them.
+type device struct {
+	authenticator virtualwebauthn.Authenticator
+	credential    virtualwebauthn.Credential
+}
+
+// asked returns the question that a browser is put at an address.
+func (b *browser) asked(t *testing.T, path string) string {
+	t.Helper()
+	got := b.post(t, path+"/options", nil)
+	if got.status != http.StatusOK || got.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%s: %d %s", path, got.status, got.body)
+	}
+	return got.body
+}
+
+// register adds a new device's passkey to the account of whoever has signed in.
+func (b *browser) register(t *testing.T, name string) *device {
+	t.Helper()
+	question := b.asked(t, passkeysPage)
+	options, err := virtualwebauthn.ParseAttestationOptions(question)
+	if err != nil || options.RelyingPartyID != here.ID {
+		t.Fatalf("asked %s: %v", question, err)
+	}
+	d := &device{
+		authenticator: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)}),
+		credential:    virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2),
+	}
+	answer := virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
+	if got := b.post(t, passkeysPage, map[string]string{"name": name, "credential": answer}); got.status != 303 {
+		t.Fatalf("register %s: %d %s", name, got.status, got.body)
+	}
+	return d
+}
+
+// answer proves to a site, the right one or another, that the device has its passkey.
+func (d *device) answer(t *testing.T, site virtualwebauthn.RelyingParty, question string) map[string]string {
+	t.Helper()
+	options, err := virtualwebauthn.ParseAssertionOptions(question)
+	if err != nil {
+		t.Fatalf("asked %s: %v", question, err)
+	}
+	d.credential.Counter++
+	return map[string]string{"credential": virtualwebauthn.CreateAssertionResponse(site, d.authenticator, d.credential, *options)}
+}
+
+// passkeyOwner returns a browser in which an owner has signed in, with a passkey, and the clock of its server.
+func passkeyOwner(t *testing.T) (*browser, *device, *watch, *neighbour) {
+	t.Helper()
+	b, clock, n := signedInLater(t)
+	return b, b.register(t, "Laptop"), clock, n
+}
+
+// A passkey signs its member in without a name or a password, after which the session knows how.
+func TestSignInByPasskey(t *testing.T) {
+	b, laptop, _, n := passkeyOwner(t)
+	key := b.register(t, "Key <b>")
+	holder := n.knows(t, b.secret(), nil)
+	if listed := b.get(t, accountPage).text(); !strings.Contains(listed, ">Laptop") || !strings.Contains(listed, ">Key <b>") || !strings.Contains(listed, "never") {
+		t.Errorf("the list: %s", listed)
+	}
+	for _, d := range []*device{laptop, key} {
+		other := b.p.browser("198.51.100.9")
+		if shown := other.get(t, "/console/sign-in?to=/console/settings/account").body; !strings.Contains(shown, `data-passkey="get"`) || !strings.Contains(shown, "passkey.js") {
+			t.Errorf("the sign-in: %s", shown)
+		}
+		form := d.answer(t, here, other.asked(t, signInPasskey))
+		form["to"] = accountPage
+		if got := other.post(t, signInPasskey, form); got.status != 303 || got.header.Get("Location") != accountPage {
+			t.Fatalf("sign in: %d %s", got.status, got.body)
+		}
+		if got := n.knows(t, other.secret(), nil); got.Member != holder.Member || got.ID == holder.ID {
+			t.Errorf("signed in as %+v", got)
+		}
+		if listed := other.get(t, accountPage).body; !strings.Contains(listed, ">Passkey<") {
+			t.Errorf("the sessions: %s", listed)
+		}
+	}
+}
+
+// Without another proof there is no new passkey and none goes; a removed one lets nobody in.
+func TestPasskeysNeedAFreshProof(t *testing.T) {
+	b, laptop, clock, _ := passkeyOwner(t)
+	remove := regexp.MustCompile(`/console/settings/account/passkeys/[^/"]+/remove`).FindString(b.get(t, accountPage).body)
+	clock.pass(16 * time.Minute)
+	for _, path := range []string{passkeysPage + "/new", remove} {
+		if got := b.navigate(t, path); got.status != 303 || !strings.HasPrefix(got.header.Get("Location"), confirmPage) {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+	for _, path := range []string{passkeysPage + "/options", passkeysPage, remove} {
+		if got := b.post(t, path, map[string]string{"name": "x"}); got.status != 403 {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+	form := laptop.answer(t, here, b.asked(t, confirmPasskey))
+	form["to"] = remove
+	if got := b.post(t, confirmPasskey, form); got.status != 303 || got.header.Get("Location") != remove {
+		t.Fatalf("confirm by the passkey: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, remove, nil); got.status != 303 || strings.Contains(b.get(t, accountPage).body, "Laptop") {
+		t.Errorf("remove: %d %s", got.status, got.body)
+	}
+	other := b.p.browser("198.51.100.9")
+	if got := other.post(t, signInPasskey, laptop.answer(t, here, other.asked(t, signInPasskey))); got.status != 422 || other.secret() != "" {
+		t.Errorf("sign in by a removed passkey: %d", got.status)
+	}
+}
+
+// An answer is worth something once, soon, for what was asked, in the browser that was asked.
+func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
+	b, laptop, clock, n := passkeyOwner(t)
+	visitor := func() *browser { return b.p.browser("198.51.100.9") }
+	for name, act := range map[string]func() (*browser, page){
+		"again": func() (*browser, page) {
+			first := visitor()
+			form := laptop.answer(t, here, first.asked(t, signInPasskey))
+			ticket := *first.cookies["__Host-weir-challenge"]
+			if got := first.post(t, signInPasskey, form); got.status != 303 {
+				t.Fatalf("the first time: %d", got.status)
+			}
+			again := visitor()
+			again.cookies[ticket.Name] = &ticket
+			return again, again.post(t, signInPasskey, form)
+		},
+		"too late": func() (*browser, page) {
+			late := visitor()
+			form := laptop.answer(t, here, late.asked(t, signInPasskey))
+			clock.pass(5 * time.Minute)
+			return late, late.post(t, signInPasskey, form)
+		},
+		"without having been asked": func() (*browser, page) {
+			form := laptop.answer(t, here, visitor().asked(t, signInPasskey))
+			stranger := visitor()
+			return stranger, stranger.post(t, signInPasskey, form)
+		},
+		"to another's question": func() (*browser, page) {
+			form, other := laptop.answer(t, here, visitor().asked(t, signInPasskey)), visitor()
+			other.asked(t, signInPasskey)
+			return other, other.post(t, signInPasskey, form)
+		},
+		"to be confirmed, for a sign-in": func() (*browser, page) {
+			form, other := laptop.answer(t, here, b.asked(t, confirmPasskey)), visitor()
+			other.cookies["__Host-weir-challenge"] = b.cookies["__Host-weir-challenge"]
+			return other, other.post(t, signInPasskey, form)
+		},
+		"for another site": func() (*browser, page) {
+			other := visitor()
+			evil := virtualwebauthn.RelyingParty{ID: here.ID, Name: here.Name, Origin: "https://evil.example"}
+			return other, other.post(t, signInPasskey, laptop.answer(t, evil, other.asked(t, signInPasskey)))
+		},
+		"for another host": func() (*browser, page) {
+			other := visitor()
+			evil := virtualwebauthn.RelyingParty{ID: "evil.example", Name: here.Name, Origin: here.Origin}
+			return other, other.post(t, signInPasskey, laptop.answer(t, evil, other.asked(t, signInPasskey)))
+		},
+		"that is none": func() (*browser, page) {
+			other := visitor()
+			other.asked(t, signInPasskey)
+			return other, other.post(t, signInPasskey, map[string]string{"credential": `{"id":"x"}`})
+		},
+		"of somebody else": func() (*browser, page) {
+			other, forged := visitor(), *laptop
+			forged.authenticator.Options.UserHandle = []byte("mem_0")
+			return other, other.post(t, signInPasskey, forged.answer(t, here, other.asked(t, signInPasskey)))
+		},
+		"without a fingerprint": func() (*browser, page) {
+			other, touched := visitor(), *laptop
+			touched.authenticator.Options.UserNotVerified = true
+			return other, other.post(t, signInPasskey, touched.answer(t, here, other.asked(t, signInPasskey)))
+		},
+	} {
+		in, got := act()
+		if got.status != 422 || in.secret() != "" || !strings.Contains(got.body, `role="alert"`) {
+			t.Errorf("an answer %s: %d, a session: %t", name, got.status, in.secret() != "")
+		}
+		clock.pass(time.Minute)
+	}
+	if got := b.post(t, confirmPasskey, laptop.answer(t, here, visitor().asked(t, signInPasskey))); got.status != 422 {
+		t.Errorf("confirm by an answer for a sign-in: %d", got.status)
+	}
+	n.knows(t, b.secret(), nil)
+}
+
+// A count of uses that does not grow means that there may be a copy: from then on the passkey lets nobody in, and its
+// member is told.
+func TestCopiesOfPasskeysAreFound(t *testing.T) {
+	b, laptop, _, _ := passkeyOwner(t)
+	copied := *laptop
+	other := b.p.browser("198.51.100.9")
+	if got := other.post(t, signInPasskey, laptop.answer(t, here, other.asked(t, signInPasskey))); got.status != 303 {
+		t.Fatalf("sign in: %d", got.status)
+	}
+	thief := b.p.browser("203.0.113.9")
+	if got := thief.post(t, signInPasskey, copied.answer(t, here, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.secret() != "" {
+		t.Errorf("sign in by a copy: %d %s", got.status, got.body)
+	}
+	again := b.p.browser("198.51.100.9")
+	if got := again.post(t, signInPasskey, laptop.answer(t, here, again.asked(t, signInPasskey))); got.status != 422 {
+		t.Errorf("sign in by either: %d", got.status)
+	}
+	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "There may be a copy") {
+		t.Errorf("the list: %s", listed)
+	}
+}
+
+// A device that has a passkey here is told so, and the same one is not registered twice, nor for somebody else.
+func TestPasskeysAreUnique(t *testing.T) {
+	b, laptop, _, n := passkeyOwner(t)
+	question := b.asked(t, passkeysPage)
+	options, err := virtualwebauthn.ParseAttestationOptions(question)
+	if err != nil || !laptop.credential.IsExcludedForAttestation(*options) {
+		t.Errorf("asked %s: %v", question, err)
+	}
+	form := map[string]string{"name": "", "credential": virtualwebauthn.CreateAttestationResponse(here, laptop.authenticator, laptop.credential, *options)}
+	if got := b.post(t, passkeysPage, form); got.status != 422 || !strings.Contains(got.body, `id="fault-name"`) {
+		t.Errorf("without a name: %d %s", got.status, got.body)
+	}
+	form["name"] = "again"
+	if got := b.post(t, passkeysPage, form); got.status != 422 {
+		t.Errorf("the same one again: %d %s", got.status, got.body)
+	}
+	n.knows(t, b.secret(), nil)
+}
+
+// Nobody removes the passkeys of others, and the address in a request decides nothing.
+func TestPasskeysAreOnesOwn(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	owner, viewer := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "viewer")
+	owner.register(t, "Laptop")
+	remove := regexp.MustCompile(`/console/settings/account/passkeys/[^/"]+/remove`).FindString(owner.get(t, accountPage).body)
+	for _, path := range []string{remove, passkeysPage + "/pky_0/remove", passkeysPage + "/%00/remove"} {
+		if get, post := viewer.get(t, path), viewer.post(t, path, nil); get.status != 404 || post.status != 404 {
+			t.Errorf("%s: %d %d", path, get.status, post.status)
+		}
+	}
+	var options struct{ PublicKey struct{ RPID string } }
+	got := p.browser("192.0.2.1").post(t, signInPasskey+"/options", nil, header{"Host", "evil.example"}, header{"X-Forwarded-Host", "evil.example"})
+	if err := json.Unmarshal([]byte(got.body), &options); err != nil || options.PublicKey.RPID != here.ID {
+		t.Errorf("asked for %+v, %v", options, err)
+	}
+	if _, known := viewer.cookies[identity.SessionCookie]; !known {
+		t.Error("the viewer was signed out")
+	}
+}
+
+// Asking for questions is limited, as each may become an attempt.
+func TestQuestionsAreLimited(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	for i := range 30 {
+		if got := p.browser("192.0.2.60").post(t, signInPasskey+"/options", nil); got.status == 429 {
+			if i != 20 || got.header.Get("Retry-After") == "" {
+				t.Errorf("%d questions, %v", i, got.header)
+			}
+			return
+		}
+	}
+	t.Error("there is no end to the questions")
+}

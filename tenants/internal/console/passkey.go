@@ -1,0 +1,222 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+const (
+	passkeysPath       = accountPath + "/passkeys"
+	signInPasskeyPath  = identity.SignInPath + "/passkey"
+	confirmPasskeyPath = confirmPath + "/passkey"
+)
+
+// ticketCookie carries the ticket for an answer. It is another browser's affair otherwise.
+const ticketCookie = "__Host-weir-challenge"
+
+// keepTicket lets the browser answer what it was asked, or forget it.
+func keepTicket(w http.ResponseWriter, ticket string, seconds int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: ticketCookie, Value: ticket, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// takeTicket is the ticket that a browser has, which it then forgets; "" where it has none.
+func takeTicket(w http.ResponseWriter, r *http.Request) string {
+	cookie, err := r.Cookie(ticketCookie)
+	if err != nil {
+		return ""
+	}
+	keepTicket(w, "", -1)
+	return cookie.Value
+}
+
+// withPasskeys lets requests through where passkeys can be used.
+func (c *console) withPasskeys(next handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if c.Registrar.Party == nil {
+			return httpapi.NotFound("page", r.URL.Path)
+		}
+		return next(w, r)
+	}
+}
+
+// put puts a question to the browser that asks for it, by a script.
+func put(w http.ResponseWriter, asked registrar.Asked, err error) error {
+	if err != nil {
+		return passkeyProblem(err)
+	}
+	keepTicket(w, asked.Ticket.Reveal(), int(registrar.ChallengeLasts.Seconds()))
+	w.Header().Set("Cache-Control", "no-store")
+	httpapi.WriteJSON(w, http.StatusOK, asked.Options)
+	return nil
+}
+
+// passkeyFault says why a passkey was not accepted, nil where that was not the reason.
+func passkeyFault(err error) *ui.Flash {
+	switch {
+	case errors.Is(err, registrar.ErrChallenge):
+		return &ui.Flash{Text: "That took too long, or was done in another browser. Try again.", Fault: true}
+	case errors.Is(err, registrar.ErrSuspected):
+		return &ui.Flash{Text: "There may be a copy of this passkey, so it works no more. Use your password, and remove the passkey from your account.", Fault: true}
+	case errors.Is(err, registrar.ErrPasskey):
+		return &ui.Flash{Text: "This passkey was not accepted. It may have been removed here: use your password.", Fault: true}
+	}
+	return nil
+}
+
+func passkeyProblem(err error) error {
+	if flash := passkeyFault(err); flash != nil {
+		return httpapi.NewProblem(http.StatusUnprocessableEntity, httpapi.CodeInvalidRequest, flash.Text)
+	}
+	return err
+}
+
+func (c *console) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
+	if wait := c.byNetwork.take(c.network(r)); wait > 0 {
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeInvalidRequest, tooMany(w, r, wait).Text)
+	}
+	asked, err := c.Registrar.AskWhoSignsIn(r.Context())
+	return put(w, asked, err)
+}
+
+func (c *console) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	session, secret, err := c.Registrar.SignInByPasskey(r.Context(), c.anonymous(r), takeTicket(w, r), answerOf(r))
+	if flash := passkeyFault(err); flash != nil {
+		c.writeSignIn(w, r, http.StatusUnprocessableEntity, "", flash)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.letIn(w, r, session, secret)
+}
+
+// answerOf is what the browser's authenticator has said.
+func answerOf(r *http.Request) []byte {
+	return []byte(r.PostForm.Get("credential"))
+}
+
+func (c *console) askToConfirm(w http.ResponseWriter, r *http.Request) error {
+	wait, err := c.limitMember(r)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeInvalidRequest, tooMany(w, r, wait).Text)
+	}
+	asked, err := c.Registrar.AskToConfirm(r.Context(), callerOf(r), sessionID(r))
+	return put(w, asked, err)
+}
+
+func (c *console) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	session, secret, err := c.Registrar.ConfirmByPasskey(r.Context(), c.requestOf(r), sessionID(r), takeTicket(w, r), answerOf(r))
+	if flash := passkeyFault(err); flash != nil {
+		return c.writeConfirm(w, r, http.StatusUnprocessableEntity, flash)
+	}
+	if err != nil {
+		return err
+	}
+	c.goOn(w, r, session, secret)
+	return nil
+}
+
+// sessionID is the session of whoever has signed in.
+func sessionID(r *http.Request) string {
+	return identity.FromContext(r.Context()).ID
+}
+
+type newPasskeyPage struct {
+	settings
+	Name ui.Field
+}
+
+func (c *console) showNewPasskey(w http.ResponseWriter, r *http.Request) error {
+	return c.writeNewPasskey(w, r, http.StatusOK, "", nil, nil)
+}
+
+func (c *console) writeNewPasskey(w http.ResponseWriter, r *http.Request, status int, name string, fault error, flash *ui.Flash) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	c.pages.Write(w, r, status, "passkey-new", ui.View{
+		Title: "Add a passkey", Tabs: tabs(r, accountPath), Flash: flash,
+		Data: newPasskeyPage{shown, ui.Field{
+			Name: "name", Label: "Name", Value: name, Fault: faultOf(fault, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
+			Hint: "Where the passkey is kept, such as laptop, phone or security key.",
+		}},
+	})
+	return nil
+}
+
+func (c *console) askForPasskey(w http.ResponseWriter, r *http.Request) error {
+	asked, err := c.Registrar.AskForPasskey(r.Context(), callerOf(r), sessionID(r))
+	return put(w, asked, err)
+}
+
+func (c *console) registerPasskey(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	name, ticket := r.PostForm.Get("name"), takeTicket(w, r)
+	_, err := c.Registrar.RegisterPasskey(r.Context(), c.requestOf(r), sessionID(r), ticket, name, answerOf(r))
+	flash := passkeyFault(err)
+	if errors.Is(err, tenants.ErrTooMany) {
+		flash = &ui.Flash{Text: "You have as many passkeys as can be. Remove one that you do not use.", Fault: true}
+	}
+	if flash != nil || isInvalid(err) {
+		return c.writeNewPasskey(w, r, http.StatusUnprocessableEntity, name, err, flash)
+	}
+	if err != nil {
+		return problemOf(err, "member", callerOf(r).ID)
+	}
+	ui.SetFlash(w, "passkey-added")
+	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	return nil
+}
+
+type removePasskeyPage struct {
+	settings
+	Passkey tenants.Passkey
+}
+
+func (c *console) showRemovePasskey(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "id")
+	found, err := c.Registrar.OwnPasskey(r.Context(), callerOf(r), id)
+	if err != nil {
+		return problemOf(err, "passkey", id)
+	}
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	c.pages.Write(w, r, http.StatusOK, "passkey-remove", ui.View{
+		Title: "Remove a passkey", Tabs: tabs(r, accountPath), Data: removePasskeyPage{shown, found},
+	})
+	return nil
+}
+
+func (c *console) removePasskey(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "id")
+	if err := c.Registrar.RemovePasskey(r.Context(), c.requestOf(r), id); err != nil {
+		return problemOf(err, "passkey", id)
+	}
+	ui.SetFlash(w, "passkey-removed")
+	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,173 @@
+// Package passkey asks browsers for passkeys (WebAuthn), and checks what they answer. It keeps nothing: whoever asks keeps
+// the question until its answer, which is given once.
+package passkey
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// ErrRefused says that an answer proves nothing.
+var ErrRefused = errors.New("the passkey was not accepted")
+
+// A Party is the site that passkeys belong to (relying party).
+type Party struct {
+	web *webauthn.WebAuthn
+}
+
+// A Question is what a browser is asked. Options are for the browser, Data is for whoever checks the answer.
+type Question struct {
+	Options any
+	Data    []byte
+}
+
+// A Proof is what an answer has proved: that its sender has the private half of a credential.
+type Proof struct {
+	Credential []byte
+	Counter    uint32
+	BackedUp   bool
+}
+
+// A Holder is a member with their passkeys.
+type Holder struct {
+	tenants.Member
+	Passkeys []tenants.Passkey
+}
+
+// New returns the party of a console's origin, such as https://weir.example. Passkeys belong to its host: under another
+// one they do not work. A host that is an address can't have any.
+func New(origin string) (*Party, error) {
+	parsed, err := url.Parse(origin)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := netip.ParseAddr(parsed.Hostname()); err == nil {
+		return nil, fmt.Errorf("%s can't have passkeys: its host is an address, not a name", origin)
+	}
+	required := true
+	web, err := webauthn.New(&webauthn.Config{
+		RPID: parsed.Hostname(), RPDisplayName: "Weir", RPOrigins: []string{origin}, AttestationPreference: protocol.PreferNoAttestation,
+		AuthenticatorSelection: protocol.AuthenticatorSelection{
+			RequireResidentKey: &required, ResidentKey: protocol.ResidentKeyRequirementRequired,
+			UserVerification: protocol.VerificationRequired, // a passkey is all that somebody needs to get in
+		},
+	})
+	return &Party{web}, err
+}
+
+// AskToRegister asks for a new passkey of a member, on a device that has none of theirs yet.
+func (p *Party) AskToRegister(holder Holder) (Question, error) {
+	var existing []protocol.CredentialDescriptor
+	for _, credential := range (user{holder}).WebAuthnCredentials() {
+		existing = append(existing, credential.Descriptor())
+	}
+	options, data, err := p.web.BeginRegistration(user{holder}, webauthn.WithExclusions(existing))
+	return question(options, data, err)
+}
+
+// Registered checks the answer to AskToRegister.
+func (p *Party) Registered(holder Holder, data, answer []byte) (tenants.PublicCredential, error) {
+	session, err := sessionOf(data)
+	if err != nil {
+		return tenants.PublicCredential{}, err
+	}
+	parsed, err := protocol.ParseCredentialCreationResponseBytes(answer)
+	if err != nil {
+		return tenants.PublicCredential{}, refused(err)
+	}
+	credential, err := p.web.CreateCredential(user{holder}, session, parsed)
+	if err != nil {
+		return tenants.PublicCredential{}, refused(err)
+	}
+	return publicOf(credential), nil
+}
+
+// AskWho asks anybody for any passkey of this party.
+func (p *Party) AskWho() (Question, error) {
+	options, data, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
+	return question(options, data, err)
+}
+
+// Who checks the answer to AskWho: who proved what. The holder is looked up by the id of a member.
+func (p *Party) Who(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
+	session, parsed, err := read(data, answer)
+	if err != nil {
+		return found, proof, err
+	}
+	var failed error // of the search itself
+	_, credential, err := p.web.ValidatePasskeyLogin(func(_, member []byte) (webauthn.User, error) {
+		if found, failed = find(string(member)); failed != nil {
+			return nil, failed
+		}
+		return user{found}, nil
+	}, session, parsed)
+	if failed != nil {
+		return found, proof, failed
+	}
+	if err != nil {
+		return found, proof, refused(err)
+	}
+	return found, proofOf(credential, parsed), nil
+}
+
+// AskAgain asks a member for one of their passkeys.
+func (p *Party) AskAgain(holder Holder) (Question, error) {
+	options, data, err := p.web.BeginLogin(user{holder}, webauthn.WithUserVerification(protocol.VerificationRequired))
+	return question(options, data, err)
+}
+
+// Again checks the answer to AskAgain.
+func (p *Party) Again(holder Holder, data, answer []byte) (Proof, error) {
+	session, parsed, err := read(data, answer)
+	if err != nil {
+		return Proof{}, err
+	}
+	credential, err := p.web.ValidateLogin(user{holder}, session, parsed)
+	if err != nil {
+		return Proof{}, refused(err)
+	}
+	return proofOf(credential, parsed), nil
+}
+
+func question(options any, data *webauthn.SessionData, err error) (Question, error) {
+	if err != nil {
+		return Question{}, err
+	}
+	encoded, err := json.Marshal(data)
+	return Question{Options: options, Data: encoded}, err
+}
+
+func read(data, answer []byte) (session webauthn.SessionData, parsed *protocol.ParsedCredentialAssertionData, err error) {
+	if session, err = sessionOf(data); err != nil {
+		return session, nil, err
+	}
+	if parsed, err = protocol.ParseCredentialRequestResponseBytes(answer); err != nil {
+		return session, nil, refused(err)
+	}
+	return session, parsed, nil
+}
+
+func sessionOf(data []byte) (session webauthn.SessionData, err error) {
+	if err = json.Unmarshal(data, &session); err != nil {
+		err = fmt.Errorf("cannot read the question that was kept: %w", err)
+	}
+	return session, err
+}
+
+func refused(err error) error {
+	return fmt.Errorf("%w: %w", ErrRefused, err)
+}
+
+// proofOf takes the count as the authenticator told it: whether it may be is not decided here.
+func proofOf(credential *webauthn.Credential, parsed *protocol.ParsedCredentialAssertionData) Proof {
+	told := parsed.Response.AuthenticatorData
+	return Proof{Credential: credential.ID, Counter: told.Counter, BackedUp: told.Flags.HasBackupState()}
+}
