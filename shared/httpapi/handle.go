@@ -30,7 +30,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 func AsProblem(r *http.Request, err error) *Problem {
 	var problem *Problem
 	if errors.As(err, &problem) {
-		return problem
+		return problem.redacted()
 	}
 	return hide(r, err)
 }
@@ -44,8 +44,8 @@ func hide(r *http.Request, err error) *Problem {
 		return NewProblem(http.StatusBadRequest, CodeInvalidRequest,
 			"A value of the path or the query is none that anything could have, such as a text with U+0000. Correct it.")
 	}
-	Logger(r.Context()).Error("request failed", slog.String("method", r.Method), slog.String("path", r.URL.Path),
-		slog.String("error", err.Error()))
+	Logger(r.Context()).Error("request failed", slog.String("method", r.Method), slog.String("path", Redact(r.URL.Path)),
+		slog.String("error", Redact(err.Error())))
 	if pg.IsTransient(err) {
 		return Unavailable("The service is unavailable for the moment. Send the whole request again.", time.Second)
 	}

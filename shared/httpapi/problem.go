@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -92,6 +93,16 @@ func (p *Problem) WithHeader(name, value string) *Problem {
 func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	seconds := max(1, int64((d+time.Second-1)/time.Second))
 	return p.WithHeader("Retry-After", strconv.FormatInt(seconds, 10))
+}
+
+// redacted is the problem without the credentials that the request had in the wrong place, and that its words repeat.
+func (p *Problem) redacted() *Problem {
+	said := *p
+	said.Detail, said.Faults = Redact(p.Detail), slices.Clone(p.Faults)
+	for i, fault := range said.Faults {
+		said.Faults[i].Pointer, said.Faults[i].Detail, said.Faults[i].Fix = Redact(fault.Pointer), Redact(fault.Detail), Redact(fault.Fix)
+	}
+	return &said
 }
 
 type problemBody struct {
