@@ -77,6 +77,11 @@ func (j *journal) String() string {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New()}
+	t.Cleanup(func() {
+		if log := w.log.String(); t.Failed() {
+			t.Logf("the log ends with\n%s", log[max(0, len(log)-8<<10):])
+		}
+	})
 	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.modules = w.build(t, logger)
 	backends := map[gateway.Module]gateway.Backend{}

@@ -1,0 +1,349 @@
+package isolation
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A canary is a secret that must be found nowhere once it has been through the whole product.
+type canary struct{ name, secret string }
+
+// canaryPassword is that of one member, in no dictionary.
+const canaryPassword = "Zaunkönig-kestrel-9f2c71"
+
+// A secret is in the answer to its creation and nowhere else: in no log at any level, no metric, no record of any topic, no row of
+// any table and no body of an error. It has been through every operation, those that fail as well, and it has been put where it does
+// not belong. What is data is out: a client that writes its key into a message, a name or a reason has sent it to be kept and shown.
+func TestCanary(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
+	canaries, callers := w.canaries(t, a, b)
+	answers := &journal{}
+	for _, p := range policies {
+		for _, caller := range callers {
+			if p.ends && caller.session != nil {
+				continue // it would end the canary's own
+			}
+			w.observe(t, answers, caller.sends(p.request(t, a)))
+		}
+	}
+	for _, c := range canaries {
+		if !strings.HasPrefix(c.secret, "weir") {
+			continue // nobody can tell a password from a word where none is expected
+		}
+		for _, r := range misplaced(c.secret, a) {
+			w.observe(t, answers, r)
+		}
+	}
+	w.signInWith(t, answers, canaryPassword)
+	w.settle(t, a)
+	for _, found := range w.search(t, canaries, answers) {
+		t.Error(found)
+	}
+}
+
+// The search finds what it looks for, wherever that is: a canary is planted in each place.
+func TestCanaryIsFound(t *testing.T) {
+	w := newWorld(t)
+	planted := canary{"planted", "weir_" + strings.Repeat("5eed", 12)}
+	answers := &journal{}
+	fmt.Fprintln(answers, planted.secret)
+	fmt.Fprintln(w.log, planted.secret)
+	httpapi.NewMetrics(w.metrics.For("planted")).Observe(planted.secret, http.MethodGet, http.StatusOK, time.Second)
+	w.plantRow(t, planted.secret)
+	w.plantRecord(t, planted.secret)
+	var places []string
+	for _, found := range w.search(t, []canary{planted}, answers) {
+		places = append(places, strings.Fields(found)[0])
+	}
+	want := []string{"answers", "log", "metrics", "table", "topic"}
+	if slices.Sort(places); !slices.Equal(places, want) {
+		t.Errorf("found in %q, want %q", places, want)
+	}
+}
+
+// canaries are the secrets, and those who carry them.
+func (w *world) canaries(t *testing.T, a, b *tenant) ([]canary, []principal) {
+	t.Helper()
+	token := w.tokenHolder(t, a, "a token of A with all scopes", scopes...)
+	owner, foreign := w.memberOf(t, a, "owner"), w.memberOf(t, b, "owner")
+	callers := []principal{
+		{name: "the operator", header: asToken(operatorToken), token: &grant{}},
+		{name: "an API key of A", header: asKey(a.key), key: a}, {name: "an API key of B", header: asKey(b.key), key: b},
+		token, owner, foreign, {name: "a revoked API key of A", header: asKey(w.revokedKey(t, a))},
+	}
+	canaries := []canary{{"a password", canaryPassword}, {"every member's password", password}}
+	for _, caller := range callers {
+		for _, value := range caller.header {
+			canaries = append(canaries, canary{caller.name, strings.TrimPrefix(value, "Bearer ")})
+		}
+		for _, cookie := range caller.cookies {
+			canaries = append(canaries, canary{"the session of " + caller.name, cookie.Value})
+		}
+	}
+	return canaries, callers
+}
+
+// misplaced are requests that carry a secret where it does not belong.
+func misplaced(secret string, of *tenant) (requests []request) {
+	escaped := url.PathEscape(secret)
+	for _, path := range []string{
+		"/v1/logs?api_key=" + url.QueryEscape(secret), "/v1/logs?project=" + url.QueryEscape(secret), "/v1/logs?cursor=" + url.QueryEscape(secret),
+		"/v1/error-groups/" + escaped, "/v1/projects/" + escaped + "/error-groups", "/v1/organizations/" + escaped + "/balance",
+		"/v1/api-keys?project=" + url.QueryEscape(secret), "/v1/" + escaped, "/" + escaped, "/v1/logs?%zz" + escaped,
+		"/console/errors/" + escaped, "/console/" + escaped, "/console/logs?project=" + url.QueryEscape(secret), "/readyz?" + escaped,
+	} {
+		for _, header := range []map[string]string{nil, asKey(of.key), asToken(operatorToken)} {
+			requests = append(requests, request{method: "GET", path: path, header: header})
+		}
+	}
+	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie", "User-Agent", "Referer", "Traceparent", "X-Request-Id", "X-Forwarded-For",
+		"Idempotency-Key", "Content-Type", "Content-Encoding", "Origin", "Accept", "If-None-Match", secretHeader} {
+		header := map[string]string{"X-Api-Key": of.key, name: secret}
+		if name == secretHeader {
+			header = map[string]string{"X-Api-Key": of.key, "X-Debug": secret}
+		}
+		requests = append(requests, request{method: "POST", path: "/v1/logs", body: logs("Acorn"), header: header})
+		header = maps.Clone(header)
+		if name != "Authorization" {
+			header["Authorization"] = "Bearer " + operatorToken
+		}
+		requests = append(requests, request{method: "POST", path: "/v1/projects", body: `{"organization":"` + of.things["organization"] + `","name":"P"}`, header: header})
+	}
+	quoted, _ := json.Marshal(secret)
+	for _, body := range []string{
+		`{"api_key":` + string(quoted) + `,"logs":[]}`, `{"api_key":` + string(quoted) + `,` + logs("Acorn")[1:], `{"api_key":` + string(quoted),
+		`{"api_key":[` + string(quoted) + `],"logs":[{}]}`, `{"logs":[{"api_key":7}],"` + `api_key":` + string(quoted) + `,"api_key":` + string(quoted) + `}`,
+		string(quoted), `{"organization":` + string(quoted) + `,"name":"P"}`, `{"project":` + string(quoted) + `,"environment":"prod","name":"K"}`,
+	} {
+		requests = append(requests,
+			request{method: "POST", path: "/v1/logs", body: body}, request{method: "POST", path: "/v1/logs", body: body, header: asKey(of.key)},
+			request{method: "POST", path: "/v1/projects", body: body, header: asToken(operatorToken)},
+			request{method: "POST", path: "/v1/api-keys", body: body, header: asToken(operatorToken)})
+	}
+	return requests
+}
+
+// secretHeader stands for a header that nobody knows.
+const secretHeader = "a header that nobody knows"
+
+// signInWith signs a member in by a password of its own, and tries it where it is wrong.
+func (w *world) signInWith(t *testing.T, answers *journal, password string) {
+	t.Helper()
+	of := w.tenant(t, "Cedar")
+	email := of.fill(t, "{new-email}")[0]
+	w.operate(t, "POST", "/v1/members", map[string]any{
+		"organization": of.things["organization"], "email": email, "name": "Canary", "role": "owner", "password": password,
+	})
+	for _, address := range []string{email, "nobody@example.com", ""} {
+		w.observe(t, answers, request{method: "POST", path: "/console/sign-in", body: url.Values{"email": {address}, "password": {password}}.Encode(),
+			header: map[string]string{"Sec-Fetch-Site": "same-origin"}})
+	}
+	for _, body := range []map[string]any{
+		{"organization": of.things["organization"], "email": email, "name": "Twice", "role": "owner", "password": password},
+		{"organization": of.things["organization"], "email": "x", "name": "", "role": "king", "password": password},
+		{"organization": of.things["organization"], "email": "x@example.com", "name": "N", "role": "owner", "password": []string{password}},
+	} {
+		encoded, _ := json.Marshal(body)
+		w.observe(t, answers, request{method: "POST", path: "/v1/members", body: string(encoded), header: asToken(operatorToken)})
+	}
+}
+
+// observe sends a request and keeps what is answered to one that fails. What succeeds may show a secret: that it has just made.
+func (w *world) observe(t *testing.T, answers *journal, r request) {
+	t.Helper()
+	got := w.send(t, r)
+	if got.status >= http.StatusInternalServerError {
+		t.Errorf("%s %s: %d %s", r.method, r.path, got.status, got.brief())
+	}
+	if got.status/100 == 2 {
+		return
+	}
+	fmt.Fprintln(answers, got.status, got.header, got.text)
+}
+
+// settle waits until what was sent before has arrived everywhere.
+func (w *world) settle(t *testing.T, of *tenant) {
+	t.Helper()
+	of.name = "Settled"
+	got := w.send(t, request{method: "POST", path: "/v1/logs", body: logs(of.name), header: asKey(of.key)})
+	if got.status != http.StatusOK {
+		t.Fatalf("POST /v1/logs: %d %s", got.status, got.brief())
+	}
+	testenv.Eventually(t, patience, func() error {
+		got := w.send(t, request{method: "GET", path: "/v1/logs?q=Settled", header: asKey(of.key)})
+		if !strings.Contains(got.text, "Settled") {
+			return fmt.Errorf("not stored yet: %s", got.brief())
+		}
+		return nil
+	})
+}
+
+// search looks for the canaries everywhere, and says where it found which.
+func (w *world) search(t *testing.T, canaries []canary, answers *journal) (found []string) {
+	t.Helper()
+	places := map[string]string{"answers to requests that failed": answers.String(), "log": w.log.String(), "metrics": w.shown()}
+	maps.Copy(places, w.tables(t))
+	maps.Copy(places, w.topics(t))
+	for _, place := range slices.Sorted(maps.Keys(places)) {
+		if places[place] == "" && !strings.HasPrefix(place, "t") {
+			t.Errorf("there was nothing to look through: %s", place)
+		}
+		for _, c := range canaries {
+			if at := c.in(places[place]); at != "" {
+				found = append(found, fmt.Sprintf("%s shows %s: …%s…", place, c.name, at))
+			}
+		}
+	}
+	return found
+}
+
+// in returns what is around the canary in a text: whole, its digits without the prefix, most of its digits, or as hexadecimal text.
+func (c canary) in(text string) string {
+	_, digits, _ := strings.Cut(c.secret, "_")
+	forms := []string{c.secret, hex.EncodeToString([]byte(c.secret))}
+	if len(digits) > 8 {
+		forms = append(forms, digits, digits[4:len(digits)-4])
+	}
+	for _, form := range forms {
+		if i := strings.Index(text, form); i >= 0 {
+			return text[max(0, i-80):min(len(text), i+len(form)+40)]
+		}
+	}
+	return ""
+}
+
+// shown is what the metrics show.
+func (w *world) shown() string {
+	recorder := httptest.NewRecorder()
+	w.metrics.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return recorder.Body.String()
+}
+
+// schemas are those of the modules.
+var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
+
+// tables are all rows of all tables of all modules, as text.
+func (w *world) tables(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, schema := range schemas {
+		pool, err := pg.Open(t.Context(), w.database, schema)
+		must(t, err)
+		for _, table := range tablesOf(t, pool, schema) {
+			all["table "+schema+"."+table] = rowsOf(t, pool, table)
+		}
+		pool.Close()
+	}
+	if len(all) < 20 {
+		t.Errorf("only %d tables were looked through", len(all))
+	}
+	return all
+}
+
+func tablesOf(t *testing.T, pool *pgxpool.Pool, schema string) []string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p')`, schema)
+	must(t, err)
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	return names
+}
+
+func rowsOf(t *testing.T, pool *pgxpool.Pool, table string) (text string) {
+	t.Helper()
+	must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		rows, err := tx.Query(t.Context(), `SELECT r::text FROM `+pgx.Identifier{table}.Sanitize()+` r`)
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		text = strings.Join(lines, "\n")
+		return err
+	}))
+	return text
+}
+
+// topics are all records of all topics, as text.
+func (w *world) topics(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, topic := range contract.Topics(1, 0) {
+		all["topic "+topic.Name] = w.records(t, topic.Name)
+	}
+	return all
+}
+
+func (w *world) records(t *testing.T, topic string) string {
+	t.Helper()
+	var mu sync.Mutex
+	var text strings.Builder
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(&text, "%s %s\n", record.Key, record.Value)
+		for _, header := range record.Headers {
+			fmt.Fprintf(&text, "%s: %s\n", header.Key, header.Value)
+		}
+	}}, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- reader.Run(ctx) }()
+	testenv.Eventually(t, patience, func() error {
+		select {
+		case <-reader.Ready():
+			return nil
+		default:
+			return fmt.Errorf("%s is not read yet", topic)
+		}
+	})
+	cancel()
+	<-ended
+	mu.Lock()
+	defer mu.Unlock()
+	return text.String()
+}
+
+// plantRow keeps a secret in a table.
+func (w *world) plantRow(t *testing.T, secret string) {
+	t.Helper()
+	_, err := w.pool.Exec(t.Context(), `INSERT INTO migrations (set_name, file) VALUES ('planted', $1)`, secret)
+	must(t, err)
+}
+
+// plantRecord publishes a secret.
+func (w *world) plantRecord(t *testing.T, secret string) {
+	t.Helper()
+	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer publisher.Close()
+	planted := message.NewMessage(uuid.NewString(), nil)
+	planted.Metadata = message.Metadata{bus.KeyMetadata: "planted", "ce_subject": secret}
+	must(t, publisher.Publish(contract.TopicGrouping, planted))
+}
