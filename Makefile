@@ -15,7 +15,7 @@ TESTFLAGS = -timeout=15m
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench bench-revocation build lint verify test test-kafka test-containers test-browser test-images clean
+.PHONY: help run demo bench bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-images clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bench: bin/weir ## measure throughput, latency and memory, with the embedded bro
 
 bench-revocation: ## revoke 1,000 API keys under load, with processes killed and the broker away; how long each took to be in force
 	$(BACKENDS) -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
+
+bench-bus: ## measure the bus beside other Kafka clients, with the embedded broker and with Apache Kafka
+	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
 
 .PHONY: bin/weir
 bin/weir:

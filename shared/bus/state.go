@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -52,7 +51,7 @@ type StateReader struct {
 	heard   map[int]time.Time
 	swept   map[int]time.Time         // when the last sweep began
 	ids     map[int]topicID           // which topic each partition was read of
-	held    map[int]map[string]Record // per partition, the newest record of each key; without a snapshot only its offset
+	held    map[int]map[string]Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset
 	sweeps  map[int]*sweep
 	changes int // how often held has changed
 }
@@ -255,22 +254,38 @@ func (s *StateReader) deaf(c chunk) bool {
 
 // take applies one record unless a sweep finds that it was applied before.
 func (s *StateReader) take(r Record) {
-	key := string(r.Key)
 	if sweep := s.sweeps[r.Partition]; sweep != nil {
-		if at, stale := sweep.stale[key]; stale && r.Offset >= at {
-			delete(sweep.stale, key)
+		if at, stale := sweep.stale[string(r.Key)]; stale && r.Offset >= at {
+			delete(sweep.stale, string(r.Key))
 		}
 		if r.Offset < sweep.from {
 			return
 		}
 	}
-	r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value) // a record that is kept must not keep the whole answer
-	s.hold(key, r)
+	r.Key, r.Value = cloneBoth(r.Key, r.Value) // a record that is kept must not keep the whole answer
+	if s.settings.compacted {
+		s.hold(r)
+	}
 	s.cfg.Apply(r)
 }
 
+// cloneBoth copies two byte sequences into one piece of memory; nil stays nil.
+func cloneBoth(a, b []byte) ([]byte, []byte) {
+	both := make([]byte, len(a)+len(b))
+	cut := copy(both, a)
+	copy(both[cut:], b)
+	first, second := both[:cut:cut], both[cut:]
+	if a == nil {
+		first = nil
+	}
+	if b == nil {
+		second = nil
+	}
+	return first, second
+}
+
 // hold notes the newest record of a key.
-func (s *StateReader) hold(key string, r Record) {
+func (s *StateReader) hold(r Record) {
 	s.changes++
 	held := s.held[r.Partition]
 	if held == nil {
@@ -280,11 +295,11 @@ func (s *StateReader) hold(key string, r Record) {
 	switch {
 	case r.Key == nil:
 	case r.Value == nil:
-		delete(held, key)
+		delete(held, string(r.Key))
 	case s.keeps():
-		held[key] = r
+		held[string(r.Key)] = r
 	default:
-		held[key] = Record{Offset: r.Offset}
+		held[string(r.Key)] = Record{Offset: r.Offset}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -21,7 +22,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -34,7 +34,7 @@ type consumer struct {
 	read     func(ctx context.Context, brokers []string, n int64) (int64, error)
 }
 
-func consuming(brokers []string, url string) {
+func consuming(brokers []string, database string, reached *goals) {
 	ctx := context.Background()
 	const n, size = 400_000, 1 << 10
 	if err := fill(ctx, brokers, n, size); err != nil {
@@ -49,21 +49,22 @@ func consuming(brokers []string, url string) {
 	} {
 		time1(ctx, c, brokers, n, size)
 	}
-	pool, err := prepare(ctx, url)
+	pool, err := prepare(ctx, database)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cannot prepare the database:", err)
 		return
 	}
 	defer pool.Close()
 	fmt.Printf("\nconsume into Postgres, exactly once: a row per message by COPY, positions in the same transaction\n")
-	time1(ctx, consumer{"bus Consumer", "defaults", into(pool, "batch", 0)}, brokers, n, size)
-	time1(ctx, consumer{"bus, a transaction a message", "MaxRecords 1", into(pool, "single", 1)}, brokers, 5_000, size)
+	batches := time1(ctx, consumer{"bus Consumer", "defaults", into(pool, "batch", 0)}, brokers, n, size)
+	singles := time1(ctx, consumer{"bus, a transaction a message", "MaxRecords 1", into(pool, "single", 1)}, brokers, 5_000, size)
+	fmt.Println()
+	if singles > 0 {
+		reached.ratio("times a transaction per message's messages/s, batches into Postgres", batches/singles, 20, false)
+	}
 }
 
 func fill(ctx context.Context, brokers []string, n, size int) error {
-	if err := bus.EnsureTopics(ctx, brokers, []contract.Topic{{Name: consumed, Partitions: partitions}}); err != nil {
-		return err
-	}
 	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -83,7 +84,8 @@ func fill(ctx context.Context, brokers []string, n, size int) error {
 	return nil
 }
 
-func time1(ctx context.Context, c consumer, brokers []string, n int64, size int) {
+// time1 measures one consumer and returns its messages/s, 0 if it failed.
+func time1(ctx context.Context, c consumer, brokers []string, n int64, size int) float64 {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	runtime.GC()
@@ -92,11 +94,12 @@ func time1(ctx context.Context, c consumer, brokers []string, n int64, size int)
 	after := used()
 	if err != nil && seen < n {
 		fmt.Printf("  %-28s %d of %d: %v\n", c.name, seen, n, err)
-		return
+		return 0
 	}
 	wall, bytes := after.at.Sub(before.at).Seconds(), float64(seen)*float64(size)
 	fmt.Printf("  %-28s %10.0f %8.1f %10.2f %12.1f   %s\n", c.name, float64(seen)/wall, bytes/wall/1e6, (after.cpu-before.cpu).Seconds()/(bytes/1e9),
 		float64(after.allocs-before.allocs)/float64(seen), c.settings)
+	return float64(seen) / wall
 }
 
 func readState(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
@@ -174,15 +177,34 @@ func readWatermill(ctx context.Context, brokers []string, n int64) (seen int64, 
 	return seen, nil
 }
 
-func prepare(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	pool, err := pg.Open(ctx, url, "bench")
+// prepare makes an empty database of an ordinary role: no other may use the bus's tables.
+func prepare(ctx context.Context, admin string) (*pgxpool.Pool, error) {
+	const name = "weir_bench_bus"
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	for _, statement := range []string{
+		"DROP DATABASE IF EXISTS " + name, "DROP ROLE IF EXISTS " + name, "CREATE ROLE " + name + " LOGIN PASSWORD '" + name + "'", "CREATE DATABASE " + name + " OWNER " + name,
+	} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	own, err := url.Parse(admin)
+	if err != nil {
+		return nil, err
+	}
+	own.User, own.Path = url.UserPassword(name, name), "/"+name
+	pool, err := pg.Open(ctx, own.String(), "bench")
 	if err != nil {
 		return nil, err
 	}
 	if err := pg.Migrate(ctx, pool, "bench", pg.MigrationSet{Name: "bus", FS: bus.Migrations}); err != nil {
 		return nil, err
 	}
-	_, err = pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS rows (id text, partition int, record_offset bigint, size int); TRUNCATE rows, bus_positions`)
+	_, err = pool.Exec(ctx, `CREATE TABLE rows (id text, partition int, record_offset bigint, size int)`)
 	return pool, err
 }
 

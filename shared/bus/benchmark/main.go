@@ -1,8 +1,6 @@
-// Command benchmark measures the bus beside the other Kafka clients of Go on one broker, in one run, and prints the settings.
-//
-// It needs a broker that runs in another process, so that only the client's CPU is counted:
-//
-//	go run ./shared/testenv/cmd/backends -backend=kafka -- sh -c 'cd shared/bus/benchmark && GOWORK=off go run .'
+// Command benchmark measures the bus beside the other Kafka clients of Go on one broker, in one run, and prints the settings and
+// whether the bus reaches its goals. `make bench-bus` runs it on the embedded broker and on Apache Kafka, with a PostgreSQL. Brokers
+// run in processes of their own, so that only the clients' CPU is counted.
 package main
 
 import (
@@ -40,6 +38,18 @@ type load struct {
 	batch         bool // a hundred messages a call, else one
 }
 
+func (l load) String() string {
+	return fmt.Sprintf("%d bytes, %d callers, %d messages a call", l.size, l.callers, l.messages())
+}
+
+// waits reports whether all clients wait for the broker most of the time: for its answers, or for its disk.
+func (l load) waits() bool { return l.callers == 1 || l.size > 10<<10 }
+
+func (l load) topic() contract.Topic {
+	return contract.Topic{Name: fmt.Sprintf("test.bench.%d.%d.%v", l.size, l.callers, l.batch), Partitions: partitions,
+		Config: map[string]string{"retention.bytes": "100000000", "segment.bytes": "20000000"}}
+}
+
 func (l load) messages() int {
 	if l.batch {
 		return 100
@@ -48,32 +58,62 @@ func (l load) messages() int {
 }
 
 func main() {
-	brokers := flag.String("brokers", os.Getenv("WEIR_TEST_BROKERS"), "addresses of the broker, host:port,…")
-	seconds := flag.Float64("seconds", 3, "how long each client sends")
+	if os.Getenv(envBroker) != "" {
+		exit(serve())
+	}
+	given := flag.String("brokers", os.Getenv("WEIR_TEST_BROKERS"), "addresses of a broker, host:port,…; empty: the embedded one alone")
+	embedded := flag.Bool("embedded", true, "measure with the embedded broker as well")
+	seconds := flag.Float64("seconds", 2, "how long each client sends")
 	rounds := flag.Int("rounds", 3, "how often each client is measured")
 	profile := flag.String("profile", "", "write a CPU profile there")
 	only := flag.String("only", "", "measure only clients whose name contains this")
+	load := flag.Int("load", -1, "measure only this load, counted from 0")
 	flag.IntVar(&inFlight, "inflight", 0, "requests of the bus to one broker at the same time")
 	flag.Parse()
-	if *brokers == "" {
-		fmt.Fprintln(os.Stderr, "no broker: set WEIR_TEST_BROKERS or -brokers")
-		os.Exit(2)
-	}
-	addresses := strings.Split(*brokers, ",")
-	fmt.Printf("%s, %d CPUs, broker %s, %d partitions, acks=all, no compression, CPU of the client alone\n\n", runtime.Version(), runtime.NumCPU(), *brokers, partitions)
 	if *profile != "" {
 		f, err := os.Create(*profile)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+		exitOn(err)
 		pprof.StartCPUProfile(f)
 		defer pprof.StopCPUProfile()
 	}
-	publishing(addresses, time.Duration(*seconds*float64(time.Second)), *rounds, *only)
-	if url := os.Getenv("WEIR_TEST_DATABASE_URL"); url != "" {
-		consuming(addresses, url)
+	if *load >= 0 {
+		loads = loads[*load : *load+1]
 	}
+	span := time.Duration(*seconds * float64(time.Second))
+	if *embedded {
+		address, stop, err := startEmbedded()
+		exitOn(err)
+		benchmark("the embedded broker", []string{address}, span, *rounds, *only)
+		stop()
+	}
+	if *given != "" {
+		benchmark("the broker at "+*given, strings.Split(*given, ","), span, *rounds, *only)
+	}
+}
+
+func exitOn(err error) {
+	if err != nil {
+		exit(err)
+	}
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "benchmark:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// benchmark measures everything with one broker.
+func benchmark(broker string, brokers []string, span time.Duration, rounds int, only string) {
+	fmt.Printf("=== %s, %s, %d CPUs, %d partitions, acks=all, no compression, CPU of the client alone\n\n", broker, runtime.Version(), runtime.NumCPU(), partitions)
+	reached := &goals{}
+	publishing(brokers, span, rounds, only, reached)
+	if url := os.Getenv("WEIR_TEST_DATABASE_URL"); url != "" && only == "" {
+		consuming(brokers, url, reached)
+	}
+	reached.print()
 }
 
 // result is one measurement.
@@ -82,9 +122,17 @@ type result struct {
 	p50, p99          time.Duration
 }
 
-func publishing(brokers []string, span time.Duration, rounds int, only string) {
-	for _, l := range []load{{1 << 10, 1, false}, {1 << 10, 256, false}, {1 << 10, 4, true}, {48 << 10, 64, false}} {
-		fmt.Printf("publish, %d bytes, %d callers, %d messages a call, each call waits until they are written; median of %d\n", l.size, l.callers, l.messages(), rounds)
+// loads are a lone message at a time, many callers with one each, few with batches, and large messages.
+var loads = []load{{1 << 10, 1, false}, {1 << 10, 256, false}, {1 << 10, 4, true}, {48 << 10, 64, false}}
+
+func publishing(brokers []string, span time.Duration, rounds int, only string, reached *goals) {
+	topics := []contract.Topic{{Name: consumed, Partitions: partitions}}
+	for _, l := range loads {
+		topics = append(topics, l.topic())
+	}
+	exitOn(bus.EnsureTopics(context.Background(), brokers, topics))
+	for _, l := range loads {
+		fmt.Printf("publish %s, each call waits until they are written; median of %d\n", l, rounds)
 		fmt.Printf("  %-16s %10s %8s %10s %12s %10s %10s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "p50", "p99")
 		for round := range rounds + 1 { // the first one warms the broker up
 			for i := range contestants {
@@ -94,9 +142,11 @@ func publishing(brokers []string, span time.Duration, rounds int, only string) {
 				}
 			}
 		}
+		found := make(map[string]result)
 		for i := range contestants {
-			contestants[i].print(l)
+			found[contestants[i].name] = contestants[i].print(l)
 		}
+		reached.published(l, found)
 		fmt.Println()
 	}
 }
@@ -112,11 +162,6 @@ type contestant struct {
 var contestants = []contestant{{open: openBus}, {open: openFranz}, {open: openWriter}, {open: openWatermill}}
 
 func (c *contestant) measure(brokers []string, l load, span time.Duration, only string) (result, bool) {
-	topic := fmt.Sprintf("test.bench.%d.%d.%v", l.size, l.callers, l.batch)
-	if err := bus.EnsureTopics(context.Background(), brokers, []contract.Topic{{Name: topic, Partitions: partitions, Config: map[string]string{"retention.bytes": "100000000", "segment.bytes": "20000000"}}}); err != nil {
-		fmt.Println("  cannot make the topic:", err)
-		return result{}, false
-	}
 	p, err := c.open(brokers)
 	if err != nil {
 		fmt.Println("  cannot open:", err)
@@ -127,16 +172,17 @@ func (c *contestant) measure(brokers []string, l load, span time.Duration, only 
 	if !strings.Contains(p.name, only) {
 		return result{}, false
 	}
-	r, err := measure(p, topic, l, span)
+	r, err := measure(p, l.topic().Name, l, span)
 	if err != nil {
 		fmt.Printf("  %-16s %v\n", p.name, err)
 	}
 	return r, err == nil
 }
 
-func (c *contestant) print(l load) {
+// print writes the medians down and returns them.
+func (c *contestant) print(l load) result {
 	if len(c.results) == 0 {
-		return
+		return result{}
 	}
 	median := func(of func(result) float64) float64 {
 		values := make([]float64, len(c.results))
@@ -146,11 +192,14 @@ func (c *contestant) print(l load) {
 		slices.Sort(values)
 		return values[len(values)/2]
 	}
-	rate := median(func(r result) float64 { return r.rate })
-	fmt.Printf("  %-16s %10.0f %8.1f %10.2f %12.1f %10s %10s   %s\n", c.name, rate, rate*float64(l.size)/1e6,
-		median(func(r result) float64 { return r.cpu }), median(func(r result) float64 { return r.allocs }),
-		time.Duration(median(func(r result) float64 { return float64(r.p50) })), time.Duration(median(func(r result) float64 { return float64(r.p99) })), c.settings)
+	m := result{
+		rate: median(func(r result) float64 { return r.rate }), cpu: median(func(r result) float64 { return r.cpu }),
+		allocs: median(func(r result) float64 { return r.allocs }),
+		p50:    time.Duration(median(func(r result) float64 { return float64(r.p50) })), p99: time.Duration(median(func(r result) float64 { return float64(r.p99) })),
+	}
+	fmt.Printf("  %-16s %10.0f %8.1f %10.2f %12.1f %10s %10s   %s\n", c.name, m.rate, m.rate*float64(l.size)/1e6, m.cpu, m.allocs, m.p50, m.p99, c.settings)
 	c.results = nil
+	return m
 }
 
 // usage is what the process has used so far.

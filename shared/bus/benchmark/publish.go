@@ -30,7 +30,7 @@ func openBus(brokers []string) (publisher, error) {
 			_, err := p.PublishContext(ctx, topic, m)
 			return err
 		},
-		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, 26)...) },
+		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, bus.KeyMetadata)...) },
 		close: func() { p.Close() },
 	}, nil
 }
@@ -96,7 +96,7 @@ func openWatermill(brokers []string) (publisher, error) {
 			m.Metadata["key"] = key
 			return p.Publish(topic, m)
 		},
-		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, 26)...) },
+		batch: func(topic string, value []byte) error { return p.Publish(topic, batchOf(value, "key")...) },
 		close: func() { p.Close() },
 	}, nil
 }
@@ -108,12 +108,11 @@ func saramaFromStart() *sarama.Config {
 }
 
 // A batch of a hundred messages in one call, for clients that take several at once. watermill-kafka waits for each of them.
-func batchOf(value []byte, keys int) []*message.Message {
+func batchOf(value []byte, keyName string) []*message.Message {
 	messages := make([]*message.Message, 100)
 	for i := range messages {
 		messages[i] = message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
-		messages[i].Metadata[bus.KeyMetadata] = string(rune('a' + i%keys))
-		messages[i].Metadata["key"] = string(rune('a' + i%keys))
+		messages[i].Metadata[keyName] = string(rune('a' + i%26))
 	}
 	return messages
 }

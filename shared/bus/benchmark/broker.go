@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/weirlog/weir/shared/embedded/kafka"
+)
+
+// envBroker makes this program an embedded broker: in a process of its own, so that its CPU is not counted as a client's.
+const envBroker = "WEIR_BENCH_IS_BROKER"
+
+// serve is the broker until standard input ends.
+func serve() error {
+	dir, err := os.MkdirTemp("", "weir-bench-bus-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	broker, err := kafka.Start(kafka.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, broker.Addr())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, broker.Close())
+}
+
+// startEmbedded starts the broker and returns its address.
+func startEmbedded() (address string, stop func(), err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	command := exec.Command(program)
+	command.Env = append(os.Environ(), envBroker+"=1")
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := command.Start(); err != nil {
+		return "", nil, err
+	}
+	address, err = bufio.NewReader(out).ReadString('\n')
+	return strings.TrimSpace(address), func() {
+		in.Close()
+		command.Wait() //nolint:errcheck // its work is done
+	}, err
+}
