@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -157,6 +159,48 @@ func TestCloseDelivers(t *testing.T) {
 	}
 	if err := p.Publish(topic, message.NewMessage("late", nil)); !errors.Is(err, bus.ErrClosed) {
 		t.Errorf("error after Close is %v", err)
+	}
+}
+
+// Close reports what it cannot deliver: with the broker away, every message that was accepted fails, and says whether it may have
+// been written; none is forgotten, and nobody waits for ever.
+func TestCloseReports(t *testing.T) {
+	broker, err := kafka.Start(kafka.Config{Logger: testenv.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	brokers, topic := []string{broker.Addr()}, "test.close.away"
+	ensure(t, brokers, topic, 3, nil)
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, CloseTimeout: 200 * time.Millisecond})
+	if err := p.Publish(topic, message.NewMessage("first", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const n = 100
+	outcomes := make(chan error, n)
+	var begun sync.WaitGroup
+	for i := range n {
+		begun.Add(1)
+		go func() {
+			begun.Done()
+			outcomes <- p.Publish(topic, message.NewMessage(fmt.Sprint(i), nil))
+		}()
+	}
+	begun.Wait()
+	if err := p.Close(); err != nil && !strings.Contains(err.Error(), "the callers were told") {
+		t.Errorf("Close says %v", err)
+	}
+	for range n {
+		select {
+		case err := <-outcomes:
+			if !errors.Is(err, bus.ErrClosed) && !errors.Is(err, bus.ErrUnknownOutcome) {
+				t.Errorf("a message ended with %v", err)
+			}
+		case <-time.After(patience):
+			t.Fatal("a caller was told nothing")
+		}
 	}
 }
 

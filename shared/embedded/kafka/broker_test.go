@@ -152,8 +152,19 @@ func TestRefusesDroppedVersions(t *testing.T) {
 		{kmsg.ListOffsets, 0, true},
 		{kmsg.OffsetCommit, 1, true},
 		{kmsg.OffsetFetch, 0, true},
+		{kmsg.CreateTopics, 1, true},
+		{kmsg.DeleteTopics, 0, true},
+		{kmsg.OffsetForLeaderEpoch, 1, true},
+		{kmsg.DescribeConfigs, 0, true},
+		{kmsg.CreateACLs, 0, true},
+		{kmsg.DescribeLogDirs, 0, true},
 		{kmsg.Metadata, 0, false},
+		{kmsg.FindCoordinator, 0, false},
+		{kmsg.ApiVersions, 0, false},
+		{kmsg.JoinGroup, 2, false},
 		{kmsg.ListOffsets, 1, false},
+		{kmsg.OffsetCommit, 2, false},
+		{kmsg.OffsetFetch, 1, false},
 	} {
 		name := fmt.Sprintf("%s v%d", test.key.Name(), test.version)
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,9 @@ import (
 // maxRequestBytes is the largest request taken, Apache Kafka's socket.request.max.bytes.
 const maxRequestBytes = 100 << 20
 
-// oldestServed is the oldest version of a request that Apache Kafka 4 serves, where that is not version 0 (KIP-896).
+// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves, where that is not version 0 (KIP-896). It says so in
+// its answer to ApiVersions, but for Produce, of which it names version 0 so as not to confuse an old library. Metadata,
+// FindCoordinator, Heartbeat, SyncGroup, LeaveGroup, ApiVersions and SASL lost nothing.
 var oldestServed = map[kmsg.Key]int16{
 	kmsg.Produce:              3,
 	kmsg.Fetch:                4,
@@ -27,6 +29,17 @@ var oldestServed = map[kmsg.Key]int16{
 	kmsg.DeleteTopics:         1,
 	kmsg.OffsetForLeaderEpoch: 2,
 	kmsg.DescribeConfigs:      1,
+
+	kmsg.WriteTxnMarkers:         1,
+	kmsg.DescribeACLs:            1,
+	kmsg.CreateACLs:              1,
+	kmsg.DeleteACLs:              1,
+	kmsg.AlterReplicaLogDirs:     1,
+	kmsg.DescribeLogDirs:         1,
+	kmsg.CreateDelegationToken:   1,
+	kmsg.RenewDelegationToken:    1,
+	kmsg.ExpireDelegationToken:   1,
+	kmsg.DescribeDelegationToken: 1,
 }
 
 // A listener lets clients in once it is open, and looks at the head of each request: kfake trusts what it reads, so a
