@@ -49,13 +49,33 @@ lint: ## check style and the architecture's rules
 verify: ## each module builds alone, is tidy and formatted
 	@sh .ci/verify $(MODULES)
 
+# Watermill's own Reconnect has a data race in its test, see shared/bus/reconnect_suite_test.go.
+BUS      = github.com/weirlog/weir/shared/bus
+HAS_BUS  = $(filter $(BUS),$(shell $(GO) list $(TESTS)))
+RECONNECT = $(if $(HAS_BUS),$(GO) test -run TestSuiteReconnect $(BUS),:)
+
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker, the race detector
 	$(if $(RACE),,@echo "the race detector is off: it needs a C compiler")
-	$(BACKENDS) -- $(GO) test $(RACE) $(TESTFLAGS) $(TESTS)
+	$(BACKENDS) -- sh -c '$(GO) test $(RACE) $(TESTFLAGS) $(TESTS) && $(RECONNECT)'
 
+# The race detector only where the broker is the subject, and there three nodes as well.
+REST     = $(filter-out $(BUS),$(shell $(GO) list $(TESTS)))
 test-kafka test-containers: TESTS = $(BACKED)
-test-kafka: ## the same tests against a real Apache Kafka node
-	$(BACKENDS) -backend=kafka -- $(GO) test $(TESTFLAGS) $(TESTS)
+test-kafka: ## the same tests against a real Apache Kafka node; those of the bus with the race detector, and against three
+	$(BACKENDS) -backend=kafka -- sh -c '\
+		$(if $(REST),$(GO) test $(TESTFLAGS) $(REST),:); others=$$?; \
+		$(if $(HAS_BUS),$(GO) test $(RACE) -tags=apache $(TESTFLAGS) $(BUS),:) && $(RECONNECT) && exit $$others'
+
+ROUNDS ?= full
+SEED   ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+FAULTS  = bin/bus-faults
+test-faults: ## every fault of the bus at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
+	@mkdir -p bin
+	$(GO) test -c -tags=apache -o $(FAULTS) ./shared/bus
+	@echo "SEED=$(SEED) ROUNDS=$(ROUNDS)"
+	@export WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS); \
+		$(BACKENDS) -- $(FAULTS) -test.timeout=4h -test.run='^TestFault'; embedded=$$?; \
+		$(BACKENDS) -backend=kafka -- $(FAULTS) -test.timeout=4h -test.run='^Test(Fault|Cluster)' && exit $$embedded
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	WEIR_TEST_BACKEND=containers $(BACKENDS) -backend=containers -- $(GO) test $(TESTFLAGS) $(TESTS)

@@ -22,7 +22,7 @@ import (
 // there twice.
 func effects(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
-	if _, err := pool.Exec(context.Background(), `CREATE TABLE effects (id text, partition int, record_offset bigint)`); err != nil {
+	if _, err := pool.Exec(context.Background(), `CREATE TABLE effects (n bigint GENERATED ALWAYS AS IDENTITY, id text, partition int, record_offset bigint)`); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -45,7 +45,7 @@ func count(t testing.TB, pool *pgxpool.Pool) account {
 	var a account
 	err := pool.QueryRow(context.Background(), `
 		SELECT count(*), count(DISTINCT (partition, record_offset)), count(*) FILTER (WHERE record_offset < before)
-		  FROM (SELECT *, lag(record_offset) OVER (PARTITION BY partition ORDER BY ctid) AS before FROM effects) e`).Scan(&a.all, &a.distinct, &a.outOfOrder)
+		  FROM (SELECT *, lag(record_offset) OVER (PARTITION BY partition ORDER BY n) AS before FROM effects) e`).Scan(&a.all, &a.distinct, &a.outOfOrder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestConsumerGathers(t *testing.T) {
 
 // A record that can never be applied is found among ten thousand, parked as it was with the reason, and nothing else is lost
 // or held up. It makes no difference how the handler says it.
-func TestPoisonIsParked(t *testing.T) {
+func TestFaultPoison(t *testing.T) {
 	bad := errors.New("this record is no good")
 	for name, refuse := range map[string]func(context.Context, pgx.Tx, bus.Record) error{
 		"permanent":        func(context.Context, pgx.Tx, bus.Record) error { return fmt.Errorf("wrapped: %w", bus.Permanent(bad)) },
@@ -156,13 +156,17 @@ func TestPoisonIsParked(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) { poisonIsParked(t, refuse) })
+		t.Run(name, func(t *testing.T) {
+			n := rounds(t, 1, 3)
+			each(t, n, func(i int) { poisonIsParked(t, i, refuse) })
+			counts.add(row{fault: "a poison record in the middle: " + name, rounds: n, records: n * 10_000})
+		})
 	}
 }
 
-func poisonIsParked(t *testing.T, refuse func(context.Context, pgx.Tx, bus.Record) error) {
+func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx, bus.Record) error) {
 	const n, culprit = 10_000, 6_789
-	brokers, topic, pool := testenv.Kafka(t), fmt.Sprintf("test.poison.%d", len(t.Name())), database(t)
+	brokers, topic, pool := testenv.Kafka(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 3, nil)
 	messages := keyed(0, n, 100)

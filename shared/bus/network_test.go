@@ -51,6 +51,9 @@ func (n *network) strikes(in int) bool {
 	return true
 }
 
+// topicName makes a part of a topic's name of a test's.
+func topicName(text string) string { return strings.ReplaceAll(text, " ", "-") }
+
 // brittle is a connection of a network.
 type brittle struct {
 	net.Conn
@@ -136,20 +139,20 @@ func TestPublishOverBadNetworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers, topic := testenv.Kafka(t), "test.network."+strings.ReplaceAll(name, " ", "-")
+			brokers, topic := testenv.Kafka(t), "test.network."+topicName(name)
 			ensure(t, brokers, topic, 4, nil)
 			n := &network{fault: fault, random: chance(t)}
 			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 300 * time.Millisecond})
 			tr := startTraffic(p, topic, 16, time.Millisecond)
-			testenv.Eventually(t, patience+time.Duration(rounds(t, 5))*2*time.Second, func() error {
-				if n.faults.Load() < int64(rounds(t, 5)) || tr.confirmed() < 500 {
+			testenv.Eventually(t, patience+time.Duration(rounds(t, 5, 50))*2*time.Second, func() error {
+				if n.faults.Load() < int64(rounds(t, 5, 50)) || tr.confirmed() < 500 {
 					return errors.New("not enough faults yet")
 				}
 				return nil
 			})
 			n.healed.Store(true)
 			tr.stop()
-			if repeated := tr.audit(t, readAll(t, brokers, topic)); repeated > 0 || len(tr.unknown)+len(tr.refused) > 0 {
+			if _, repeated := tr.audit(t, readAll(t, brokers, topic)); repeated > 0 || len(tr.unknown)+len(tr.refused) > 0 {
 				t.Errorf("%d repeated, %d unknown, %d not written: want none", repeated, len(tr.unknown), len(tr.refused))
 			}
 		})
@@ -175,7 +178,7 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	tr := startTraffic(newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 8, time.Millisecond)
 	startConsumer(t, cfg)
 	testenv.Eventually(t, patience, func() error {
-		if n.faults.Load() < int64(rounds(t, 20)) || tr.confirmed() < 500 {
+		if n.faults.Load() < int64(rounds(t, 20, 200)) || tr.confirmed() < 500 {
 			return errors.New("not enough faults yet")
 		}
 		return nil

@@ -1,129 +1,133 @@
 package bus_test
 
 import (
-	"errors"
+	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// restartable is a broker in a process of its own and the command that kills it and returns when it runs again.
+// restartable is a broker and the command that kills it and returns when it runs again, for Watermill's suite.
 func restartable(t *testing.T) (brokers, restart []string) {
 	t.Helper()
-	dir, port := t.TempDir(), freePort(t)
-	pidFile := filepath.Join(dir, "pid")
-	supervise(t, role{Dir: filepath.Join(dir, "data"), Port: port}, pidFile)
-	restart = []string{"sh", "-c", `old=$(cat ` + pidFile + `); kill -9 $old; until [ "$(cat ` + pidFile + `)" != $old ]; do sleep 0.05; done`}
-	return []string{fmt.Sprintf("127.0.0.1:%d", port)}, restart
+	cluster := testenv.FaultyKafka(t, 1)
+	asked, done := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "done")
+	requests, answers := pipe(t, asked), pipe(t, done)
+	go func() {
+		for lines := bufio.NewScanner(requests); lines.Scan(); {
+			cluster.Nodes[0].Restart(t)
+			fmt.Fprintln(answers, "done")
+		}
+	}()
+	return cluster.Brokers(), []string{"sh", "-c", `echo please >` + asked + `; read -r answer <` + done}
+}
+
+// pipe is a named one that stays open, for other processes to write into and read from.
+func pipe(t *testing.T, name string) *os.File {
+	t.Helper()
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+// Ten thousand messages from a hundred publishers reach a subscriber while the broker is killed and started twice. This is the
+// suite's TestReconnect without its data race, see TestSuiteReconnect: publishers note under a lock what they have published.
+func TestReconnect(t *testing.T) {
+	for name, shape := range map[string]struct {
+		group string
+		keyed bool
+	}{"unordered": {"test.reconnect", false}, "ordered": {"test.reconnect.keyed", true}, "without a group": {"", true}} {
+		t.Run(name, func(t *testing.T) { reconnect(t, "test.reconnect."+topicName(name), shape.group, shape.keyed) })
+	}
+}
+
+func reconnect(t *testing.T, topic, group string, keyed bool) {
+	const total, publishers = 10_000, 100
+	brokers, restart := restartable(t)
+	publisher, subscriber := pair(t, brokers, group, keyed)
+	ensure(t, brokers, topic, 10, nil)
+	messages, err := subscriber.Subscribe(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	numbers := make(chan int)
+	work.Go(func() {
+		defer close(numbers)
+		for i := range total {
+			numbers <- i
+			if i == total/3 || i == total/2 {
+				work.Go(func() { command(t, restart) })
+			}
+		}
+	})
+	var mu sync.Mutex
+	var published message.Messages
+	for range publishers {
+		work.Go(func() {
+			for range numbers {
+				m := publishUntilWritten(publisher, topic)
+				mu.Lock()
+				published = append(published, m)
+				mu.Unlock()
+			}
+		})
+	}
+	received := receive(t, messages, total)
+	work.Wait()
+	tests.AssertAllMessagesReceived(t, published, received)
+}
+
+// publishUntilWritten publishes a message of its own, at some time as in the suite.
+func publishUntilWritten(p message.Publisher, topic string) *message.Message {
+	m := message.NewMessage(fmt.Sprintf("%x", rand.Uint64()), []byte("x"))
+	if rand.IntN(10) == 0 {
+		time.Sleep(50 * time.Millisecond) // spreads the publishers, as the suite does
+	}
+	for p.Publish(topic, m) != nil {
+		time.Sleep(100 * time.Millisecond) // gives a broker that is down a moment
+	}
+	return m
+}
+
+// receive acknowledges messages until n different ones have come.
+func receive(t *testing.T, messages <-chan *message.Message, n int) message.Messages {
+	t.Helper()
+	seen := make(map[string]bool, n)
+	var received message.Messages
+	for timeout := time.After(4 * patience); len(received) < n; {
+		select {
+		case m := <-messages:
+			if !seen[m.UUID] {
+				seen[m.UUID], received = true, append(received, m)
+			}
+			m.Ack()
+		case <-timeout:
+			t.Fatalf("%d of %d messages have arrived", len(received), n)
+		}
+	}
+	return received
 }
 
 func command(t *testing.T, line []string) {
 	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
 		t.Errorf("cannot restart the broker: %v: %s", err, out)
 	}
-}
-
-// supervise keeps a broker running until the test ends and writes down which process it is.
-func supervise(t *testing.T, broker role, pidFile string) {
-	t.Helper()
-	var mu sync.Mutex
-	var over bool
-	var current *process
-	launch := func() *process {
-		mu.Lock()
-		defer mu.Unlock()
-		if over {
-			return nil
-		}
-		current = broker.start(t)
-		return current
-	}
-	first := launch()
-	first.await(t)
-	note := func(p *process) {
-		if err := os.WriteFile(pidFile+".new", []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o600); err != nil {
-			t.Error(err)
-		}
-		os.Rename(pidFile+".new", pidFile)
-	}
-	note(first)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for p := first; p != nil; {
-			p.wait()
-			if p = launch(); p != nil {
-				note(p)
-			}
-		}
-	})
-	t.Cleanup(func() {
-		mu.Lock()
-		over = true
-		current.cmd.Process.Kill()
-		mu.Unlock()
-		wg.Wait()
-	})
-}
-
-// Ten thousand messages from a hundred publishers reach a subscriber while the broker is killed and started twice. This is the
-// suite's TestReconnect without its data race, see TestSuiteReconnect.
-func TestReconnect(t *testing.T) {
-	brokers, restart := restartable(t)
-	publisher, subscriber := pair(t, brokers, "test.reconnect", false)
-	defer publisher.Close()
-	defer subscriber.Close()
-	topic := "test.reconnect"
-	ensure(t, brokers, topic, 10, nil)
-	messages, err := subscriber.Subscribe(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const total, publishers = 10_000, 100
-	numbers := make(chan int)
-	go func() {
-		defer close(numbers)
-		for i := range total {
-			numbers <- i
-			if i == total/3 || i == total/2 {
-				go command(t, restart)
-			}
-		}
-	}()
-	for range publishers {
-		go func() {
-			for i := range numbers {
-				for publisher.Publish(topic, message.NewMessage(strconv.Itoa(i), nil)) != nil {
-					time.Sleep(100 * time.Millisecond) // gives a broker that is down a moment
-				}
-			}
-		}()
-	}
-	missing := make(map[string]bool, total)
-	for i := range total {
-		missing[strconv.Itoa(i)] = true
-	}
-	testenv.Eventually(t, 2*patience, func() error {
-		for more := true; more; {
-			select {
-			case m := <-messages:
-				delete(missing, m.UUID)
-				m.Ack()
-			case <-time.After(100 * time.Millisecond):
-				more = false
-			}
-		}
-		if len(missing) > 0 {
-			return errors.New(strconv.Itoa(len(missing)) + " messages have not arrived")
-		}
-		return nil
-	})
 }

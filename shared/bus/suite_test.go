@@ -75,28 +75,12 @@ func TestSuiteOrdered(t *testing.T) {
 	}, inGroup)
 }
 
-// The suite without a group: whoever subscribes gets everything from the beginning. Several subscribers do not share then, so
-// the tests in which they do are left to the others.
+// The suite without a group: whoever subscribes gets everything from the beginning, in the order of the keys. All of its tests
+// run but two: ConsumerGroups, as there is none, and Reconnect, which TestReconnect and TestSuiteReconnect run in this shape too.
 func TestSuiteWithoutGroup(t *testing.T) {
 	brokers := testenv.Kafka(t)
-	f := features(tests.Features{NewSubscriberReceivesOldMessages: true})
 	alone := func(t *testing.T) (message.Publisher, message.Subscriber) { return pair(t, brokers, "", true) }
-	for name, test := range map[string]func(*testing.T, tests.TestContext, tests.PubSubConstructor){
-		"PublishSubscribe":                  tests.TestPublishSubscribe,
-		"ResendOnError":                     tests.TestResendOnError,
-		"ConcurrentSubscribeMultipleTopics": tests.TestConcurrentSubscribeMultipleTopics,
-		"Topic":                             tests.TestTopic,
-		"MessageCtx":                        tests.TestMessageCtx,
-		"SubscribeCtx":                      tests.TestSubscribeCtx,
-		"ConcurrentClose":                   tests.TestConcurrentClose,
-		"PublisherClose":                    tests.TestPublisherClose,
-		"NewSubscriberReceivesOldMessages":  tests.TestNewSubscriberReceivesOldMessages,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, tests.TestContext{TestID: tests.NewTestID(), Features: f}, alone)
-		})
-	}
+	tests.TestPubSub(t, features(tests.Features{GuaranteedOrder: true, NewSubscriberReceivesOldMessages: true}), alone, nil)
 }
 
 // A message knows the record that it came from.

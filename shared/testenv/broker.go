@@ -23,7 +23,7 @@ func Kafka(t testing.TB) []string {
 	t.Helper()
 	given := os.Getenv(EnvBrokers)
 	if given == "" {
-		mustBeGiven(t, EnvBrokers)
+		mustBeGiven(t, EnvBrokers, "kafka", "containers")
 	}
 	b := brokers.acquire(t, func() (lease, error) { return open(given) })
 	return b.addresses()

@@ -87,7 +87,7 @@ func adminURL(t testing.TB) string {
 		announceGivenDatabase()
 		return given
 	}
-	mustBeGiven(t, EnvDatabase)
+	mustBeGiven(t, EnvDatabase, "containers")
 	server, err := localServer()
 	if err != nil {
 		t.Fatalf("testenv: no PostgreSQL for the tests: %v\ntried: %s (not set), server binaries on PATH and in the usual places, fetching them", err, EnvDatabase)

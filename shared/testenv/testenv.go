@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,13 +29,13 @@ const (
 	EnvBackend  = "WEIR_TEST_BACKEND" // machine, kafka or containers, see the command backends
 )
 
-// mustBeGiven fails a test that asks for containers without the command that starts them: one per package would take
-// longer than the tests.
-func mustBeGiven(t testing.TB, variable string) {
+// mustBeGiven fails a test that asks for a server which the run takes from elsewhere, without the command that starts it: one per
+// package would take longer than the tests.
+func mustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 	t.Helper()
-	if backend := os.Getenv(EnvBackend); backend != "" && backend != "machine" {
-		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-containers`, "+
-			"or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`", EnvBackend, backend, variable, backend)
+	if backend := backend(); slices.Contains(elsewhere, backend) {
+		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-%s`, "+
+			"or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`", EnvBackend, backend, variable, backend, backend)
 	}
 }
 

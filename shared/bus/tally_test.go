@@ -1,0 +1,152 @@
+package bus_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// The fault tests are short unless WEIR_FAULT_ROUNDS says how often each fault is to happen, or "full": as often as the README
+// says. WEIR_FAULT_SEED repeats a run. `make test-faults` sets both.
+const (
+	envRounds = "WEIR_FAULT_ROUNDS"
+	envSeed   = "WEIR_FAULT_SEED"
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(envMember); text != "" {
+		if err := runMember(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	code := m.Run()
+	if os.Getenv(envRounds) != "" {
+		counts.print(os.Stdout)
+	}
+	os.Exit(code)
+}
+
+func runMember(text string) error {
+	var m member
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return err
+	}
+	return m.consume()
+}
+
+// tally is what the fault tests of a run have counted.
+type tally struct {
+	mu   sync.Mutex
+	rows []row
+}
+
+type row struct {
+	fault                                  string
+	rounds, records, lost, twice, repeated int
+}
+
+var counts tally
+
+func (c *tally) add(r row) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows = append(c.rows, r)
+	if os.Getenv(envRounds) != "" {
+		fmt.Printf("counted: %+v\n", r) // of a run that is ended early, this is all there is
+	}
+}
+
+func (c *tally) print(to io.Writer) {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "fault\trounds\trecords\tlost\tapplied twice\tagain in the log")
+	for _, r := range c.rows {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", r.fault, r.rounds, r.records, r.lost, r.twice, r.repeated)
+	}
+	w.Flush()
+}
+
+// rounds is how often a fault happens.
+func rounds(t testing.TB, short, full int) int {
+	t.Helper()
+	switch text := os.Getenv(envRounds); text {
+	case "":
+		return short
+	case "full":
+		return full
+	default:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s is %q: a number from 1, or full", envRounds, text)
+		}
+		return n
+	}
+}
+
+// each runs one round after the other, and says how far it is when somebody waits for it.
+func each(t testing.TB, n int, round func(i int)) {
+	t.Helper()
+	begin := time.Now()
+	for i := range n {
+		round(i)
+		if os.Getenv(envRounds) != "" && (i+1)%max(1, n/5) == 0 {
+			fmt.Printf("%s: round %d of %d after %s\n", t.Name(), i+1, n, time.Since(begin).Round(time.Second))
+		}
+	}
+}
+
+// chance is the randomness of one test, which its log allows to repeat.
+func chance(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv(envSeed); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s is %q", envSeed, text)
+		}
+	}
+	t.Logf("repeat with %s=%d", envSeed, seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// settle waits until everything that is in the log has taken effect, and counts what is lost, twice or there again.
+func settle(t testing.TB, r row, tr *traffic, brokers []string, topic string, pool *pgxpool.Pool) row {
+	t.Helper()
+	tr.stop()
+	log := readAll(t, brokers, topic)
+	r.lost, r.repeated = tr.audit(t, log)
+	return settleEffects(t, r, pool, log)
+}
+
+func settleEffects(t testing.TB, r row, pool *pgxpool.Pool, log []bus.Record) row {
+	t.Helper()
+	r.records = len(log)
+	var a account
+	begin := time.Now()
+	testenv.Eventually(t, 5*patience, func() error {
+		if a = count(t, pool); a.distinct < r.records && time.Since(begin) < 4*patience {
+			return fmt.Errorf("%d of %d records applied", a.distinct, r.records)
+		}
+		return nil
+	})
+	r.lost += r.records - a.distinct
+	r.twice = a.all - a.distinct
+	if r.lost != 0 || r.twice != 0 || a.outOfOrder != 0 {
+		t.Errorf("%d records of %d lost, %d applied twice, %d in disorder", r.lost, r.records, r.twice, a.outOfOrder)
+	}
+	counts.add(r)
+	return r
+}
