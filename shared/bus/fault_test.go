@@ -172,22 +172,25 @@ func TestFaultMembersComeAndGo(t *testing.T) {
 }
 
 // disturbances are what a network does for a moment.
-var disturbances = map[string]func(*fault.Server){
-	"cut":                    func(s *fault.Server) { s.Cut() },
-	"black hole":             func(s *fault.Server) { s.BlackHole() },
-	"reset":                  func(s *fault.Server) { s.Reset() },
-	"trickle":                func(s *fault.Server) { s.Trickle(2000) },
-	"everything 200 ms late": func(s *fault.Server) { s.Delay(200 * time.Millisecond) },
+var disturbances = []struct {
+	name string
+	do   func(*fault.Server)
+}{
+	{"cut", func(s *fault.Server) { s.Cut() }},
+	{"black hole", func(s *fault.Server) { s.BlackHole() }},
+	{"reset", func(s *fault.Server) { s.Reset() }},
+	{"trickle", func(s *fault.Server) { s.Trickle(2000) }},
+	{"everything 200 ms late", func(s *fault.Server) { s.Delay(200 * time.Millisecond) }},
 }
 
-func (s *scene) disturb(t *testing.T, where, name string, server *fault.Server) {
+func (s *scene) disturb(t *testing.T, name string, do func(*fault.Server), server *fault.Server) {
 	t.Helper()
 	most := 500
 	if rounds(t, 1, 2) > 1 {
 		most = 2500 // longer than a request waits
 	}
-	s.strike(t, where+": "+name, 1, 5, func() {
-		disturbances[name](server)
+	s.strike(t, name, 1, 5, func() {
+		do(server)
 		time.Sleep(time.Duration(200+s.random.IntN(most)) * time.Millisecond) // the fault is the time
 		server.Heal(t)
 	})
@@ -195,20 +198,20 @@ func (s *scene) disturb(t *testing.T, where, name string, server *fault.Server) 
 
 // Whatever the network before the broker does, publishers and consumers come through it.
 func TestFaultBrokerNetwork(t *testing.T) {
-	for name := range disturbances {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, "test.network."+topicName(name), 3)
-			s.disturb(t, "network of the broker", name, s.cluster.Nodes[0])
+	for _, d := range disturbances {
+		t.Run(d.name, func(t *testing.T) {
+			s := newScene(t, "test.network."+topicName(d.name), 3)
+			s.disturb(t, "network of the broker: "+d.name, d.do, s.cluster.Nodes[0])
 		})
 	}
 }
 
 // Whatever the network before the database does, each record takes effect once.
 func TestFaultDatabaseNetwork(t *testing.T) {
-	for name := range disturbances {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, "test.database."+topicName(name), 3)
-			s.disturb(t, "network of the database", name, s.db.Server)
+	for _, d := range disturbances {
+		t.Run(d.name, func(t *testing.T) {
+			s := newScene(t, "test.database."+topicName(d.name), 3)
+			s.disturb(t, "network of the database: "+d.name, d.do, s.db.Server)
 		})
 	}
 }
