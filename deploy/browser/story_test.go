@@ -60,7 +60,8 @@ func (b *tab) signIn(email, password string) {
 
 func (b *tab) createProject(name string) {
 	b.t.Helper()
-	b.leave("a", "Settings", "Projects")
+	b.leave("a", "Settings", "Organization")
+	b.leave("a", "Projects", "Projects")
 	b.fill("Name", " ")
 	b.leave("button", "Create project", "Projects")
 	b.await(`document.activeElement.matches("input[name=name][aria-invalid=true]")`) // one goes on where the fault is

@@ -14,6 +14,7 @@ import (
 // A world is an organization that has some of everything.
 type world struct {
 	email, password string
+	project         string
 	key             client.APIKey
 	token           client.ServiceToken
 	group           string // an error group
@@ -38,6 +39,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	organization := in.addOwner(t, say.organization, say.member, w.email, w.password)
 	project, err := in.api.CreateProject(t.Context(), in.token, organization, say.project)
 	must(t, err)
+	w.project = project.ID
 	w.key, err = in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", say.key)
 	must(t, err)
 	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")
@@ -60,6 +62,7 @@ func (w world) addresses() map[string]string {
 	return map[string]string{
 		"/console/*":                            "/console/no-such-page",
 		"/console/errors/{group}":               "/console/errors/" + w.group,
+		settings + "projects/{id}":              settings + "projects/" + w.project,
 		settings + "api-keys/{id}/revoke":       settings + "api-keys/" + w.key.ID + "/revoke",
 		settings + "service-tokens/{id}/revoke": settings + "service-tokens/" + w.token.ID + "/revoke",
 	}

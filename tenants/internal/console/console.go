@@ -71,7 +71,7 @@ func (c *console) mountSession(detours chi.Router) {
 }
 
 func (c *console) mountSettings(settings chi.Router) {
-	settings.Get("/console/settings", c.pages.Handle(showSettings))
+	settings.Get("/console/settings", showSettings)
 	settings.Get(accountPath, c.pages.Handle(c.showAccount))
 	settings.Get(passkeysPath+"/new", c.pages.Handle(c.withPasskeys(c.confirmed(c.showNewPasskey))))
 	settings.Post(passkeysPath+"/options", c.pages.Handle(c.withPasskeys(c.confirmed(c.askForPasskey))))
@@ -84,6 +84,10 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Post(projectsPath, c.pages.Handle(permitted(tenants.ProjectsWrite, c.createProject)))
 	settings.Get(auditPath, c.pages.Handle(permitted(tenants.AuditRead, c.showAudit)))
 	settings.Get(auditCSVPath, c.pages.Handle(permitted(tenants.AuditRead, c.downloadAudit)))
+	settings.Get(projectsPath+"/{id}", c.pages.Handle(permitted(tenants.ProjectsWrite, c.showProject)))
+	settings.Post(projectsPath+"/{id}", c.pages.Handle(permitted(tenants.ProjectsWrite, c.renameProject)))
+	settings.Get(organizationPath, c.pages.Handle(permitted(tenants.OrganizationRead, c.showOrganization)))
+	settings.Post(organizationPath, c.pages.Handle(permitted(tenants.OrganizationWrite, c.renameOrganization)))
 	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))
 	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showNewAPIKey))))
 	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.createAPIKey))))

@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
@@ -46,8 +48,11 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 	})
 	c.pages.Write(w, r, status, "projects", ui.View{
 		Title: "Projects", Tabs: tabs(r, projectsPath),
-		Flash: ui.TakeFlash(w, r, map[string]string{"project-created": "The project was created. Give it an API key to send logs with."}),
-		Data:  projectsPage{shown, list.Items, ui.NewPager(r, list.NextCursor), name},
+		Flash: ui.TakeFlash(w, r, map[string]string{
+			"project-created": "The project was created. Give it an API key to send logs with.",
+			"project-renamed": "The project has its new name.",
+		}),
+		Data: projectsPage{shown, list.Items, ui.NewPager(r, list.NextCursor), name},
 	})
 	return nil
 }
@@ -65,6 +70,67 @@ func (c *console) createProject(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err, "organization", caller.Organization)
 	}
 	ui.SetFlash(w, "project-created")
+	http.Redirect(w, r, projectsPath, http.StatusSeeOther)
+	return nil
+}
+
+type projectPage struct {
+	settings
+	Project tenants.Project
+	Name    ui.Field
+}
+
+func (c *console) showProject(w http.ResponseWriter, r *http.Request) error {
+	return c.writeProject(w, r, http.StatusOK, "", nil)
+}
+
+// writeProject shows the project that the address names; name is what was wanted where fault says why it can't be.
+func (c *console) writeProject(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
+	project, err := c.projectOf(r)
+	if err != nil {
+		return err
+	}
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	if fault == nil {
+		name = project.Name
+	}
+	field := newProjectName(name, fault)
+	c.pages.Write(w, r, status, "project", ui.View{
+		Title: "Rename a project", Tabs: tabs(r, projectsPath), Data: projectPage{shown, project, field},
+	})
+	return nil
+}
+
+// projectOf is the project that the address names.
+func (c *console) projectOf(r *http.Request) (tenants.Project, error) {
+	id := chi.URLParam(r, "id")
+	if !tenants.IsID(id) {
+		return tenants.Project{}, httpapi.NotFound("project", id)
+	}
+	project, err := c.Views.Project(r.Context(), callerOf(r).Organization, id)
+	return project, problemOf(err, "project", id)
+}
+
+func (c *console) renameProject(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	project, err := c.projectOf(r)
+	if err != nil {
+		return err
+	}
+	name := r.PostForm.Get("name")
+	_, err = c.Registrar.RenameProject(r.Context(), c.requestOf(r), project.ID, name)
+	if isInvalid(err) {
+		return c.writeProject(w, r, http.StatusUnprocessableEntity, name, err)
+	}
+	if err != nil {
+		return problemOf(err, "project", project.ID)
+	}
+	ui.SetFlash(w, "project-renamed")
 	http.Redirect(w, r, projectsPath, http.StatusSeeOther)
 	return nil
 }
