@@ -70,6 +70,8 @@ var policies = []policy{
 	{route: "GET /v1/members", who: tokens("tenants:admin"), path: "/v1/members?organization={organization}"},
 	{route: "PATCH /v1/members/{id}", who: tokens("tenants:admin"), path: "/v1/members/{new-member}", body: `{"role":"billing"}`},
 	{route: "POST /v1/members/{id}/remove", who: tokens("tenants:admin"), path: "/v1/members/{new-member}/remove"},
+	{route: "POST /v1/members/{id}/reset-code", who: tokens("tenants:admin"), path: "/v1/members/{new-member}/reset-code", want: 201},
+	{route: "GET /v1/api-keys", who: tokens("tenants:admin"), path: "/v1/api-keys?organization={organization}"},
 	{route: "POST /v1/invitations", who: tokens("tenants:admin"), body: `{"organization":"{organization}","email":"{new-email}","role":"viewer"}`, want: 201},
 	{route: "GET /v1/invitations", who: tokens("tenants:admin"), path: "/v1/invitations?organization={organization}"},
 	{route: "POST /v1/invitations/{id}/resend", who: tokens("tenants:admin"), path: "/v1/invitations/{new-invitation}/resend"},

@@ -123,6 +123,8 @@ func probes() []probe {
 		{"GET /v1/members", send("GET", "/v1/members?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"PATCH /v1/members/{id}", onFreshMember("PATCH", "", `{"role":"billing"}`), [3]int{200, 200, 404}},
 		{"POST /v1/members/{id}/remove", onFreshMember("POST", "/remove", ""), [3]int{200, 200, 404}},
+		{"POST /v1/members/{id}/reset-code", onFreshMember("POST", "/reset-code", ""), [3]int{201, 201, 404}},
+		{"GET /v1/api-keys", send("GET", "/v1/api-keys?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"POST /v1/invitations", inviteFresh, [3]int{201, 201, 404}},
 		{"GET /v1/invitations", send("GET", "/v1/invitations?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"POST /v1/invitations/{id}/resend", onFreshInvitation("/resend"), [3]int{200, 200, 404}},

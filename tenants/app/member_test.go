@@ -201,3 +201,39 @@ func TestTokensMakeNoOwners(t *testing.T) {
 		t.Errorf("make an admin: %d %s", got.status, got.text)
 	}
 }
+
+// Whoever may manage a member gets a code for them, over the API as in the console; the token of an organization is no
+// owner, and gets none for one.
+func TestResetCodeByTheAPI(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	viewer := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "vi@example.com", "viewer"))).get("id")
+	owner := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "ow@example.com", "owner"))).get("id")
+	got := p.call(t, acme.token, "POST", "/v1/members/"+viewer+"/reset-code", "")
+	if got.status != 201 {
+		t.Fatalf("for a viewer: %d %s", got.status, got.text)
+	}
+	expect(t, got, map[string]any{"member": viewer, "code": regexp.MustCompile(`^[a-z]+_[0-9a-f]{48}$`), "expires_at": utc})
+	if got := p.call(t, acme.token, "POST", "/v1/members/"+owner+"/reset-code", ""); got.status != 403 || got.get("code") != "forbidden" {
+		t.Errorf("for an owner: %d %s", got.status, got.text)
+	}
+	p.must(t, 201, "POST", "/v1/members/"+owner+"/reset-code", "")
+}
+
+// The keys of all projects of an organization are one list, of its own for its token.
+func TestAPIKeysOfAnOrganization(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
+	second := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "Second"})).get("id")
+	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": second, "environment": "dev", "name": "n"})).get("id")
+	for _, got := range []answer{
+		p.call(t, acme.token, "GET", "/v1/api-keys", ""), p.call(t, operatorToken, "GET", "/v1/api-keys?organization="+acme.organization, ""),
+	} {
+		if items := got.items(t); len(items) != 2 || items[0]["id"] != acme.key || items[1]["id"] != key {
+			t.Errorf("got %s", got.text)
+		}
+	}
+	if got := p.call(t, acme.token, "GET", "/v1/api-keys?organization="+other.organization, ""); got.status != 404 {
+		t.Errorf("somebody else's: %d %s", got.status, got.text)
+	}
+}

@@ -61,6 +61,7 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 		admin.Post("/v1/members", httpapi.Handle(api.createMember))
 		admin.Get("/v1/members", httpapi.Handle(api.listMembers))
 		admin.Patch("/v1/members/{id}", httpapi.Handle(api.changeMember))
+		admin.Post("/v1/members/{id}/reset-code", httpapi.Handle(api.createResetCode))
 		admin.Post("/v1/members/{id}/remove", httpapi.Handle(api.removeMember))
 		admin.Post("/v1/invitations", httpapi.Handle(api.createInvitation))
 		admin.Get("/v1/invitations", httpapi.Handle(api.listInvitations))

@@ -206,18 +206,28 @@ func readTime(field, text string) (time.Time, error) {
 	return at.UTC().Truncate(time.Microsecond), nil
 }
 
-func (a *API) listAPIKeys(w http.ResponseWriter, r *http.Request) error {
-	project := r.URL.Query().Get("project")
+// findAPIKeys finds the keys of a project, or where none is named, of an organization.
+func (a *API) findAPIKeys(r *http.Request, organization, project string, after postgres.Position, limit int) ([]postgres.ListedAPIKey, error) {
 	if project == "" {
+		found, err := a.registrar.APIKeysOf(r.Context(), callerOf(r), organization, after, limit)
+		return found, problemOf(err, "organization", organization)
+	}
+	found, err := a.registrar.APIKeys(r.Context(), callerOf(r), project, after, limit)
+	return found, problemOf(err, "project", project)
+}
+
+func (a *API) listAPIKeys(w http.ResponseWriter, r *http.Request) error {
+	project, organization := r.URL.Query().Get("project"), organizationOf(r)
+	if project == "" && organization == tenants.Installation {
 		return missing("project")
 	}
-	after, limit, err := pageOf(r, "project")
+	after, limit, err := pageOf(r, "project", "organization")
 	if err != nil {
 		return err
 	}
-	found, err := a.registrar.APIKeys(r.Context(), callerOf(r), project, after, limit+1)
+	found, err := a.findAPIKeys(r, organization, project, after, limit+1)
 	if err != nil {
-		return problemOf(err, "project", project)
+		return err
 	}
 	listOf(w, found, limit, a.showAPIKey, func(k postgres.ListedAPIKey) postgres.Position {
 		return postgres.Position{At: k.IssuedAt, ID: k.ID}

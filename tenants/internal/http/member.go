@@ -101,3 +101,22 @@ func (a *API) removeMember(w http.ResponseWriter, r *http.Request) error {
 	httpapi.WriteJSON(w, http.StatusOK, showMember(member))
 	return nil
 }
+
+// createResetCode answers with a code for the member to set another password with; no other answer has it.
+func (a *API) createResetCode(w http.ResponseWriter, r *http.Request) error {
+	request, err := a.requestOf(r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	member, code, err := a.registrar.IssueResetCode(r.Context(), request, id)
+	if err != nil {
+		return problemOf(err, "member", id)
+	}
+	httpapi.WriteJSON(w, http.StatusCreated, struct {
+		Member    string    `json:"member"`
+		Code      string    `json:"code"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}{member.ID, code.Reveal(), member.Reset.ExpiresAt.UTC()})
+	return nil
+}

@@ -103,10 +103,11 @@ func (v *Views) APIKeyByHash(ctx context.Context, hash string) (ListedAPIKey, er
 	return one(ctx, v, tenants.Installation, scanAPIKey, selectAPIKeys+`AND k.hash = $2`, hash)
 }
 
-// APIKeys lists at most limit API keys of a project after a position, the revoked ones among them.
+// APIKeys lists at most limit API keys of a project after a position; of all projects of the organization where the project
+// has no id.
 func (v *Views) APIKeys(ctx context.Context, as string, of tenants.Project, after Position, limit int) ([]ListedAPIKey, error) {
 	return list(ctx, v, as, scanAPIKey, selectAPIKeys+
-		`AND k.organization = $2 AND k.project = $3 AND (k.created_at, k.id) > ($4, $5) ORDER BY k.created_at, k.id LIMIT $6`,
+		`AND k.organization = $2 AND ($3 = '' OR k.project = $3) AND (k.created_at, k.id) > ($4, $5) ORDER BY k.created_at, k.id LIMIT $6`,
 		of.Organization, of.ID, after.At, after.ID, limit)
 }
 

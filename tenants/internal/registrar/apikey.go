@@ -116,6 +116,14 @@ func (r *Registrar) APIKeys(ctx context.Context, caller tenants.Caller, project 
 	return r.Views.APIKeys(ctx, caller.Organization, of, after, limit)
 }
 
+// APIKeysOf lists the keys of all projects of an organization that the caller reaches.
+func (r *Registrar) APIKeysOf(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]postgres.ListedAPIKey, error) {
+	if err := r.reachable(ctx, caller, organization); err != nil {
+		return nil, err
+	}
+	return r.Views.APIKeys(ctx, caller.Organization, tenants.Project{Organization: organization}, after, limit)
+}
+
 // KeyUsers lists who has used a key that the caller reaches lately, the last one first.
 func (r *Registrar) KeyUsers(ctx context.Context, caller tenants.Caller, id string) ([]tenants.KeyUser, error) {
 	return r.Views.KeyUsers(ctx, caller.Organization, id)
