@@ -28,7 +28,7 @@ var (
 	// ErrOutsideLog says that a position lies before the start or beyond the end of its partition's log.
 	ErrOutsideLog = errors.New("position outside the log")
 
-	// ErrTopicReplaced says that a position belongs to a topic that was deleted, and that there is another one of its name now.
+	// ErrTopicReplaced says that a position or a snapshot belongs to a topic that was deleted, and that there is another one of its name now.
 	ErrTopicReplaced = errors.New("the topic was deleted and made again")
 )
 

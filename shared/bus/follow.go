@@ -346,7 +346,7 @@ func (r *brokerReader) receive(ctx context.Context, i int, a fetchAnswer) error 
 	if err != nil && len(records) == 0 {
 		r.follower.logger.Error("cannot read from the log", "partition", a.partition, "offset", p.offset, "error", err)
 		r.session.lose(r.drop(i))
-		return nil
+		return nil //nolint:nilerr // the partition is lost, not its reader
 	}
 	if next == p.offset && !p.fresh {
 		r.hear(a, next)
