@@ -43,7 +43,9 @@ const (
 	relayInterval   = 200 * time.Millisecond
 	relayLease      = 3 * time.Second
 	deliveryTimeout = relayLease / 4
-	closeTimeout    = time.Second // for what is on its way; what is not published is in the table of events
+
+	forgettingInterval = time.Minute // nobody waits for what is a day past
+	closeTimeout       = time.Second // for what is on its way; what is not published is in the table of events
 )
 
 // An App is one process of tenants. Several may run against one database and share the work.
@@ -55,6 +57,7 @@ type App struct {
 	pool        *pgxpool.Pool
 	publisher   *sharedbus.Publisher
 	relay       *sharedbus.Relay
+	forgetting  *sharedbus.Relay // of sessions that are past
 	state       *sharedbus.StateReader
 	accounts    *sharedbus.StateReader
 	keyNews     *sharedbus.Consumer
@@ -124,6 +127,10 @@ func (a *App) assemble() (err error) {
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(a.events).Read,
 		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	a.forgetting = sharedbus.NewRelay(sharedbus.RelayConfig{
+		Pool: a.pool, Name: bus.ForgettingName, Publisher: a.publisher, Read: bus.NewForgetting(a.events, a.clock).Read,
+		Interval: forgettingInterval, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.credentials = identity.NewCredentials(a.clock)
 	gate := bus.NewGate(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
@@ -244,7 +251,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.serve, a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.forgetting.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.serve, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where they are missing.

@@ -1,0 +1,99 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// ForgettingName is under which name the relay keeps how far it has forgotten sessions. It is data.
+const ForgettingName = "tenants-forgetting"
+
+// remembrance is how long after its last possible moment a session is remembered. Nothing that is said of it is on its way so
+// late, so no older record comes behind the tombstone; and a clock that is a day behind lets nobody in.
+const remembrance = 24 * time.Hour
+
+// Forgetting takes sessions that are surely past out of weir.credentials.v1: every sign-in and every renewal leaves a record there,
+// which would be kept, and held in memory by every service, for ever. Revoked keys stay: their holders are told why they don't work.
+type Forgetting struct {
+	events *postgres.Events
+	clock  func() time.Time
+}
+
+// NewForgetting returns the forgetting of events.
+func NewForgetting(events *postgres.Events, clock func() time.Time) *Forgetting {
+	return &Forgetting{events: events, clock: clock}
+}
+
+// Read is a relay's source: a tombstone for each secret of the sessions that were started after a cursor and are past. It goes
+// no further than the first session that is not: those after it hardly end before it.
+func (f *Forgetting) Read(ctx context.Context, tx pgx.Tx, after weirbus.Cursor, limit int) ([]weirbus.Outgoing, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return nil, err
+	}
+	events, err := f.events.ReadAll(ctx, tx, eventstore.Cursor(after.Position), limit)
+	if err != nil {
+		return nil, err
+	}
+	var messages []weirbus.Outgoing
+	for _, event := range events {
+		started, isSession := event.Event.(tenants.SessionStarted)
+		switch {
+		case !isSession:
+			messages = append(messages, silence(event)...)
+			continue
+		case f.clock().Before(lastMoment(started).Add(remembrance)) || len(messages) > limit:
+			return messages, nil
+		}
+		told, err := f.forget(ctx, tx, event)
+		if err != nil {
+			return nil, fmt.Errorf("cannot forget %q: %w", event.Stream, err)
+		}
+		messages = append(messages, told...)
+	}
+	return messages, nil
+}
+
+// lastMoment is when a session ends at the latest. The first ones could not be renewed and did not say.
+func lastMoment(started tenants.SessionStarted) time.Time {
+	if started.EndsAt != nil {
+		return *started.EndsAt
+	}
+	return started.ExpiresAt
+}
+
+// forget is a tombstone for each secret that a session ever had.
+func (f *Forgetting) forget(ctx context.Context, tx pgx.Tx, r recorded) (messages []weirbus.Outgoing, err error) {
+	history, err := f.events.ReadTx(ctx, tx, r.Stream)
+	if err != nil {
+		return nil, err
+	}
+	session, seen := tenants.Session{}, map[string]bool{}
+	for _, event := range history {
+		session.Apply(event.Event)
+		if hash := session.Imprint.Hash; !seen[hash] {
+			seen[hash] = true
+			messages = append(messages, f.tombstone(r, hash, len(seen)))
+		}
+	}
+	return messages, nil
+}
+
+// tombstone is a record without a value: compaction removes what was said of the key before, and then the tombstone.
+func (f *Forgetting) tombstone(r recorded, hash string, number int) weirbus.Outgoing {
+	told := telling{kind: contract.TypeCredentialChanged, at: f.clock()}
+	m := message.NewMessage(fmt.Sprintf("%s/%d/forgotten/%d", told.kind, r.Cursor, number), nil)
+	m.Metadata = told.headers(r, m.UUID)
+	m.Metadata[weirbus.KeyMetadata] = hash
+	return weirbus.Outgoing{Topic: contract.TopicCredentials, Message: m, Cursor: place(r)}
+}

@@ -1,0 +1,84 @@
+package bus
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// A session that is a day past is taken out of the topic with every secret that it had; one that may still be used is not, and
+// API keys never are.
+func TestSessionsAreForgotten(t *testing.T) {
+	pool, err := pg.OpenMigrated(t.Context(), testenv.Postgres(t), postgres.Schema, eventstorepg.Migrations(), postgres.Migrations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	events := postgres.NewEvents(pool)
+	first, renewed, second := imprint(t), imprint(t), imprint(t)
+	keep := func(stream string, version int64, event tenants.Event) {
+		t.Helper()
+		if err := events.Append(t.Context(), eventstore.Stream{Organization: "org_1", Name: stream}, version, nil, event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started := func(id string, imprint tenants.Imprint, at time.Time) tenants.Event {
+		ends := at.Add(tenants.SessionLasts)
+		return tenants.SessionStarted{Session: id, Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Imprint: imprint, At: at,
+			ExpiresAt: at.Add(tenants.SessionIdles), EndsAt: &ends}
+	}
+	keep("organization", 0, tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Indie, At: noon})
+	keep("project", 0, tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon})
+	keep("member", 0, tenants.MemberAdded{Member: "mem_1", Organization: "org_1", Email: "a@example.com", Name: "A", Role: tenants.Owner, PasswordHash: "x", At: noon})
+	keep("key", 0, tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev, Name: "live", Imprint: imprint(t), At: noon})
+	keep("session 1", 0, started("ses_1", first, noon))
+	keep("session 1", 1, tenants.SessionRenewed{Session: "ses_1", Imprint: renewed, At: noon.Add(4 * time.Hour), ExpiresAt: noon.Add(16 * time.Hour), ReplacedUntil: noon.Add(4 * time.Hour)})
+	keep("session 2", 0, started("ses_2", second, noon.Add(24*time.Hour)))
+
+	now, after := noon, weirbus.Cursor{}
+	forgetting := NewForgetting(events, func() time.Time { return now })
+	forgotten := func() (keys []string) {
+		t.Helper()
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			messages, err := forgetting.Read(t.Context(), tx, after, 100)
+			for _, m := range messages {
+				if after = m.Cursor; m.Message == nil {
+					continue
+				}
+				if m.Topic != contract.TopicCredentials || m.Message.Payload != nil || m.Message.UUID == "" {
+					t.Errorf("a tombstone is %+v", m)
+				}
+				keys = append(keys, m.Message.Metadata[weirbus.KeyMetadata])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	last := noon.Add(tenants.SessionLasts).Add(remembrance)
+	for _, step := range []struct {
+		at   time.Time
+		want []string
+	}{
+		{noon, nil}, {last.Add(-time.Nanosecond), nil}, {last, []string{first.Hash, renewed.Hash}}, {last, nil},
+		{last.Add(24 * time.Hour), []string{second.Hash}}, {last.Add(48 * time.Hour), nil},
+	} {
+		now = step.at
+		if got := forgotten(); !slices.Equal(got, step.want) {
+			t.Errorf("at %s: forgotten %q, want %q", step.at, got, step.want)
+		}
+	}
+}
