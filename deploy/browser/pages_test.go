@@ -27,11 +27,13 @@ const wideTables = `[...document.querySelectorAll(".scroll")].filter((e) => e.sc
 
 // notPages are the console's addresses that show no page, and why.
 var notPages = map[string]string{
-	"/console":                         "leads to the first page",
-	"/console/session/renew":           "leads back to where the reader was going",
-	"/console/settings":                "leads to the first page of the settings",
-	"/console/settings/audit.csv":      "a file",
-	"/console/assets/{version}/{name}": "stylesheet, scripts and pictures",
+	"/console":                    "leads to the first page",
+	"/console/session/renew":      "leads back to where the reader was going",
+	"/console/settings":           "leads to the first page of the settings",
+	"/console/settings/audit.csv": "a file",
+
+	"/console/settings/api-keys/{id}/first-event": "one line, for a script",
+	"/console/assets/{version}/{name}":            "stylesheet, scripts and pictures",
 }
 
 // Every page of the console can be read and used by everybody, in light, in dark and on a phone.

@@ -63,6 +63,9 @@ func (w world) addresses() map[string]string {
 		"/console/*":                            "/console/no-such-page",
 		"/console/errors/{group}":               "/console/errors/" + w.group,
 		settings + "projects/{id}":              settings + "projects/" + w.project,
+		settings + "api-keys/{id}":              settings + "api-keys/" + w.key.ID,
+		settings + "api-keys/{id}/rotate":       settings + "api-keys/" + w.key.ID + "/rotate",
+		settings + "api-keys/{id}/edit":         settings + "api-keys/" + w.key.ID + "/edit",
 		settings + "api-keys/{id}/revoke":       settings + "api-keys/" + w.key.ID + "/revoke",
 		settings + "service-tokens/{id}/revoke": settings + "service-tokens/" + w.token.ID + "/revoke",
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -202,7 +203,7 @@ func shown(address netip.Addr) string {
 	return address.String()
 }
 
-// Clip is as much of what a client says of itself as is told: valid UTF-8, at most contract.MaxClient bytes, whole
+// Clip is as much of what a client says of itself as is told: no credentials, valid UTF-8, at most contract.MaxClient bytes, whole
 // characters, none of them a control character.
 func Clip(client string) string {
 	client = strings.Map(func(r rune) rune {
@@ -210,7 +211,7 @@ func Clip(client string) string {
 			return -1
 		}
 		return r
-	}, client)
+	}, httpapi.Redact(client))
 	if len(client) <= contract.MaxClient {
 		return client
 	}

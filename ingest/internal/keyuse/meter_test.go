@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -147,7 +148,8 @@ func BenchmarkNote(b *testing.B) {
 func TestClip(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "curl/8.5.0": "curl/8.5.0", "a\x00b\x1b[31mc\u0085": "ab[31mc", "a\xffb": "ab",
-		strings.Repeat("x", 300): strings.Repeat("x", 200), "x" + strings.Repeat("ä", 300): "x" + strings.Repeat("ä", 99),
+		"curl weir_" + strings.Repeat("ab", 24): httpapi.Redact("curl weir_" + strings.Repeat("ab", 24)),
+		strings.Repeat("x", 300):                strings.Repeat("x", 200), "x" + strings.Repeat("ä", 300): "x" + strings.Repeat("ä", 99),
 	} {
 		if got := Clip(text); got != want || !utf8.ValidString(got) {
 			t.Errorf("Clip(%q) = %q, want %q", text, got, want)

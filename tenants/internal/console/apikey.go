@@ -13,7 +13,6 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 // shownKey is a key as a list shows it.
@@ -63,62 +62,13 @@ func (c *console) show(key postgres.ListedAPIKey) shownKey {
 	}
 }
 
-type newKeyPage struct {
-	settings
-	Projects int
-	Fields   []ui.Field
-}
-
-func (c *console) showNewAPIKey(w http.ResponseWriter, r *http.Request) error {
-	wanted := registrar.NewAPIKey{Project: r.URL.Query().Get("project"), Environment: tenants.Dev}
-	return c.writeNewAPIKey(w, r, http.StatusOK, wanted, nil)
-}
-
-func (c *console) writeNewAPIKey(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewAPIKey, fault error) error {
-	shown, err := c.settings(r)
-	if err != nil {
-		return err
-	}
-	caller := callerOf(r)
-	projects, err := c.Registrar.Projects(r.Context(), caller, caller.Organization, postgres.Position{}, maxChoices)
-	if err != nil {
-		return err
-	}
-	c.pages.Write(w, r, status, "api-key-new", ui.View{
-		Title: "Create New API Key", Tabs: tabs(r, apiKeysPath),
-		Data: newKeyPage{shown, len(projects), newKeyFields(shown.Role, projects, wanted, fault)},
-	})
-	return nil
-}
-
-func newKeyFields(role tenants.Role, projects []tenants.Project, wanted registrar.NewAPIKey, fault error) []ui.Field {
-	var choices [][2]string
-	for _, project := range projects {
-		choices = append(choices, [2]string{project.ID, project.Name})
-	}
-	return []ui.Field{
-		{Name: "name", Label: "Name", Value: wanted.Name, Fault: faultOf(fault, "name"), MaxLength: 200, Required: true,
-			Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."},
-		{Name: "project", Label: "Project", Fault: faultOf(fault, "project"), Required: true, Choices: ui.Choose(wanted.Project, choices...)},
-		{Name: "environment", Label: "Environment", Fault: faultOf(fault, "environment"), Required: true,
-			Choices: ui.Choose(string(wanted.Environment), environmentsFor(role)...)},
-	}
-}
-
-// environmentsFor are the environments for which a role creates keys.
-func environmentsFor(role tenants.Role) (choices [][2]string) {
-	for _, choice := range [][2]string{{string(tenants.Prod), "Prod"}, {string(tenants.Staging), "Staging"}, {string(tenants.Dev), "Dev"}} {
-		if role.MayIssueFor(tenants.Environment(choice[0])) {
-			choices = append(choices, choice)
-		}
-	}
-	return choices
-}
-
 type createdKeyPage struct {
-	Key  shownKey
-	Full string // the key itself: this page is the only place where it is shown
-	Curl string
+	Key     shownKey
+	Old     *shownKey // whose place it takes; nil: of none
+	Full    string    // the key itself: this page is the only place where it is shown
+	Curl    string
+	Go      string
+	Awaited ui.Awaited
 }
 
 // CopyKey copies the key.
@@ -127,32 +77,38 @@ func (createdKeyPage) CopyKey() ui.Copy { return ui.Copy{ID: "secret", Text: "Co
 // CopyCurl copies the command.
 func (createdKeyPage) CopyCurl() ui.Copy { return ui.Copy{ID: "curl", Text: "Copy command"} }
 
+// CopyGo copies the program.
+func (createdKeyPage) CopyGo() ui.Copy { return ui.Copy{ID: "go", Text: "Copy program"} }
+
 // createAPIKey issues a key and shows it in its answer, which browsers do not keep: it is in no address, no cookie and
 // no list. A form that is sent again, by a reload, gets no second key.
 func (c *console) createAPIKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	wanted := registrar.NewAPIKey{
-		Name: r.PostForm.Get("name"), Project: r.PostForm.Get("project"), Environment: tenants.Environment(r.PostForm.Get("environment")),
-	}
+	form := readNewKeyForm(r)
+	wanted, fault := form.wanted(c.Clock())
 	if err := need(r, tenants.IssuingFor(wanted.Environment)); err != nil {
 		return err
+	}
+	if fault != nil {
+		return c.writeNewAPIKey(w, r, http.StatusUnprocessableEntity, form, fault)
 	}
 	key, secret, err := c.Registrar.IssueAPIKey(r.Context(), c.requestOf(r), wanted)
 	switch {
 	case isInvalid(err):
-		return c.writeNewAPIKey(w, r, http.StatusUnprocessableEntity, wanted, err)
+		return c.writeNewAPIKey(w, r, http.StatusUnprocessableEntity, form, err)
 	case errors.Is(err, tenants.ErrShownOnce):
 		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
 			"This key was created already, and was shown once. If you did not save it, revoke it and create another.")
 	case err != nil:
 		return problemOf(err, "project", wanted.Project)
 	}
-	return c.writeCreated(w, r, key, secret)
+	return c.writeCreated(w, r, key, nil, secret)
 }
 
-func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, secret tenants.Secret) error {
+// writeCreated shows a new key, and the one whose place it takes, if any.
+func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, old *shownKey, secret tenants.Secret) error {
 	listed, err := c.Views.APIKey(r.Context(), key.Organization, key.ID)
 	if err != nil {
 		return err
@@ -160,8 +116,8 @@ func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenan
 	c.pages.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
 		Title: "Save your new API key now", Tabs: tabs(r, apiKeysPath),
 		Data: createdKeyPage{
-			Key:  c.show(listed),
-			Full: secret.Reveal(), Curl: curl(r.Host, secret.Reveal(), c.Clock()),
+			Key: c.show(listed), Old: old, Full: secret.Reveal(), Curl: curl(r.Host, secret.Reveal(), c.Clock()),
+			Go: program(r.Host, secret.Reveal()), Awaited: firstEvent(listed),
 		},
 	})
 	return nil
@@ -182,6 +138,39 @@ func curl(host, key string, now time.Time) string {
 		host, key, now.UTC().Format(time.RFC3339))
 }
 
+// program is a Go program that sends one entry with a key, with the standard library alone.
+func program(host, key string) string {
+	if !plainHost.MatchString(host) {
+		host = "localhost"
+	}
+	return fmt.Sprintf(`package main
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+)
+
+func main() {
+	entry := fmt.Sprintf(`+"`"+`{"logs": [{"timestamp": %%q, "level": "info", "message": "Hello from Go"}]}`+"`"+`,
+		time.Now().UTC().Format(time.RFC3339Nano))
+	request, err := http.NewRequest(http.MethodPost, "https://%s/v1/logs", strings.NewReader(entry))
+	if err != nil {
+		log.Fatal(err)
+	}
+	request.Header.Set("x-api-key", "%s")
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer response.Body.Close()
+	fmt.Println(response.Status)
+}`, host, key)
+}
+
 type revokeKeyPage struct {
 	Key    shownKey
 	Reason ui.Field
@@ -192,7 +181,7 @@ func (c *console) showRevokeAPIKey(w http.ResponseWriter, r *http.Request) error
 }
 
 func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
-	key, err := c.keyToRevoke(r)
+	key, err := c.keyToChange(r)
 	if err != nil {
 		return err
 	}
@@ -207,15 +196,18 @@ func (c *console) writeRevokeAPIKey(w http.ResponseWriter, r *http.Request, stat
 	return nil
 }
 
-// keyToRevoke is the key that the address names, if the reader may revoke it.
-func (c *console) keyToRevoke(r *http.Request) (postgres.ListedAPIKey, error) {
+// key is the key that the address names.
+func (c *console) key(r *http.Request) (postgres.ListedAPIKey, error) {
 	id := chi.URLParam(r, "id")
-	if !tenants.IsID(id) {
-		return postgres.ListedAPIKey{}, httpapi.NotFound("API key", id)
-	}
-	key, err := c.Views.APIKey(r.Context(), callerOf(r).Organization, id)
+	key, err := c.Registrar.APIKey(r.Context(), callerOf(r), id)
+	return key, problemOf(err, "API key", id)
+}
+
+// keyToChange is the key that the address names, if the reader may change it.
+func (c *console) keyToChange(r *http.Request) (postgres.ListedAPIKey, error) {
+	key, err := c.key(r)
 	if err != nil {
-		return postgres.ListedAPIKey{}, problemOf(err, "API key", id)
+		return key, err
 	}
 	return key, need(r, tenants.IssuingFor(key.Environment))
 }
@@ -224,7 +216,7 @@ func (c *console) revokeAPIKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	key, err := c.keyToRevoke(r)
+	key, err := c.keyToChange(r)
 	if err != nil {
 		return err
 	}

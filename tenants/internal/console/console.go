@@ -88,9 +88,6 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Post(projectsPath+"/{id}", c.pages.Handle(permitted(tenants.ProjectsWrite, c.renameProject)))
 	settings.Get(organizationPath, c.pages.Handle(permitted(tenants.OrganizationRead, c.showOrganization)))
 	settings.Post(organizationPath, c.pages.Handle(permitted(tenants.OrganizationWrite, c.renameOrganization)))
-	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))
-	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showNewAPIKey))))
-	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.createAPIKey))))
 	settings.Get(serviceTokensPath, c.pages.Handle(permitted(tenants.ServiceTokensRead, c.showServiceTokens)))
 	settings.Get(serviceTokensPath+"/new", c.pages.Handle(permitted(tenants.ServiceTokensWrite, c.confirmed(c.showNewServiceToken))))
 	settings.Post(serviceTokensPath, c.pages.Handle(permitted(tenants.ServiceTokensWrite, c.confirmed(c.createServiceToken))))
@@ -98,6 +95,19 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Post(serviceTokensPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.ServiceTokensWrite, c.confirmed(c.revokeServiceToken))))
 	settings.Get(securityPath, c.pages.Handle(permitted(tenants.SecurityWrite, c.confirmed(c.showSecurity))))
 	settings.Post(securityPath, c.pages.Handle(permitted(tenants.SecurityWrite, c.confirmed(c.setSecurity))))
+	c.mountAPIKeys(settings)
+}
+
+func (c *console) mountAPIKeys(settings chi.Router) {
+	settings.Get(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKeys)))
+	settings.Get(apiKeysPath+"/new", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showNewAPIKey))))
+	settings.Post(apiKeysPath, c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.createAPIKey))))
+	settings.Get(apiKeysPath+"/{id}", c.pages.Handle(permitted(tenants.APIKeysRead, c.showAPIKey)))
+	settings.Get(apiKeysPath+"/{id}/first-event", c.pages.Handle(permitted(tenants.APIKeysRead, c.awaitFirstEvent)))
+	settings.Get(apiKeysPath+"/{id}/rotate", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showRotateAPIKey))))
+	settings.Post(apiKeysPath+"/{id}/rotate", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.rotateAPIKey))))
+	settings.Get(apiKeysPath+"/{id}/edit", c.pages.Handle(permitted(tenants.APIKeysWrite, c.showChangeAPIKey)))
+	settings.Post(apiKeysPath+"/{id}/edit", c.pages.Handle(permitted(tenants.APIKeysWrite, c.changeAPIKey)))
 	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showRevokeAPIKey))))
 	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.revokeAPIKey))))
 }

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+)
+
+// keyPage is one key: what it is, how it is used, and what there is to worry about.
+type keyPage struct {
+	settings
+	Key     shownKey
+	Users   []shownUser
+	Awaited ui.Awaited
+	May     bool // the reader may change it
+}
+
+// shownUser is somebody who has used a key.
+type shownUser struct {
+	tenants.KeyUser
+	Since bool // since it was rotated
+}
+
+func (c *console) showAPIKey(w http.ResponseWriter, r *http.Request) error {
+	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	key, err := c.key(r)
+	if err != nil {
+		return err
+	}
+	found, err := c.Registrar.KeyUsers(r.Context(), callerOf(r), key.ID)
+	if err != nil {
+		return err
+	}
+	page := keyPage{settings: shown, Key: c.show(key), Awaited: firstEvent(key), May: shown.Role.MayIssueFor(key.Environment)}
+	for _, user := range found {
+		page.Users = append(page.Users, shownUser{user, !key.RotatedAt.IsZero() && user.LastUsedAt.After(key.RotatedAt)})
+	}
+	c.pages.Write(w, r, http.StatusOK, "api-key", ui.View{
+		Title: "API key " + key.Name, Tabs: tabs(r, apiKeysPath), Data: page,
+		Flash: ui.TakeFlash(w, r, map[string]string{"key-changed": "The API key was changed."}),
+	})
+	return nil
+}
+
+// awaitFirstEvent answers the script of a page that waits for the first log of a key.
+func (c *console) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
+	key, err := c.key(r)
+	if err != nil {
+		return err
+	}
+	ui.WriteAwaited(w, firstEvent(key))
+	return nil
+}
+
+// firstEvent is how it stands with the first log that comes with a key.
+func firstEvent(key postgres.ListedAPIKey) ui.Awaited {
+	if !key.FirstAcceptedAt.IsZero() {
+		return ui.Awaited{Done: true, Text: "The first event came on " + ui.When(key.FirstAcceptedAt) + "."}
+	}
+	return ui.Awaited{Text: "Waiting for the first event…", Poll: apiKeysPath + "/" + key.ID + "/first-event"}
+}
