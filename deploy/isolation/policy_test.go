@@ -89,6 +89,8 @@ var policies = []policy{
 	{route: "GET /console/sign-in", who: visitors},
 	{route: "POST /console/sign-in", who: visitors, body: "email={new-email}&password=wrong", want: 422, ends: true},
 	{route: "POST /console/sign-out", who: visitors, want: 303, ends: true},
+	{route: "GET /console/sign-in/oidc", who: visitors, want: 404}, // there is no identity provider here
+	{route: "GET /console/sign-in/oidc/callback", who: visitors, want: 404},
 	{route: "POST /console/sign-in/passkey/options", who: visitors},
 	{route: "POST /console/sign-in/passkey", who: visitors, body: "credential=none", want: 422, ends: true},
 	{route: "GET /console/assets/{version}/{name}", who: visitors, path: "/console/assets/1/weir.css"},

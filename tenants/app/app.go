@@ -142,9 +142,13 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
+	provider, err := a.provider()
+	if err != nil {
+		return err
+	}
 	a.registrar = registrar.New(registrar.Config{
 		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Passwords: passwords, Ceiling: a.ceilings().Of, Challenges: postgres.NewChallenges(a.pool), Party: a.party(),
+		Passwords: passwords, Ceiling: a.ceilings().Of, Challenges: postgres.NewChallenges(a.pool), Party: a.party(), Provider: provider,
 	})
 	return a.buildKeyNews()
 }

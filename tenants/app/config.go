@@ -25,6 +25,8 @@ type Config struct {
 
 	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example; passkeys belong to its host. Empty: https://localhost and the port of the listener." env:"WEIR_CONSOLE_ORIGIN"`
 
+	OIDC OIDCConfig `embed:"" prefix:"oidc-"`
+
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
 
 	LeakReports  bool   `help:"Take reports of leaked API keys at /v1/leak-reports, signed as GitHub's secret scanning signs them." env:"WEIR_LEAK_REPORTS"`
@@ -49,8 +51,8 @@ func (c Config) Validate() error {
 	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
 	}
-	_, err := c.origin()
-	return errors.Join(append(errs, err)...)
+	origin, err := c.origin()
+	return errors.Join(append(errs, err, c.OIDC.validate(origin))...)
 }
 
 func checkBrokers(brokers []string) error {

@@ -30,6 +30,7 @@ type world struct {
 	log      *journal
 
 	inForceWait time.Duration
+	oidc        app.OIDCConfig
 	clock       func() time.Time // the system's where nil
 	leakKeys    string           // file with the keys that sign leak reports; empty: none are taken
 }
@@ -71,7 +72,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait, Clock: w.clock, ConsoleOrigin: "https://weir.example", LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+		InForceWait: w.inForceWait, Clock: w.clock, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
 	tenants, err := app.New(t.Context(), config, logger)
 	if err != nil {

@@ -54,6 +54,8 @@ func Mount(router chi.Router, config Config) {
 		open.Post(identity.SignInPath, c.pages.Handle(c.signIn))
 		open.Post(signInPasskeyPath+"/options", c.pages.Handle(c.withPasskeys(c.askWhoSignsIn)))
 		open.Post(signInPasskeyPath, c.pages.Handle(c.withPasskeys(c.signInByPasskey)))
+		open.Get(oidcPath, c.pages.Handle(c.withProvider(c.startOIDC)))
+		open.Get(OIDCCallbackPath, c.pages.Handle(c.withProvider(c.finishOIDC)))
 		open.Post("/console/sign-out", c.pages.Handle(c.signOut))
 	})
 	c.pages.Mount(router, config.Credentials, c.mountSettings)

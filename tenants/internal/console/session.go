@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 type signInPage struct {
 	To       string // where the reader wanted to go
 	Fields   []ui.Field
-	Passkeys bool // work here
+	Passkeys bool   // work here
+	Provider string // name of the identity provider; "": there is none
+	ByOIDC   string // address that leads there
 }
 
 func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -35,6 +38,9 @@ func (c *console) writeSignIn(w http.ResponseWriter, r *http.Request, status int
 		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
 		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
 	}}
+	if c.Registrar.Provider != nil {
+		page.Provider, page.ByOIDC = c.Registrar.Provider.Name, oidcPath+"?to="+url.QueryEscape(page.To)
+	}
 	c.pages.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
 }
 
@@ -62,13 +68,18 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 	return c.letIn(w, r, session, secret)
 }
 
-// letIn gives the browser its new session instead of one that it had before, and leads to where its holder wanted to go.
+// letIn leads whoever has signed in to where they wanted to go.
 func (c *console) letIn(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) error {
+	return c.letInTo(w, r, session, secret, destination(r))
+}
+
+// letInTo gives the browser its new session instead of one that it had before, and leads to a page.
+func (c *console) letInTo(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret, to string) error {
 	if err := c.endSession(r); err != nil {
 		return err
 	}
 	c.keepSession(w, session, secret)
-	http.Redirect(w, r, destination(r), http.StatusSeeOther)
+	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -45,6 +46,7 @@ type Config struct {
 	Passwords  *password.Hasher
 	Challenges *postgres.Challenges
 	Party      *passkey.Party // nil: passkeys can't be used here; may then not be asked for
+	Provider   *oidc.Provider // nil: there is no identity provider
 }
 
 // A Registrar registers organizations, projects, API keys, service tokens, members and their sessions. Its errors are those of tenants: Invalid,

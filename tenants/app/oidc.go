@@ -1,0 +1,76 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants/internal/console"
+	"github.com/weirlog/weir/tenants/internal/oidc"
+)
+
+// OIDCConfig says which identity provider lets members in, beside passwords and passkeys.
+type OIDCConfig struct {
+	Issuer           string         `help:"Address of an identity provider (OpenID Connect) that signs members in by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
+	ClientID         string         `help:"How the identity provider calls this installation." env:"WEIR_OIDC_CLIENT_ID"`
+	ClientSecret     httpapi.Secret `help:"What the identity provider knows this installation by." env:"WEIR_OIDC_CLIENT_SECRET"`
+	ClientSecretFile string         `help:"File with that secret, instead." env:"WEIR_OIDC_CLIENT_SECRET_FILE"`
+	Name             string         `help:"Name of the identity provider, for people." env:"WEIR_OIDC_NAME" default:"your identity provider"`
+}
+
+func (c OIDCConfig) validate(origin string) error {
+	if c.Issuer == "" {
+		return nil
+	}
+	var errs []error
+	if !secureAddress(c.Issuer) {
+		errs = append(errs, fmt.Errorf("WEIR_OIDC_ISSUER is %q: use an address that begins with https://", c.Issuer))
+	}
+	if c.ClientID == "" {
+		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_ID is empty: it is what the identity provider calls this installation"))
+	}
+	if (c.ClientSecret == "") == (c.ClientSecretFile == "") {
+		errs = append(errs, errors.New("set one of WEIR_OIDC_CLIENT_SECRET and WEIR_OIDC_CLIENT_SECRET_FILE"))
+	}
+	if origin == "" {
+		errs = append(errs, errors.New("WEIR_OIDC_ISSUER needs WEIR_CONSOLE_ORIGIN: the identity provider sends people back there"))
+	}
+	return errors.Join(errs...)
+}
+
+// secureAddress tells whether an address is of https, or of this machine, where nobody else listens.
+func secureAddress(text string) bool {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Hostname() == "" {
+		return false
+	}
+	address, err := netip.ParseAddr(parsed.Hostname())
+	return parsed.Scheme == "https" || parsed.Scheme == "http" && err == nil && address.IsLoopback()
+}
+
+// provider is the identity provider, nil where there is none.
+func (a *App) provider() (*oidc.Provider, error) {
+	c := a.config.OIDC
+	if c.Issuer == "" {
+		return nil, nil //nolint:nilnil // none is not wrong
+	}
+	origin, err := a.config.origin()
+	if err != nil {
+		return nil, err
+	}
+	secret := c.ClientSecret
+	if c.ClientSecretFile != "" {
+		text, err := os.ReadFile(c.ClientSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read WEIR_OIDC_CLIENT_SECRET_FILE: %w", err)
+		}
+		secret = httpapi.Secret(strings.TrimSpace(string(text)))
+	}
+	return oidc.New(oidc.Config{
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: secret, Name: c.Name, Redirect: origin + console.OIDCCallbackPath, Clock: a.clock,
+	}), nil
+}

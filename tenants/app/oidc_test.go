@@ -1,0 +1,218 @@
+package app_test
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oauth2-proxy/mockoidc"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants/app"
+)
+
+const (
+	oidcPage     = "/console/sign-in/oidc"
+	oidcCallback = oidcPage + "/callback"
+)
+
+// withProvider returns a replica that has an identity provider, with an organization in which ada@example.com is a viewer.
+func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
+	t.Helper()
+	provider, err := mockoidc.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = provider.Shutdown() })
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(provider.ClientSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	w.oidc = app.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecretFile: secret, Name: "Acme Id <b>"}
+	p := w.start(t, operatorToken)
+	p.must(t, 201, "POST", "/v1/members", text(member(p.tenant(t, "Acme").organization, "ada@example.com", "viewer")))
+	return w, p, provider
+}
+
+// atProvider goes to the identity provider as somebody, and returns the address that it sends them back to.
+func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email string, verified bool) string {
+	t.Helper()
+	provider.QueueUser(&mockoidc.MockUser{Subject: "x", Email: email, EmailVerified: verified})
+	start := b.navigate(t, oidcPage+"?to=/console/settings/account")
+	if start.status != 303 {
+		t.Fatalf("start: %d %s", start.status, start.body)
+	}
+	return sentBack(t, start.header.Get("Location"))
+}
+
+// sentBack goes to an address at the identity provider, and returns the one that it sends back to.
+func sentBack(t *testing.T, address string) string {
+	t.Helper()
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	back, found := strings.CutPrefix(answer.Header.Get("Location"), "https://weir.example")
+	if !found {
+		t.Fatalf("the provider answers %d and sends to %q", answer.StatusCode, answer.Header.Get("Location"))
+	}
+	return back
+}
+
+// An identity provider signs a member in by the address that it has verified, whatever its spelling.
+func TestSignInByProvider(t *testing.T) {
+	w, p, provider := withProvider(t)
+	n := w.follow(t)
+	b := p.browser("192.0.2.1")
+	if shown := b.get(t, "/console/sign-in?to=/console/settings/account").text(); !strings.Contains(shown, "Sign in with Acme Id <b>") {
+		t.Errorf("the sign-in: %s", shown)
+	}
+	start := b.navigate(t, oidcPage)
+	asked, err := url.Parse(start.header.Get("Location"))
+	if q := asked.Query(); err != nil || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "" ||
+		q.Get("state") == "" || q.Get("redirect_uri") != "https://weir.example"+oidcCallback || q.Get("response_type") != "code" {
+		t.Errorf("asked %s", asked)
+	}
+	back := b.atProvider(t, provider, "Ada@Example.com", true)
+	if got := b.navigate(t, back); got.status != 303 || got.header.Get("Location") != accountPage {
+		t.Fatalf("sent back: %d %s", got.status, got.body)
+	}
+	if held := n.knows(t, b.secret(), nil); held.Role() != "viewer" {
+		t.Errorf("signed in as %+v", held)
+	}
+	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "Identity provider") {
+		t.Errorf("the sessions: %s", listed)
+	}
+	code, _ := url.Parse(back)
+	for _, hidden := range []string{provider.ClientSecret, code.Query().Get("code"), code.Query().Get("state"), b.secret()} {
+		if strings.Contains(w.log.String(), hidden) {
+			t.Errorf("%q is logged", hidden)
+		}
+	}
+}
+
+// Whoever is no member here, or whose address nobody has verified, is told so, and not let in.
+func TestProviderLetsOnlyMembersIn(t *testing.T) {
+	_, p, provider := withProvider(t)
+	for name, c := range map[string]struct {
+		email    string
+		verified bool
+		says     string
+	}{
+		"a stranger":            {"eve@example.com", true, "no member here has your e-mail address"},
+		"an unverified address": {"ada@example.com", false, "has not verified your e-mail address"},
+		"no address":            {"", true, "has not verified your e-mail address"},
+		"no address at all":     {"ada", true, "no member here"},
+	} {
+		b := p.browser("192.0.2.1")
+		got := b.navigate(t, b.atProvider(t, provider, c.email, c.verified))
+		if got.status != 422 || b.secret() != "" || !strings.Contains(got.text(), c.says) || !strings.Contains(got.body, `name="password"`) {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
+// What the provider sends back is good once, for the browser that went there, and nothing can be put in its place.
+func TestProviderAnswersAreForOneBrowser(t *testing.T) {
+	_, p, provider := withProvider(t)
+	for name, forge := range map[string]func(b *browser, back string) string{
+		"in another browser": func(b *browser, back string) string {
+			b.cookies = map[string]*http.Cookie{}
+			return back
+		},
+		"in a browser that went there too": func(b *browser, back string) string {
+			b.navigate(t, oidcPage)
+			return back
+		},
+		"with another state": func(_ *browser, back string) string { return replaceIn(back, "state", "x") },
+		"without a state":    func(_ *browser, back string) string { return replaceIn(back, "state", "") },
+		"with another code":  func(_ *browser, back string) string { return replaceIn(back, "code", "x") },
+		"without a code":     func(_ *browser, back string) string { return replaceIn(back, "code", "") + "&error=access_denied" },
+		"with the code of another sign-in": func(_ *browser, back string) string {
+			other := p.browser("198.51.100.3").atProvider(t, provider, "ada@example.com", true)
+			code, _ := url.Parse(other)
+			return replaceIn(back, "code", code.Query().Get("code"))
+		},
+		"twice": func(b *browser, back string) string {
+			ticket := *b.cookies["__Host-weir-challenge"]
+			if got := b.navigate(t, back); got.status != 303 {
+				t.Fatalf("the first time: %d %s", got.status, got.body)
+			}
+			b.cookies = map[string]*http.Cookie{ticket.Name: &ticket}
+			return back
+		},
+	} {
+		b := p.browser("192.0.2.1")
+		back := forge(b, b.atProvider(t, provider, "ada@example.com", true))
+		if got := b.navigate(t, back); got.status != 422 || b.secret() != "" {
+			t.Errorf("%s: %d, a session: %t", name, got.status, b.secret() != "")
+		}
+	}
+}
+
+func replaceIn(address, parameter, value string) string {
+	parsed, _ := url.Parse(address)
+	query := parsed.Query()
+	query.Set(parameter, value)
+	return parsed.Path + "?" + query.Encode()
+}
+
+// A provider that is away, or changes its mind, keeps nobody from signing in otherwise, and works as soon as it is back.
+func TestProviderAway(t *testing.T) {
+	w := newWorld(t)
+	w.oidc = app.OIDCConfig{Issuer: "http://127.0.0.1:1", ClientID: "weir", ClientSecret: "s", Name: "Acme Id"}
+	p := w.start(t, operatorToken)
+	b := p.browser("192.0.2.1")
+	got := b.navigate(t, oidcPage)
+	if got.status != 503 || !strings.Contains(got.body, "can&#39;t be reached") || !strings.Contains(got.body, `name="password"`) {
+		t.Errorf("away: %d %s", got.status, got.body)
+	}
+}
+
+// Without an identity provider there is nothing about it.
+func TestNoProvider(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	b := p.browser("192.0.2.1")
+	if strings.Contains(b.get(t, "/console/sign-in").body, "oidc") {
+		t.Error("the sign-in offers it")
+	}
+	for _, path := range []string{oidcPage, oidcCallback + "?code=x&state=y"} {
+		if got := b.navigate(t, path); got.status != 404 {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+}
+
+// A setting that can't work is refused with what to do, and never with the secret.
+func TestProviderSettings(t *testing.T) {
+	good := app.OIDCConfig{Issuer: "https://id.example", ClientID: "weir", ClientSecret: "hunter2"}
+	for name, c := range map[string]struct {
+		change func(*app.Config)
+		says   string
+	}{
+		"as it should be":     {func(*app.Config) {}, ""},
+		"in clear":            {func(c *app.Config) { c.OIDC.Issuer = "http://id.example" }, "WEIR_OIDC_ISSUER"},
+		"no client":           {func(c *app.Config) { c.OIDC.ClientID = "" }, "WEIR_OIDC_CLIENT_ID"},
+		"no secret":           {func(c *app.Config) { c.OIDC.ClientSecret = "" }, "WEIR_OIDC_CLIENT_SECRET"},
+		"two secrets":         {func(c *app.Config) { c.OIDC.ClientSecretFile = "/secret" }, "WEIR_OIDC_CLIENT_SECRET"},
+		"nowhere to go back":  {func(c *app.Config) { c.ConsoleOrigin = "" }, "WEIR_CONSOLE_ORIGIN"},
+		"a path as an origin": {func(c *app.Config) { c.ConsoleOrigin = "https://weir.example/console" }, "WEIR_CONSOLE_ORIGIN"},
+	} {
+		config := app.Config{
+			Brokers: []string{"b:1"}, DatabaseURL: httpapi.Secret("postgres://x"), InForceWait: time.Second,
+			ConsoleOrigin: "https://weir.example", OIDC: good, LeakKeysURL: "https://x.example",
+		}
+		c.change(&config)
+		err := config.Validate()
+		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package console
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+const oidcPath = identity.SignInPath + "/oidc"
+
+// OIDCCallbackPath is where an identity provider sends people back to.
+const OIDCCallbackPath = oidcPath + "/callback"
+
+// providerTicketLasts is how long the browser keeps its ticket; the server decides anew.
+const providerTicketLasts = 600 // seconds
+
+// withProvider lets requests through where there is an identity provider.
+func (c *console) withProvider(next handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if c.Registrar.Provider == nil {
+			return httpapi.NotFound("page", r.URL.Path)
+		}
+		return next(w, r)
+	}
+}
+
+// startOIDC leads to the identity provider. It is a link, not a form: the console's policy lets forms lead nowhere else.
+func (c *console) startOIDC(w http.ResponseWriter, r *http.Request) error {
+	if wait := c.byNetwork.take(c.network(r)); wait > 0 {
+		c.writeSignIn(w, r, http.StatusTooManyRequests, "", tooMany(w, r, wait))
+		return nil
+	}
+	address, ticket, err := c.Registrar.SignInAtProvider(r.Context(), destination(r))
+	if err != nil {
+		return c.writeOIDCFault(w, r, err)
+	}
+	keepTicket(w, ticket.Reveal(), providerTicketLasts)
+	http.Redirect(w, r, address, http.StatusSeeOther)
+	return nil
+}
+
+// finishOIDC takes whoever the identity provider sends back.
+func (c *console) finishOIDC(w http.ResponseWriter, r *http.Request) error {
+	query, ticket := r.URL.Query(), takeTicket(w, r)
+	if query.Get("code") == "" {
+		return c.writeOIDCFault(w, r, oidc.ErrRefused) // it says error=access_denied, or nothing at all
+	}
+	to, session, secret, err := c.Registrar.SignInByProvider(r.Context(), c.anonymous(r), ticket, query.Get("state"), query.Get("code"))
+	if err != nil {
+		return c.writeOIDCFault(w, r, err)
+	}
+	return c.letInTo(w, r, session, secret, to)
+}
+
+// writeOIDCFault says why the identity provider lets nobody in, beside the other ways.
+func (c *console) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
+	name, status, text := c.Registrar.Provider.Name, http.StatusUnprocessableEntity, ""
+	switch {
+	case errors.Is(err, registrar.ErrChallenge):
+		text = "That took too long, or was begun in another browser. Try again."
+	case errors.Is(err, registrar.ErrStranger):
+		text = "You are known to " + name + ", but no member here has your e-mail address. Ask an owner or admin to invite you by that address."
+	case errors.Is(err, oidc.ErrUnverified):
+		text = name + " has not verified your e-mail address. Have it verified there, or use your password."
+	case errors.Is(err, oidc.ErrAway):
+		text, status = name+" can't be reached now. Try again, or use your password.", http.StatusServiceUnavailable
+	case errors.Is(err, oidc.ErrRefused):
+		text = "Signing in by " + name + " did not work. Try again, or use your password."
+	default:
+		return err
+	}
+	httpapi.Logger(r.Context()).Warn("nobody was let in by the identity provider", slog.String("error", err.Error()))
+	c.writeSignIn(w, r, status, "", &ui.Flash{Text: text, Fault: true})
+	return nil
+}

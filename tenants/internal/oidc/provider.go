@@ -1,0 +1,168 @@
+// Package oidc lets people in whom an identity provider (OpenID Connect) knows: by the authorization code flow with PKCE,
+// state and nonce.
+package oidc
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+)
+
+// patience is how long one answer of the provider may take.
+const patience = 10 * time.Second
+
+// Why a provider lets nobody in.
+var (
+	ErrRefused    = errors.New("the identity provider's answer was not accepted")
+	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
+	ErrAway       = errors.New("the identity provider can't be reached")
+)
+
+// Config says which provider.
+type Config struct {
+	Issuer       string // address, as the provider has it in its tokens
+	ClientID     string
+	ClientSecret httpapi.Secret
+	Name         string // for people, such as Okta
+	Redirect     string // address to which it sends people back
+	Clock        func() time.Time
+}
+
+// A Provider says who people are. What it says of itself is asked for when it is first needed, and again until it
+// answers: a provider that is away keeps nobody from signing in otherwise. Safe for concurrent use.
+type Provider struct {
+	Config
+	client *http.Client
+
+	mu    sync.Mutex
+	known *oidc.Provider // nil: not asked yet
+}
+
+// New returns a provider. It asks nothing.
+func New(config Config) *Provider {
+	return &Provider{Config: config, client: &http.Client{Timeout: patience}}
+}
+
+// What is derived from a ticket, so that nothing of it has to be kept: whoever lacks the ticket can make none of them.
+func state(ticket tenants.Secret) string    { return ticket.Next("oidc state").Reveal() }
+func nonce(ticket tenants.Secret) string    { return ticket.Next("oidc nonce").Reveal() }
+func verifier(ticket tenants.Secret) string { return ticket.Next("oidc verifier").Reveal() }
+
+// Start is the address at which the holder of a ticket says to the provider who they are, or ErrAway.
+func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, error) {
+	flow, err := p.flow(ctx)
+	if err != nil {
+		return "", err
+	}
+	return flow.AuthCodeURL(state(ticket), oidc.Nonce(nonce(ticket)), oauth2.S256ChallengeOption(verifier(ticket))), nil
+}
+
+// Began tells whether what the provider sent somebody back with belongs to their ticket.
+func Began(ticket tenants.Secret, returned string) bool {
+	return subtle.ConstantTimeCompare([]byte(state(ticket)), []byte(returned)) == 1
+}
+
+// Finish returns the verified e-mail address of the holder of a ticket, whom the provider has sent back with a code. It
+// fails with ErrRefused, ErrUnverified or ErrAway.
+func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (email string, err error) {
+	flow, err := p.flow(ctx)
+	if err != nil {
+		return "", err
+	}
+	tokens, err := flow.Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(verifier(ticket)))
+	if err != nil {
+		return "", exchangeError(err)
+	}
+	text, _ := tokens.Extra("id_token").(string)
+	verified, err := p.verify(ctx, text)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(nonce(ticket))) != 1 {
+		return "", fmt.Errorf("%w: it is for another sign-in", ErrRefused)
+	}
+	return emailOf(verified)
+}
+
+// exchangeError tells a provider that refuses from one that does not answer.
+func exchangeError(err error) error {
+	var refusal *oauth2.RetrieveError
+	if errors.As(err, &refusal) && refusal.Response.StatusCode < http.StatusInternalServerError {
+		return fmt.Errorf("%w: it answers %d %s", ErrRefused, refusal.Response.StatusCode, refusal.ErrorCode)
+	}
+	return fmt.Errorf("%w: %w", ErrAway, err)
+}
+
+// verify checks who has made a token, for whom and when. One that is for several has to say that it was asked for by us.
+func (p *Provider) verify(ctx context.Context, text string) (*oidc.IDToken, error) {
+	known, err := p.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	token, err := known.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.Clock}).Verify(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	var claims struct {
+		AuthorizedParty string `json:"azp"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return nil, err
+	}
+	others := slices.ContainsFunc(token.Audience, func(a string) bool { return a != p.ClientID })
+	if claims.AuthorizedParty != p.ClientID && (others || claims.AuthorizedParty != "") {
+		return nil, errors.New("it was made for somebody else")
+	}
+	return token, nil
+}
+
+func emailOf(token *oidc.IDToken) (string, error) {
+	var claims struct {
+		Email    string `json:"email"`
+		Verified bool   `json:"email_verified"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if !claims.Verified || claims.Email == "" {
+		return "", ErrUnverified
+	}
+	return claims.Email, nil
+}
+
+func (p *Provider) flow(ctx context.Context) (*oauth2.Config, error) {
+	known, err := p.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &oauth2.Config{
+		ClientID: p.ClientID, ClientSecret: p.ClientSecret.Reveal(), Endpoint: known.Endpoint(), RedirectURL: p.Redirect,
+		Scopes: []string{oidc.ScopeOpenID, "email"},
+	}, nil
+}
+
+// discover asks the provider for its addresses and keys, once.
+func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known != nil {
+		return p.known, nil
+	}
+	known, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	p.known = known
+	return known, nil
+}
