@@ -30,6 +30,7 @@ func TestHostileTexts(t *testing.T) {
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	call(b, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: hostile("browser")})
 	b.signIn(w.email, w.password)
+	w.passkey = b.firstPasskey(hostile("passkey"))
 	var shown strings.Builder
 	for _, page := range in.pages(t, w) {
 		shown.WriteString(b.mustBeText(page.path))
@@ -37,7 +38,7 @@ func TestHostileTexts(t *testing.T) {
 	for _, list := range []string{"/console/logs", "/console/errors"} {
 		shown.WriteString(b.mustBeText(list + "?q=" + url.QueryEscape(hostile("words"))))
 	}
-	for _, text := range append(say.all(), hostile("words"), hostile("browser")) {
+	for _, text := range append(say.all(), hostile("words"), hostile("browser"), hostile("passkey")) {
 		if !strings.Contains(shown.String(), text) {
 			t.Errorf("no page shows this, so nothing is proved of it: %s", text)
 		}

@@ -15,6 +15,10 @@ func TestStory(t *testing.T) {
 	organization := in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", "a long enough password")
 
 	owner.signIn("ada@acme.example", "a long enough password")
+	owner.plugAuthenticator()
+	owner.addPasskey("a telephone")
+	owner.leave("button", "Sign out", "Sign in")
+	owner.signInByPasskey()
 	owner.createProject("Checkout")
 	key := owner.createKey("pods in Frankfurt", "Staging")
 	in.send(t, key, entry{Level: "info", Message: "hello from the story"})

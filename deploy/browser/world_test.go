@@ -18,6 +18,7 @@ type world struct {
 	key             client.APIKey
 	token           client.ServiceToken
 	group           string // an error group
+	passkey         string
 }
 
 // Texts are what people and programs have entered, wherever they can.
@@ -60,14 +61,15 @@ func (in installation) furnish(t *testing.T, say texts) world {
 func (w world) addresses() map[string]string {
 	const settings = "/console/settings/"
 	return map[string]string{
-		"/console/*":                            "/console/no-such-page",
-		"/console/errors/{group}":               "/console/errors/" + w.group,
-		settings + "projects/{id}":              settings + "projects/" + w.project,
-		settings + "api-keys/{id}":              settings + "api-keys/" + w.key.ID,
-		settings + "api-keys/{id}/rotate":       settings + "api-keys/" + w.key.ID + "/rotate",
-		settings + "api-keys/{id}/edit":         settings + "api-keys/" + w.key.ID + "/edit",
-		settings + "api-keys/{id}/revoke":       settings + "api-keys/" + w.key.ID + "/revoke",
-		settings + "service-tokens/{id}/revoke": settings + "service-tokens/" + w.token.ID + "/revoke",
+		"/console/*":                              "/console/no-such-page",
+		"/console/errors/{group}":                 "/console/errors/" + w.group,
+		settings + "projects/{id}":                settings + "projects/" + w.project,
+		settings + "api-keys/{id}":                settings + "api-keys/" + w.key.ID,
+		settings + "api-keys/{id}/rotate":         settings + "api-keys/" + w.key.ID + "/rotate",
+		settings + "api-keys/{id}/edit":           settings + "api-keys/" + w.key.ID + "/edit",
+		settings + "api-keys/{id}/revoke":         settings + "api-keys/" + w.key.ID + "/revoke",
+		settings + "service-tokens/{id}/revoke":   settings + "service-tokens/" + w.token.ID + "/revoke",
+		settings + "account/passkeys/{id}/remove": settings + "account/passkeys/" + w.passkey + "/remove",
 	}
 }
 
