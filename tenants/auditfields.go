@@ -27,7 +27,7 @@ func (f Fields) known() Fields {
 
 // plain is a value as JSON has it, or nil for the zero value.
 func plain(value any) any {
-	zero := false
+	var zero bool
 	switch v := value.(type) {
 	case string:
 		zero = v == ""

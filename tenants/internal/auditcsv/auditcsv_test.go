@@ -65,7 +65,7 @@ func TestServeGoesOn(t *testing.T) {
 // A file that could not be written to its end is no file.
 func TestServeBreaksOff(t *testing.T) {
 	defer func() {
-		if got := recover(); got != http.ErrAbortHandler {
+		if got, _ := recover().(error); !errors.Is(got, http.ErrAbortHandler) {
 			t.Errorf("got %v", got)
 		}
 	}()

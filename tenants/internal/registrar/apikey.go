@@ -117,7 +117,8 @@ func (r *Registrar) APIKeys(ctx context.Context, caller tenants.Caller, project 
 }
 
 // APIKeysOf lists the keys of all projects of an organization that the caller reaches.
-func (r *Registrar) APIKeysOf(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]postgres.ListedAPIKey, error) {
+func (r *Registrar) APIKeysOf(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position,
+	limit int) ([]postgres.ListedAPIKey, error) {
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}

@@ -113,7 +113,8 @@ func (t *turn) changeInvitation(ctx context.Context, organization, id string,
 }
 
 // Invitations lists the invitations of an organization that the caller reaches.
-func (r *Registrar) Invitations(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]tenants.Invitation, error) {
+func (r *Registrar) Invitations(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position,
+	limit int) ([]tenants.Invitation, error) {
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}

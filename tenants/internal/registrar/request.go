@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -32,7 +33,7 @@ func (r Request) by(member tenants.Member) Request {
 // metadata is what is kept of a request with each event that follows from it.
 func (r Request) metadata() eventstore.Metadata {
 	metadata := tenants.Origin{
-		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Client: clip(r.Client, maxClient), Request: r.ID,
+		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Client: clip(httpapi.Redact(r.Client), maxClient), Request: r.ID,
 	}
 	if r.Address.IsValid() {
 		metadata.Address = r.Address.String()

@@ -25,6 +25,10 @@ func TestMetadata(t *testing.T) {
 			Request{Caller: tenants.Caller{ID: "tok_1"}}.metadata(),
 			map[string]string{"actor": "tok_1", "actor_kind": "service_token"},
 		},
+		"a credential in the wrong place": {
+			Request{Caller: tenants.Caller{ID: "tok_1"}, Client: "weir_" + strings.Repeat("a", 48) + "/1.0"}.metadata(),
+			map[string]string{"actor": "tok_1", "actor_kind": "service_token", "client": "weir_[redacted]/1.0"},
+		},
 		"the configuration": {byConfiguration(), map[string]string{"actor": "configuration", "actor_kind": "configuration"}},
 		"the system":        {bySystem("expiry"), map[string]string{"actor": "expiry", "actor_kind": "system"}},
 	} {

@@ -15,7 +15,7 @@ import (
 // takes the same time for both.
 var ErrSignIn = errors.New("no member has this address and password")
 
-// SignIn, asked for in a request of whoever it may be, starts a session for the member with an address and a password,
+// SignIn starts, for a request of whoever it may be, a session for the member with an address and a password,
 // or fails with ErrSignIn. When it returns, the session is in force, unless the broker is slow or away. The secret is in
 // no other place.
 func (r *Registrar) SignIn(ctx context.Context, request Request, email string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
