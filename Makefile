@@ -15,7 +15,7 @@ TESTFLAGS = -timeout=15m
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-images clean
+.PHONY: help run demo bench bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -114,8 +114,11 @@ func StopCluster(nodes []*Broker) error {
 }
 
 func (b *Broker) java(args ...string) []string {
-	return append([]string{"java", "-Xms" + b.heap.first, "-Xmx" + b.heap.most, "-cp", filepath.Join(b.jars, "*"),
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"}, args...)
+	line := []string{"java", "-Xms" + b.heap.first, "-Xmx" + b.heap.most}
+	if b.killable {
+		line = append(line, quickStart...)
+	}
+	return append(append(line, "-cp", filepath.Join(b.jars, "*"), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"), args...)
 }
 
 func (b *Broker) format(ctx context.Context, cluster string) error {
