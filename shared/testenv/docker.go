@@ -125,6 +125,9 @@ func containerPostgres(t testing.TB) (admin string, _ fault.Process, err error) 
 	return admin, p, nil
 }
 
+// redisDurable are Redis's arguments for keeping through a kill what it has acknowledged.
+var redisDurable = []string{"--appendonly", "yes", "--appendfsync", "always", "--save", ""}
+
 // containerRedis returns the URL of a database of a Redis in a container.
 func containerRedis(t testing.TB) (string, fault.Process, error) {
 	t.Helper()
@@ -133,7 +136,8 @@ func containerRedis(t testing.TB) (string, fault.Process, error) {
 		return "", nil, err
 	}
 	url := fmt.Sprintf("redis://127.0.0.1:%d/0", port)
-	p, err := runContainer(RedisImage(), 6379, port, nil, func(ctx context.Context) error { return command(ctx, url, "PING") })
+	answer := func(ctx context.Context) error { return command(ctx, url, "PING") }
+	p, err := runContainer(RedisImage(), 6379, port, nil, answer, redisDurable...)
 	if err != nil {
 		return "", nil, err
 	}

@@ -75,8 +75,7 @@ func startRedis() (*redisServer, error) {
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	s := &redisServer{url: "redis://" + address}
-	s.Line = []string{program, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-		"--appendonly", "yes", "--appendfsync", "always", "--save", ""} // what was acknowledged survives a kill
+	s.Line = append([]string{program, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}, redisDurable...)
 	s.Dir = dir
 	s.Answer = func(ctx context.Context) error { return command(ctx, s.url, "PING") }
 	return s, s.Start()
