@@ -135,3 +135,10 @@ func TestClusterMajorityDown(t *testing.T) {
 		t.Errorf("%d records are in the log more than once", r.repeated)
 	}
 }
+
+// failed counts the messages that were not reported written.
+func (tr *traffic) failed() int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return len(tr.unknown) + len(tr.refused)
+}

@@ -68,13 +68,6 @@ func (tr *traffic) confirmed() int {
 	return len(tr.written)
 }
 
-// failed counts the messages that were not reported written.
-func (tr *traffic) failed() int {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	return len(tr.unknown) + len(tr.refused)
-}
-
 // audit compares what the callers were told with the log: how many records that were reported written are lost, and how many
 // records are there more than once.
 func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {

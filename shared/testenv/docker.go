@@ -21,11 +21,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// Images of the containers.
+// PostgresImage is the image of PostgreSQL's containers.
 func PostgresImage() string { return cmp.Or(os.Getenv("WEIR_TEST_POSTGRES_IMAGE"), "postgres:17") }
+
+// KafkaImage is the image of Apache Kafka's.
 func KafkaImage() string {
 	return cmp.Or(os.Getenv("WEIR_TEST_KAFKA_IMAGE"), "apache/kafka:"+apache.Version)
 }
+
+// RedisImage is the image of Redis's.
 func RedisImage() string { return cmp.Or(os.Getenv("WEIR_TEST_REDIS_IMAGE"), "redis:7") }
 
 // A dockerProcess is a container of the test's own, moved by the command docker: a test with faults has no need of the

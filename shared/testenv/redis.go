@@ -95,7 +95,7 @@ func lend(t testing.TB, server string) string {
 				return err
 			}
 			if file, ok := tryLock(u); ok {
-				t.Cleanup(func() { file.Close() })
+				t.Cleanup(func() { _ = file.Close() }) // ends the loan in any case
 				lent = u
 				return nil
 			}
@@ -140,7 +140,7 @@ func command(ctx context.Context, redis, line string) error {
 		return err
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // what waits for it fails then
 	defer stop()
 	in := bufio.NewReader(conn)
 	for _, line := range append(greeting(u), line) {
