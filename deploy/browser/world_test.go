@@ -54,22 +54,47 @@ func (in installation) furnish(t *testing.T, say texts) world {
 			Frames: []string{say.call, "at checkout (/srv/shop/src/checkout.js:88:20)", "at next (/srv/shop/node_modules/express/router.js:280:10)"},
 		}})
 	w.group = in.awaitGroup(t, w.key.Key, project.ID)
+	w.member = in.create(t, "/members", map[string]string{
+		"organization": organization, "email": "bob@acme.example", "name": say.member, "role": "viewer", "password": w.password,
+	})
+	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": "eve@acme.example", "role": "developer"})
 	return w
+}
+
+// create makes a thing as the operator and returns its id.
+func (in installation) create(t *testing.T, path string, thing map[string]string) string {
+	t.Helper()
+	body, err := json.Marshal(thing)
+	must(t, err)
+	answer, err := in.api.Call(t.Context(), client.Request{Method: "POST", Path: path, Body: body,
+		Header: map[string]string{"Authorization": "Bearer " + in.token, "Content-Type": "application/json"}})
+	must(t, err)
+	var made struct{ ID string }
+	must(t, json.Unmarshal(answer.Body, &made))
+	if made.ID == "" {
+		t.Fatalf("POST %s: %d %s", path, answer.Status, answer.Body)
+	}
+	return made.ID
 }
 
 // addresses are where the pages of a world are whose route has a parameter.
 func (w world) addresses() map[string]string {
 	const settings = "/console/settings/"
 	return map[string]string{
-		"/console/*":                              "/console/no-such-page",
-		"/console/errors/{group}":                 "/console/errors/" + w.group,
-		settings + "projects/{id}":                settings + "projects/" + w.project,
-		settings + "api-keys/{id}":                settings + "api-keys/" + w.key.ID,
-		settings + "api-keys/{id}/rotate":         settings + "api-keys/" + w.key.ID + "/rotate",
-		settings + "api-keys/{id}/edit":           settings + "api-keys/" + w.key.ID + "/edit",
-		settings + "api-keys/{id}/revoke":         settings + "api-keys/" + w.key.ID + "/revoke",
-		settings + "service-tokens/{id}/revoke":   settings + "service-tokens/" + w.token.ID + "/revoke",
-		settings + "account/passkeys/{id}/remove": settings + "account/passkeys/" + w.passkey + "/remove",
+		"/console/*":                                 "/console/no-such-page",
+		"/console/errors/{group}":                    "/console/errors/" + w.group,
+		settings + "projects/{id}":                   settings + "projects/" + w.project,
+		settings + "api-keys/{id}":                   settings + "api-keys/" + w.key.ID,
+		settings + "api-keys/{id}/rotate":            settings + "api-keys/" + w.key.ID + "/rotate",
+		settings + "api-keys/{id}/edit":              settings + "api-keys/" + w.key.ID + "/edit",
+		settings + "api-keys/{id}/revoke":            settings + "api-keys/" + w.key.ID + "/revoke",
+		settings + "service-tokens/{id}/revoke":      settings + "service-tokens/" + w.token.ID + "/revoke",
+		settings + "account/passkeys/{id}/remove":    settings + "account/passkeys/" + w.passkey + "/remove",
+		settings + "members/{id}":                    settings + "members/" + w.member,
+		settings + "members/{id}/remove":             settings + "members/" + w.member + "/remove",
+		settings + "members/{id}/reset":              settings + "members/" + w.member + "/reset",
+		settings + "members/invitations/{id}/resend": settings + "members/invitations/" + w.invitation + "/resend",
+		settings + "members/invitations/{id}/revoke": settings + "members/invitations/" + w.invitation + "/revoke",
 	}
 }
 

@@ -111,7 +111,10 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.handler = a.routes()
-	return a.registerOperator(ctx)
+	if err := a.registerOperator(ctx); err != nil {
+		return err
+	}
+	return a.welcomeOwner(ctx)
 }
 
 // assemble puts together what carries out requests, whoever they come from.

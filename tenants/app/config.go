@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"time"
 
@@ -35,7 +36,8 @@ type Config struct {
 
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
-	Clock func() time.Time `kong:"-"` // the system's where nil
+	Output io.Writer        `kong:"-"` // gets the link for the first owner; nil: there is none, nobody needs one
+	Clock  func() time.Time `kong:"-"` // the system's where nil
 }
 
 // Validate joins what is wrong with the configuration. It shows no secret.
@@ -47,6 +49,9 @@ func (c Config) Validate() error {
 	}
 	if u, err := url.Parse(c.LeakKeysURL); c.LeakKeysURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
 		errs = append(errs, fmt.Errorf("WEIR_LEAK_KEYS_URL is %q: use an address such as %s", c.LeakKeysURL, leak.GitHubKeys))
+	}
+	if _, err := c.origin(); err != nil {
+		errs = append(errs, err)
 	}
 	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))

@@ -32,6 +32,7 @@ type world struct {
 	inForceWait time.Duration
 	oidc        app.OIDCConfig
 	clock       func() time.Time // the system's where nil
+	output      *bytes.Buffer    // gets the link for the first owner; nil: there is none
 	leakKeys    string           // file with the keys that sign leak reports; empty: none are taken
 }
 
@@ -73,6 +74,9 @@ func (w world) start(t *testing.T, operator string) *process {
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
 		InForceWait: w.inForceWait, Clock: w.clock, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+	}
+	if w.output != nil {
+		config.Output = w.output
 	}
 	tenants, err := app.New(t.Context(), config, logger)
 	if err != nil {

@@ -88,3 +88,23 @@ func TestInvitingTellsNobodyWhoIsElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// A member who goes, or may not invite any more, leaves no open door behind.
+func TestInvitationsGoWithTheirMaker(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.add(t, acme.organization, "ada@example.com", "owner")
+	b := p.signedIn(t, acme, "admin")
+	b.post(t, membersPage+"/invitations", map[string]string{"email": "new@example.com", "role": "viewer"})
+	admin := ""
+	for _, item := range p.must(t, 200, "GET", "/v1/members?organization="+acme.organization, "").items(t) {
+		if item["role"] == "admin" {
+			admin = item["id"].(string)
+		}
+	}
+	p.must(t, 200, "PATCH", "/v1/members/"+admin, `{"role":"developer"}`)
+	list := p.must(t, 200, "GET", "/v1/invitations?organization="+acme.organization, "").items(t)
+	if len(list) != 1 || list[0]["state"] != "revoked" || list[0]["invited_by"] != admin {
+		t.Errorf("after that: %v", list)
+	}
+}

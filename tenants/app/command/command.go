@@ -19,6 +19,9 @@ import (
 type Commands struct {
 	Serve serve `cmd:"" default:"withargs" help:"Serve the API and the console. What happens where no command is given."`
 
+	OwnerLink ownerLink `cmd:"" help:"Print a link by which somebody becomes the first owner, where nobody is a member yet."`
+	ResetLink resetLink `cmd:"" help:"Print a link by which a member sets another password."`
+
 	Organization struct {
 		Create createOrganization `cmd:"" help:"Create an organization and print its id."`
 		List   listOrganizations  `cmd:"" help:"List the organizations."`

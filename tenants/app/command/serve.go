@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"github.com/weirlog/weir/tenants/app"
 )
@@ -13,6 +14,7 @@ type serve struct {
 
 // Run serves until ctx ends.
 func (c *serve) Run(ctx context.Context, logger *slog.Logger) error {
+	c.Output = os.Stdout
 	tenants, err := app.New(ctx, c.Config, logger)
 	if err != nil {
 		return err

@@ -57,10 +57,11 @@ func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
 	c.pages.Write(w, r, http.StatusOK, "account", ui.View{
 		Title: "Your account", Tabs: tabs(r, accountPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{
-			"session-ended":   "The session was signed out.",
-			"passkey-added":   "The passkey was added. From now on you can sign in with it.",
-			"passkey-removed": "The passkey was removed.",
-			"sessions-ended":  "All your other sessions were signed out.",
+			"session-ended":    "The session was signed out.",
+			"passkey-added":    "The passkey was added. From now on you can sign in with it.",
+			"passkey-removed":  "The passkey was removed.",
+			"sessions-ended":   "All your other sessions were signed out.",
+			"password-changed": "Your password was changed, and all your other sessions were signed out.",
 		}),
 	})
 	return nil

@@ -57,6 +57,7 @@ func Mount(router chi.Router, config Config) {
 		open.Get(oidcPath, c.pages.Handle(c.withProvider(c.startOIDC)))
 		open.Get(OIDCCallbackPath, c.pages.Handle(c.withProvider(c.finishOIDC)))
 		open.Post("/console/sign-out", c.pages.Handle(c.signOut))
+		c.mountCodes(open)
 	})
 	c.pages.Mount(router, config.Credentials, c.mountSettings)
 	router.Group(c.mountSession)
@@ -82,6 +83,7 @@ func (c *console) mountSettings(settings chi.Router) {
 	settings.Post(passkeysPath+"/{id}/remove", c.pages.Handle(c.withPasskeys(c.confirmed(c.removePasskey))))
 	settings.Post(accountPath+"/sessions/{id}/end", c.pages.Handle(c.endOneSession))
 	settings.Post(accountPath+"/sessions/end-others", c.pages.Handle(c.endOtherSessions))
+	c.mountPeople(settings)
 	settings.Get(projectsPath, c.pages.Handle(permitted(tenants.ProjectsRead, c.showProjects)))
 	settings.Post(projectsPath, c.pages.Handle(permitted(tenants.ProjectsWrite, c.createProject)))
 	settings.Get(auditPath, c.pages.Handle(permitted(tenants.AuditRead, c.showAudit)))
@@ -112,6 +114,42 @@ func (c *console) mountAPIKeys(settings chi.Router) {
 	settings.Post(apiKeysPath+"/{id}/edit", c.pages.Handle(permitted(tenants.APIKeysWrite, c.changeAPIKey)))
 	settings.Get(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.showRevokeAPIKey))))
 	settings.Post(apiKeysPath+"/{id}/revoke", c.pages.Handle(permitted(tenants.APIKeysWrite, c.confirmed(c.revokeAPIKey))))
+}
+
+// mountCodes adds the pages of people who hold a code.
+func (c *console) mountCodes(open chi.Router) {
+	open.Get(WelcomePath, c.pages.Handle(c.showWelcome))
+	open.Post(WelcomePath, c.pages.Handle(c.welcome))
+	open.Get(JoinPath, c.pages.Handle(c.showJoin))
+	open.Post(JoinPath, c.pages.Handle(c.join))
+	open.Get(ResetPath, c.pages.Handle(c.showReset))
+	open.Post(ResetPath, c.pages.Handle(c.reset))
+}
+
+// mountPeople adds the pages of members and invitations, and of one's own password.
+func (c *console) mountPeople(settings chi.Router) {
+	settings.Get(passwordPath, c.pages.Handle(c.confirmed(c.showPassword)))
+	settings.Post(passwordPath, c.pages.Handle(c.confirmed(c.changePassword)))
+	settings.Get(membersPath, c.pages.Handle(permitted(tenants.MembersRead, c.showMembers)))
+	manage := func(next handler) http.HandlerFunc {
+		return c.pages.Handle(permitted(tenants.MembersManage, c.confirmed(next)))
+	}
+	settings.Get(membersPath+"/{id}", manage(c.showMember))
+	settings.Post(membersPath+"/{id}", manage(c.changeMember))
+	settings.Get(membersPath+"/{id}/remove", manage(c.showRemoveMember))
+	settings.Post(membersPath+"/{id}/remove", manage(c.removeMember))
+	settings.Get(membersPath+"/{id}/reset", manage(c.showResetMember))
+	settings.Post(membersPath+"/{id}/reset", manage(c.resetMember))
+	settings.Get(invitationsPath, c.pages.Handle(permitted(tenants.MembersInvite, c.showInvitations)))
+	invite := func(next handler) http.HandlerFunc {
+		return c.pages.Handle(permitted(tenants.MembersInvite, c.confirmed(next)))
+	}
+	settings.Get(invitationsPath+"/new", invite(c.showInvite))
+	settings.Post(invitationsPath, invite(c.invite))
+	settings.Get(invitationsPath+"/{id}/resend", invite(c.showOn("invitation-resend", "Send an invitation again")))
+	settings.Post(invitationsPath+"/{id}/resend", invite(c.resendInvitation))
+	settings.Get(invitationsPath+"/{id}/revoke", invite(c.showOn("invitation-revoke", "Revoke an invitation")))
+	settings.Post(invitationsPath+"/{id}/revoke", invite(c.revokeInvitation))
 }
 
 // noPage says that there is no such page; the address with a slash too many is the console itself.

@@ -29,7 +29,10 @@ func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, destination(r), http.StatusSeeOther)
 		return nil
 	}
-	c.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{"signed-out": "You have signed out."}))
+	c.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{
+		"signed-out":     "You have signed out.",
+		"password-reset": "Your password was set. Sign in with it.",
+	}))
 	return nil
 }
 

@@ -58,6 +58,15 @@ func problemOf(err error, what, id string) error {
 	switch {
 	case errors.Is(err, tenants.ErrNotFound):
 		return httpapi.NotFound(what, id)
+	case errors.Is(err, tenants.ErrForbidden):
+		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+			"Your role was changed meanwhile and may not do this any more. Ask an owner.")
+	case errors.Is(err, tenants.ErrLastOwner):
+		return httpapi.NewProblem(http.StatusConflict, "last_owner",
+			"This is the only owner of the organization. Make another member owner first.")
+	case errors.Is(err, tenants.ErrSettled):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"The invitation was accepted or revoked before. Make another one.")
 	case errors.Is(err, tenants.ErrReused):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
 			"This form was sent before with other values. Open the page again and fill it in anew.")

@@ -19,16 +19,13 @@ func ownerCodes() eventstore.Stream {
 }
 
 // IssueOwnerCode draws a code for the first owner of an installation without a member; the one of before is void. It
-// fails with tenants.ErrFounded where there is a member. command is the one that was given, "" where nobody gave one.
-func (r *Registrar) IssueOwnerCode(ctx context.Context, command string) (code tenants.Secret, expires time.Time, err error) {
+// fails with tenants.ErrFounded where there is a member.
+func (r *Registrar) IssueOwnerCode(ctx context.Context, request Request) (code tenants.Secret, expires time.Time, err error) {
 	if code, err = tenants.NewSecret(tenants.OwnerCodePrefix, r.Random); err != nil {
 		return code, expires, err
 	}
 	cmd := tenants.IssueOwnerCode{Imprint: code.Imprint(), At: r.now()}
-	err = r.inTurn(ctx, tenants.Installation, Request{}, func(t *turn) (err error) {
-		if t.origin = bySystem("start"); command != "" {
-			t.origin = byCommand(command)
-		}
+	err = r.inTurn(ctx, tenants.Installation, request, func(t *turn) (err error) {
 		if cmd.Founded, err = t.views.Founded(ctx); err != nil {
 			return err
 		}

@@ -56,33 +56,20 @@ func (r *Registrar) IssueResetCode(ctx context.Context, request Request, id stri
 		if err != nil {
 			return err
 		}
-		member, err = t.issueResetCode(ctx, found, by, code)
+		cmd := tenants.IssueResetCode{By: by, Imprint: code.Imprint(), At: t.now()}
+		member, err = t.changeMember(ctx, found, func(m tenants.Member) ([]tenants.Event, error) { return m.IssueResetCode(cmd) })
 		return err
 	})
 	return member, code, err
 }
 
-// IssueResetCodeFor is IssueResetCode for whoever runs the installation: for the member of whatever organization with an
-// address.
-func (r *Registrar) IssueResetCodeFor(ctx context.Context, command, email string) (member tenants.Member, code tenants.Secret, err error) {
-	if code, err = tenants.NewSecret(tenants.ResetPrefix, r.Random); err != nil {
-		return member, code, err
-	}
+// IssueResetCodeFor is IssueResetCode for the member of whatever organization with an address, asked for at the server.
+func (r *Registrar) IssueResetCodeFor(ctx context.Context, request Request, email string) (tenants.Member, tenants.Secret, error) {
 	found, err := r.member(ctx, email)
 	if err != nil {
-		return member, code, fmt.Errorf("member %q: %w", email, err)
+		return tenants.Member{}, tenants.Secret{}, err
 	}
-	err = r.inTurn(ctx, found.Organization, Request{}, func(t *turn) (err error) {
-		t.origin = byCommand(command)
-		member, err = t.issueResetCode(ctx, found, tenants.Owner, code)
-		return err
-	})
-	return member, code, err
-}
-
-func (t *turn) issueResetCode(ctx context.Context, member tenants.Member, by tenants.Role, code tenants.Secret) (tenants.Member, error) {
-	cmd := tenants.IssueResetCode{By: by, Imprint: code.Imprint(), At: t.now()}
-	return t.changeMember(ctx, member, func(m tenants.Member) ([]tenants.Event, error) { return m.IssueResetCode(cmd) })
+	return r.IssueResetCode(ctx, request, found.ID)
 }
 
 // ResetPassword gives the member for whom a code is out another password, and ends all of their sessions. It fails with

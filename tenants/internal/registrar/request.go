@@ -60,6 +60,11 @@ func AtTheServer(client string) Request {
 	}
 }
 
+// AtStart is a request that the installation makes to itself when it starts.
+func AtStart() Request {
+	return Request{Caller: tenants.Caller{ID: "start", Organization: tenants.Installation}, Kind: tenants.SystemActor}
+}
+
 // bySystem is what is kept with events that nobody asked for; part is the part of the system that decided.
 func bySystem(part string) eventstore.Metadata {
 	return tenants.Origin{Actor: part, Kind: tenants.SystemActor}.Metadata()
@@ -68,11 +73,6 @@ func bySystem(part string) eventstore.Metadata {
 // byConfiguration is what is kept with events that follow from the configuration of the installation.
 func byConfiguration() eventstore.Metadata {
 	return tenants.Origin{Actor: "configuration", Kind: tenants.ConfigurationActor}.Metadata()
-}
-
-// byCommand is what is kept with events that somebody asked for at the command line of the installation.
-func byCommand(name string) eventstore.Metadata {
-	return tenants.Origin{Actor: "tenants " + name, Kind: tenants.ConfigurationActor}.Metadata()
 }
 
 // clip is the start of a text, at most so many bytes, without what can't be shown.

@@ -1,0 +1,50 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/console"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// Pages that links with codes lead to.
+const (
+	WelcomePath = console.WelcomePath
+	ResetPath   = console.ResetPath
+)
+
+// DefaultOrigin is where people reach the console where nobody has said so.
+const DefaultOrigin = "https://localhost:8443"
+
+// Link leads to a page of the console with a code, which stands behind the #: browsers send that to nobody.
+func Link(origin, path string, code tenants.Secret) string {
+	return strings.TrimSuffix(origin, "/") + path + "#" + code.Reveal()
+}
+
+// welcomeOwner prints the link by which somebody becomes the first owner, where nobody is a member yet. It goes to the
+// output and not to the log, which is kept and shown to others.
+func (a *App) welcomeOwner(ctx context.Context) error {
+	if a.config.Output == nil {
+		return nil
+	}
+	origin, err := a.config.origin()
+	if err != nil {
+		return err
+	}
+	code, expires, err := a.registrar.IssueOwnerCode(ctx, registrar.AtStart())
+	if errors.Is(err, tenants.ErrFounded) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make a link for the first owner: %w", err)
+	}
+	_, err = fmt.Fprintf(a.config.Output, "\nNobody can sign in here yet. Whoever opens this link becomes the first owner:\n\n    %s\n\n"+
+		"It works once, until %s. A restart prints another one, and so does \"tenants owner-link\"; this one is void then.\n\n",
+		Link(cmp.Or(origin, DefaultOrigin), WelcomePath, code), expires.Format("2006-01-02 15:04 UTC"))
+	return err
+}

@@ -1,0 +1,323 @@
+package app_test
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+)
+
+// codeOf is the code that a page, a text or an answer shows.
+func codeOf(t *testing.T, kind, in string) string {
+	t.Helper()
+	code := regexp.MustCompile(kind + `_[0-9a-f]{48}`).FindString(in)
+	if code == "" {
+		t.Fatalf("no code of %s: %s", kind, in)
+	}
+	return code
+}
+
+func newcomer(code, email string) map[string]string {
+	return map[string]string{"code": code, "email": email, "name": "Bob", "password": password, "organization": "Acme"}
+}
+
+// Somebody is invited in the console, joins with the link, and works in the role of the invitation; the code is shown once
+// and works once.
+func TestInviteAndJoin(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	admin := p.signedIn(t, acme, "admin")
+	form := map[string]string{"email": "bob@example.com", "role": "developer", "form": "f1"}
+	shown := admin.post(t, membersPage+"/invitations", form)
+	code := codeOf(t, "weirinv", shown.body)
+	if shown.status != 201 || !strings.Contains(shown.text(), "https://weir.example/console/join#"+code) || shown.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("invite: %d %v %s", shown.status, shown.header, shown.body)
+	}
+	if got := admin.post(t, membersPage+"/invitations", form); got.status != 409 || strings.Contains(got.body, "weirinv_") {
+		t.Errorf("the same form again: %d %s", got.status, got.body)
+	}
+	if got := admin.get(t, membersPage+"/invitations"); got.status != 200 || !strings.Contains(got.body, "bob@example.com") || strings.Contains(got.body, code) {
+		t.Errorf("the invitations: %d %s", got.status, got.body)
+	}
+
+	bob := p.browser("192.0.2.20")
+	if got := bob.get(t, "/console/join"); got.status != 200 || !strings.Contains(got.body, "data-code") || !strings.Contains(got.body, "paste it") {
+		t.Errorf("the form: %d %s", got.status, got.body)
+	}
+	for name, test := range map[string]struct{ field, code, email, password string }{
+		"another address":  {"email", code, "eve@example.com", password},
+		"a short password": {"password", code, "bob@example.com", "short"},
+		"another code":     {"code", "weirinv_" + strings.Repeat("0", 48), "bob@example.com", password},
+		"no code":          {"code", "", "bob@example.com", password},
+		"a reset code":     {"code", "weirpwd_" + code[8:], "bob@example.com", password},
+	} {
+		values := newcomer(test.code, test.email)
+		values["password"] = test.password
+		if got := bob.post(t, "/console/join", values); got.status != 422 || !strings.Contains(got.body, `id="fault-`+test.field+`"`) || bob.secret() != "" {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := bob.post(t, "/console/join", newcomer(" "+code+"\n", "BOB@example.com")); got.status != 303 || bob.secret() == "" {
+		t.Fatalf("join: %d %s", got.status, got.body)
+	}
+	if got := bob.post(t, projectsPage, map[string]string{"name": "by Bob"}); got.status != 303 {
+		t.Errorf("a developer creates a project: %d", got.status)
+	}
+	if got := p.browser("192.0.2.21").post(t, "/console/join", newcomer(code, "bob@example.com")); got.status != 422 || !strings.Contains(got.body, "was used already") {
+		t.Errorf("join again: %d %s", got.status, got.body)
+	}
+	if got := p.browser("192.0.2.22").signIn(t, "bob@example.com", password); got.status != 303 {
+		t.Errorf("sign in after that: %d", got.status)
+	}
+	if strings.Contains(w.log.String(), code) || strings.Contains(w.dump(t), code) {
+		t.Error("the code is kept")
+	}
+}
+
+// A code works once, also for two who use it in two replicas at the same moment.
+func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
+	acme := first.tenant(t, "Acme")
+	for round := range 3 {
+		email := fmt.Sprintf("bob%d@example.com", round)
+		code := first.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, email, "viewer"))).get("code")
+		statuses := make([]int, 2)
+		var group sync.WaitGroup
+		for i, p := range []*process{first, second} {
+			group.Go(func() { statuses[i] = p.browser("192.0.2.30").post(t, "/console/join", newcomer(code, email)).status })
+		}
+		group.Wait()
+		if statuses[0]+statuses[1] != 303+422 {
+			t.Errorf("round %d: %v", round, statuses)
+		}
+	}
+}
+
+// What became of a code is told only to whoever holds it. An address that is taken elsewhere is told to whoever joins.
+func TestCodesTellTheirHolderOnly(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
+	p.add(t, other.organization, "taken@example.com", "viewer")
+	made := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "bob@example.com", "viewer")))
+	resent := p.must(t, 200, "POST", "/v1/invitations/"+made.get("id")+"/resend", "")
+	revoked := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "eve@example.com", "viewer")))
+	p.must(t, 200, "POST", "/v1/invitations/"+revoked.get("id")+"/revoke", "")
+	taken := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "taken@example.com", "viewer")))
+	b := p.browser("192.0.2.40")
+	unknown := "weirinv_" + strings.Repeat("0", 48)
+	nothing := b.post(t, "/console/join", newcomer(unknown, "bob@example.com"))
+	for name, test := range map[string]struct{ code, email, want string }{
+		"replaced": {made.get("code"), "bob@example.com", "This code is not valid."},
+		"revoked":  {revoked.get("code"), "eve@example.com", "was taken back"},
+		"taken":    {taken.get("code"), "taken@example.com", "in another organization"},
+		"good":     {resent.get("code"), "nobody@example.com", "is not the address that was invited"},
+	} {
+		got := b.post(t, "/console/join", newcomer(test.code, test.email))
+		if got.status != 422 || !strings.Contains(got.text(), test.want) {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+		if name == "replaced" && strings.ReplaceAll(got.body, test.code, unknown) != nothing.body {
+			t.Errorf("a code that was replaced is told from one that never was: %s", got.body)
+		}
+	}
+	if got := p.must(t, 200, "GET", "/v1/invitations?organization="+acme.organization, "").items(t)[2]; got["state"] != "open" {
+		t.Errorf("the invitation of a taken address is %v", got)
+	}
+}
+
+// Guessing codes ends soon.
+func TestAttemptsWithCodesAreLimited(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	for i, page := range []string{"/console/join", "/console/welcome", "/console/reset"} {
+		b := p.browser(fmt.Sprintf("192.0.2.%d", 50+i))
+		for n := range 21 {
+			got := b.post(t, page, newcomer(fmt.Sprintf("weirinv_%048d", n), "bob@example.com"))
+			if want := map[bool]int{true: 429, false: 422}[n == 20]; got.status != want {
+				t.Fatalf("%s: attempt %d: %d, want %d", page, n, got.status, want)
+			}
+		}
+	}
+}
+
+// An installation without members prints a link, by which one person becomes the first owner; then there is none any more.
+func TestFirstOwner(t *testing.T) {
+	w := newWorld(t)
+	w.output = &bytes.Buffer{}
+	w.start(t, operatorToken).stop()
+	void := codeOf(t, "weirown", w.output.String())
+	w.output.Reset()
+	p := w.start(t, operatorToken)
+	said := w.output.String()
+	code := codeOf(t, "weirown", said)
+	if !strings.Contains(said, "https://weir.example/console/welcome#"+code) || code == void {
+		t.Fatalf("printed: %s", said)
+	}
+	b := p.browser("192.0.2.60")
+	if got := b.post(t, "/console/welcome", newcomer(void, "ada@example.com")); got.status != 422 || !strings.Contains(got.body, `id="fault-code"`) {
+		t.Errorf("the link of before: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, "/console/welcome", map[string]string{"code": code}); got.status != 422 ||
+		strings.Count(got.body, `class="fault"`) != 4 || strings.Contains(got.body, `id="fault-code"`) {
+		t.Errorf("nothing but the code: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, "/console/welcome", newcomer(code, "Ada@Example.com")); got.status != 303 || b.secret() == "" {
+		t.Fatalf("welcome: %d %s", got.status, got.body)
+	}
+	if got := b.get(t, membersPage); got.status != 200 || !strings.Contains(got.body, "ada@example.com") || !strings.Contains(got.body, ">owner<") {
+		t.Errorf("the members: %d %s", got.status, got.body)
+	}
+	if got := p.browser("192.0.2.61").post(t, "/console/welcome", newcomer(code, "eve@example.com")); got.status != 422 {
+		t.Errorf("the link again: %d %s", got.status, got.body)
+	}
+	if strings.Contains(w.log.String()+w.dump(t), code[8:]) {
+		t.Error("the code is kept or logged")
+	}
+	p.stop()
+	w.output.Reset()
+	w.start(t, operatorToken)
+	if w.output.Len() > 0 {
+		t.Errorf("with a member it prints %s", w.output)
+	}
+}
+
+// A link for the first owner is void as soon as anybody is a member, however they came.
+func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
+	w := newWorld(t)
+	w.output = &bytes.Buffer{}
+	p := w.start(t, operatorToken)
+	code := codeOf(t, "weirown", w.output.String())
+	p.add(t, p.tenant(t, "Acme").organization, "ada@example.com", "viewer")
+	if got := p.browser("192.0.2.60").post(t, "/console/welcome", newcomer(code, "eve@example.com")); got.status != 422 {
+		t.Errorf("welcome: %d %s", got.status, got.body)
+	}
+}
+
+// Whoever lost the password gets a link from somebody who manages them, which works once and signs out everywhere.
+func TestPasswordReset(t *testing.T) {
+	const other = "battery staple horse"
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	id := p.add(t, acme.organization, "bob@example.com", "developer")
+	owner := p.add(t, acme.organization, "eve@example.com", "owner")
+	admin := p.signedIn(t, acme, "admin")
+	if got := admin.post(t, membersPage+"/"+owner+"/reset", nil); got.status != 403 {
+		t.Errorf("an admin resets an owner: %d %s", got.status, got.body)
+	}
+	bob := p.browser("192.0.2.70")
+	bob.signIn(t, "bob@example.com", password)
+	void := codeOf(t, "weirpwd", admin.post(t, membersPage+"/"+id+"/reset", nil).body)
+	code := codeOf(t, "weirpwd", admin.post(t, membersPage+"/"+id+"/reset", nil).body)
+	reset := func(code, password string) page {
+		return p.browser("192.0.2.71").post(t, "/console/reset", map[string]string{"code": code, "password": password})
+	}
+	for name, got := range map[string]page{"the link of before": reset(void, other), "a short password": reset(code, "short")} {
+		if got.status != 422 {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := reset(code, other); got.status != 303 || got.header.Get("Location") != "/console/sign-in" {
+		t.Fatalf("reset: %d %s", got.status, got.body)
+	}
+	n.knows(t, bob.secret(), identity.ErrRevoked)
+	if got := reset(code, other); got.status != 422 {
+		t.Errorf("reset again: %d", got.status)
+	}
+	if got := p.browser("192.0.2.72").signIn(t, "bob@example.com", password); got.status != 422 {
+		t.Errorf("the password of before: %d", got.status)
+	}
+	if got := p.browser("192.0.2.72").signIn(t, "bob@example.com", other); got.status != 303 {
+		t.Errorf("the new password: %d", got.status)
+	}
+	if strings.Contains(w.log.String()+w.dump(t), code) || strings.Contains(w.log.String(), other) {
+		t.Error("the code or the password is kept")
+	}
+}
+
+// Whoever changes their password shows the one of before, and is signed out everywhere else.
+func TestPasswordChange(t *testing.T) {
+	const other = "battery staple horse"
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	b := p.signedIn(t, p.tenant(t, "Acme"), "viewer")
+	elsewhere := p.browser("192.0.2.81")
+	email := regexp.MustCompile(`viewer@[a-z0-9-]+\.example\.com`).FindString(b.get(t, "/console/settings/account").body)
+	elsewhere.signIn(t, email, password)
+	change := func(before, after string) page {
+		return b.post(t, "/console/settings/account/password", map[string]string{"current_password": before, "password": after})
+	}
+	if got := change("wrong horse battery", other); got.status != 422 || !strings.Contains(got.body, `id="fault-current_password"`) {
+		t.Errorf("a wrong password: %d %s", got.status, got.body)
+	}
+	if got := change(password, "short"); got.status != 422 || !strings.Contains(got.body, `id="fault-password"`) {
+		t.Errorf("a short password: %d %s", got.status, got.body)
+	}
+	if got := change(password, other); got.status != 303 {
+		t.Fatalf("change: %d %s", got.status, got.body)
+	}
+	n.knows(t, elsewhere.secret(), identity.ErrRevoked)
+	n.knows(t, b.secret(), nil)
+	if got := p.browser("192.0.2.82").signIn(t, email, other); got.status != 303 {
+		t.Errorf("the new password: %d", got.status)
+	}
+}
+
+// What a role may not do to members is refused with the reason, and not offered.
+func TestRolesOverMembers(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	owner := p.add(t, acme.organization, "ada@example.com", "owner")
+	viewer := p.add(t, acme.organization, "bob@example.com", "viewer")
+	for _, role := range tenants.Roles() {
+		b := p.signedIn(t, acme, string(role))
+		list := b.get(t, membersPage)
+		for id, of := range map[string]tenants.Role{owner: tenants.Owner, viewer: tenants.Viewer} {
+			if strings.Contains(list.body, membersPage+"/"+id+"/remove") != role.MayManage(of) {
+				t.Errorf("%s is offered to remove an %s: %t", role, of, !role.MayManage(of))
+			}
+		}
+		for name, act := range map[string]struct {
+			got  page
+			need tenants.Permission
+		}{
+			"see the members":   {list, tenants.MembersRead},
+			"see invitations":   {b.get(t, membersPage+"/invitations"), tenants.MembersInvite},
+			"see a viewer":      {b.get(t, membersPage+"/"+viewer), tenants.MembersManage},
+			"see an owner":      {b.get(t, membersPage+"/"+owner), tenants.OwnersManage},
+			"make a viewer own": {b.post(t, membersPage+"/"+viewer, map[string]string{"role": "owner"}), tenants.OwnersManage},
+			"invite an owner":   {b.post(t, membersPage+"/invitations", map[string]string{"email": string(role) + "1@example.com", "role": "owner"}), tenants.OwnersManage},
+			"invite a viewer":   {b.post(t, membersPage+"/invitations", map[string]string{"email": string(role) + "2@example.com", "role": "viewer"}), tenants.MembersInvite},
+		} {
+			if refused(act.got, role) == role.May(act.need) || act.got.status >= 404 {
+				t.Errorf("%s: %s: %d %s", role, name, act.got.status, act.got.body)
+			}
+		}
+		p.must(t, 200, "PATCH", "/v1/members/"+viewer, `{"role":"viewer"}`)
+	}
+}
+
+// The only owner is told so, beside the field, and stays.
+func TestTheOnlyOwnerInTheConsole(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "owner")
+	id := ownersOf(t, p, acme)[0]
+	if got := b.post(t, membersPage+"/"+id, map[string]string{"role": "viewer"}); got.status != 422 || !strings.Contains(got.body, `id="fault-role"`) {
+		t.Errorf("step down: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, membersPage+"/"+id+"/remove", nil); got.status != 409 || !strings.Contains(got.body, "only owner") {
+		t.Errorf("leave: %d %s", got.status, got.body)
+	}
+	if got := b.get(t, membersPage); got.status != 200 || len(ownersOf(t, p, acme)) != 1 {
+		t.Errorf("after that: %d", got.status)
+	}
+}

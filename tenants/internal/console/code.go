@@ -1,0 +1,216 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/registrar"
+)
+
+// Pages for people who hold a code.
+const (
+	WelcomePath = "/console/welcome" // the first owner
+	JoinPath    = "/console/join"    // who was invited
+	ResetPath   = "/console/reset"   // who lost the password
+)
+
+// codePage is a form for somebody who holds a code.
+type codePage struct {
+	Intro  string
+	Action string
+	Fields []ui.Field
+	Button string
+}
+
+// codeField takes a code, from the link or pasted.
+func codeField(r *http.Request, err error) ui.Field {
+	return ui.Field{
+		Name: "code", Label: "Code", Value: r.PostForm.Get("code"), Fault: codeFault(err), Autocomplete: "off", Required: true, Code: true,
+		Hint: "It is in the link that you were given, behind the #. If it does not stand here by itself, paste it.",
+	}
+}
+
+// codeFault is why a code is not accepted. Whoever holds a real one learns what became of it; else nobody learns anything.
+func codeFault(err error) string {
+	switch {
+	case errors.Is(err, tenants.ErrCodeUsed):
+		return "This code was used already. If that was you, sign in; else ask for another one."
+	case errors.Is(err, tenants.ErrCodeRevoked):
+		return "This code was taken back. Ask for another one."
+	case errors.Is(err, tenants.ErrCodeExpired):
+		return "This code has expired. Ask for another one."
+	case errors.Is(err, tenants.ErrCode):
+		return "This code is not valid. Check that it was copied whole; a newer one may have taken its place. Else ask for another one."
+	}
+	return ""
+}
+
+func (c *console) writeCodePage(w http.ResponseWriter, r *http.Request, status int, title string, page codePage, flash *ui.Flash) {
+	c.pages.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
+}
+
+func newPassword(r *http.Request, err error) ui.Field {
+	return ui.Field{
+		Name: "password", Label: "Password", Type: "password", Fault: faultOf(err, "password"), Autocomplete: "new-password",
+		Required: true, Hint: "At least 12 characters; several words are easier to remember than signs.",
+	}
+}
+
+func (c *console) showJoin(w http.ResponseWriter, r *http.Request) error {
+	c.writeJoin(w, r, http.StatusOK, nil, nil)
+	return nil
+}
+
+func (c *console) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+	c.writeCodePage(w, r, status, "Join your organization", codePage{
+		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: JoinPath, Button: "Join",
+		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPassword(r, err)},
+	}, flash)
+}
+
+func emailField(r *http.Request, err error, hint string) ui.Field {
+	return ui.Field{
+		Name: "email", Label: "E-mail", Type: "email", Value: r.PostForm.Get("email"), Fault: faultOf(err, "email"),
+		Autocomplete: "username", Required: true, Hint: hint,
+	}
+}
+
+func nameField(r *http.Request, err error) ui.Field {
+	return ui.Field{
+		Name: "name", Label: "Your name", Value: r.PostForm.Get("name"), Fault: faultOf(err, "name"), Autocomplete: "name",
+		MaxLength: 200, Required: true,
+	}
+}
+
+// newcomerOf is what a form says of whoever sends it.
+func newcomerOf(r *http.Request) registrar.Newcomer {
+	return registrar.Newcomer{
+		Code: r.PostForm.Get("code"), Email: r.PostForm.Get("email"), Name: r.PostForm.Get("name"),
+		Password: tenants.Password(r.PostForm.Get("password")),
+	}
+}
+
+func (c *console) join(w http.ResponseWriter, r *http.Request) error {
+	return c.comeIn(w, r, c.writeJoin, func(who registrar.Newcomer) (tenants.Session, tenants.Secret, error) {
+		return c.Registrar.Join(r.Context(), c.anonymous(r), who)
+	})
+}
+
+func (c *console) showWelcome(w http.ResponseWriter, r *http.Request) error {
+	c.writeWelcome(w, r, http.StatusOK, nil, nil)
+	return nil
+}
+
+func (c *console) writeWelcome(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+	organization := ui.Field{
+		Name: "organization", Label: "Organization", Value: r.PostForm.Get("organization"), Fault: faultOf(err, "organization"),
+		Autocomplete: "organization", MaxLength: 200, Required: true, Hint: "Your company or team. You can rename it later.",
+	}
+	c.writeCodePage(w, r, status, "Welcome to Weir", codePage{
+		Intro: "You become the first owner here. Others you invite.", Action: WelcomePath, Button: "Begin",
+		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), newPassword(r, err)},
+	}, flash)
+}
+
+func (c *console) welcome(w http.ResponseWriter, r *http.Request) error {
+	return c.comeIn(w, r, c.writeWelcome, func(who registrar.Newcomer) (tenants.Session, tenants.Secret, error) {
+		return c.Registrar.Found(r.Context(), c.anonymous(r), r.PostForm.Get("organization"), who)
+	})
+}
+
+// comeIn lets somebody in by a code; write shows the form again with what is wrong with it.
+func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
+	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
+	use func(who registrar.Newcomer) (tenants.Session, tenants.Secret, error)) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	who := newcomerOf(r)
+	if wait := c.limit(r, "code "+who.Code); wait > 0 {
+		write(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
+		return nil
+	}
+	session, secret, err := use(who)
+	if errors.Is(err, registrar.ErrEmailTaken) {
+		err = tenants.Invalid{{Field: "email", Detail: "Somebody signs in with this address already, in another organization of this installation.",
+			Fix: "If that is you, ask for an invitation to another address."}}
+	}
+	if isInvalid(err) || errors.Is(err, tenants.ErrCode) {
+		write(w, r, http.StatusUnprocessableEntity, err, nil)
+		return nil
+	}
+	if err != nil {
+		return problemOf(err, "code", "")
+	}
+	return c.letIn(w, r, session, secret)
+}
+
+func (c *console) showReset(w http.ResponseWriter, r *http.Request) error {
+	c.writeReset(w, r, http.StatusOK, nil, nil)
+	return nil
+}
+
+func (c *console) writeReset(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+	c.writeCodePage(w, r, status, "Set a new password", codePage{
+		Intro: "Wherever you are signed in, you are signed out then.", Action: ResetPath, Button: "Set password",
+		Fields: []ui.Field{codeField(r, err), newPassword(r, err)},
+	}, flash)
+}
+
+func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	code := r.PostForm.Get("code")
+	if wait := c.limit(r, "code "+code); wait > 0 {
+		c.writeReset(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
+		return nil
+	}
+	err := c.Registrar.ResetPassword(r.Context(), c.anonymous(r), code, tenants.Password(r.PostForm.Get("password")))
+	if isInvalid(err) || errors.Is(err, tenants.ErrCode) {
+		c.writeReset(w, r, http.StatusUnprocessableEntity, err, nil)
+		return nil
+	}
+	if err != nil {
+		return problemOf(err, "code", "")
+	}
+	ui.SetFlash(w, "password-reset")
+	http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)
+	return nil
+}
+
+// handedOut is a code that is shown once, to pass on.
+type handedOut struct {
+	For     string // who it is for
+	Does    string // what whoever holds it can do
+	Link    string
+	Code    string
+	Expires time.Time
+	Back    string // address of the page to go on with
+}
+
+// CopyLink and CopyCode are its buttons.
+func (handedOut) CopyLink() ui.Copy { return ui.Copy{ID: "link", Text: "Copy link"} }
+func (handedOut) CopyCode() ui.Copy { return ui.Copy{ID: "code", Text: "Copy code"} }
+
+// writeHandedOut shows a code in the answer to the form that asked for it, and nowhere else.
+func (c *console) writeHandedOut(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown handedOut) {
+	host := r.Host
+	if !plainHost.MatchString(host) {
+		host = "localhost"
+	}
+	shown.Code = code.Reveal()
+	shown.Link = "https://" + host + page + "#" + shown.Code
+	c.pages.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: tabs(r, membersPath), Data: shown})
+}
+
+// errShownOnce answers a form that was sent again after its code was shown.
+func errShownOnce() error {
+	return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
+		"This was done already, and the code was shown once. If it was lost, send the invitation again: that makes another code.")
+}
