@@ -60,7 +60,8 @@ func (c *console) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 
 // writeOIDCFault says why the identity provider lets nobody in, beside the other ways.
 func (c *console) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
-	name, status, text := c.Registrar.Provider.Name, http.StatusUnprocessableEntity, ""
+	var text string
+	name, status := c.Registrar.Provider.Name, http.StatusUnprocessableEntity
 	switch {
 	case errors.Is(err, registrar.ErrChallenge):
 		text = "That took too long, or was begun in another browser. Try again."

@@ -35,7 +35,8 @@ func (r *Registrar) SignInAtProvider(ctx context.Context, to string) (address st
 
 // SignInByProvider starts a session for the member whose e-mail address the identity provider has verified, and returns
 // where they wanted to go. It fails with ErrChallenge, ErrStranger, or an error of package oidc.
-func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticket, state, code string) (to string, session tenants.Session, secret tenants.Secret, err error) {
+func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticket, state, code string) (
+	to string, session tenants.Session, secret tenants.Secret, err error) {
 	known, err := tenants.ParseSecret(ticketPrefix, ticket)
 	if err != nil || !oidc.Began(known, state) {
 		return "", session, secret, ErrChallenge
@@ -48,6 +49,9 @@ func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticke
 		return "", session, secret, err
 	}
 	session, secret, err = r.startSession(ctx, request.by(member), member, tenants.ByOIDC)
+	if errors.Is(err, ErrSignIn) { // is no member any more
+		err = fmt.Errorf("%w: %w", ErrStranger, err)
+	}
 	return to, session, secret, err
 }
 

@@ -74,7 +74,8 @@ func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, passkeyError(err)
 	}
-	return r.startSession(ctx, request, holder.Member, tenants.ByPasskey)
+	session, secret, err := r.startSession(ctx, request, holder.Member, tenants.ByPasskey)
+	return session, secret, passkeyError(err)
 }
 
 // AskToConfirm asks the browser of a caller's session for one of the caller's passkeys.
@@ -185,7 +186,7 @@ func (r *Registrar) changePasskey(ctx context.Context, request Request, organiza
 
 // passkeyError is ErrPasskey for whatever a passkey is refused for: nobody learns which of them are known.
 func passkeyError(err error) error {
-	if errors.Is(err, passkey.ErrRefused) || errors.Is(err, tenants.ErrNotFound) {
+	if errors.Is(err, passkey.ErrRefused) || errors.Is(err, tenants.ErrNotFound) || errors.Is(err, ErrSignIn) {
 		return fmt.Errorf("%w: %w", ErrPasskey, err)
 	}
 	return err

@@ -28,7 +28,8 @@ func (r *Registrar) SignIn(ctx context.Context, request Request, email string, p
 
 // startSession lets a member in who has proved who they are. One who was removed meanwhile, or got another password, stays
 // outside.
-func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (session tenants.Session, secret tenants.Secret, err error) {
+func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (
+	session tenants.Session, secret tenants.Secret, err error) {
 	err = r.inTurn(ctx, proved.Organization, request, func(t *turn) error {
 		member, err := t.views.Member(ctx, proved.Organization, proved.ID)
 		if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
