@@ -346,7 +346,7 @@ func (r *brokerReader) receive(ctx context.Context, i int, a fetchAnswer) error 
 	if err != nil && len(records) == 0 {
 		r.follower.logger.Error("cannot read from the log", "partition", a.partition, "offset", p.offset, "error", err)
 		r.session.lose(r.drop(i))
-		return nil //nolint:nilerr // the partition is lost, not its reader
+		return nil
 	}
 	if next == p.offset && !p.fresh {
 		r.hear(a, next)
@@ -374,21 +374,27 @@ func (r *brokerReader) drop(i int) fetchPartition {
 	return p
 }
 
-// outside verifies with the leader that a position lies outside the log and has it decided what to do.
+// outside has it decided what to do with a position that lies outside the log.
 func (r *brokerReader) outside(ctx context.Context, i int) error {
 	p := r.partitions[i]
-	partition := int(p.partition)
-	logs, err := r.follower.cluster.allLogs(ctx, r.follower.topic, []int{partition})
-	log := logs.bounds[partition]
-	if err != nil || logs.id != r.follower.id || p.offset >= log.start && p.offset <= log.end { // or a broker that is behind: again
+	log, sure := r.surelyOutside(ctx, p)
+	if !sure {
 		r.session.lose(r.drop(i))
 		return nil
 	}
-	next, goOn := r.follower.outside(ctx, partition, p.offset, log)
+	next, goOn := r.follower.outside(ctx, int(p.partition), p.offset, log)
 	if !goOn {
 		r.drop(i)
 		return nil
 	}
 	r.partitions[i].offset = next
 	return nil
+}
+
+// surelyOutside asks the leader: the broker that answered may be behind.
+func (r *brokerReader) surelyOutside(ctx context.Context, p fetchPartition) (logBounds, bool) {
+	partition := int(p.partition)
+	logs, err := r.follower.cluster.allLogs(ctx, r.follower.topic, []int{partition})
+	log := logs.bounds[partition]
+	return log, err == nil && logs.id == r.follower.id && (p.offset < log.start || p.offset > log.end)
 }

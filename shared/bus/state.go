@@ -175,7 +175,14 @@ func (s *StateReader) look(ctx context.Context, c *cluster) (topicLogs, error) {
 	if err != nil {
 		return topicLogs{}, err
 	}
-	all := make([]int, len(seen.topics[s.cfg.Topic].leaders))
+	t := seen.topics[s.cfg.Topic]
+	if t.err == nil && len(t.leaders) == 0 {
+		t.err = kafka.LeaderNotAvailable
+	}
+	if t.err != nil { // it may be there a moment later, and without its partitions there would be nothing to wait for
+		return topicLogs{}, t.err
+	}
+	all := make([]int, len(t.leaders))
 	for p := range all {
 		all[p] = p
 	}

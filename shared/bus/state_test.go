@@ -167,3 +167,28 @@ func TestStateReaderAndCompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A topic that is made while readers look for it is read by all of them, whatever they saw at which moment.
+func TestStateReaderWhileItsTopicIsMade(t *testing.T) {
+	brokers := testenv.Kafka(t)
+	for i := range 20 {
+		topic := fmt.Sprintf("test.made.%d", i)
+		tables := make([]*table, 5)
+		for n := range tables {
+			tables[n] = &table{rows: make(map[string]string)}
+			start(t, bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: tables[n].apply}, testenv.Logger(t)).Run)
+		}
+		ensure(t, brokers, topic, 1, nil)
+		if err := newPublisher(t, bus.PublisherConfig{Brokers: brokers}).Publish(topic, put("key", []byte("value"))); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range tables {
+			testenv.Eventually(t, patience, func() error {
+				if s.copy()["key"] != "value" {
+					return errors.New("nothing was read")
+				}
+				return nil
+			})
+		}
+	}
+}
