@@ -19,6 +19,8 @@ type world struct {
 	token           client.ServiceToken
 	group           string // an error group
 	passkey         string
+	member          string // who is not the one who signs in
+	invitation      string // that nobody has accepted
 }
 
 // Texts are what people and programs have entered, wherever they can.
