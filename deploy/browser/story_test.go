@@ -3,8 +3,15 @@
 package browser
 
 import (
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/weirlog/weir/deploy/client"
 )
 
 // A person who never touches a mouse gets from the sign-in to the first log, and back out.
@@ -22,6 +29,13 @@ func TestStory(t *testing.T) {
 	owner.createProject("Checkout")
 	key := owner.createKey("pods in Frankfurt", "Staging")
 	in.send(t, key, entry{Level: "info", Message: "hello from the story"})
+	owner.await(`document.querySelector(".awaited[data-state=done]")`) // the first event turns green
+	next := owner.rotateKey("pods in Frankfurt")
+	in.send(t, next, entry{Level: "info", Message: "hello with the new key"})
+	in.send(t, key, entry{Level: "info", Message: "hello with the old key"})
+	owner.seeUseSinceRotation()
+	owner.revokeKey(in, key)
+	owner.readAudit("API key issued: pods in Frankfurt", "API key rotated: pods in Frankfurt", "API key revoked: pods in Frankfurt", "Project created: Checkout")
 	owner.blameless("the story")
 
 	viewer := openTab(t, chromium, in.origin)
@@ -29,6 +43,54 @@ func TestStory(t *testing.T) {
 	viewer.signIn("vera@acme.example", "another long password")
 	viewer.mayOnlyLook(in)
 	viewer.blameless("the viewer's story")
+}
+
+// rotateKey puts another key in the place of the one called name, while both work, and returns it.
+func (b *tab) rotateKey(name string) string {
+	b.t.Helper()
+	b.leave("a", "I have saved it", "API Keys")
+	b.leave("a", "Rotate "+name, "Rotate an API key")
+	b.leave("button", "Rotate", "Save your new API key now")
+	b.press("button", "Copy key")
+	b.awaitText("Copied")
+	return b.clipboard()
+}
+
+// seeUseSinceRotation goes from the new key to the old one, and sees that somebody still uses it.
+func (b *tab) seeUseSinceRotation() {
+	b.t.Helper()
+	b.leave("a", "See who still uses it", "API key pods in Frankfurt")
+	for deadline := time.Now().Add(patience); !b.shows("since the rotation"); {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the use of the old key does not show:\n%s", b.describe())
+		}
+		b.do(chromedp.Reload())
+	}
+}
+
+// revokeKey revokes the key whose page is open.
+func (b *tab) revokeKey(in installation, key string) {
+	b.t.Helper()
+	b.leave("a", "Revoke", "Revoke an API key")
+	b.fill("Reason", "nobody uses it any more")
+	b.leave("button", "Revoke key", "API Keys")
+	b.awaitText("The API key was revoked")
+	_, err := in.api.Post(b.t.Context(), key, client.Batch{Body: []byte(`{}`)})
+	var problem *client.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
+		b.t.Errorf("the revoked key is answered with %v, want 401", err)
+	}
+}
+
+// readAudit finds lines in the audit log.
+func (b *tab) readAudit(lines ...string) {
+	b.t.Helper()
+	b.leave("a", "Audit log", "Audit log")
+	for _, line := range lines {
+		if !b.shows(line) {
+			b.t.Errorf("the audit lacks %q:\n%s", line, b.describe())
+		}
+	}
 }
 
 // mayOnlyLook goes to every page as a viewer: there is no form but those that search and sign out, and what is for others
