@@ -37,8 +37,9 @@ import (
 )
 
 // A change that another replica made is found within relayInterval, one that this replica made at once. A relay whose
-// process ended is replaced within relayInterval, one that hangs or whose machine is gone after relayLease. What a relay sends is settled within a quarter of the lease, so that no record of it
-// arrives under the next one: on a compacted topic an old state would take the place of a revocation.
+// process ended is replaced within relayInterval, one that hangs or whose machine is gone after relayLease. What a relay
+// sends is settled within a quarter of the lease, so that no record of it arrives under the next one: on a compacted topic
+// an old state would take the place of a revocation.
 const (
 	relayInterval   = 200 * time.Millisecond
 	relayLease      = 3 * time.Second

@@ -79,7 +79,8 @@ func (u Usage) Cursor() UsageCursor { return UsageCursor{u.Day, u.Project} }
 
 // Usage lists at most limit days and projects of [from, to), the latest day first, beginning after the cursor. project
 // "" means all of them.
-func (s *Store) Usage(ctx context.Context, tx pgx.Tx, organization pg.Organization, project string, from, to time.Time, after UsageCursor, limit int) ([]Usage, error) {
+func (s *Store) Usage(ctx context.Context, tx pgx.Tx, organization pg.Organization, project string, from, to time.Time,
+	after UsageCursor, limit int) ([]Usage, error) {
 	rows, err := tx.Query(ctx, `SELECT day, project, bytes, entries, errors FROM usage
 		WHERE organization = $1 AND day >= $2::date AND day < $3::date AND ($4 = '' OR project = $4)
 			AND (NOT $5::boolean OR (day, project) < ($6::date, $7))

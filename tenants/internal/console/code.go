@@ -54,7 +54,7 @@ func (c *console) writeCodePage(w http.ResponseWriter, r *http.Request, status i
 	c.pages.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
-func newPassword(r *http.Request, err error) ui.Field {
+func newPassword(err error) ui.Field {
 	return ui.Field{
 		Name: "password", Label: "Password", Type: "password", Fault: faultOf(err, "password"), Autocomplete: "new-password",
 		Required: true, Hint: "At least 12 characters; several words are easier to remember than signs.",
@@ -69,7 +69,7 @@ func (c *console) showJoin(w http.ResponseWriter, r *http.Request) error {
 func (c *console) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	c.writeCodePage(w, r, status, "Join your organization", codePage{
 		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: JoinPath, Button: "Join",
-		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPassword(r, err)},
+		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPassword(err)},
 	}, flash)
 }
 
@@ -113,7 +113,7 @@ func (c *console) writeWelcome(w http.ResponseWriter, r *http.Request, status in
 	}
 	c.writeCodePage(w, r, status, "Welcome to Weir", codePage{
 		Intro: "You become the first owner here. Others you invite.", Action: WelcomePath, Button: "Begin",
-		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), newPassword(r, err)},
+		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), newPassword(err)},
 	}, flash)
 }
 
@@ -158,7 +158,7 @@ func (c *console) showReset(w http.ResponseWriter, r *http.Request) error {
 func (c *console) writeReset(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	c.writeCodePage(w, r, status, "Set a new password", codePage{
 		Intro: "Wherever you are signed in, you are signed out then.", Action: ResetPath, Button: "Set password",
-		Fields: []ui.Field{codeField(r, err), newPassword(r, err)},
+		Fields: []ui.Field{codeField(r, err), newPassword(err)},
 	}, flash)
 }
 

@@ -216,7 +216,7 @@ func (c *console) writePassword(w http.ResponseWriter, r *http.Request, status i
 	page := passwordPage{Email: shown.Member.Email, Fields: []ui.Field{
 		{Name: "current_password", Label: "Current password", Type: "password", Fault: faultOf(fault, "current_password"),
 			Autocomplete: "current-password", Required: true},
-		newPassword(r, fault),
+		newPassword(fault),
 	}}
 	page.Fields[1].Label = "New password"
 	c.pages.Write(w, r, status, "password", ui.View{Title: "Change your password", Tabs: tabs(r, accountPath), Flash: flash, Data: page})
