@@ -61,12 +61,11 @@ func (c *console) showConfirm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status int, flash *ui.Flash) error {
-	caller := callerOf(r)
-	member, err := c.Views.Member(r.Context(), caller.Organization, caller.ID)
+	member, err := c.member(r)
 	if err != nil {
 		return err
 	}
-	passkeys, err := c.Views.Passkeys(r.Context(), caller.Organization, caller.ID)
+	passkeys, err := c.Views.Passkeys(r.Context(), member.Organization, member.ID)
 	if err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 			&ui.Flash{Text: "This is not your password. Check it and try again.", Fault: true})
 	}
 	if err != nil {
-		return err
+		return ended(err)
 	}
 	c.goOn(w, r, session, secret)
 	return nil
@@ -116,8 +115,7 @@ func (c *console) goOn(w http.ResponseWriter, r *http.Request, session tenants.S
 
 // limitMember counts an attempt of the member who has signed in, together with those to sign in as the same member.
 func (c *console) limitMember(r *http.Request) (time.Duration, error) {
-	caller := callerOf(r)
-	member, err := c.Views.Member(r.Context(), caller.Organization, caller.ID)
+	member, err := c.member(r)
 	if err != nil {
 		return 0, err
 	}

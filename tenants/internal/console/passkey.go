@@ -52,7 +52,7 @@ func (c *console) withPasskeys(next handler) handler {
 // put puts a question to the browser that asks for it, by a script.
 func put(w http.ResponseWriter, asked registrar.Asked, err error) error {
 	if err != nil {
-		return passkeyProblem(err)
+		return ended(passkeyProblem(err))
 	}
 	keepTicket(w, asked.Ticket.Reveal(), int(registrar.ChallengeLasts.Seconds()))
 	w.Header().Set("Cache-Control", "no-store")
@@ -129,7 +129,7 @@ func (c *console) confirmByPasskey(w http.ResponseWriter, r *http.Request) error
 		return c.writeConfirm(w, r, http.StatusUnprocessableEntity, flash)
 	}
 	if err != nil {
-		return err
+		return ended(err)
 	}
 	c.goOn(w, r, session, secret)
 	return nil

@@ -19,7 +19,7 @@ func (c *console) renewSession(w http.ResponseWriter, r *http.Request) error {
 	}
 	session, secret, err := c.Registrar.RenewSession(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID, presented)
 	if err != nil {
-		return err
+		return ended(err)
 	}
 	if secret != presented {
 		c.keepSession(w, session, secret)

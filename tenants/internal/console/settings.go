@@ -30,7 +30,7 @@ type settings struct {
 func (c *console) settings(r *http.Request) (s settings, err error) {
 	caller := callerOf(r)
 	s = settings{Role: roleOf(r), Form: c.IDs()}
-	if s.Member, err = c.Views.Member(r.Context(), caller.Organization, caller.ID); err != nil {
+	if s.Member, err = c.member(r); err != nil {
 		return s, err
 	}
 	s.Organization, err = c.Views.Organization(r.Context(), caller.Organization, caller.Organization)
