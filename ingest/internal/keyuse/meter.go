@@ -32,6 +32,8 @@ const (
 	lookEvery  = time.Second
 	forgetIdle = 10 * time.Minute
 	maxKeys    = 1 << 16 // how many keys are watched at once
+
+	tellTogether = 256 // one after the other, each would wait for the brokers' answer to the one before
 )
 
 // A Meter counts the uses of keys. Safe for concurrent use; counting takes no lock once a key has been seen. A nil *Meter
@@ -112,7 +114,7 @@ func (m *Meter) Keys() int64 { return m.keys.Load() }
 // Missed is how many uses were not counted, because too many keys were in use at once.
 func (m *Meter) Missed() int64 { return m.missed.Load() }
 
-// Tell tells of a use. The error says that nothing was told: the counts are told later. What was perhaps told is not an
+// Tell tells of a use. It is called by several goroutines at once. The error says that nothing was told: the counts are told later. What was perhaps told is not an
 // error: to lose a count is better than to make one up.
 type Tell func(ctx context.Context, used contract.KeyUsed) error
 
@@ -134,9 +136,13 @@ func (m *Meter) Run(ctx context.Context, tell Tell) error {
 // Flush tells everything that is not yet told.
 func (m *Meter) Flush(ctx context.Context, tell Tell) { m.tell(ctx, tell, 0) }
 
-// tell tells of every key of which nothing was told for a time. When that fails once, the rest waits for the next look.
+// tell tells of every key of which nothing was told for a time, and returns when all is told. When that fails once, the rest
+// waits for the next look.
 func (m *Meter) tell(ctx context.Context, tell Tell, every time.Duration) {
 	now := m.clock()
+	var failed atomic.Bool
+	var telling sync.WaitGroup
+	room := make(chan struct{}, tellTogether)
 	m.byKey.Range(func(key, value any) bool {
 		s, _ := value.(*sum)
 		if now.Sub(s.told) < every {
@@ -147,13 +153,26 @@ func (m *Meter) tell(ctx context.Context, tell Tell, every time.Duration) {
 			m.forget(key, s, now)
 			return true
 		}
-		if err := tell(ctx, used); err != nil {
-			s.putBack(used)
-			return false
-		}
-		s.told = now
-		return true
+		room <- struct{}{}
+		telling.Go(func() {
+			if !s.tell(ctx, tell, used, now) {
+				failed.Store(true)
+			}
+			<-room
+		})
+		return !failed.Load()
 	})
+	telling.Wait()
+}
+
+// tell tells of the sum what was taken, and reports whether that is done; else it is counted again.
+func (s *sum) tell(ctx context.Context, tell Tell, used contract.KeyUsed, now time.Time) bool {
+	if tell(ctx, used) != nil {
+		s.putBack(used)
+		return false
+	}
+	s.told = now
+	return true
 }
 
 // forget makes room where a key was not used for long. A use that comes at this very moment may be lost.

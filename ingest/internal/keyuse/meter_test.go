@@ -23,11 +23,14 @@ var (
 
 // told keeps what a meter tells.
 type told struct {
+	mu   sync.Mutex
 	used []contract.KeyUsed
 	err  error
 }
 
 func (l *told) tell(_ context.Context, used contract.KeyUsed) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.err == nil {
 		l.used = append(l.used, used)
 	}
@@ -121,6 +124,27 @@ func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	}
 	if m.Keys() > maxKeys || m.Missed() == 0 {
 		t.Errorf("%d keys are remembered, %d uses missed", m.Keys(), m.Missed())
+	}
+}
+
+// Of several keys is told together: what is told of one does not wait for the answer to another. When all fail nothing is lost.
+func TestMeterTellsOfKeysTogether(t *testing.T) {
+	m := NewMeter(func() time.Time { return start })
+	const keys = 100
+	for i := range keys {
+		m.Note(key(fmt.Sprint("key_", i)), Accepted, home, "c")
+	}
+	var here sync.WaitGroup
+	here.Add(keys)
+	m.Flush(t.Context(), func(context.Context, contract.KeyUsed) error {
+		here.Done()
+		here.Wait() // hangs where they come one after the other
+		return errors.New("no broker")
+	})
+	listener := &told{}
+	m.Flush(t.Context(), listener.tell)
+	if len(listener.used) != keys {
+		t.Errorf("%d keys are told of, want %d", len(listener.used), keys)
 	}
 }
 
