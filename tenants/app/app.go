@@ -177,6 +177,7 @@ func (a *App) ceilings() *bus.Ceilings {
 	ceilings := bus.NewCeilings(a.logger)
 	a.accounts = sharedbus.NewStateReader(sharedbus.StateConfig{
 		Brokers: a.config.Brokers, Topic: contract.TopicAccounts, Apply: ceilings.Apply,
+		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return ceilings
 }
