@@ -95,7 +95,7 @@ func (c *console) endOneSession(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) endOtherSessions(w http.ResponseWriter, r *http.Request) error {
-	if _, err := c.Registrar.EndOtherSessions(r.Context(), c.requestOf(r), sessionID(r)); err != nil {
+	if err := c.Registrar.EndOtherSessions(r.Context(), c.requestOf(r), sessionID(r)); err != nil {
 		return problemOf(err, "member", callerOf(r).ID)
 	}
 	ui.SetFlash(w, "sessions-ended")

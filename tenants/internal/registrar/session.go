@@ -208,19 +208,12 @@ func (r *Registrar) EndOwnSession(ctx context.Context, request Request, id strin
 	return r.endSession(ctx, request, &found, "signed out from another session")
 }
 
-// EndOtherSessions ends all sessions of the caller but the one that asks, and says how many those were.
-func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own string) (ended int, err error) {
-	sessions, err := r.Views.Sessions(ctx, request.Caller.Organization, request.Caller.ID, r.now())
-	for _, session := range sessions {
-		if err != nil {
-			return ended, err
-		}
-		if session.ID != own {
-			err = r.endSession(ctx, request, &session, "signed out from another session")
-			ended++
-		}
-	}
-	return ended, err
+// EndOtherSessions ends all sessions of the caller but the one that asks: all of them or none.
+func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own string) error {
+	caller := tenants.Member{ID: request.Caller.ID, Organization: request.Caller.Organization}
+	return r.inTurn(ctx, caller.Organization, request, func(t *turn) error {
+		return t.endSessions(ctx, caller, "signed out from another session", own)
+	})
 }
 
 // endSession ends a session that was found.
