@@ -12,7 +12,7 @@ type Invitation struct {
 	Organization string
 	Email        string // who is meant; see NormalEmail
 	Role         Role
-	By           string // who made it: a member or a service token
+	By           string // who made it, or sent it again: a member or a service token
 	CodeHash     string // of the code that works; see Imprint
 	MadeAt       time.Time
 	ExpiresAt    time.Time
@@ -63,6 +63,7 @@ type InvitationResent struct {
 	Imprint    Imprint   `json:"imprint"`
 	At         time.Time `json:"at"`
 	ExpiresAt  time.Time `json:"expires_at"`
+	By         string    `json:"by,omitempty"` // who knows the other code; absent: whoever made the invitation
 }
 
 // InvitationRevoked ends an invitation that nobody has accepted.
@@ -107,17 +108,20 @@ func (i Invitation) Make(cmd Invite) ([]Event, error) {
 
 // Resend asks to give an invitation another code.
 type Resend struct {
-	By      Role // of whoever asks
+	By      string // who asks
+	ByRole  Role
 	Imprint Imprint
 	At      time.Time
 }
 
 // Resend decides to give the invitation another code. It takes a role that may invite to the invitation's.
 func (i Invitation) Resend(cmd Resend) ([]Event, error) {
-	if err := i.unsettled(cmd.By); err != nil {
+	if err := i.unsettled(cmd.ByRole); err != nil {
 		return nil, err
 	}
-	return []Event{InvitationResent{Invitation: i.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts)}}, nil
+	return []Event{InvitationResent{
+		Invitation: i.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts), By: cmd.By,
+	}}, nil
 }
 
 // Revoke decides to end the invitation; again, it decides nothing. It takes a role that may invite to the invitation's.
@@ -149,10 +153,12 @@ type Accept struct {
 	Code   string // hash of the code that was shown; see Imprint
 	Email  string // as whoever joins types it
 	Member string // who joins
+	ByRole Role   // of whoever handed the code out, as it is now
 	At     time.Time
 }
 
-// Accept decides that somebody joins. It takes the code that works, and the address that was invited.
+// Accept decides that somebody joins. It takes the code that works, and the address that was invited. Whoever handed the
+// code out may have kept it: it is void once they may not invite any more.
 func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	if err := i.Admits(cmd.Code, cmd.At); err != nil {
 		return nil, err
@@ -160,6 +166,9 @@ func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	if NormalEmail(cmd.Email) != i.Email {
 		return nil, Invalid{{"email", fmt.Sprintf("email is %q, which is not the address that was invited.", cmd.Email),
 			"Use the address that you were invited with, or ask for an invitation to this one."}}
+	}
+	if !cmd.ByRole.MayInvite(i.Role) {
+		return nil, ErrCodeRevoked
 	}
 	return []Event{InvitationAccepted{Invitation: i.ID, Member: cmd.Member, At: cmd.At}}, nil
 }
@@ -192,6 +201,9 @@ func (i *Invitation) Apply(event Event) {
 		}
 	case InvitationResent:
 		i.CodeHash, i.ExpiresAt = e.Imprint.Hash, e.ExpiresAt
+		if e.By != "" {
+			i.By = e.By
+		}
 	case InvitationRevoked:
 		i.RevokedAt = e.At
 	case InvitationAccepted:

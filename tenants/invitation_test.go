@@ -54,7 +54,7 @@ func TestInviteDecisions(t *testing.T) {
 func TestAcceptDecisions(t *testing.T) {
 	accept := func(code, email string, at time.Time) func(tenants.Invitation) ([]tenants.Event, error) {
 		return func(i tenants.Invitation) ([]tenants.Event, error) {
-			return i.Accept(tenants.Accept{Code: code + "-hash", Email: email, Member: "mem_2", At: at})
+			return i.Accept(tenants.Accept{Code: code + "-hash", Email: email, Member: "mem_2", ByRole: tenants.Admin, At: at})
 		}
 	}
 	end := noon.Add(tenants.InvitationLasts)
@@ -82,7 +82,7 @@ func TestInvitationEndsOnce(t *testing.T) {
 	}
 	resend := func(by tenants.Role, at time.Time) func(tenants.Invitation) ([]tenants.Event, error) {
 		return func(i tenants.Invitation) ([]tenants.Event, error) {
-			return i.Resend(tenants.Resend{By: by, Imprint: imprint("cd34"), At: at})
+			return i.Resend(tenants.Resend{ByRole: by, Imprint: imprint("cd34"), At: at})
 		}
 	}
 	owner := invitationMade()

@@ -172,7 +172,7 @@ func (m *Member) Apply(event Event) {
 	case MemberPasswordChanged:
 		m.PasswordHash, m.PasswordAt, m.Reset = e.PasswordHash, e.At, ResetCode{}
 	case MemberResetCodeIssued:
-		m.Reset = ResetCode{Hash: e.Imprint.Hash, ExpiresAt: e.ExpiresAt}
+		m.Reset = ResetCode{Hash: e.Imprint.Hash, ExpiresAt: e.ExpiresAt, By: e.By}
 	default:
 		panic(fmt.Sprintf("BUG: a member does not know %T", event))
 	}

@@ -6,6 +6,7 @@ import "time"
 type ResetCode struct {
 	Hash      string // see Imprint; empty: none is out
 	ExpiresAt time.Time
+	By        string // who handed it out; empty for the first codes, which did not say
 }
 
 // MemberResetCodeIssued gives somebody who manages a member a code to pass on. The code of before is void.
@@ -14,6 +15,7 @@ type MemberResetCodeIssued struct {
 	Imprint   Imprint   `json:"imprint"`
 	At        time.Time `json:"at"`
 	ExpiresAt time.Time `json:"expires_at"`
+	By        string    `json:"by,omitempty"`
 }
 
 // MemberPasswordChanged gives a member another password. A code to reset it is void from then on.
@@ -26,7 +28,8 @@ type MemberPasswordChanged struct {
 
 // IssueResetCode asks for a code that lets a member set another password.
 type IssueResetCode struct {
-	By      Role // of whoever asks
+	By      string // who asks
+	ByRole  Role
 	Imprint Imprint
 	At      time.Time
 }
@@ -37,16 +40,19 @@ func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	switch {
 	case !m.isThere():
 		return nil, ErrNotFound
-	case !cmd.By.MayManage(m.Role):
+	case !cmd.ByRole.MayManage(m.Role):
 		return nil, ErrForbidden
 	}
-	return []Event{MemberResetCodeIssued{Member: m.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(ResetLasts)}}, nil
+	return []Event{MemberResetCodeIssued{
+		Member: m.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(ResetLasts), By: cmd.By,
+	}}, nil
 }
 
 // ChangePassword asks to give a member another password. PasswordHash is that of Password, which Check needs to see.
 type ChangePassword struct {
 	Before       string // the hash of the password that whoever asks has shown; not for a reset
 	Code         string // the hash of the code that whoever asks has shown; only for a reset
+	IssuerRole   Role   // of whoever handed the code out, as it is now; only for a reset
 	Password     Password
 	PasswordHash string
 	At           time.Time
@@ -69,13 +75,18 @@ func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, At: cmd.At}}, nil
 }
 
-// ResetPassword decides to give the member the password of a command that shows the code that is out.
+// ResetPassword decides to give the member the password of a command that shows the code that is out. Whoever handed the
+// code out may have kept it: it is void once they manage the member no more, because one of the two has another role or
+// is gone.
 func (m Member) ResetPassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
 	if err := (issuedCode{hash: m.Reset.Hash, expiresAt: m.Reset.ExpiresAt}).admits(cmd.Code, cmd.At); err != nil {
 		return nil, err
+	}
+	if m.Reset.By != "" && !cmd.IssuerRole.MayManage(m.Role) {
+		return nil, ErrCodeRevoked
 	}
 	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, Reset: true, At: cmd.At}}, nil
 }

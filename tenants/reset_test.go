@@ -18,7 +18,7 @@ const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI"
 func TestResetDecisions(t *testing.T) {
 	issue := func(by tenants.Role) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
-			return m.IssueResetCode(tenants.IssueResetCode{By: by, Imprint: imprint("ab12"), At: noon})
+			return m.IssueResetCode(tenants.IssueResetCode{ByRole: by, Imprint: imprint("ab12"), At: noon})
 		}
 	}
 	reset := func(code string, password tenants.Password, at time.Time) func(tenants.Member) ([]tenants.Event, error) {
@@ -36,6 +36,13 @@ func TestResetDecisions(t *testing.T) {
 	newer := resetCodeIssued()
 	newer.Imprint = imprint("cd34")
 	removed := tenants.MemberRemoved{Member: "mem_1", At: noon}
+	known := resetCodeIssued()
+	known.By = "mem_2"
+	as := func(role tenants.Role) func(tenants.Member) ([]tenants.Event, error) {
+		return func(m tenants.Member) ([]tenants.Event, error) {
+			return m.ResetPassword(tenants.ChangePassword{Code: "ab12-hash", IssuerRole: role, Password: good, PasswordHash: otherHash, At: later})
+		}
+	}
 	decide(t, map[string]decision[tenants.Member]{
 		"an owner hands out an owner's":      {given: added, when: issue(tenants.Owner), then: []tenants.Event{resetCodeIssued()}},
 		"an admin hands out an owner's":      {given: added, when: issue(tenants.Admin), fails: tenants.ErrForbidden},
@@ -49,6 +56,10 @@ func TestResetDecisions(t *testing.T) {
 		"reset after the removal":            {given: append(given[:2:2], removed), when: reset("ab12-hash", good, later), fails: tenants.ErrCode},
 		"reset by the code of before":        {given: append(given[:2:2], newer), when: reset("ab12-hash", good, later), fails: tenants.ErrCode},
 		"reset by another code":              {given: given, when: reset("ffff-hash", good, later), fails: tenants.ErrCode},
+		"its issuer is still admin":          {given: []tenants.Event{admin, known}, when: as(tenants.Admin), then: []tenants.Event{changed}},
+		"its issuer was demoted":             {given: []tenants.Event{admin, known}, when: as(tenants.Developer), fails: tenants.ErrCodeRevoked},
+		"its issuer was removed":             {given: []tenants.Event{admin, known}, when: as(""), fails: tenants.ErrCodeRevoked},
+		"the member became owner since":      {given: []tenants.Event{admin, known, tenants.MemberRoleChanged{Member: "mem_1", Role: tenants.Owner, At: noon}}, when: as(tenants.Admin), fails: tenants.ErrCodeRevoked},
 		"reset by no code where none is out": {given: added, when: reset("", good, later), fails: tenants.ErrCode},
 		"reset too late":                     {given: given, when: reset("ab12-hash", good, noon.Add(tenants.ResetLasts)), fails: tenants.ErrCodeExpired},
 		"reset to a password too short":      {given: given, when: reset("ab12-hash", "short", later), faults: []string{"password"}},

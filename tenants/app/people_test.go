@@ -321,3 +321,33 @@ func TestTheOnlyOwnerInTheConsole(t *testing.T) {
 		t.Errorf("after that: %d", got.status)
 	}
 }
+
+// A code is worth what whoever handed it out may still do: they may have kept it.
+func TestCodesGoWithTheirIssuer(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.add(t, acme.organization, "ada@example.com", "owner")
+	bob := p.add(t, acme.organization, "bob@example.com", "developer")
+	mallory := p.add(t, acme.organization, "mallory@example.com", "admin")
+	admin := p.browser("192.0.2.80")
+	admin.signIn(t, "mallory@example.com", password)
+	made := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "new@example.com", "admin")))
+	id := made.get("id")
+	invited := codeOf(t, "weirinv", admin.post(t, membersPage+"/invitations/"+id+"/resend", nil).body)
+	code := codeOf(t, "weirpwd", admin.post(t, membersPage+"/"+bob+"/reset", nil).body)
+	reset := func() page {
+		return p.browser("192.0.2.81").post(t, "/console/reset", map[string]string{"code": code, "password": "battery staple horse"})
+	}
+	p.must(t, 200, "PATCH", "/v1/members/"+bob, `{"role":"owner"}`)
+	if got := reset(); got.status != 422 || !strings.Contains(got.body, "taken back") {
+		t.Errorf("an admin becomes the member who became owner: %d", got.status)
+	}
+	p.must(t, 200, "PATCH", "/v1/members/"+bob, `{"role":"viewer"}`)
+	p.must(t, 200, "POST", "/v1/members/"+mallory+"/remove", "")
+	if got := reset(); got.status != 422 || !strings.Contains(got.body, "taken back") {
+		t.Errorf("who was removed becomes another member: %d", got.status)
+	}
+	if got := p.browser("192.0.2.82").post(t, "/console/join", newcomer(invited, "new@example.com")); got.status != 422 {
+		t.Errorf("who was removed comes back by an invitation sent again: %d", got.status)
+	}
+}

@@ -21,8 +21,8 @@ const updateInvitation = `UPDATE invitations SET `
 const whereInvitation = ` WHERE organization = $1 AND id = $2`
 
 func resendInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationResent) error {
-	return exactlyOne(ctx, tx, updateInvitation+`code_hash = $3, expires_at = $4`+whereInvitation,
-		organization, e.Invitation, e.Imprint.Hash, e.ExpiresAt)
+	return exactlyOne(ctx, tx, updateInvitation+`code_hash = $3, expires_at = $4, made_by = coalesce(nullif($5, ''), made_by)`+whereInvitation,
+		organization, e.Invitation, e.Imprint.Hash, e.ExpiresAt, e.By)
 }
 
 func revokeInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationRevoked) error {
@@ -73,7 +73,7 @@ func (v *Views) UnsettledInvitations(ctx context.Context, organization string, b
 		ORDER BY created_at DESC, id DESC LIMIT $4`, before.At, before.ID, limit)
 }
 
-// InvitationsBy lists the invitations that a member has made and that are not settled.
+// InvitationsBy lists the invitations that a member has made, or sent last, and that are not settled.
 func (v *Views) InvitationsBy(ctx context.Context, organization, member string) ([]tenants.Invitation, error) {
 	return list(ctx, v, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND made_by = $2`+unsettled+` ORDER BY created_at, id`, member)

@@ -70,9 +70,9 @@ func (r *Registrar) ResendInvitation(ctx context.Context, request Request, id st
 	if code, err = tenants.NewSecret(tenants.InvitationPrefix, r.Random); err != nil {
 		return invitation, code, err
 	}
-	cmd := tenants.Resend{Imprint: code.Imprint(), At: r.now()}
+	cmd := tenants.Resend{By: request.Caller.ID, Imprint: code.Imprint(), At: r.now()}
 	invitation, err = r.onInvitation(ctx, request, id, func(i tenants.Invitation, by tenants.Role) ([]tenants.Event, error) {
-		cmd.By = by
+		cmd.ByRole = by
 		return i.Resend(cmd)
 	})
 	return invitation, code, err

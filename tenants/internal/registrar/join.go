@@ -46,7 +46,12 @@ func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (se
 	}
 	err = r.inTurn(ctx, found.Organization, request, func(t *turn) (err error) {
 		t.as(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
-		_, err = t.changeInvitation(ctx, found.Organization, found.ID, func(i tenants.Invitation) ([]tenants.Event, error) { return i.Accept(accept) })
+		_, err = t.changeInvitation(ctx, found.Organization, found.ID, func(i tenants.Invitation) (_ []tenants.Event, err error) {
+			if accept.ByRole, err = t.roleOf(ctx, i.Organization, i.By); err != nil {
+				return nil, err
+			}
+			return i.Accept(accept)
+		})
 		if err != nil {
 			return err
 		}

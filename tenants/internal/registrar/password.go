@@ -56,7 +56,7 @@ func (r *Registrar) IssueResetCode(ctx context.Context, request Request, id stri
 		if err != nil {
 			return err
 		}
-		cmd := tenants.IssueResetCode{By: by, Imprint: code.Imprint(), At: t.now()}
+		cmd := tenants.IssueResetCode{By: request.Caller.ID, ByRole: by, Imprint: code.Imprint(), At: t.now()}
 		member, err = t.changeMember(ctx, found, func(m tenants.Member) ([]tenants.Event, error) { return m.IssueResetCode(cmd) })
 		return err
 	})
@@ -92,7 +92,12 @@ func (r *Registrar) ResetPassword(ctx context.Context, request Request, code str
 	}
 	return r.inTurn(ctx, member.Organization, request, func(t *turn) error {
 		t.as(member)
-		_, err := t.changeMember(ctx, member, func(m tenants.Member) ([]tenants.Event, error) { return m.ResetPassword(cmd) })
+		_, err := t.changeMember(ctx, member, func(m tenants.Member) (_ []tenants.Event, err error) {
+			if cmd.IssuerRole, err = t.roleOf(ctx, m.Organization, m.Reset.By); err != nil {
+				return nil, err
+			}
+			return m.ResetPassword(cmd)
+		})
 		if err != nil {
 			return err
 		}

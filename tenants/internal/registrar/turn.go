@@ -3,6 +3,7 @@ package registrar
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -84,4 +85,24 @@ func (t *turn) powers(ctx context.Context) (tenants.Role, error) {
 		return "", tenants.ErrForbidden // was removed meanwhile
 	}
 	return member.Role, err
+}
+
+// roleOf is the role in which somebody acts now who handed out a code: a member's own, that of powers for a service token,
+// and none for who was removed or is revoked. An operator is not of the organization, so is not seen in its turns.
+func (t *turn) roleOf(ctx context.Context, organization, id string) (tenants.Role, error) {
+	if strings.HasPrefix(id, memberPrefix) {
+		member, err := t.views.Member(ctx, organization, id)
+		if errors.Is(err, tenants.ErrNotFound) {
+			return "", nil
+		}
+		return member.Role, err
+	}
+	token, err := t.views.ServiceToken(ctx, organization, id)
+	switch {
+	case errors.Is(err, tenants.ErrNotFound):
+		return tenants.Owner, nil
+	case err != nil || token.State() == tenants.Revoked:
+		return "", err
+	}
+	return tenants.Admin, nil
 }
