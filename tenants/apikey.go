@@ -68,8 +68,15 @@ func (c IssueAPIKey) Check() error {
 		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is %s, which is past.", c.ExpiresAt.Format(time.RFC3339)),
 			"Use a time in the future, or leave it out for a key that does not expire."})
 	}
+	if c.ExpiresAt.UTC().Year() > maxYear {
+		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is in the year %d.", c.ExpiresAt.UTC().Year()),
+			fmt.Sprintf("Use a time until the year %d, or leave it out for a key that does not expire.", maxYear)})
+	}
 	return append(faults, checkRate(c.RatePerMinute, c.Ceiling)...).orNil()
 }
+
+// maxYear is the last one that RFC 3339 can write.
+const maxYear = 9999
 
 // Issue decides on a new key. A key can't be issued twice: asked again for the same one it fails with ErrShownOnce,
 // for another one with ErrReused.

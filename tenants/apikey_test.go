@@ -43,6 +43,7 @@ func TestAPIKeyIssueDecisions(t *testing.T) {
 		"issue again, with another secret": {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.Imprint = imprint("cd34") }), fails: tenants.ErrShownOnce},
 		"issue again, for another project": {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.Project = "prj_2" }), fails: tenants.ErrReused},
 		"issue again, with another end":    {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = later }), fails: tenants.ErrReused},
+		"an end that can't be written":     {when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }), faults: []string{"expires_at"}},
 		"an end that is now":               {when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = noon }), faults: []string{"expires_at"}},
 		"no such environment":              {when: issue(func(c *tenants.IssueAPIKey) { c.Environment = "production" }), faults: []string{"environment"}},
 		"every fault at once": {

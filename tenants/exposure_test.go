@@ -77,3 +77,15 @@ func TestExposuresAreBounded(t *testing.T) {
 		t.Errorf("%d exposures are kept, the first from %q", len(key.Exposures), key.Exposures[0].Source)
 	}
 }
+
+// A report may say anything: what can't be shown or kept is left out.
+func TestExposureWithControlCharacters(t *testing.T) {
+	key := tenants.APIKey{}
+	key.Apply(keyIssued())
+	exposure := tenants.Exposure{Kind: tenants.ExposedLeaked, Where: "https://code.example/\x00", Source: "a\x00", At: noon}
+	events, err := key.Expose(tenants.ExposeAPIKey{Exposure: exposure, Policy: tenants.DefaultSecurityPolicy("org_1")})
+	want := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedLeaked, At: noon}
+	if err != nil || len(events) != 1 || events[0] != want {
+		t.Errorf("events = %+v, %v; want %+v", events, err, want)
+	}
+}

@@ -128,6 +128,7 @@ func TestRefusals(t *testing.T) {
 		"a project without anything":       {"/v1/projects", `{}`, []string{"/organization", "/name"}},
 		"a key without anything":           {"/v1/api-keys", `{}`, []string{"/project", "/name", "/environment"}},
 		"a key that has expired":           {"/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "expires_at": "2001-01-01T00:00:00Z"}), []string{"/expires_at"}},
+		"an end behind the year 9999":      {"/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "expires_at": "9999-12-31T23:59:59-23:00"}), []string{"/expires_at"}},
 		"an end that is no time":           {"/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "expires_at": "tomorrow"}), []string{"/expires_at"}},
 		"a token without anything":         {"/v1/service-tokens", `{}`, []string{"/organization", "/name", "/scopes"}},
 		"a scope that is none":             {"/v1/service-tokens", text(map[string]any{"organization": acme.organization, "name": "n", "scopes": []string{"all"}}), []string{"/scopes/0"}},
