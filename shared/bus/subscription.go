@@ -19,6 +19,9 @@ type subscription struct {
 	topic      string
 	logger     *slog.Logger
 	out        chan *message.Message
+
+	mu       sync.Mutex
+	underWay map[int]*message.Message // per partition, handed out in a generation that ended before somebody said what became of it
 }
 
 func (s *subscription) run(ctx context.Context) {
@@ -165,7 +168,7 @@ func (s *subscription) deliver(ctx context.Context, id topicID, positions map[in
 	for p := range positions {
 		lane := make(chan chunk, 1)
 		lanes[p] = lane
-		wg.Go(func() { s.drain(ctx, lane, acks) })
+		wg.Go(func() { s.drain(ctx, p, lane, acks) })
 	}
 	f := &follower{
 		cluster: s.cluster, logger: s.logger, topic: s.topic, id: id, positions: maps.Clone(positions), wait: 500 * time.Millisecond,
@@ -198,12 +201,16 @@ func (s *subscription) outside(_ context.Context, partition int, position int64,
 }
 
 // drain hands out the messages of one partition, one after the other.
-func (s *subscription) drain(ctx context.Context, lane <-chan chunk, acks *acknowledgements) {
+func (s *subscription) drain(ctx context.Context, partition int, lane <-chan chunk, acks *acknowledgements) {
+	done, over := s.awaitUnderWay(ctx, partition)
+	if over {
+		return
+	}
 	for {
 		select {
 		case c := <-lane:
 			for _, r := range c.records {
-				if !s.hand(ctx, r) {
+				if originOf(r) != done && !s.hand(ctx, r) {
 					return
 				}
 				acks.note(r.Partition, r.Offset+1)
@@ -214,14 +221,47 @@ func (s *subscription) drain(ctx context.Context, lane <-chan chunk, acks *ackno
 	}
 }
 
+// awaitUnderWay waits for what a handler of this subscription still has of a partition, so that a rebalance that leaves the partition
+// here does not put a second message of it under way. It returns where the message came from if it was acknowledged.
+func (s *subscription) awaitUnderWay(ctx context.Context, partition int) (done Origin, over bool) {
+	s.mu.Lock()
+	m := s.underWay[partition]
+	s.mu.Unlock()
+	if m == nil {
+		return Origin{}, false
+	}
+	acked, over := settled(ctx, m)
+	if over {
+		return Origin{}, true
+	}
+	s.leaveUnderWay(partition, nil)
+	if acked {
+		done = OriginOf(m)
+	}
+	return done, false
+}
+
+func (s *subscription) leaveUnderWay(partition int, m *message.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.underWay == nil {
+		s.underWay = make(map[int]*message.Message)
+	}
+	if s.underWay[partition] = m; m == nil {
+		delete(s.underWay, partition)
+	}
+}
+
+func originOf(r Record) Origin { return Origin{r.Topic, Position{r.Partition, r.Offset}, r.Time} }
+
 // hand gives out one message until it is acknowledged. It reports false when ctx ended before.
 func (s *subscription) hand(ctx context.Context, r Record) bool {
-	origin := context.WithValue(ctx, originKey{}, Origin{r.Topic, Position{r.Partition, r.Offset}, r.Time})
+	origin := context.WithValue(ctx, originKey{}, originOf(r))
 	for {
 		m := NewMessage(r)
 		own, done := context.WithCancel(origin)
 		m.SetContext(own)
-		acked, over := s.offer(ctx, m)
+		acked, over := s.offer(ctx, r.Partition, m)
 		done()
 		if acked || over {
 			return acked
@@ -231,12 +271,20 @@ func (s *subscription) hand(ctx context.Context, r Record) bool {
 }
 
 // offer gives out one message once.
-func (s *subscription) offer(ctx context.Context, m *message.Message) (acked, over bool) {
+func (s *subscription) offer(ctx context.Context, partition int, m *message.Message) (acked, over bool) {
 	select {
 	case s.out <- m:
 	case <-ctx.Done():
 		return false, true
 	}
+	if acked, over = settled(ctx, m); over {
+		s.leaveUnderWay(partition, m)
+	}
+	return acked, over
+}
+
+// settled waits until somebody says what became of a message. over: ctx ended before.
+func settled(ctx context.Context, m *message.Message) (acked, over bool) {
 	select {
 	case <-m.Acked():
 		return true, false

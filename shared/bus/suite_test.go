@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -106,5 +107,76 @@ func TestSubscriberOrigin(t *testing.T) {
 	}
 	if got.UUID != "one" || got.Metadata["name"] != "vvv" || string(got.Payload) != "x" {
 		t.Errorf("message is %+v", got)
+	}
+}
+
+// A rebalance that leaves a partition where it is puts no second message of it under way: what a handler still has comes neither
+// again nor is it followed before it is acknowledged.
+func TestSubscriberKeepsWhatIsUnderWay(t *testing.T) {
+	brokers, topic := testenv.Kafka(t), "test.underway"
+	ensure(t, brokers, topic, 2, nil)
+	p, s := pair(t, brokers, "test.underway", true)
+	publishOne(t, p, topic, "first", "a")
+	publishOne(t, p, topic, "second", "a")
+	messages := subscribed(t, s, topic)
+	first := await(t, messages)
+	if first.UUID != "first" {
+		t.Fatalf("got %s", first.UUID)
+	}
+	for i := range 3 {
+		rebalance(t, brokers, "test.underway", fmt.Sprint(topic, ".", i))
+		other := fmt.Sprint("other-", i)
+		publishOne(t, p, topic, other, "d") // in the other partition
+		for got := ""; got != other; {
+			m := await(t, messages)
+			if got = m.UUID; !strings.HasPrefix(got, "other-") {
+				t.Fatalf("%s came while the first was under way", got)
+			}
+			m.Ack()
+		}
+	}
+	first.Ack()
+	for got := ""; got != "second"; {
+		m := await(t, messages)
+		if got = m.UUID; got == "first" {
+			t.Fatal("the first came again after it was acknowledged")
+		}
+		m.Ack()
+	}
+}
+
+// rebalance has another member join the group and waits until it works.
+func rebalance(t *testing.T, brokers []string, group, topic string) {
+	t.Helper()
+	ensure(t, brokers, topic, 1, nil)
+	p, s := pair(t, brokers, group, true)
+	publishOne(t, p, topic, topic, "a")
+	await(t, subscribed(t, s, topic)).Ack()
+}
+
+func publishOne(t *testing.T, p message.Publisher, topic, id, payload string) {
+	t.Helper()
+	if err := p.Publish(topic, message.NewMessage(id, []byte(payload))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func subscribed(t *testing.T, s message.Subscriber, topic string) <-chan *message.Message {
+	t.Helper()
+	messages, err := s.Subscribe(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+func await(t *testing.T, messages <-chan *message.Message) *message.Message {
+	t.Helper()
+	select {
+	case m := <-messages:
+		return m
+	case <-time.After(patience):
+		t.Fatal("no message came")
+		return nil
 	}
 }
