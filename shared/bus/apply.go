@@ -94,6 +94,8 @@ func (a *assignment) fenced(ctx context.Context, m moves, err error) error {
 
 // transact moves the positions and takes the effect in one transaction.
 func (a *assignment) transact(ctx context.Context, m moves, records []Record, effect Handler) error {
+	ctx, cancel := a.consumer.bounded(ctx)
+	defer cancel()
 	return pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
 		if err := a.move(ctx, tx, m); err != nil {
 			return err

@@ -32,6 +32,10 @@ type ConsumerConfig struct {
 	MaxBytes   int           // most bytes of one transaction, unless one record is larger; default 8 MiB
 	MaxWait    time.Duration // how long the first record of a transaction waits for others; default 20 ms
 
+	// TransactionTimeout is how long one transaction may take, Handle and commit included, before its connection is given up and
+	// the same records come again; default 1 minute. It is for a database that says nothing any more and closes nothing.
+	TransactionTimeout time.Duration
+
 	Handle    Handler
 	Committed func([]Record) // called after each commit with the records that took effect; may be nil
 
@@ -52,6 +56,7 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	c.MaxRecords = cmp.Or(c.MaxRecords, 1000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 8<<20)
 	c.MaxWait = cmp.Or(c.MaxWait, 20*time.Millisecond)
+	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, time.Minute)
 	c.BufferBytes = cmp.Or(c.BufferBytes, 2*c.MaxBytes)
 	c.FetchWait = cmp.Or(c.FetchWait, 500*time.Millisecond)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
@@ -254,11 +259,18 @@ func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
 	if t.err != nil {
 		return false, t.err
 	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	var n int
 	err = c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions
 		WHERE group_name = $1 AND topic = $2 AND partition < $3 AND (topic_id = $4 OR halted IS NOT NULL)`,
 		c.cfg.Group, c.cfg.Topic, len(t.leaders), [16]byte(t.id)).Scan(&n)
 	return n == len(t.leaders), err
+}
+
+// bounded is for everything that asks the database: it may go silent without closing a connection.
+func (c *Consumer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.cfg.TransactionTimeout)
 }
 
 func (c *Consumer) haltedAt(partition int) error {

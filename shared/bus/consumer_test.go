@@ -92,6 +92,40 @@ func publish(t testing.TB, p *bus.Publisher, topic string, first, n, keys int) [
 	return positions
 }
 
+// A database that goes silent in the middle of a transaction and closes nothing holds the consumer up for TransactionTimeout, and
+// no longer: it goes on as soon as there is one that answers, and each record takes effect once.
+func TestConsumerGivesUpASilentDatabase(t *testing.T) {
+	brokers, topic, db := testenv.Kafka(t), "test.silent", testenv.FaultyPostgres(t)
+	pool := databaseAt(t, db.URL)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 100, 10)
+	var silence sync.Once
+	ended := make(chan error, 1)
+	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		silence.Do(db.BlackHole)
+		err := writeEffects(ctx, tx, records)
+		select {
+		case ended <- err:
+		default:
+		}
+		return err
+	})
+	cfg.TransactionTimeout = 2 * time.Second
+	startConsumer(t, cfg)
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Fatal("a silent database took the records")
+		}
+	case <-time.After(patience):
+		t.Fatal("the transaction has no end")
+	}
+	db.Heal(t)
+	pool.Reset()
+	applied(t, pool, 100, patience)
+}
+
 // Several consumers share the work: each record takes effect once, in the order of its partition.
 func TestConsumersShareTheWork(t *testing.T) {
 	brokers, topic, pool := testenv.Kafka(t), "test.share", database(t)

@@ -95,6 +95,8 @@ func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string
 			starts[i] = &log.start
 		}
 	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
 			return err
@@ -133,6 +135,8 @@ func scanClaims(rows pgx.Rows, claims map[int]*claimed) (map[int]error, error) {
 func (c *Consumer) halt(ctx context.Context, partition int, epoch int64, reason error) error {
 	c.logger.Error("partition stopped", "partition", partition, "error", reason)
 	c.note(func() { c.halted[partition] = reason })
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	_, err := c.cfg.Pool.Exec(ctx, `UPDATE bus_positions SET halted = $5, updated_at = now()
 		WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4`, c.cfg.Group, c.cfg.Topic, partition, epoch, reason.Error())
 	return err
@@ -196,6 +200,8 @@ func (c *Consumer) idleLimit() string {
 // alreadyMoved reports whether all positions are where they were to move to: then a commit whose answer was lost has succeeded.
 func (a *assignment) alreadyMoved(ctx context.Context, m moves) (bool, error) {
 	c := a.consumer
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
 	var n int
 	err := c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions AS b
 		JOIN unnest($3::integer[], $4::bigint[], $5::bigint[]) AS m(partition, until, epoch)

@@ -193,6 +193,8 @@ const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
 
 // acquire takes or renews the lease: where it is free, over, or its relay has left its seat.
 func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
 	conn, err := r.seat.open(ctx, r.cfg.Pool, r.cfg.Name, r.owner)
 	if err != nil {
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
@@ -227,6 +229,12 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	return held, true, nil
 }
 
+// bounded is for everything that asks the database, which may go silent without closing a connection: an answer after the lease
+// is over is worth nothing.
+func (r *Relay) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, r.cfg.Lease)
+}
+
 // orNone takes it for no failure that there is no row.
 func orNone(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -249,6 +257,8 @@ func (r *Relay) repeat() {
 }
 
 func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, err error) {
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
 	err = pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		messages, err = r.cfg.Read(ctx, tx, after, r.limit)
 		return err
@@ -349,6 +359,8 @@ func (r *Relay) takeBack(ctx context.Context) error {
 	if r.begun == nil {
 		return nil
 	}
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
 	from := r.begun.cursor
 	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET transaction = $4, position = $5, epoch = epoch + 1
 		WHERE name = $1 AND NOT (owner = $2 AND epoch = $3) AND (transaction, position) > ($4, $5)`,

@@ -31,6 +31,8 @@ func (a *assignment) lookForReplays(ctx context.Context) {
 const asSystem = `SELECT set_config('weir.organization', '*', true)`
 
 func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
+	ctx, cancel := a.consumer.bounded(ctx)
+	defer cancel()
 	err = pgx.BeginTxFunc(ctx, a.consumer.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, asSystem); err != nil {
 			return err
@@ -84,7 +86,7 @@ type parkedPlace struct {
 func (a *assignment) replayNext(ctx context.Context, after parkedPlace) (parkedPlace, error) {
 	at := parkedPlace{partition: -1}
 	var record Record
-	err := a.replayOnce(ctx, func(tx pgx.Tx) error {
+	err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, parkedColumns+` WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL
 			AND (partition, record_offset) > ($4, $5) ORDER BY partition, record_offset LIMIT 1 FOR UPDATE SKIP LOCKED`,
 			a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions, after.partition, after.offset)
@@ -109,13 +111,15 @@ func (a *assignment) replayNext(ctx context.Context, after parkedPlace) (parkedP
 	return at, err
 }
 
-func (a *assignment) replayOnce(ctx context.Context, do func(pgx.Tx) error) error {
+func (a *assignment) replayOnce(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := a.consumer.bounded(ctx)
+	defer cancel()
 	return pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true), set_config('idle_in_transaction_session_timeout', $1, true)`,
 			a.consumer.idleLimit()); err != nil {
 			return err
 		}
-		return do(tx)
+		return do(ctx, tx)
 	})
 }
 
@@ -151,7 +155,7 @@ func (a *assignment) own(ctx context.Context, tx pgx.Tx, partition int) error {
 // parkAgain notes that a record failed once more. It has to be asked for anew.
 func (a *assignment) parkAgain(ctx context.Context, at parkedPlace, reason error) error {
 	a.consumer.logger.Error("parked record cannot be applied", "partition", at.partition, "offset", at.offset, "error", reason)
-	return a.replayOnce(ctx, func(tx pgx.Tx) error {
+	return a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := a.own(ctx, tx, at.partition); err != nil {
 			return err
 		}
