@@ -159,6 +159,27 @@ func TestPublishOverBadNetworks(t *testing.T) {
 	}
 }
 
+// A network on which the first answers never come in time is no reason to refuse a message that still has time.
+func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
+	brokers, topic := testenv.Kafka(t), "test.late"
+	ensure(t, brokers, topic, 1, nil)
+	n := &network{random: chance(t), fault: func(n *network, c *brittle, _ []byte) error {
+		if n.strikes(1) {
+			c.mute.Store(true)
+			c.deaf.Store(true)
+			if n.faults.Load() >= 3 {
+				n.healed.Store(true)
+			}
+		}
+		return nil
+	}}
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 100 * time.Millisecond, DeliveryTimeout: patience})
+	publish(t, p, topic, 0, 1, 1)
+	if n.faults.Load() < 3 {
+		t.Errorf("%d faults, want 3", n.faults.Load())
+	}
+}
+
 // The same networks under a consumer: each record takes effect once.
 func TestConsumeOverBadNetworks(t *testing.T) {
 	brokers, topic, pool := testenv.Kafka(t), "test.network", database(t)

@@ -2,8 +2,11 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	kafka "github.com/segmentio/kafka-go"
 )
 
 const (
@@ -154,17 +157,21 @@ func (p *Publisher) release() bool {
 	return len(p.stranded) > 0
 }
 
-// partitionsOf returns the partitions of a topic, waiting for the brokers to name them, at most RequestTimeout.
+// partitionsOf returns the partitions of a topic, waiting for the brokers to name them: RequestTimeout when they say that they do not
+// know it, DeliveryTimeout when they do not answer, however many attempts that are.
 func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition, error) {
 	if list, _, _ := p.lookup(name, false); len(list) > 0 {
 		return list, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
 	defer cancel()
-	for {
+	for began := now(); ; {
 		list, changed, err := p.lookup(name, true)
 		if len(list) > 0 {
 			return list, nil
+		}
+		if saidUnknown(err) && now().Sub(began) >= p.cfg.RequestTimeout {
+			return nil, fmt.Errorf("cannot publish to %q: %w", name, err)
 		}
 		p.refreshSoon()
 		select {
@@ -198,6 +205,12 @@ func (p *Publisher) lookup(name string, add bool) (list []*partition, changed ch
 		p.mu.Unlock()
 	}
 	return nil, changed, ErrUnknownTopic
+}
+
+// saidUnknown reports whether it was a broker that said that it does not know a topic.
+func saidUnknown(err error) bool {
+	var code kafka.Error
+	return errors.Is(err, ErrUnknownTopic) && errors.As(err, &code)
 }
 
 func errUnknown(err error) error {
