@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/body"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -74,6 +75,7 @@ func (c *console) mountSession(detours chi.Router) {
 }
 
 func (c *console) mountSettings(settings chi.Router) {
+	settings.Use(body.Whole, identity.RequireSession(c.Credentials))
 	settings.Get("/console/settings", showSettings)
 	settings.Get(accountPath, c.page(c.showAccount))
 	settings.Get(passkeysPath+"/new", c.page(c.withPasskeys(c.confirmed(c.showNewPasskey))))

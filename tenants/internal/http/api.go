@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/body"
 	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -37,7 +38,7 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 	router.Get("/v1/tenants/openapi.json", serveOpenAPI)
 	router.With(identity.RequireScope(credentials, auditScope, adminScope)).Get("/v1/audit-events", httpapi.Handle(api.listAuditEvents))
 	router.Group(func(admin chi.Router) {
-		admin.Use(identity.RequireScope(credentials, adminScope))
+		admin.Use(identity.RequireScope(credentials, adminScope), body.Whole, identity.RequireScope(credentials, adminScope))
 		admin.Post("/v1/organizations", httpapi.Handle(api.createOrganization))
 		admin.Get("/v1/organizations", httpapi.Handle(api.listOrganizations))
 		admin.Get("/v1/organizations/{id}", httpapi.Handle(api.showOneOrganization))
