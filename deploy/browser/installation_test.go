@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,12 +22,16 @@ type installation struct {
 	origin string // such as https://localhost:41234
 	api    *client.Client
 	token  string // the operator's
+
+	printed *bytes.Buffer // standard output while it started
 }
 
 func newInstallation(t *testing.T) installation {
 	t.Helper()
 	modules, err := allinone.ModulesFromEnvironment()
 	must(t, err)
+	var printed bytes.Buffer
+	modules.Tenants.Output = &printed
 	app, err := allinone.New(t.Context(), allinone.Config{
 		Listen: "localhost:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t),
 		Modules: modules, NoDemo: true,
@@ -37,7 +42,7 @@ func newInstallation(t *testing.T) installation {
 	api, err := client.New(env.BaseURL, env.CAFile, 4)
 	must(t, err)
 	t.Cleanup(api.Close)
-	return installation{app: app, origin: strings.TrimSuffix(env.BaseURL, "/v1"), api: api, token: env.OperatorToken}
+	return installation{app: app, origin: strings.TrimSuffix(env.BaseURL, "/v1"), api: api, token: env.OperatorToken, printed: &printed}
 }
 
 // run runs app until the test ends, and returns when it is ready.

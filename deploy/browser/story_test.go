@@ -14,14 +14,13 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A person who never touches a mouse gets from the sign-in to the first log, and back out.
+// A person who never touches a mouse gets from the link that a new installation prints to the first log and all that may
+// become of its key; who is invited sees it and may change nothing; the audit log tells all of it.
 func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)
 	owner := openTab(t, chromium, in.origin)
-	organization := in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", "a long enough password")
-
-	owner.signIn("ada@acme.example", "a long enough password")
+	owner.found(in.ownerLink(t))
 	owner.plugAuthenticator()
 	owner.addPasskey("a telephone")
 	owner.leave("button", "Sign out", "Sign in")
@@ -30,26 +29,31 @@ func TestStory(t *testing.T) {
 	key := owner.createKey("pods in Frankfurt", "Staging")
 	in.send(t, key, entry{Level: "info", Message: "hello from the story"})
 	owner.await(`document.querySelector(".awaited[data-state=done]")`) // the first event turns green
-	next := owner.rotateKey("pods in Frankfurt")
+	next := owner.rotateKey("pods in Frankfurt", "7 days")
 	in.send(t, next, entry{Level: "info", Message: "hello with the new key"})
 	in.send(t, key, entry{Level: "info", Message: "hello with the old key"})
 	owner.seeUseSinceRotation()
 	owner.revokeKey(in, key)
-	owner.readAudit("API key issued: pods in Frankfurt", "API key rotated: pods in Frankfurt", "API key revoked: pods in Frankfurt", "Project created: Checkout")
-	owner.blameless("the story")
+	link := owner.invite("vera@acme.example", "Viewer")
 
 	viewer := openTab(t, chromium, in.origin)
-	in.addMember(t, organization, "Vera Viewer", "viewer", "vera@acme.example", "another long password")
-	viewer.signIn("vera@acme.example", "another long password")
-	viewer.mayOnlyLook(in)
+	viewer.join(link, "Vera Viewer", "vera@acme.example")
+	viewer.mayOnlyLook()
 	viewer.blameless("the viewer's story")
+	owner.readAudit(
+		"Organization created: Acme", "Member added: Ada Owner", "Passkey registered: a telephone", "Project created: Checkout",
+		"API key issued: pods in Frankfurt", "API key rotated: pods in Frankfurt", "API key revoked: pods in Frankfurt",
+		"Invitation made: vera@acme.example", "Invitation accepted: vera@acme.example", "Member added: Vera Viewer",
+	)
+	owner.blameless("the story")
 }
 
 // rotateKey puts another key in the place of the one called name, while both work, and returns it.
-func (b *tab) rotateKey(name string) string {
+func (b *tab) rotateKey(name, overlap string) string {
 	b.t.Helper()
 	b.leave("a", "I have saved it", "API Keys")
 	b.leave("a", "Rotate "+name, "Rotate an API key")
+	b.choose("The old key", overlap)
 	b.leave("button", "Rotate", "Save your new API key now")
 	b.press("button", "Copy key")
 	b.awaitText("Copied")
@@ -95,12 +99,13 @@ func (b *tab) readAudit(lines ...string) {
 
 // mayOnlyLook goes to every page as a viewer: there is no form but those that search and sign out, and what is for others
 // says so under its own address.
-func (b *tab) mayOnlyLook(in installation) {
+func (b *tab) mayOnlyLook() {
 	b.t.Helper()
 	for path, want := range map[string]int{
 		"/console/logs": 200, "/console/errors": 200, "/console/usage": 200,
 		"/console/settings/projects": 200, "/console/settings/api-keys": 200, "/console/settings/api-keys/new": 403,
-		"/console/settings/service-tokens": 403, "/console/settings/security": 403,
+		"/console/settings/service-tokens": 403, "/console/settings/security": 403, "/console/settings/audit": 403,
+		"/console/settings/organization": 200, "/console/settings/members": 200, "/console/settings/members/invitations/new": 403,
 	} {
 		if status := b.open(path); status != want {
 			b.t.Errorf("a viewer is answered with %d at %s, want %d", status, path, want)
