@@ -146,8 +146,8 @@ func (b *tab) check(name string) {
 		for _, violation := range runAxe(b) {
 			b.t.Errorf("%s, %s: %s", name, look.name, violation)
 		}
-		if wide := ask[[]string](b, wideTables); look.name == "phone" && len(wide) > 0 {
-			b.t.Errorf("%s: these tables do not stack on a phone (see class stack): %q", name, wide)
+		if wide := ask[[]string](b, wideTables); len(wide) > 0 {
+			b.t.Errorf("%s, %s: a part of these tables is out of sight (on a phone see class stack): %q", name, look.name, wide)
 		}
 		if over := ask[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			b.t.Errorf("%s, %s: the page is %d pixels wider than the screen", name, look.name, over)
