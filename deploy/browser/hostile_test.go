@@ -35,10 +35,15 @@ func TestHostileTexts(t *testing.T) {
 	for _, page := range in.pages(t, w) {
 		shown.WriteString(b.mustBeText(page.path))
 	}
-	for _, list := range []string{"/console/logs", "/console/errors"} {
-		shown.WriteString(b.mustBeText(list + "?q=" + url.QueryEscape(hostile("words"))))
+	for _, search := range []string{"/console/logs?environment=", "/console/logs?q=", "/console/errors?q=", "/console/settings/audit?target="} {
+		shown.WriteString(b.mustBeText(search + url.QueryEscape(hostile("words"))))
 	}
-	for _, text := range append(say.all(), hostile("words"), hostile("browser"), hostile("passkey")) {
+	for _, form := range refused() {
+		b.open("/console")
+		b.submit(form)
+		shown.WriteString(b.textOf(form.path))
+	}
+	for _, text := range append(say.all(), typed()...) {
 		if !strings.Contains(shown.String(), text) {
 			t.Errorf("no page shows this, so nothing is proved of it: %s", text)
 		}
@@ -50,23 +55,48 @@ func (b *tab) mustBeText(path string) string {
 	b.t.Helper()
 	b.open(path)
 	b.await("document.querySelector('main')")
+	return b.textOf(path)
+}
+
+// textOf is mustBeText for the page that is there.
+func (b *tab) textOf(where string) string {
+	b.t.Helper()
 	for _, intruder := range ask[[]string](b, intruders) {
-		b.t.Errorf("%s: a text became part of the page: %s", path, intruder)
+		b.t.Errorf("%s: a text became part of the page: %s", where, intruder)
 	}
-	b.blameless(path)
+	b.blameless(where)
 	return ask[string](b, `document.body.textContent + [...document.querySelectorAll("input, [title]")].map((e) => e.value ?? e.title).join("\n")`)
 }
 
 // hostileTexts are hostile in every field.
 func hostileTexts() texts {
 	return texts{
-		organization: hostile("organization"), member: hostile("member"), project: hostile("project"), key: hostile("key"), reason: hostile("reason"),
-		message: hostile("message"), environment: hostile("environment"), errorType: hostile("error type"),
+		organization: hostile("organization"), member: hostile("member"), project: hostile("project"), key: hostile("key"),
+		token: hostile("token"), reason: hostile("reason"), message: hostile("message"), environment: hostile("environment"), errorType: hostile("error type"),
 		errorMessage: hostile("error message"), call: hostile("call"),
 	}
 }
 
+// refused are forms that come back with what was entered, for another try.
+func refused() []form {
+	const settings = "/console/settings/"
+	stranger := map[string]string{"code": hostile("code"), "name": hostile("own name"), "organization": hostile("founded"), "email": hostile("e-mail")}
+	return []form{
+		{"/console/welcome", stranger}, {"/console/join", stranger}, {"/console/reset", stranger}, {"/console/sign-in", stranger},
+		{settings + "members/invitations", map[string]string{"email": hostile("e-mail"), "role": "viewer"}},
+		{settings + "service-tokens", map[string]string{"name": hostile("token")}},
+	}
+}
+
+// typed are the texts that are entered in the browser, or by it.
+func typed() (all []string) {
+	for _, field := range []string{"words", "browser", "passkey", "code", "own name", "founded", "e-mail"} {
+		all = append(all, hostile(field))
+	}
+	return all
+}
+
 // all are those that some page shows as they are; of a call it shows what it makes of it.
 func (s texts) all() []string {
-	return []string{s.organization, s.member, s.project, s.key, s.reason, s.message, s.environment, s.errorType, s.errorMessage}
+	return []string{s.organization, s.member, s.project, s.key, s.token, s.reason, s.message, s.environment, s.errorType, s.errorMessage}
 }

@@ -25,12 +25,12 @@ type world struct {
 
 // Texts are what people and programs have entered, wherever they can.
 type texts struct {
-	organization, member, project, key, reason          string
+	organization, member, project, key, token, reason   string
 	message, environment, errorType, errorMessage, call string
 }
 
 var plainTexts = texts{
-	organization: "Acme", member: "Ada Owner", project: "Checkout", key: "pods in Frankfurt", reason: "replaced by another",
+	organization: "Acme", member: "Ada Owner", project: "Checkout", key: "pods in Frankfurt", token: "invoicing", reason: "replaced by another",
 	message: "checkout failed", environment: "prod", errorType: "TypeError",
 	errorMessage: "Cannot read properties of undefined (reading 'total')", call: "at Cart.total (/srv/shop/src/cart.js:41:13)",
 }
@@ -47,7 +47,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	must(t, err)
 	spare, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "staging", "an old laptop")
 	must(t, err)
-	w.token, err = in.api.CreateServiceToken(t.Context(), in.token, organization, say.key, "billing:read")
+	w.token, err = in.api.CreateServiceToken(t.Context(), in.token, organization, say.token, "billing:read")
 	must(t, err)
 	must(t, in.api.RevokeAPIKey(t.Context(), in.token, spare.ID, say.reason))
 	in.send(t, w.key.Key, entry{Level: "info", Message: "order 4711 was paid"}, entry{Level: "warn", Message: "the card reader is slow"},
