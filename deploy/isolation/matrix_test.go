@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/weirlog/weir/deploy/gateway"
@@ -69,24 +70,29 @@ func (w *world) refuses(t *testing.T, p policy, a, b *tenant, all []principal) {
 	t.Helper()
 	r := p.request(t, a)
 	before := w.events(t, a.things["organization"]) + w.events(t, b.things["organization"])
+	var asked sync.WaitGroup // all at once: whoever has a session that is unknown waits for it to arrive
 	for _, caller := range all {
-		want := p.expects(caller, a)
-		if want == p.success() {
-			continue
-		}
-		got := w.send(t, caller.sends(r))
-		if got.status != want {
-			t.Errorf("%s as %s: got %d %s, want %d", r.path, caller.name, got.status, got.brief(), want)
-		}
-		if want == http.StatusSeeOther && got.header.Get("Location") != "/console/sign-in" {
-			t.Errorf("%s as %s: sent to %q", r.path, caller.name, got.header.Get("Location"))
-		}
-		if shown := a.shownBy(got.text, r); want != http.StatusNotFound && shown != "" {
-			t.Errorf("%s as %s: the refusal shows %q of %s: %s", r.path, caller.name, shown, a.name, got.brief())
+		if want := p.expects(caller, a); want != p.success() {
+			asked.Go(func() { w.refusesOne(t, a, caller, r, want) })
 		}
 	}
+	asked.Wait()
 	if after := w.events(t, a.things["organization"]) + w.events(t, b.things["organization"]); after != before {
 		t.Errorf("refusals of %s changed something: %d events before, %d after", p.route, before, after)
+	}
+}
+
+// refusesOne checks one who does not get through.
+func (w *world) refusesOne(t *testing.T, a *tenant, caller principal, r request, want int) {
+	got := w.send(t, caller.sends(r))
+	if got.status != want {
+		t.Errorf("%s as %s: got %d %s, want %d", r.path, caller.name, got.status, got.brief(), want)
+	}
+	if want == http.StatusSeeOther && got.header.Get("Location") != "/console/sign-in" {
+		t.Errorf("%s as %s: sent to %q", r.path, caller.name, got.header.Get("Location"))
+	}
+	if shown := a.shownBy(got.text, r); want != http.StatusNotFound && shown != "" {
+		t.Errorf("%s as %s: the refusal shows %q of %s: %s", r.path, caller.name, shown, a.name, got.brief())
 	}
 }
 
