@@ -22,9 +22,9 @@ func TestEndedBeforeTheNewsIsHere(t *testing.T) {
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	p.add(t, acme.organization, "olga@example.com", "owner")
-	removed, removedID := p.settled(t, acme, "ada@example.com")
-	renewed, renewedID := p.settled(t, acme, "bob@example.com")
-	confirmed, confirmedID := p.settled(t, acme, "eve@example.com")
+	removed, removedID := p.settled(t, acme, "ada@example.com", "developer")
+	renewed, renewedID := p.settled(t, acme, "bob@example.com", "developer")
+	confirmed, confirmedID := p.settled(t, acme, "eve@example.com", "developer")
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +39,61 @@ func TestEndedBeforeTheNewsIsHere(t *testing.T) {
 	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
 }
 
-// settled returns a browser in which a new member has signed in, once the news is here.
-func (p *process) settled(t *testing.T, of tenant, email string) (*browser, string) {
+// Whoever lost their role, or was removed, while the broker is away issues and changes nothing by the session that still
+// tells of it.
+func TestRoleLostBeforeTheNewsIsHere(t *testing.T) {
+	broker := startBroker(t, t.TempDir(), 0)
+	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	p.add(t, acme.organization, "olga@example.com", "owner")
+	demoted, demotedID := p.settled(t, acme, "ada@example.com", "admin")
+	lesser, lesserID := p.settled(t, acme, "bob@example.com", "owner")
+	removed, removedID := p.settled(t, acme, "eve@example.com", "admin")
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.must(t, 200, "PATCH", "/v1/members/"+demotedID, `{"role":"viewer"}`)
+	p.must(t, 200, "PATCH", "/v1/members/"+lesserID, `{"role":"admin"}`)
+	p.must(t, 200, "POST", "/v1/members/"+removedID+"/remove", "")
+	for who, b := range map[string]*browser{"demoted": demoted, "removed": removed} {
+		for what, got := range b.tries(t, acme) {
+			if got.status != http.StatusForbidden && !(who == "removed" && got.header.Get("Location") == identity.SignInPath) {
+				t.Errorf("%s, %s: %d", who, what, got.status)
+			}
+		}
+	}
+	token := func(scope string) int {
+		return lesser.post(t, "/console/settings/service-tokens", map[string]string{"name": "t " + scope, "scopes": scope}).status
+	}
+	if admin, billing := token(tenants.ScopeTenantsAdmin), token(tenants.ScopeBillingRead); admin != 403 || billing != 201 {
+		t.Errorf("who is no owner any more gives a token the scope of owners: %d, that of admins: %d", admin, billing)
+	}
+}
+
+// tries asks for one change of each kind that takes more than to be a viewer.
+func (b *browser) tries(t *testing.T, of tenant) map[string]page {
 	t.Helper()
-	id, b := p.add(t, of.organization, email, "developer"), p.browser("192.0.2.1")
+	key, tokens := apiKeysPage+"/"+of.key, "/console/settings/service-tokens"
+	return map[string]page{
+		"rotate a key":     b.post(t, key+"/rotate", map[string]string{"overlap_seconds": "0"}),
+		"change a key":     b.post(t, key+"/edit", map[string]string{"name": "mine"}),
+		"revoke a key":     b.post(t, key+"/revoke", nil),
+		"issue a key":      b.post(t, apiKeysPage, map[string]string{"name": "new", "project": of.project, "environment": "dev"}),
+		"issue a token":    b.post(t, tokens, map[string]string{"name": "new", "scopes": tenants.ScopeBillingRead}),
+		"revoke a token":   b.post(t, tokens+"/"+of.tokenID+"/revoke", nil),
+		"create a project": b.post(t, projectsPage, map[string]string{"name": "New"}),
+		"rename a project": b.post(t, projectsPage+"/"+of.project, map[string]string{"name": "Other"}),
+		"rename all":       b.post(t, "/console/settings/organization", map[string]string{"name": "Other"}),
+		"set the policy": b.post(t, "/console/settings/security",
+			map[string]string{"leaked_keys": "notify", "plain_http_keys": "flag"}),
+	}
+}
+
+// settled returns a browser in which a new member has signed in, once the news is here.
+func (p *process) settled(t *testing.T, of tenant, email, role string) (*browser, string) {
+	t.Helper()
+	id, b := p.add(t, of.organization, email, role), p.browser("192.0.2.1")
 	b.signIn(t, email, password)
 	testenv.Eventually(t, patience, func() error {
 		if got := b.get(t, projectsPage); got.status != http.StatusOK {

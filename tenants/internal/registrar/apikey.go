@@ -41,8 +41,8 @@ func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted New
 	}
 	cmd.Organization, cmd.Imprint, cmd.Ceiling = project.Organization, secret.Imprint(), r.Ceiling(project.Organization)
 	cmd.ID = r.newID(request, apiKeyPrefix, project.Organization)
-	key, err := r.changeAPIKey(ctx, request, streamOf(project.Organization, "api-key", cmd.ID), cmd.Imprint.Hash,
-		contract.CredentialActive, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) })
+	key, err := r.changeAPIKey(ctx, request, may(tenants.IssuingFor(wanted.Environment)), streamOf(project.Organization, "api-key", cmd.ID),
+		cmd.Imprint.Hash, contract.CredentialActive, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) })
 	return key, secret, err
 }
 
@@ -54,8 +54,8 @@ func (r *Registrar) RevokeAPIKey(ctx context.Context, request Request, id, reaso
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
-	return r.changeAPIKey(ctx, request, streamOf(found.Organization, "api-key", id), found.Imprint.Hash,
-		contract.CredentialRevoked, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
+	return r.changeAPIKey(ctx, request, may(tenants.IssuingFor(found.Environment)), streamOf(found.Organization, "api-key", id),
+		found.Imprint.Hash, contract.CredentialRevoked, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
 }
 
 // KeyChange is what a caller wants to be different about a key; nil: as it is.
@@ -73,7 +73,7 @@ func (r *Registrar) ChangeAPIKey(ctx context.Context, request Request, id string
 	}
 	cmd.Ceiling = r.Ceiling(found.Organization)
 	change := func() (key tenants.APIKey, limited bool, err error) {
-		key, err = eventstore.Update(ctx, r.Events, streamOf(found.Organization, "api-key", id), request.metadata(),
+		key, err = update(ctx, r, request, may(tenants.IssuingFor(found.Environment)), streamOf(found.Organization, "api-key", id),
 			func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(cmd) })
 		return key, err == nil && key.RatePerMinute != found.RatePerMinute, err
 	}
@@ -94,10 +94,10 @@ func (r *Registrar) APIKey(ctx context.Context, caller tenants.Caller, id string
 }
 
 // changeAPIKey keeps a decision on a key, and waits until the credential with that hash is in state.
-func (r *Registrar) changeAPIKey(ctx context.Context, request Request, stream eventstore.Stream, hash, state string,
+func (r *Registrar) changeAPIKey(ctx context.Context, request Request, has power, stream eventstore.Stream, hash, state string,
 	decide func(tenants.APIKey) ([]tenants.Event, error)) (key tenants.APIKey, err error) {
 	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
-		key, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.APIKey) ([]tenants.Event, error) {
+		key, err = update(ctx, r, request, has, stream, func(before tenants.APIKey) ([]tenants.Event, error) {
 			events, err := decide(before)
 			changed = len(events) > 0
 			return events, err

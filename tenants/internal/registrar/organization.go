@@ -43,7 +43,7 @@ func (r *Registrar) RenameOrganization(ctx context.Context, request Request, id,
 	if err := r.reachable(ctx, request.Caller, id); err != nil {
 		return tenants.Organization{}, err
 	}
-	organization, err := eventstore.Update(ctx, r.Events, streamOf(id, "organization", id), request.metadata(),
+	organization, err := update(ctx, r, request, may(tenants.OrganizationWrite), streamOf(id, "organization", id),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Rename(cmd) })
 	r.Gate.Wake()
 	return organization, err

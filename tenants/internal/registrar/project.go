@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -19,7 +18,7 @@ func (r *Registrar) CreateProject(ctx context.Context, request Request, organiza
 		return tenants.Project{}, err
 	}
 	cmd.ID = r.newID(request, projectPrefix, organization)
-	project, err := eventstore.Update(ctx, r.Events, streamOf(organization, "project", cmd.ID), request.metadata(),
+	project, err := update(ctx, r, request, may(tenants.ProjectsWrite), streamOf(organization, "project", cmd.ID),
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) })
 	r.Gate.Wake()
 	return project, err
@@ -35,7 +34,7 @@ func (r *Registrar) RenameProject(ctx context.Context, request Request, id, name
 	if err != nil {
 		return tenants.Project{}, err
 	}
-	project, err := eventstore.Update(ctx, r.Events, streamOf(found.Organization, "project", id), request.metadata(),
+	project, err := update(ctx, r, request, may(tenants.ProjectsWrite), streamOf(found.Organization, "project", id),
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Rename(cmd) })
 	r.Gate.Wake()
 	return project, err

@@ -57,6 +57,10 @@ func (r *Registrar) rotate(ctx context.Context, tx pgx.Tx, request Request, foun
 	if err := cmd.Check(); err != nil {
 		return old, successor, err
 	}
+	request, err = r.inForce(ctx, tx, request, may(tenants.IssuingFor(found.Environment)))
+	if err != nil {
+		return old, successor, err
+	}
 	successor, _, err = eventstorepg.UpdateTx(ctx, tx, r.Events, streamOf(found.Organization, "api-key", cmd.To), request.metadata(),
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(found.Successor(cmd)) })
 	if err != nil {

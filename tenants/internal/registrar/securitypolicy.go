@@ -29,7 +29,7 @@ func (r *Registrar) SetSecurityPolicy(ctx context.Context, request Request, orga
 	if err := r.reachable(ctx, request.Caller, organization); err != nil {
 		return tenants.SecurityPolicy{}, err
 	}
-	return eventstore.Update(ctx, r.Events, policyStream(organization), request.metadata(),
+	return update(ctx, r, request, may(tenants.SecurityWrite), policyStream(organization),
 		func(p tenants.SecurityPolicy) ([]tenants.Event, error) { return p.Set(cmd) })
 }
 

@@ -29,8 +29,8 @@ func (r *Registrar) IssueServiceToken(ctx context.Context, request Request, want
 		return tenants.ServiceToken{}, tenants.Secret{}, err
 	}
 	cmd.ID, cmd.Imprint = r.newID(request, serviceTokenPrefix, cmd.Organization), secret.Imprint()
-	token, err := r.changeServiceToken(ctx, request, streamOf(cmd.Organization, "service-token", cmd.ID), cmd.Imprint.Hash,
-		contract.CredentialActive, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) })
+	token, err := r.changeServiceToken(ctx, request, mayGrant(cmd.Scopes), streamOf(cmd.Organization, "service-token", cmd.ID),
+		cmd.Imprint.Hash, contract.CredentialActive, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) })
 	return token, secret, err
 }
 
@@ -42,6 +42,16 @@ func (r *Registrar) mayIssue(ctx context.Context, caller tenants.Caller, cmd ten
 		return err
 	}
 	return caller.Grants(cmd.Scopes)
+}
+
+// mayGrant is the power of the roles whose members may issue a token with scopes.
+func mayGrant(scopes []string) power {
+	return func(role tenants.Role) error {
+		if err := may(tenants.ServiceTokensWrite)(role); err != nil {
+			return err
+		}
+		return tenants.Caller{Scopes: role.GrantableScopes()}.Grants(scopes)
+	}
 }
 
 // owner makes sure that tokens of organization, or of the installation, are the caller's business.
@@ -62,14 +72,14 @@ func (r *Registrar) RevokeServiceToken(ctx context.Context, request Request, id,
 	if err != nil {
 		return tenants.ServiceToken{}, err
 	}
-	return r.changeServiceToken(ctx, request, streamOf(found.Organization, "service-token", id), found.Imprint.Hash,
-		contract.CredentialRevoked, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
+	return r.changeServiceToken(ctx, request, may(tenants.ServiceTokensWrite), streamOf(found.Organization, "service-token", id),
+		found.Imprint.Hash, contract.CredentialRevoked, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
 }
 
-func (r *Registrar) changeServiceToken(ctx context.Context, request Request, stream eventstore.Stream, hash, state string,
+func (r *Registrar) changeServiceToken(ctx context.Context, request Request, has power, stream eventstore.Stream, hash, state string,
 	decide func(tenants.ServiceToken) ([]tenants.Event, error)) (token tenants.ServiceToken, err error) {
 	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
-		token, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.ServiceToken) ([]tenants.Event, error) {
+		token, err = update(ctx, r, request, has, stream, func(before tenants.ServiceToken) ([]tenants.Event, error) {
 			events, err := decide(before)
 			changed = len(events) > 0
 			return events, err
