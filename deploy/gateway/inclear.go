@@ -14,6 +14,7 @@ import (
 const (
 	maxInClear     = 256 // requests that wait to be repeated
 	inClearTimeout = 5 * time.Second
+	warnEvery      = time.Minute // at most: strangers must not fill the log
 )
 
 // InClear repeats to ingest, over TLS, what the gateway has refused because it came over plain HTTP: the key and who sent
@@ -23,7 +24,8 @@ type InClear struct {
 	Transport http.RoundTripper
 	Logger    *slog.Logger
 
-	seen chan httpapi.InClear
+	seen   chan httpapi.InClear
+	warned time.Time // last; belongs to Run
 }
 
 // NewInClear makes one that has seen nothing.
@@ -47,9 +49,17 @@ func (c *InClear) Run(ctx context.Context) error {
 			return nil
 		case request := <-c.seen:
 			if err := c.repeat(ctx, request); err != nil && ctx.Err() == nil {
-				c.Logger.Warn("cannot tell ingest of a key that came in clear", slog.String("error", err.Error()))
+				c.warn(err)
 			}
 		}
+	}
+}
+
+// warn says why ingest was not told, at most once in warnEvery.
+func (c *InClear) warn(err error) {
+	if now := time.Now(); c.warned.IsZero() || now.Sub(c.warned) >= warnEvery {
+		c.warned = now
+		c.Logger.Warn("cannot tell ingest of a key that came in clear", slog.String("error", err.Error()))
 	}
 }
 

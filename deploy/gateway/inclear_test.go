@@ -1,11 +1,15 @@
 package gateway_test
 
 import (
+	"bytes"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/weirlog/weir/deploy/gateway"
@@ -44,5 +48,33 @@ func TestInClearIsRepeated(t *testing.T) {
 		if r.Method != http.MethodPost || r.URL.Path != "/v1/logs" {
 			t.Errorf("asked for %s %s", r.Method, r.URL.Path)
 		}
+	}
+}
+
+// Where ingest takes the gateway for a stranger, a flood of requests in clear is no flood of warnings.
+func TestInClearWarnsNowAndThen(t *testing.T) {
+	asked := make(chan struct{})
+	ingest := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		asked <- struct{}{}
+	}))
+	defer ingest.Close()
+	target, err := url.Parse(ingest.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	inClear := gateway.NewInClear(target, ingest.Client().Transport, slog.New(slog.NewTextHandler(&log, nil)))
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = inClear.Run(ctx) })
+	for range 3 {
+		inClear.See(httpapi.InClear{Key: "weir_1"})
+		<-asked
+	}
+	stop()
+	running.Wait()
+	if n := strings.Count(log.String(), "\n"); n != 1 {
+		t.Errorf("%d warnings: %s", n, log.String())
 	}
 }
