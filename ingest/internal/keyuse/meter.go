@@ -33,7 +33,8 @@ const (
 	forgetIdle = 10 * time.Minute
 	maxKeys    = 1 << 16 // how many keys are watched at once
 
-	tellTogether = 256 // one after the other, each would wait for the brokers' answer to the one before
+	maxClient    = 1 << 10 // how much of what a client says of itself is looked at, in bytes: so much is kept for each key
+	tellTogether = 256     // one after the other, each would wait for the brokers' answer to the one before
 )
 
 // A Meter counts the uses of keys. Safe for concurrent use; counting takes no lock once a key has been seen. A nil *Meter
@@ -78,6 +79,7 @@ func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr
 		m.missed.Add(1)
 		return
 	}
+	client = client[:min(len(client), maxClient)]
 	now := m.clock().UnixNano()
 	if before := s.sender.Load(); before == nil || before.address != address || before.client != client {
 		s.sender.Store(&sender{address, strings.Clone(client)})

@@ -180,3 +180,12 @@ func TestClip(t *testing.T) {
 		}
 	}
 }
+
+// What a client says of itself is kept for each of many keys, so only a part of what is long.
+func TestNoteKeepsLittleOfALongClient(t *testing.T) {
+	m := NewMeter(func() time.Time { return start })
+	m.Note(key("key_1"), Accepted, home, "curl "+strings.Repeat("x", 1<<20))
+	if kept := m.sum(key("key_1")).sender.Load().client; len(kept) != maxClient || !strings.HasPrefix(kept, "curl x") {
+		t.Errorf("%d bytes are kept: %.10q", len(kept), kept)
+	}
+}
