@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -39,8 +40,11 @@ const canaryPassword = "Zaunkönig-kestrel-9f2c71"
 // not belong. What is data is out: a client that writes its key into a message, a name or a reason has sent it to be kept and shown.
 func TestCanary(t *testing.T) {
 	w := newWorld(t)
+	owner := w.foundedBy(t)
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	canaries, callers := w.canaries(t, a, b)
+	canaries = append(canaries, owner, w.rotatedKey(t, a))
+	canaries = append(canaries, w.codes(t, a)...)
 	answers := &journal{}
 	for _, p := range policies {
 		for _, caller := range callers {
@@ -105,6 +109,71 @@ func (w *world) canaries(t *testing.T, a, b *tenant) ([]canary, []principal) {
 		}
 	}
 	return canaries, callers
+}
+
+// linked is a one-time code as a link carries it: behind the #, which browsers send to nobody.
+var linked = regexp.MustCompile(`https://weir\.example/console/(?:welcome|join|reset)#([a-z]+_[0-9a-f]+)`)
+
+// foundedBy lets somebody become the first owner by the link that was printed, and returns the code.
+func (w *world) foundedBy(t *testing.T) canary {
+	t.Helper()
+	var code string
+	testenv.Eventually(t, patience, func() error {
+		found := linked.FindStringSubmatch(w.output.String())
+		if found == nil {
+			return fmt.Errorf("no link for the first owner yet: %q", w.output.String())
+		}
+		code = found[1]
+		return nil
+	})
+	w.useTwice(t, "/console/welcome", url.Values{"code": {code}, "organization": {"First"}, "name": {"First"}, "email": {"first@example.com"}, "password": {password}})
+	return canary{"the code of the first owner", code}
+}
+
+// codes are one-time codes that were handed out, by the console and the API: used, and void because another took their place.
+func (w *world) codes(t *testing.T, of *tenant) (codes []canary) {
+	t.Helper()
+	owner := w.memberOf(t, of, "owner")
+	handedOut := func(name, path, body string) string {
+		got := w.send(t, request{method: "POST", path: path, body: body, cookies: owner.cookies, header: map[string]string{"Sec-Fetch-Site": "same-origin"}})
+		found := linked.FindStringSubmatch(got.text)
+		if found == nil {
+			t.Fatalf("POST %s: %d %s", path, got.status, got.brief())
+		}
+		codes = append(codes, canary{name, found[1]})
+		return found[1]
+	}
+	filled := of.fill(t, "{new-email}", "/console/settings/members/{new-member}/reset")
+	email, reset := filled[0], filled[1]
+	joins := handedOut("the code of an invitation", "/console/settings/members/invitations", url.Values{"email": {email}, "role": {"viewer"}}.Encode())
+	w.useTwice(t, "/console/join", url.Values{"code": {joins}, "email": {email}, "name": {"Invited"}, "password": {password}})
+	handedOut("a reset code that is void", reset, "")
+	resets := handedOut("a reset code", reset, "")
+	w.useTwice(t, "/console/reset", url.Values{"code": {resets}, "password": {password}})
+	for name, path := range map[string]string{
+		"a reset code from the API":        "/v1/members/{new-member}/reset-code",
+		"an invitation's code, sent again": "/v1/invitations/{new-invitation}/resend",
+	} {
+		codes = append(codes, canary{name, w.operate(t, "POST", of.fill(t, path)[0], nil).get("code")})
+	}
+	return codes
+}
+
+// useTwice uses a code, and again, which is refused. That page holds the code for the one who typed it, and is not kept here.
+func (w *world) useTwice(t *testing.T, path string, form url.Values) {
+	t.Helper()
+	for _, want := range []int{http.StatusSeeOther, http.StatusUnprocessableEntity} {
+		got := w.send(t, request{method: "POST", path: path, body: form.Encode(), header: map[string]string{"Sec-Fetch-Site": "same-origin"}})
+		if got.status != want {
+			t.Fatalf("POST %s: %d %s, want %d", path, got.status, got.brief(), want)
+		}
+	}
+}
+
+// rotatedKey is a key that took another's place.
+func (w *world) rotatedKey(t *testing.T, of *tenant) canary {
+	t.Helper()
+	return canary{"a rotated key", w.operate(t, "POST", of.fill(t, "/v1/api-keys/{new-key}/rotate")[0], nil).get("key")}
 }
 
 // misplaced are requests that carry a secret where it does not belong.

@@ -53,6 +53,7 @@ type world struct {
 	pool     *pgxpool.Pool
 	log      *journal // of all modules, everything that is said
 	metrics  *telemetry.Registry
+	output   *journal // the standard output of tenants: links for whoever operates the installation
 }
 
 // A journal keeps what is written to it. Safe for concurrent use.
@@ -76,7 +77,7 @@ func (j *journal) String() string {
 // newWorld starts an installation and waits until it is ready.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New()}
+	w := &world{database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New(), output: &journal{}}
 	t.Cleanup(func() {
 		if log := w.log.String(); t.Failed() {
 			t.Logf("the log ends with\n%s", log[max(0, len(log)-8<<10):])
@@ -109,6 +110,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger) map[gateway.Module]modu
 	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = w.brokers, w.brokers, w.brokers, w.brokers
 	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, patience, "https://weir.example"
+	set.Tenants.Output = w.output
 	modules := map[gateway.Module]module{}
 	modules[gateway.Tenants], err = tenants.New(t.Context(), set.Tenants, logger)
 	must(t, err)
