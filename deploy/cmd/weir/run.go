@@ -27,6 +27,9 @@ func (r *runCommand) Run(ctx context.Context, logger *slog.Logger) (err error) {
 	if r.Modules, err = allinone.ModulesFromEnvironment(); err != nil {
 		return err
 	}
+	if r.NoDemo { // nobody is there who could sign in
+		r.Modules.Tenants.Output = os.Stdout
+	}
 	begun := time.Now()
 	fmt.Fprintln(os.Stdout, "Starting Weir …")
 	app, err := allinone.New(ctx, r.Config, logger)
