@@ -9,8 +9,8 @@ PROGRAMS = $(wildcard */cmd/*)
 # The race detector needs a C compiler; without one Go turns cgo off.
 RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
-# The packages whose tests take a backend: for the others, another backend changes nothing.
-BACKED   = $(shell $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES) | awk '/shared\/testenv/ {print $$1}')
+# The packages whose tests take a backend: for the others, another backend changes nothing, nor for who may use a route.
+BACKED   = $(shell $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES) | awk '/shared\/testenv/ && !/deploy\/isolation / {print $$1}')
 TESTFLAGS = -timeout=15m
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
