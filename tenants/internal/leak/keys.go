@@ -14,10 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // GitHubKeys is where GitHub publishes the keys that it signs reports with.
@@ -32,8 +35,9 @@ var ErrUnavailable = errors.New("the keys that reports are signed with can't be 
 const (
 	fetchTimeout = 5 * time.Second
 	maxKeysFile  = 256 << 10
-	keysLast     = time.Hour   // how long fetched keys are used
-	fetchPause   = time.Minute // between attempts to fetch: strangers must not make us ask for every request of theirs
+	keysLast     = time.Hour      // how long fetched keys are used before they are fetched again
+	keysTrusted  = 24 * time.Hour // how long they are where that fails: a key may have been withdrawn since
+	fetchPause   = time.Minute    // between attempts to fetch: strangers must not make us ask for every request of theirs
 )
 
 // Keys are the public keys that reports are signed with. Safe for concurrent use.
@@ -95,11 +99,12 @@ func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 		k.tried = now
 		if byID, err := fetch(ctx, k.url); err != nil {
 			failed = err
+			httpapi.Logger(ctx).Warn("cannot fetch the keys that leak reports are signed with", slog.String("error", err.Error()))
 		} else {
 			k.byID, k.fetched = byID, now
 		}
 	}
-	if k.byID == nil {
+	if k.byID == nil || now.Sub(k.fetched) >= keysTrusted {
 		return nil, errors.Join(ErrUnavailable, failed)
 	}
 	return known(k.byID[id])

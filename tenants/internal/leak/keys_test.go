@@ -114,7 +114,7 @@ func TestReadKeysRefuses(t *testing.T) {
 }
 
 // Keys are fetched when they are needed, and kept; a new key is found a minute later, and strangers make nobody ask more
-// often. When the publisher is away, the keys of before go on.
+// often. When the publisher is away, the keys of before go on for a day.
 func TestFetchKeys(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	var asked atomic.Int32
@@ -153,4 +153,6 @@ func TestFetchKeys(t *testing.T) {
 	answer.Store("")
 	now = now.Add(2 * time.Hour)
 	verify("two", second, nil, 4)
+	now = now.Add(22 * time.Hour)
+	verify("two", second, leak.ErrUnavailable, 5)
 }
