@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -19,8 +18,10 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// patience is how long one answer of the provider may take.
-const patience = 10 * time.Second
+const (
+	patience = 10 * time.Second // how long one answer of the provider may take
+	askPause = 2 * time.Second  // after one that failed: those who waited for it must not wait again, one after the other
+)
 
 // Why a provider lets nobody in.
 var (
@@ -45,13 +46,15 @@ type Provider struct {
 	Config
 	client *http.Client
 
-	mu    sync.Mutex
-	known *oidc.Provider // nil: not asked yet
+	asking chan struct{}  // has room for the one who asks
+	known  *oidc.Provider // nil: has not answered yet
+	failed error          // why it did not answer last
+	tried  time.Time
 }
 
 // New returns a provider. It asks nothing.
 func New(config Config) *Provider {
-	return &Provider{Config: config, client: &http.Client{Timeout: patience}}
+	return &Provider{Config: config, client: &http.Client{Timeout: patience}, asking: make(chan struct{}, 1)}
 }
 
 // What is derived from a ticket, so that nothing of it has to be kept: whoever lacks the ticket can make none of them.
@@ -152,17 +155,25 @@ func (p *Provider) flow(ctx context.Context) (*oauth2.Config, error) {
 	}, nil
 }
 
-// discover asks the provider for its addresses and keys, once.
+// discover asks the provider for its addresses and keys, once. Whoever comes meanwhile waits for the answer, as long as ctx lasts.
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known != nil {
-		return p.known, nil
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrAway, context.Cause(ctx))
 	}
-	known, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+	if p.known == nil && (p.failed == nil || time.Since(p.tried) >= askPause) {
+		p.ask(ctx)
 	}
-	p.known = known
-	return known, nil
+	if p.known == nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, p.failed)
+	}
+	return p.known, nil
+}
+
+// ask asks even where the one who wanted to know has left: others wait for the answer.
+func (p *Provider) ask(ctx context.Context) {
+	p.known, p.failed = oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
+	p.tried = time.Now()
 }

@@ -1,0 +1,44 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// Who leaves waits no longer for a provider that does not answer, and those who come right after a failure do not ask again.
+func TestProviderThatIsAway(t *testing.T) {
+	var times atomic.Int32
+	asked, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		times.Add(1)
+		close(asked)
+		<-answer
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	p, first := New(Config{Issuer: server.URL}), make(chan error, 1)
+	start := func(ctx context.Context) error {
+		_, err := p.Start(ctx, tenants.Secret{})
+		return err
+	}
+	go func() { first <- start(context.WithoutCancel(t.Context())) }()
+	<-asked
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := start(gone); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrAway) {
+		t.Errorf("who has left gets %v", err)
+	}
+	close(answer)
+	if err := <-first; !errors.Is(err, ErrAway) {
+		t.Errorf("who asked gets %v", err)
+	}
+	if err := start(t.Context()); !errors.Is(err, ErrAway) || times.Load() != 1 {
+		t.Errorf("who comes then gets %v; asked %d times", err, times.Load())
+	}
+}
