@@ -74,7 +74,8 @@ const (
 
 // clean is the exposure as it is kept: texts of others are cut, and an address that is none of the web is left out.
 func (e Exposure) clean() Exposure {
-	if len(e.Where) > maxWhere || checkText("where", e.Where, maxWhere) != nil || !strings.HasPrefix(e.Where, "https://") && !strings.HasPrefix(e.Where, "http://") {
+	ofWeb := strings.HasPrefix(e.Where, "https://") || strings.HasPrefix(e.Where, "http://")
+	if !ofWeb || len(e.Where) > maxWhere || checkText("where", e.Where, maxWhere) != nil {
 		e.Where = ""
 	}
 	if len(e.Source) > maxSource || checkText("source", e.Source, maxSource) != nil {

@@ -116,8 +116,8 @@ func (m *Meter) Keys() int64 { return m.keys.Load() }
 // Missed is how many uses were not counted, because too many keys were in use at once.
 func (m *Meter) Missed() int64 { return m.missed.Load() }
 
-// Tell tells of a use. It is called by several goroutines at once. The error says that nothing was told: the counts are told later. What was perhaps told is not an
-// error: to lose a count is better than to make one up.
+// Tell tells of a use. It is called by several goroutines at once. The error says that nothing was told: the counts are
+// told later. What was perhaps told is not an error: to lose a count is better than to make one up.
 type Tell func(ctx context.Context, used contract.KeyUsed) error
 
 // Run tells of uses until ctx ends; what is counted after its last look, Flush tells.

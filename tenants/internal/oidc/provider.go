@@ -163,7 +163,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ErrAway, context.Cause(ctx))
 	}
-	if p.known == nil && (p.failed == nil || time.Since(p.tried) >= askPause) {
+	if p.known == nil && (p.failed == nil || p.Clock().Sub(p.tried) >= askPause) {
 		p.ask(ctx)
 	}
 	if p.known == nil {
@@ -175,5 +175,5 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 // ask asks even where the one who wanted to know has left: others wait for the answer.
 func (p *Provider) ask(ctx context.Context) {
 	p.known, p.failed = oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
-	p.tried = time.Now()
+	p.tried = p.Clock()
 }
