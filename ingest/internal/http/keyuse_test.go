@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,8 +44,11 @@ func TestUsesAreCounted(t *testing.T) {
 	post(`{}`, "", http.StatusUnauthorized)
 	log.err = errors.New("no broker")
 	post(good, secret, http.StatusInternalServerError)
+	var telling sync.Mutex // uses of several keys are told at once
 	told := map[string]contract.KeyUsed{}
 	in.Meter.Flush(t.Context(), func(_ context.Context, used contract.KeyUsed) error {
+		telling.Lock()
+		defer telling.Unlock()
 		told[used.APIKey] = used
 		return nil
 	})
