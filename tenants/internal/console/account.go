@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -45,11 +46,11 @@ func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	caller := callerOf(r)
-	sessions, err := c.Views.Sessions(r.Context(), caller.Organization, caller.ID, c.Clock())
+	sessions, err := c.Views.Sessions(r.Context(), pg.Organization(caller.Organization), caller.ID, c.Clock())
 	if err != nil {
 		return err
 	}
-	passkeys, err := c.Views.Passkeys(r.Context(), caller.Organization, caller.ID)
+	passkeys, err := c.Views.Passkeys(r.Context(), pg.Organization(caller.Organization), caller.ID)
 	if err != nil {
 		return err
 	}

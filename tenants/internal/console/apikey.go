@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -37,7 +38,7 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.Views.NewestAPIKeys(r.Context(), callerOf(r).Organization, before, pageSize+1)
+	found, err := c.Views.NewestAPIKeys(r.Context(), pg.Organization(callerOf(r).Organization), before, pageSize+1)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (c *console) createAPIKey(w http.ResponseWriter, r *http.Request) error {
 
 // writeCreated shows a new key, and the one whose place it takes, if any.
 func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, old *shownKey, secret tenants.Secret) error {
-	listed, err := c.Views.APIKey(r.Context(), key.Organization, key.ID)
+	listed, err := c.Views.APIKey(r.Context(), pg.Organization(key.Organization), key.ID)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/auditcsv"
@@ -102,7 +103,7 @@ func (c *console) findAudit(r *http.Request, filter tenants.AuditFilter, page *a
 			return err
 		}
 	}
-	found, err := c.Views.AuditEvents(r.Context(), filter.Organization, filter, before, pageSize+1)
+	found, err := c.Views.AuditEvents(r.Context(), pg.Organization(filter.Organization), filter, before, pageSize+1)
 	if err != nil {
 		return err
 	}
@@ -161,11 +162,11 @@ func actorText(actor postgres.Actor) string {
 // auditFilters are the fields of the form. What can be chosen is what is in the audit.
 func (c *console) auditFilters(r *http.Request, form auditForm) ([]ui.Field, error) {
 	organization := form.filter.Organization
-	actions, err := c.Views.AuditedActions(r.Context(), organization, organization)
+	actions, err := c.Views.AuditedActions(r.Context(), pg.Organization(organization), pg.Organization(organization))
 	if err != nil {
 		return nil, err
 	}
-	actors, err := c.Views.Actors(r.Context(), organization, organization)
+	actors, err := c.Views.Actors(r.Context(), pg.Organization(organization), pg.Organization(organization))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +202,7 @@ func (c *console) downloadAudit(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, form.fault.Error()+" Go back and change the filters.")
 	}
 	next := func(before int64) ([]tenants.AuditEvent, error) {
-		return c.Views.AuditEvents(r.Context(), form.filter.Organization, form.filter, before, auditcsv.PageSize)
+		return c.Views.AuditEvents(r.Context(), pg.Organization(form.filter.Organization), form.filter, before, auditcsv.PageSize)
 	}
 	first, err := next(0)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -65,7 +66,7 @@ func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status in
 	if err != nil {
 		return err
 	}
-	passkeys, err := c.Views.Passkeys(r.Context(), member.Organization, member.ID)
+	passkeys, err := c.Views.Passkeys(r.Context(), pg.Organization(member.Organization), member.ID)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -37,6 +38,6 @@ func (c *console) page(handle handler) http.HandlerFunc {
 // member is the one who has signed in.
 func (c *console) member(r *http.Request) (tenants.Member, error) {
 	caller := callerOf(r)
-	member, err := c.Views.Member(r.Context(), caller.Organization, caller.ID)
+	member, err := c.Views.Member(r.Context(), pg.Organization(caller.Organization), caller.ID)
 	return member, ended(err)
 }

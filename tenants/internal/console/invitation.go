@@ -7,6 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -36,7 +37,7 @@ func (c *console) showInvitations(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	found, err := c.Views.UnsettledInvitations(r.Context(), callerOf(r).Organization, before, pageSize+1)
+	found, err := c.Views.UnsettledInvitations(r.Context(), pg.Organization(callerOf(r).Organization), before, pageSize+1)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (c *console) invitation(r *http.Request) (tenants.Invitation, error) {
 	if !tenants.IsID(id) {
 		return tenants.Invitation{}, httpapi.NotFound("invitation", id)
 	}
-	invitation, err := c.Views.Invitation(r.Context(), callerOf(r).Organization, id)
+	invitation, err := c.Views.Invitation(r.Context(), pg.Organization(callerOf(r).Organization), id)
 	if err != nil {
 		return tenants.Invitation{}, problemOf(err, "invitation", id)
 	}

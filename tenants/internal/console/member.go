@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -30,7 +31,7 @@ func (c *console) showMembers(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	organization := callerOf(r).Organization
-	found, err := c.Views.Members(r.Context(), organization, organization, after, pageSize+1)
+	found, err := c.Views.Members(r.Context(), pg.Organization(organization), pg.Organization(organization), after, pageSize+1)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (c *console) found(r *http.Request) (tenants.Member, error) {
 	if !tenants.IsID(id) {
 		return tenants.Member{}, httpapi.NotFound("member", id)
 	}
-	member, err := c.Views.Member(r.Context(), callerOf(r).Organization, id)
+	member, err := c.Views.Member(r.Context(), pg.Organization(callerOf(r).Organization), id)
 	if err != nil {
 		return tenants.Member{}, problemOf(err, "member", id)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -110,7 +111,7 @@ func (c *console) projectOf(r *http.Request) (tenants.Project, error) {
 	if !tenants.IsID(id) {
 		return tenants.Project{}, httpapi.NotFound("project", id)
 	}
-	project, err := c.Views.Project(r.Context(), callerOf(r).Organization, id)
+	project, err := c.Views.Project(r.Context(), pg.Organization(callerOf(r).Organization), id)
 	return project, problemOf(err, "project", id)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -169,7 +170,7 @@ func (c *console) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	if !tenants.IsID(id) {
 		return tenants.ServiceToken{}, httpapi.NotFound("service token", id)
 	}
-	token, err := c.Views.ServiceToken(r.Context(), callerOf(r).Organization, id)
+	token, err := c.Views.ServiceToken(r.Context(), pg.Organization(callerOf(r).Organization), id)
 	return token, problemOf(err, "service token", id)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -33,7 +34,7 @@ func (c *console) settings(r *http.Request) (s settings, err error) {
 	if s.Member, err = c.member(r); err != nil {
 		return s, err
 	}
-	s.Organization, err = c.Views.Organization(r.Context(), caller.Organization, caller.Organization)
+	s.Organization, err = c.Views.Organization(r.Context(), pg.Organization(caller.Organization), caller.Organization)
 	return s, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -94,7 +95,7 @@ func orZero(at *time.Time) time.Time {
 }
 
 // APIKey returns one API key, or ErrNotFound.
-func (v *Views) APIKey(ctx context.Context, as, id string) (ListedAPIKey, error) {
+func (v *Views) APIKey(ctx context.Context, as pg.Organization, id string) (ListedAPIKey, error) {
 	return one(ctx, v, as, scanAPIKey, selectAPIKeys+`AND k.id = $2`, id)
 }
 
@@ -105,7 +106,7 @@ func (v *Views) APIKeyByHash(ctx context.Context, hash string) (ListedAPIKey, er
 
 // APIKeys lists at most limit API keys of a project after a position; of all projects of the organization where the project
 // has no id.
-func (v *Views) APIKeys(ctx context.Context, as string, of tenants.Project, after Position, limit int) ([]ListedAPIKey, error) {
+func (v *Views) APIKeys(ctx context.Context, as pg.Organization, of tenants.Project, after Position, limit int) ([]ListedAPIKey, error) {
 	return list(ctx, v, as, scanAPIKey, selectAPIKeys+
 		`AND k.organization = $2 AND ($3 = '' OR k.project = $3) AND (k.created_at, k.id) > ($4, $5) ORDER BY k.created_at, k.id LIMIT $6`,
 		of.Organization, of.ID, after.At, after.ID, limit)
@@ -113,7 +114,7 @@ func (v *Views) APIKeys(ctx context.Context, as string, of tenants.Project, afte
 
 // NewestAPIKeys lists at most limit API keys of all projects of an organization before a position, newest first, the
 // revoked ones among them. The zero position is before none.
-func (v *Views) NewestAPIKeys(ctx context.Context, organization string, before Position, limit int) ([]ListedAPIKey, error) {
+func (v *Views) NewestAPIKeys(ctx context.Context, organization pg.Organization, before Position, limit int) ([]ListedAPIKey, error) {
 	return list(ctx, v, organization, scanAPIKey, selectAPIKeys+
 		`AND ($3 = '' OR (k.created_at, k.id) < ($2, $3)) ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, before.At, before.ID, limit)
 }

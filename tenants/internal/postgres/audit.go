@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -42,13 +43,13 @@ func matching(f tenants.AuditFilter, before int64) (condition string, args []any
 }
 
 // AuditEvents lists at most limit lines of an audit, newest first: those with smaller numbers than before, 0 for all.
-func (v *Views) AuditEvents(ctx context.Context, as string, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
+func (v *Views) AuditEvents(ctx context.Context, as pg.Organization, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
 	condition, args := matching(filter, before)
 	return list(ctx, v, as, scanAuditEvent, selectAuditEvents+condition+fmt.Sprintf(` ORDER BY sequence DESC LIMIT %d`, limit), args...)
 }
 
 // AuditedActions lists the actions that are in an audit. It looks at one line of each, however long the audit is.
-func (v *Views) AuditedActions(ctx context.Context, as, organization string) ([]string, error) {
+func (v *Views) AuditedActions(ctx context.Context, as, organization pg.Organization) ([]string, error) {
 	return list(ctx, v, as, pgx.RowTo[string], `
 		WITH RECURSIVE found AS (
 			(SELECT action FROM audit_events WHERE `+visible+` AND organization = $2 ORDER BY action LIMIT 1)
@@ -69,7 +70,7 @@ type Actor struct {
 const maxActors = 200
 
 // Actors lists who is in an audit, at most 200, by id. It looks at one line of each.
-func (v *Views) Actors(ctx context.Context, as, organization string) ([]Actor, error) {
+func (v *Views) Actors(ctx context.Context, as, organization pg.Organization) ([]Actor, error) {
 	return list(ctx, v, as, pgx.RowToStructByPos[Actor], `
 		WITH RECURSIVE found AS (
 			(SELECT actor FROM audit_events WHERE `+visible+` AND organization = $2 ORDER BY actor LIMIT 1)

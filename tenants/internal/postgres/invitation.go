@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -46,7 +47,7 @@ func scanInvitation(row pgx.CollectableRow) (i tenants.Invitation, err error) {
 }
 
 // Invitation returns one invitation, or ErrNotFound.
-func (v *Views) Invitation(ctx context.Context, as, id string) (tenants.Invitation, error) {
+func (v *Views) Invitation(ctx context.Context, as pg.Organization, id string) (tenants.Invitation, error) {
 	return one(ctx, v, as, scanInvitation, selectInvitations+`WHERE `+visible+` AND id = $2`, id)
 }
 
@@ -57,7 +58,7 @@ func (v *Views) InvitationByCode(ctx context.Context, hash string) (tenants.Invi
 }
 
 // Invitations lists at most limit invitations of an organization after a position, whatever became of them.
-func (v *Views) Invitations(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.Invitation, error) {
+func (v *Views) Invitations(ctx context.Context, as, organization pg.Organization, after Position, limit int) ([]tenants.Invitation, error) {
 	return list(ctx, v, as, scanInvitation, selectInvitations+
 		`WHERE `+visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
@@ -67,26 +68,26 @@ const unsettled = ` AND revoked_at IS NULL AND accepted_at IS NULL`
 
 // UnsettledInvitations lists at most limit invitations of an organization before a position, newest first, that were
 // neither accepted nor revoked. The zero position is before none.
-func (v *Views) UnsettledInvitations(ctx context.Context, organization string, before Position, limit int) ([]tenants.Invitation, error) {
+func (v *Views) UnsettledInvitations(ctx context.Context, organization pg.Organization, before Position, limit int) ([]tenants.Invitation, error) {
 	return list(ctx, v, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND ($3 = '' OR (created_at, id) < ($2, $3))`+unsettled+`
 		ORDER BY created_at DESC, id DESC LIMIT $4`, before.At, before.ID, limit)
 }
 
 // InvitationsBy lists the invitations that a member has made, or sent last, and that are not settled.
-func (v *Views) InvitationsBy(ctx context.Context, organization, member string) ([]tenants.Invitation, error) {
+func (v *Views) InvitationsBy(ctx context.Context, organization pg.Organization, member string) ([]tenants.Invitation, error) {
 	return list(ctx, v, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND made_by = $2`+unsettled+` ORDER BY created_at, id`, member)
 }
 
 // IsMember tells whether an organization has a member with a normal address.
-func (v *Views) IsMember(ctx context.Context, organization, email string) (bool, error) {
+func (v *Views) IsMember(ctx context.Context, organization pg.Organization, email string) (bool, error) {
 	return one(ctx, v, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE organization = $1 AND email = $2 AND removed_at IS NULL)`, email)
 }
 
 // IsInvited tells whether an organization has invited a normal address, and that is not settled.
-func (v *Views) IsInvited(ctx context.Context, organization, email string) (bool, error) {
+func (v *Views) IsInvited(ctx context.Context, organization pg.Organization, email string) (bool, error) {
 	return one(ctx, v, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM invitations WHERE organization = $1 AND email = $2`+unsettled+`)`, email)
 }

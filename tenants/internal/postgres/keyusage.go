@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -64,7 +65,7 @@ DELETE FROM api_key_users WHERE organization = $1 AND api_key = $2 AND (address,
     (SELECT address, client FROM api_key_users WHERE organization = $1 AND api_key = $2 ORDER BY last_used_at DESC, address, client OFFSET $3)`
 
 // KeyUsers lists who has used an API key lately, the last one first.
-func (v *Views) KeyUsers(ctx context.Context, organization, key string) ([]tenants.KeyUser, error) {
+func (v *Views) KeyUsers(ctx context.Context, organization pg.Organization, key string) ([]tenants.KeyUser, error) {
 	return list(ctx, v, organization, pgx.RowToStructByPos[tenants.KeyUser], `
 		SELECT address, client, last_used_at FROM api_key_users WHERE `+visible+` AND api_key = $2
 		ORDER BY last_used_at DESC, address, client`, key)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -53,12 +54,12 @@ func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
 }
 
 // Member returns one member who was not removed, or ErrNotFound.
-func (v *Views) Member(ctx context.Context, as, id string) (tenants.Member, error) {
+func (v *Views) Member(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
 	return one(ctx, v, as, scanMember, selectMembers+`WHERE `+visible+` AND id = $2 AND removed_at IS NULL`, id)
 }
 
 // MemberEver returns one member, who may have been removed, or ErrNotFound.
-func (v *Views) MemberEver(ctx context.Context, as, id string) (tenants.Member, error) {
+func (v *Views) MemberEver(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
 	return one(ctx, v, as, scanMember, selectMembers+`WHERE `+visible+` AND id = $2`, id)
 }
 
@@ -74,14 +75,14 @@ func (v *Views) MemberByResetCode(ctx context.Context, hash string) (tenants.Mem
 }
 
 // Members lists at most limit members of an organization after a position, without those who were removed.
-func (v *Views) Members(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.Member, error) {
+func (v *Views) Members(ctx context.Context, as, organization pg.Organization, after Position, limit int) ([]tenants.Member, error) {
 	return list(ctx, v, as, scanMember, selectMembers+
 		`WHERE `+visible+` AND organization = $2 AND removed_at IS NULL AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }
 
 // OtherOwners counts the owners of an organization beside one member.
-func (v *Views) OtherOwners(ctx context.Context, organization, member string) (int, error) {
+func (v *Views) OtherOwners(ctx context.Context, organization pg.Organization, member string) (int, error) {
 	return one(ctx, v, organization, pgx.RowTo[int],
 		`SELECT count(*)::int FROM members WHERE organization = $1 AND id <> $2 AND role = $3 AND removed_at IS NULL`,
 		member, tenants.Owner)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -25,12 +26,12 @@ func scanOrganization(row pgx.CollectableRow) (o tenants.Organization, err error
 }
 
 // Organization returns one organization, or ErrNotFound.
-func (v *Views) Organization(ctx context.Context, as, id string) (tenants.Organization, error) {
+func (v *Views) Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error) {
 	return one(ctx, v, as, scanOrganization, selectOrganizations+`WHERE `+visible+` AND organization = $2`, id)
 }
 
 // Organizations lists at most limit organizations after a position.
-func (v *Views) Organizations(ctx context.Context, as string, after Position, limit int) ([]tenants.Organization, error) {
+func (v *Views) Organizations(ctx context.Context, as pg.Organization, after Position, limit int) ([]tenants.Organization, error) {
 	return list(ctx, v, as, scanOrganization, selectOrganizations+
 		`WHERE `+visible+` AND (created_at, organization) > ($2, $3) ORDER BY created_at, organization LIMIT $4`, after.At, after.ID, limit)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -45,11 +46,11 @@ func scanPasskey(row pgx.CollectableRow) (p tenants.Passkey, err error) {
 }
 
 // Passkey returns one passkey, or ErrNotFound.
-func (v *Views) Passkey(ctx context.Context, as, id string) (tenants.Passkey, error) {
+func (v *Views) Passkey(ctx context.Context, as pg.Organization, id string) (tenants.Passkey, error) {
 	return one(ctx, v, as, scanPasskey, selectPasskeys+`WHERE `+visible+` AND id = $2`, id)
 }
 
 // Passkeys lists the passkeys of a member, oldest first.
-func (v *Views) Passkeys(ctx context.Context, as, member string) ([]tenants.Passkey, error) {
+func (v *Views) Passkeys(ctx context.Context, as pg.Organization, member string) ([]tenants.Passkey, error) {
 	return list(ctx, v, as, scanPasskey, selectPasskeys+`WHERE `+visible+` AND member = $2 ORDER BY created_at, id`, member)
 }

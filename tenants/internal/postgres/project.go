@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -25,12 +26,12 @@ func scanProject(row pgx.CollectableRow) (p tenants.Project, err error) {
 }
 
 // Project returns one project, or ErrNotFound.
-func (v *Views) Project(ctx context.Context, as, id string) (tenants.Project, error) {
+func (v *Views) Project(ctx context.Context, as pg.Organization, id string) (tenants.Project, error) {
 	return one(ctx, v, as, scanProject, selectProjects+`WHERE `+visible+` AND id = $2`, id)
 }
 
 // Projects lists at most limit projects of an organization after a position.
-func (v *Views) Projects(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.Project, error) {
+func (v *Views) Projects(ctx context.Context, as, organization pg.Organization, after Position, limit int) ([]tenants.Project, error) {
 	return list(ctx, v, as, scanProject, selectProjects+
 		`WHERE `+visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)

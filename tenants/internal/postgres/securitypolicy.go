@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -17,11 +18,11 @@ func setSecurityPolicy(ctx context.Context, tx pgx.Tx, e tenants.SecurityPolicyS
 }
 
 // SecurityPolicy returns the policy of an organization, which exists: the default where it has set none.
-func (v *Views) SecurityPolicy(ctx context.Context, as, organization string) (tenants.SecurityPolicy, error) {
+func (v *Views) SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error) {
 	policy, err := one(ctx, v, as, pgx.RowToStructByPos[tenants.SecurityPolicy],
 		`SELECT organization, leaked_keys, plain_http_keys, set_at FROM security_policies WHERE `+visible+` AND organization = $2`, organization)
 	if errors.Is(err, tenants.ErrNotFound) {
-		return tenants.DefaultSecurityPolicy(organization), nil
+		return tenants.DefaultSecurityPolicy(string(organization)), nil
 	}
 	return policy, err
 }

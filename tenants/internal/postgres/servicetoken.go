@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -34,12 +35,12 @@ func scanServiceToken(row pgx.CollectableRow) (s tenants.ServiceToken, err error
 }
 
 // ServiceToken returns one service token, or ErrNotFound.
-func (v *Views) ServiceToken(ctx context.Context, as, id string) (tenants.ServiceToken, error) {
+func (v *Views) ServiceToken(ctx context.Context, as pg.Organization, id string) (tenants.ServiceToken, error) {
 	return one(ctx, v, as, scanServiceToken, selectServiceTokens+`WHERE `+visible+` AND id = $2`, id)
 }
 
 // ServiceTokens lists at most limit service tokens of an organization, or of the installation, after a position.
-func (v *Views) ServiceTokens(ctx context.Context, as, organization string, after Position, limit int) ([]tenants.ServiceToken, error) {
+func (v *Views) ServiceTokens(ctx context.Context, as, organization pg.Organization, after Position, limit int) ([]tenants.ServiceToken, error) {
 	return list(ctx, v, as, scanServiceToken, selectServiceTokens+
 		`WHERE `+visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -63,7 +64,7 @@ func scanSession(row pgx.CollectableRow) (s SeenSession, err error) {
 }
 
 // Session returns one session, or ErrNotFound. One that was ended is known until it would have expired, at least.
-func (v *Views) Session(ctx context.Context, as, id string) (SeenSession, error) {
+func (v *Views) Session(ctx context.Context, as pg.Organization, id string) (SeenSession, error) {
 	return one(ctx, v, as, scanSession, selectSessions+`WHERE `+visible+` AND id = $2`, id)
 }
 
@@ -71,12 +72,12 @@ func (v *Views) Session(ctx context.Context, as, id string) (SeenSession, error)
 const open = `member = $2 AND expires_at > $3 AND ended_at IS NULL `
 
 // Sessions lists the sessions of a member that have neither ended nor expired at now, oldest first.
-func (v *Views) Sessions(ctx context.Context, as, member string, now time.Time) ([]SeenSession, error) {
+func (v *Views) Sessions(ctx context.Context, as pg.Organization, member string, now time.Time) ([]SeenSession, error) {
 	return list(ctx, v, as, scanSession, selectSessions+`WHERE `+visible+` AND `+open+`ORDER BY started_at, id`, member, now)
 }
 
 // SessionsAfter lists at most limit of those after a position.
-func (v *Views) SessionsAfter(ctx context.Context, as, member string, now time.Time, after Position, limit int) ([]SeenSession, error) {
+func (v *Views) SessionsAfter(ctx context.Context, as pg.Organization, member string, now time.Time, after Position, limit int) ([]SeenSession, error) {
 	return list(ctx, v, as, scanSession, selectSessions+
 		`WHERE `+visible+` AND `+open+`AND (started_at, id) > ($4, $5) ORDER BY started_at, id LIMIT $6`,
 		member, now, after.At, after.ID, limit)

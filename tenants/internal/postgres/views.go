@@ -37,12 +37,12 @@ type Position struct {
 }
 
 // read runs fn in a read-only transaction that acts as organization.
-func (v *Views) read(ctx context.Context, organization string, fn func(tx pgx.Tx) error) error {
+func (v *Views) read(ctx context.Context, organization pg.Organization, fn func(tx pgx.Tx) error) error {
 	if v.tx != nil {
 		return fn(v.tx)
 	}
 	if organization != tenants.Installation {
-		return pg.ReadAs(ctx, v.pool, pg.Organization(organization), fn)
+		return pg.ReadAs(ctx, v.pool, organization, fn)
 	}
 	return pgx.BeginTxFunc(ctx, v.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
@@ -57,7 +57,7 @@ func (v *Views) read(ctx context.Context, organization string, fn func(tx pgx.Tx
 const visible = `(organization = $1 OR $1 = '*')`
 
 // one returns the only row that a query finds, or ErrNotFound.
-func one[T any](ctx context.Context, v *Views, organization string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
+func one[T any](ctx context.Context, v *Views, organization pg.Organization, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
 	found, err := list(ctx, v, organization, scan, query, args...)
 	if err == nil && len(found) == 0 {
 		err = tenants.ErrNotFound
@@ -70,7 +70,7 @@ func one[T any](ctx context.Context, v *Views, organization string, scan pgx.Row
 }
 
 // list returns the rows that a query finds. Its $1 is the organization that asks, args are what comes after.
-func list[T any](ctx context.Context, v *Views, organization string, scan pgx.RowToFunc[T], query string, args ...any) (found []T, err error) {
+func list[T any](ctx context.Context, v *Views, organization pg.Organization, scan pgx.RowToFunc[T], query string, args ...any) (found []T, err error) {
 	err = v.read(ctx, organization, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, query, append([]any{organization}, args...)...)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -90,7 +91,7 @@ func (r *Registrar) APIKey(ctx context.Context, caller tenants.Caller, id string
 	if !tenants.IsID(id) {
 		return postgres.ListedAPIKey{}, fmt.Errorf("API key %q: %w", id, tenants.ErrNotFound)
 	}
-	return r.Views.APIKey(ctx, caller.Organization, id)
+	return r.Views.APIKey(ctx, pg.Organization(caller.Organization), id)
 }
 
 // changeAPIKey keeps a decision on a key, and waits until the credential with that hash is in state.
@@ -113,7 +114,7 @@ func (r *Registrar) APIKeys(ctx context.Context, caller tenants.Caller, project 
 	if err != nil {
 		return nil, err
 	}
-	return r.Views.APIKeys(ctx, caller.Organization, of, after, limit)
+	return r.Views.APIKeys(ctx, pg.Organization(caller.Organization), of, after, limit)
 }
 
 // APIKeysOf lists the keys of all projects of an organization that the caller reaches.
@@ -122,10 +123,10 @@ func (r *Registrar) APIKeysOf(ctx context.Context, caller tenants.Caller, organi
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}
-	return r.Views.APIKeys(ctx, caller.Organization, tenants.Project{Organization: organization}, after, limit)
+	return r.Views.APIKeys(ctx, pg.Organization(caller.Organization), tenants.Project{Organization: organization}, after, limit)
 }
 
 // KeyUsers lists who has used a key that the caller reaches lately, the last one first.
 func (r *Registrar) KeyUsers(ctx context.Context, caller tenants.Caller, id string) ([]tenants.KeyUser, error) {
-	return r.Views.KeyUsers(ctx, caller.Organization, id)
+	return r.Views.KeyUsers(ctx, pg.Organization(caller.Organization), id)
 }

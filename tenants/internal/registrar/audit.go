@@ -3,6 +3,7 @@ package registrar
 import (
 	"context"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -16,5 +17,5 @@ func (r *Registrar) AuditEvents(ctx context.Context, caller tenants.Caller, filt
 	if err := r.owner(ctx, caller, filter.Organization); err != nil {
 		return nil, err
 	}
-	return r.Views.AuditEvents(ctx, caller.Organization, filter, before, limit)
+	return r.Views.AuditEvents(ctx, pg.Organization(caller.Organization), filter, before, limit)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -49,8 +50,8 @@ func (r *Registrar) Invite(ctx context.Context, request Request, wanted NewInvit
 // notYetHere refuses an address that a member of the organization has, or that was invited. Whoever invites may see both.
 func (t *turn) notYetHere(ctx context.Context, organization, email string) error {
 	normal := tenants.NormalEmail(email)
-	isMember, err1 := t.views.IsMember(ctx, organization, normal)
-	isInvited, err2 := t.views.IsInvited(ctx, organization, normal)
+	isMember, err1 := t.views.IsMember(ctx, pg.Organization(organization), normal)
+	isInvited, err2 := t.views.IsInvited(ctx, pg.Organization(organization), normal)
 	switch {
 	case err1 != nil || err2 != nil:
 		return errors.Join(err1, err2)
@@ -92,7 +93,7 @@ func (r *Registrar) onInvitation(ctx context.Context, request Request, id string
 	if !tenants.IsID(id) {
 		return invitation, fmt.Errorf("invitation %q: %w", id, tenants.ErrNotFound)
 	}
-	found, err := r.Views.Invitation(ctx, request.Caller.Organization, id)
+	found, err := r.Views.Invitation(ctx, pg.Organization(request.Caller.Organization), id)
 	if err != nil {
 		return invitation, err
 	}
@@ -118,5 +119,5 @@ func (r *Registrar) Invitations(ctx context.Context, caller tenants.Caller, orga
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}
-	return r.Views.Invitations(ctx, caller.Organization, organization, after, limit)
+	return r.Views.Invitations(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }

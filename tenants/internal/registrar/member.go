@@ -62,7 +62,7 @@ func (r *Registrar) Members(ctx context.Context, caller tenants.Caller, organiza
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}
-	return r.Views.Members(ctx, caller.Organization, organization, after, limit)
+	return r.Views.Members(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
 // ChangeRole gives a member that the caller reaches another role, which their sessions have when it returns, unless the
@@ -114,7 +114,7 @@ func (r *Registrar) manage(ctx context.Context, request Request, id string, deci
 	if !tenants.IsID(id) {
 		return fmt.Errorf("member %q: %w", id, tenants.ErrNotFound)
 	}
-	found, err := r.Views.MemberEver(ctx, request.Caller.Organization, id)
+	found, err := r.Views.MemberEver(ctx, pg.Organization(request.Caller.Organization), id)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (t *turn) over(ctx context.Context, member tenants.Member) (by tenants.Role
 	if by, err = t.powers(ctx); err != nil {
 		return by, 0, err
 	}
-	otherOwners, err = t.views.OtherOwners(ctx, member.Organization, member.ID)
+	otherOwners, err = t.views.OtherOwners(ctx, pg.Organization(member.Organization), member.ID)
 	return by, otherOwners, err
 }
 
@@ -138,7 +138,7 @@ func (t *turn) changeMember(ctx context.Context, member tenants.Member, decide f
 // withdraw takes back the open invitations of a member that somebody in the member's new role could not make: else a
 // member who is to go could let somebody in after that.
 func (t *turn) withdraw(ctx context.Context, member tenants.Member, role tenants.Role) error {
-	invitations, err := t.views.InvitationsBy(ctx, member.Organization, member.ID)
+	invitations, err := t.views.InvitationsBy(ctx, pg.Organization(member.Organization), member.ID)
 	if err != nil {
 		return err
 	}

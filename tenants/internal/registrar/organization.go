@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -23,7 +24,7 @@ func (r *Registrar) CreateOrganization(ctx context.Context, request Request, nam
 
 // Organizations lists the organizations that the caller may know of.
 func (r *Registrar) Organizations(ctx context.Context, caller tenants.Caller, after postgres.Position, limit int) ([]tenants.Organization, error) {
-	return r.Views.Organizations(ctx, caller.Organization, after, limit)
+	return r.Views.Organizations(ctx, pg.Organization(caller.Organization), after, limit)
 }
 
 // Organization returns an organization that the caller reaches.
@@ -31,7 +32,7 @@ func (r *Registrar) Organization(ctx context.Context, caller tenants.Caller, id 
 	if err := r.reachable(ctx, caller, id); err != nil {
 		return tenants.Organization{}, err
 	}
-	return r.Views.Organization(ctx, caller.Organization, id)
+	return r.Views.Organization(ctx, pg.Organization(caller.Organization), id)
 }
 
 // RenameOrganization gives an organization that the caller reaches another name.

@@ -124,7 +124,7 @@ func (r *Registrar) OwnPasskey(ctx context.Context, caller tenants.Caller, id st
 	if !tenants.IsID(id) {
 		return tenants.Passkey{}, fmt.Errorf("passkey %q: %w", id, tenants.ErrNotFound)
 	}
-	found, err := r.Views.Passkey(ctx, caller.Organization, id)
+	found, err := r.Views.Passkey(ctx, pg.Organization(caller.Organization), id)
 	if err == nil && found.Member != caller.ID {
 		err = fmt.Errorf("passkey %q: %w", id, tenants.ErrNotFound)
 	}
@@ -136,10 +136,10 @@ func (r *Registrar) holder(ctx context.Context, organization, member string) (ho
 	if !tenants.IsID(member) {
 		return holder, fmt.Errorf("a holder of passkeys: %w", tenants.ErrNotFound)
 	}
-	if holder.Member, err = r.Views.Member(ctx, organization, member); err != nil {
+	if holder.Member, err = r.Views.Member(ctx, pg.Organization(organization), member); err != nil {
 		return holder, err
 	}
-	holder.Passkeys, err = r.Views.Passkeys(ctx, organization, member)
+	holder.Passkeys, err = r.Views.Passkeys(ctx, pg.Organization(organization), member)
 	return holder, err
 }
 

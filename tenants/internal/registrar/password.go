@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -18,7 +19,7 @@ func (r *Registrar) ChangePassword(ctx context.Context, request Request, session
 	if err := cmd.Check(); err != nil {
 		return err
 	}
-	member, err := r.Views.Member(ctx, request.Caller.Organization, request.Caller.ID)
+	member, err := r.Views.Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
 	if err != nil {
 		return err
 	}

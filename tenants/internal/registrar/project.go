@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -45,7 +46,7 @@ func (r *Registrar) Projects(ctx context.Context, caller tenants.Caller, organiz
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}
-	return r.Views.Projects(ctx, caller.Organization, organization, after, limit)
+	return r.Views.Projects(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
 // project returns a project that the caller reaches, or ErrNotFound.
@@ -53,5 +54,5 @@ func (r *Registrar) project(ctx context.Context, caller tenants.Caller, id strin
 	if !tenants.IsID(id) {
 		return tenants.Project{}, fmt.Errorf("project %q: %w", id, tenants.ErrNotFound)
 	}
-	return r.Views.Project(ctx, caller.Organization, id)
+	return r.Views.Project(ctx, pg.Organization(caller.Organization), id)
 }

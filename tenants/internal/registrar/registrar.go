@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/oidc"
@@ -82,7 +83,7 @@ func (r *Registrar) reachable(ctx context.Context, caller tenants.Caller, organi
 	if !caller.Reaches(organization) || !tenants.IsID(organization) {
 		return fmt.Errorf("organization %q: %w", organization, tenants.ErrNotFound)
 	}
-	_, err := r.Views.Organization(ctx, caller.Organization, organization)
+	_, err := r.Views.Organization(ctx, pg.Organization(caller.Organization), organization)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
 
@@ -18,7 +19,7 @@ func (r *Registrar) SecurityPolicy(ctx context.Context, caller tenants.Caller, o
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return tenants.SecurityPolicy{}, err
 	}
-	return r.Views.SecurityPolicy(ctx, caller.Organization, organization)
+	return r.Views.SecurityPolicy(ctx, pg.Organization(caller.Organization), pg.Organization(organization))
 }
 
 // SetSecurityPolicy sets the policy of an organization that the caller reaches.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -68,7 +69,7 @@ func (r *Registrar) RevokeServiceToken(ctx context.Context, request Request, id,
 	if !tenants.IsID(id) {
 		return tenants.ServiceToken{}, fmt.Errorf("service token %q: %w", id, tenants.ErrNotFound)
 	}
-	found, err := r.Views.ServiceToken(ctx, request.Caller.Organization, id)
+	found, err := r.Views.ServiceToken(ctx, pg.Organization(request.Caller.Organization), id)
 	if err != nil {
 		return tenants.ServiceToken{}, err
 	}
@@ -95,5 +96,5 @@ func (r *Registrar) ServiceTokens(ctx context.Context, caller tenants.Caller, or
 	if err := r.owner(ctx, caller, organization); err != nil {
 		return nil, err
 	}
-	return r.Views.ServiceTokens(ctx, caller.Organization, organization, after, limit)
+	return r.Views.ServiceTokens(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -31,7 +32,7 @@ func (r *Registrar) SignIn(ctx context.Context, request Request, email string, p
 func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (
 	session tenants.Session, secret tenants.Secret, err error) {
 	err = r.inTurn(ctx, proved.Organization, request, func(t *turn) error {
-		member, err := t.views.Member(ctx, proved.Organization, proved.ID)
+		member, err := t.views.Member(ctx, pg.Organization(proved.Organization), proved.ID)
 		if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
 			return ErrSignIn
 		}
@@ -64,7 +65,7 @@ func (t *turn) endSessions(ctx context.Context, member tenants.Member, reason, e
 
 // eachSession keeps a decision on each session that a member has open, but not on the one called except.
 func (t *turn) eachSession(ctx context.Context, member tenants.Member, except string, decide func(tenants.Session) ([]tenants.Event, error)) error {
-	sessions, err := t.views.Sessions(ctx, member.Organization, member.ID, t.now())
+	sessions, err := t.views.Sessions(ctx, pg.Organization(member.Organization), member.ID, t.now())
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (r *Registrar) salt() (string, error) {
 // ConfirmByPassword lets the caller, who has a session, prove anew who they are, or fails with ErrSignIn. The secret is
 // the new one of the session.
 func (r *Registrar) ConfirmByPassword(ctx context.Context, request Request, id string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
-	member, err := r.Views.Member(ctx, request.Caller.Organization, request.Caller.ID)
+	member, err := r.Views.Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
 	if err == nil {
 		err = r.matches(ctx, member, password)
 	}
@@ -177,10 +178,10 @@ func (r *Registrar) Sessions(ctx context.Context, caller tenants.Caller, member 
 	if !tenants.IsID(member) {
 		return nil, fmt.Errorf("member %q: %w", member, tenants.ErrNotFound)
 	}
-	if _, err := r.Views.Member(ctx, caller.Organization, member); err != nil {
+	if _, err := r.Views.Member(ctx, pg.Organization(caller.Organization), member); err != nil {
 		return nil, err
 	}
-	return r.Views.SessionsAfter(ctx, caller.Organization, member, r.now(), after, limit)
+	return r.Views.SessionsAfter(ctx, pg.Organization(caller.Organization), member, r.now(), after, limit)
 }
 
 // RevokeSession ends a session of a member whom the caller reaches.
@@ -188,7 +189,7 @@ func (r *Registrar) RevokeSession(ctx context.Context, request Request, id, reas
 	if !tenants.IsID(id) {
 		return postgres.SeenSession{}, fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
 	}
-	found, err := r.Views.Session(ctx, request.Caller.Organization, id)
+	found, err := r.Views.Session(ctx, pg.Organization(request.Caller.Organization), id)
 	if err != nil {
 		return postgres.SeenSession{}, err
 	}
@@ -198,7 +199,7 @@ func (r *Registrar) RevokeSession(ctx context.Context, request Request, id, reas
 
 // EndOwnSession ends a session of the caller, who has signed in.
 func (r *Registrar) EndOwnSession(ctx context.Context, request Request, id string) error {
-	found, err := r.Views.Session(ctx, request.Caller.Organization, id)
+	found, err := r.Views.Session(ctx, pg.Organization(request.Caller.Organization), id)
 	if err == nil && found.Member != request.Caller.ID {
 		err = fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -80,7 +81,7 @@ func (t *turn) powers(ctx context.Context) (tenants.Role, error) {
 	case t.request.Role == "":
 		return tenants.Admin, nil
 	}
-	member, err := t.views.Member(ctx, t.request.Caller.Organization, t.request.Caller.ID)
+	member, err := t.views.Member(ctx, pg.Organization(t.request.Caller.Organization), t.request.Caller.ID)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return "", tenants.ErrForbidden // was removed meanwhile
 	}
@@ -91,13 +92,13 @@ func (t *turn) powers(ctx context.Context) (tenants.Role, error) {
 // and none for who was removed or is revoked. An operator is not of the organization, so is not seen in its turns.
 func (t *turn) roleOf(ctx context.Context, organization, id string) (tenants.Role, error) {
 	if strings.HasPrefix(id, memberPrefix) {
-		member, err := t.views.Member(ctx, organization, id)
+		member, err := t.views.Member(ctx, pg.Organization(organization), id)
 		if errors.Is(err, tenants.ErrNotFound) {
 			return "", nil
 		}
 		return member.Role, err
 	}
-	token, err := t.views.ServiceToken(ctx, organization, id)
+	token, err := t.views.ServiceToken(ctx, pg.Organization(organization), id)
 	switch {
 	case errors.Is(err, tenants.ErrNotFound):
 		return tenants.Owner, nil
