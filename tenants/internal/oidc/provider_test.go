@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/tenants"
 )
@@ -22,7 +23,8 @@ func TestProviderThatIsAway(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	p, first := New(Config{Issuer: server.URL}), make(chan error, 1)
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	p, first := New(Config{Issuer: server.URL, Clock: func() time.Time { return noon }}), make(chan error, 1)
 	start := func(ctx context.Context) error {
 		_, err := p.Start(ctx, tenants.Secret{})
 		return err
