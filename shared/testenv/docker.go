@@ -81,7 +81,14 @@ func (p *dockerProcess) do(what string) error {
 	return err
 }
 
-func (p *dockerProcess) Pause() error   { return p.do("pause") }
+// Pause tries more than once: freezing a busy container's threads one by one, as control groups of version 1 do, is a game
+// of chances (github.com/opencontainers/runc/pull/2791), and one that was lost leaves all of them running.
+func (p *dockerProcess) Pause() error {
+	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
+	defer cancel()
+	return retry(ctx, func() error { return p.do("pause") })
+}
+
 func (p *dockerProcess) Resume() error  { return p.do("unpause") }
 func (p *dockerProcess) Kill() error    { return p.do("kill") }
 func (p *dockerProcess) Start() error   { return errors.Join(p.do("start"), p.await()) }
