@@ -373,13 +373,14 @@ func (w *world) records(t *testing.T, topic string) string {
 	t.Helper()
 	var mu sync.Mutex
 	var text strings.Builder
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) {
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) error {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(&text, "%s %s\n", record.Key, record.Value)
 		for _, header := range record.Headers {
 			fmt.Fprintf(&text, "%s: %s\n", header.Key, header.Value)
 		}
+		return nil
 	}}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -98,30 +98,16 @@ func (a *App) build() (err error) {
 
 func (a *App) buildAPI() {
 	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
-	a.credentials = a.follow(contract.TopicCredentials, func(record sharedbus.Record) error {
-		return credentials.Apply(string(record.Key), record.Value)
-	})
-	a.projects = a.follow(contract.TopicTenants, func(record sharedbus.Record) error {
-		return projects.Apply(record.Header(contract.HeaderType), record.Value)
-	})
+	from := sharedbus.StateConfig{
+		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
+	}
+	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Credentials: credentials, Projects: projects}
 	api.Mount(router)
 	console.Mount(router, console.Config{Pool: a.pool, Directory: projects, Credentials: credentials})
 	a.handler = router
-}
-
-// follow keeps a state in memory by the records of topic. A record that can't be read is logged and passed over.
-func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbus.StateReader {
-	return sharedbus.NewStateReader(sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Topic: topic, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
-		Apply: func(record sharedbus.Record) {
-			if err := apply(record); err != nil {
-				a.logger.Error("cannot read a record", slog.String("topic", topic), slog.Int64("offset", record.Offset), slog.String("error", err.Error()))
-			}
-		},
-	}, a.logger)
 }
 
 // Handler serves the routes of this module.
@@ -132,14 +118,7 @@ func (a *App) Addr() string { return a.endpoint.Addr() }
 
 // Ready is nil once credentials and projects are read and the consumer has caught up.
 func (a *App) Ready() error {
-	for what, reader := range map[string]*sharedbus.StateReader{"credentials": a.credentials, "projects": a.projects} {
-		select {
-		case <-reader.Ready():
-		default:
-			return errors.New(what + " are not read yet")
-		}
-	}
-	return a.logs.Ready()
+	return errors.Join(a.credentials.Complete(), a.projects.Complete(), a.logs.Ready())
 }
 
 // Run works until ctx ends. It waits for the topics that others write until they create them.

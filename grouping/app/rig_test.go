@@ -78,7 +78,7 @@ func newRig(t testing.TB) *rig {
 func (r *rig) followFacts() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicGrouping, Apply: func(record bus.Record) {
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicGrouping, Apply: func(record bus.Record) error {
 		var fact contract.ErrorGroupCreated
 		if err := json.Unmarshal(record.Value, &fact); err != nil || record.Header(contract.HeaderType) != contract.TypeErrorGroupCreated {
 			r.t.Errorf("cannot read the fact %s: %v", record.Value, err)
@@ -86,6 +86,7 @@ func (r *rig) followFacts() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.facts[record.Header(contract.HeaderID)] = fact
+		return nil
 	}}, testenv.Logger(r.t))
 	wait.Go(func() { _ = reader.Run(ctx) })
 	r.t.Cleanup(func() {

@@ -49,7 +49,8 @@ type App struct {
 	store       *postgres.Store
 
 	publisher *sharedbus.Publisher
-	states    map[string]*sharedbus.StateReader // by what they hold
+	states    []*sharedbus.StateReader // of what the others say
+	accounts  *sharedbus.StateReader   // one of them
 	consumer  *sharedbus.Consumer
 	log       *bus.Log
 	gapRead   atomic.Bool
@@ -102,14 +103,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	state := sharedbus.StateConfig{
-		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
-	}
-	a.states = map[string]*sharedbus.StateReader{
-		"credentials": bus.FollowCredentials(state, a.credentials, a.logger),
-		"accounts":    bus.FollowAccounts(state, a.gate, a.logger),
-		"tenants":     bus.FollowTenants(state, a.directory, a.logger),
-	}
+	a.follow()
 	a.meter, a.watch = keyuse.NewMeter(a.clock), keyuse.NewWatch(a.credentials, a.clock, a.logger)
 	a.keyNews = &bus.KeyNews{Bus: a.publisher, NewID: uuid.NewString, Clock: a.clock, Logger: a.logger}
 	if err := a.buildConsumer(); err != nil {
@@ -122,6 +116,15 @@ func (a *App) build(ctx context.Context) (err error) {
 		a.endpoint.SeeInClear(a.SeeInClear)
 	}
 	return err
+}
+
+// follow has what the others say kept in memory.
+func (a *App) follow() {
+	from := sharedbus.StateConfig{
+		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
+	}
+	a.accounts = bus.FollowAccounts(from, a.gate, a.logger)
+	a.states = []*sharedbus.StateReader{a.accounts, a.credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)}
 }
 
 // SeeInClear takes a request that was refused because it came over plain HTTP, from whoever listens for ingest. It never
@@ -203,11 +206,9 @@ func (a *App) Addr() string { return a.endpoint.Addr() }
 
 // CanAccept is nil once entries can be taken in: all state is read, and what the ledger has not yet counted is known.
 func (a *App) CanAccept() error {
-	for _, name := range []string{"credentials", "accounts", "tenants"} {
-		select {
-		case <-a.states[name].Ready():
-		default:
-			return errors.New("the state of " + name + " is not read yet")
+	for _, state := range a.states {
+		if err := state.Complete(); err != nil {
+			return err
 		}
 	}
 	if !a.gapRead.Load() {

@@ -13,7 +13,7 @@ const retry = time.Second
 // before the accounts are read: the gap starts where they end.
 func (a *App) readGap(ctx context.Context) error {
 	select {
-	case <-a.states["accounts"].Ready():
+	case <-a.accounts.Ready():
 	case <-ctx.Done():
 		return nil
 	}

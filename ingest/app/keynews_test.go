@@ -30,7 +30,7 @@ type news struct {
 func (r *rig) keyNews() *news {
 	r.t.Helper()
 	n := &news{}
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicIngest, Apply: func(record bus.Record) {
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicIngest, Apply: func(record bus.Record) error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		var used contract.KeyUsed
@@ -46,6 +46,7 @@ func (r *rig) keyNews() *news {
 				n.exposed = append(n.exposed, exposed)
 			}
 		}
+		return nil
 	}}, testenv.Logger(r.t))
 	go func() { _ = reader.Run(r.t.Context()) }()
 	return n

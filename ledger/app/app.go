@@ -129,14 +129,8 @@ const (
 
 func (a *App) buildAPI() {
 	credentials := identity.NewCredentials(a.clock)
-	a.state = sharedbus.NewStateReader(sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Topic: contract.TopicCredentials,
-		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
-		Apply: func(record sharedbus.Record) {
-			if err := credentials.Apply(string(record.Key), record.Value); err != nil {
-				a.logger.Error("cannot read a credential", slog.String("error", err.Error()))
-			}
-		},
+	a.state = credentials.Follow(sharedbus.StateConfig{
+		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
@@ -154,12 +148,7 @@ func (a *App) Addr() string { return a.endpoint.Addr() }
 
 // Ready is nil once credentials are read and both consumers have caught up.
 func (a *App) Ready() error {
-	select {
-	case <-a.state.Ready():
-	default:
-		return errors.New("credentials are not read yet")
-	}
-	return errors.Join(a.logs.Ready(), a.tenants.Ready())
+	return errors.Join(a.state.Complete(), a.logs.Ready(), a.tenants.Ready())
 }
 
 // Report is what the running checks have found so far.

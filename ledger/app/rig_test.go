@@ -73,7 +73,7 @@ func newRig(t testing.TB) *rig {
 }
 
 // follow reads a topic until the test ends.
-func (r *rig) follow(topic string, apply func(bus.Record)) {
+func (r *rig) follow(topic string, apply func(bus.Record) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: topic, Apply: apply}, testenv.Logger(r.t))
@@ -85,7 +85,7 @@ func (r *rig) follow(topic string, apply func(bus.Record)) {
 }
 
 // account takes a record of weir.accounts.v1. Neither an account nor the marker may ever fall back.
-func (r *rig) account(record bus.Record) {
+func (r *rig) account(record bus.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if string(record.Key) == contract.AccountsCountedKey {
@@ -97,7 +97,7 @@ func (r *rig) account(record bus.Record) {
 			}
 		}
 		r.counted = marker.Counted
-		return
+		return nil
 	}
 	var account contract.Account
 	r.decode(record.Value, &account)
@@ -106,6 +106,7 @@ func (r *rig) account(record bus.Record) {
 	}
 	r.accounts[account.Organization] = account
 	r.seen(account)
+	return nil
 }
 
 func (r *rig) decode(value []byte, into any) {
@@ -114,10 +115,11 @@ func (r *rig) decode(value []byte, into any) {
 	}
 }
 
-func (r *rig) fact(record bus.Record) {
+func (r *rig) fact(record bus.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.facts = append(r.facts, record.Header(contract.HeaderID))
+	return nil
 }
 
 // start runs one more ledger and returns how to stop it in order.

@@ -94,10 +94,11 @@ func readAll(t testing.TB, brokers []string, topic string) []bus.Record {
 	t.Helper()
 	var mu sync.Mutex
 	var records []bus.Record
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(r bus.Record) {
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(r bus.Record) error {
 		mu.Lock()
 		defer mu.Unlock()
 		records = append(records, r)
+		return nil
 	}}, testenv.Logger(t))
 	stop := start(t, reader.Run)
 	defer stop()

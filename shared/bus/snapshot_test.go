@@ -34,11 +34,11 @@ func (k *kept) run(t *testing.T, while func(s *table)) (state map[string]string,
 	s := &table{rows: make(map[string]string)}
 	var mu sync.Mutex
 	n := 0
-	r := bus.NewStateReader(bus.StateConfig{Brokers: k.brokers, Topic: k.topic, SnapshotDir: k.dir, Clock: k.clock.now, Apply: func(r bus.Record) {
+	r := bus.NewStateReader(bus.StateConfig{Brokers: k.brokers, Topic: k.topic, SnapshotDir: k.dir, Clock: k.clock.now, Apply: func(r bus.Record) error {
 		mu.Lock()
 		n++
 		mu.Unlock()
-		s.apply(r)
+		return s.apply(r)
 	}}, testenv.Logger(t))
 	stop := start(t, r.Run)
 	defer stop()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -22,8 +23,9 @@ type StateConfig struct {
 
 	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time, in order within each
 	// partition, and may see a record again after the log was replaced. It may keep the record. A key that is not in the log any
-	// more, although nobody was seen to remove it, is removed by a record with nothing but that key.
-	Apply func(Record)
+	// more, although nobody was seen to remove it, is removed by a record with nothing but that key. A record that Apply fails
+	// for is logged and passed over: one that can't be read must not keep out all news.
+	Apply func(Record) error
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
 
@@ -80,6 +82,16 @@ func NewStateReader(cfg StateConfig, logger *slog.Logger) *StateReader {
 
 // Ready is closed when everything that was in the topic at the start is applied.
 func (s *StateReader) Ready() <-chan struct{} { return s.ready }
+
+// Complete is nil once Ready is closed.
+func (s *StateReader) Complete() error {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
+	}
+}
 
 // Age is how long ago the brokers last confirmed that the state is complete, 0 before it is ready. While they answer it stays
 // below a second; what was changed longer ago than Age is surely in.
@@ -273,7 +285,9 @@ func (s *StateReader) take(r Record) {
 	if s.settings.compacted {
 		s.hold(r)
 	}
-	s.cfg.Apply(r)
+	if err := s.cfg.Apply(r); err != nil {
+		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
+	}
 }
 
 // cloneBoth copies two byte sequences into one piece of memory; nil stays nil.

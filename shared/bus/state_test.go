@@ -1,9 +1,12 @@
 package bus_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,15 +25,16 @@ type table struct {
 	at   time.Time
 }
 
-func (s *table) apply(r bus.Record) {
+func (s *table) apply(r bus.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = time.Now()
 	if r.Value == nil {
 		delete(s.rows, string(r.Key))
-		return
+		return nil
 	}
 	s.rows[string(r.Key)] = string(r.Value)
+	return nil
 }
 
 func (s *table) copy() map[string]string {
@@ -88,7 +92,7 @@ func TestStateReaderFollows(t *testing.T) {
 // An empty topic is ready at once, a topic that does not exist yet once it does.
 func TestStateReaderWaitsForItsTopic(t *testing.T) {
 	brokers, topic := testenv.Kafka(t), "test.later"
-	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(bus.Record) {}}, testenv.Logger(t))
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
 	start(t, r.Run)
 	select {
 	case <-r.Ready():
@@ -100,6 +104,37 @@ func TestStateReaderWaitsForItsTopic(t *testing.T) {
 	case <-r.Ready():
 	case <-time.After(patience):
 		t.Fatal("not ready with an empty topic")
+	}
+}
+
+// A record that can't be applied keeps out none of those behind it, and is logged with its place.
+func TestStateReaderPassesOverWhatItCannotApply(t *testing.T) {
+	brokers, topic := testenv.Kafka(t), "test.unreadable"
+	ensure(t, brokers, topic, 1, nil)
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	if err := p.Publish(topic, put("good", []byte("1")), put("bad", []byte("2")), put("better", []byte("3"))); err != nil {
+		t.Fatal(err)
+	}
+	s, log := &table{rows: make(map[string]string)}, &bytes.Buffer{}
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(r bus.Record) error {
+		if string(r.Key) == "bad" {
+			return errors.New("it is no number")
+		}
+		return s.apply(r)
+	}}, slog.New(slog.NewTextHandler(log, nil)))
+	if err := r.Complete(); err == nil {
+		t.Error("complete before it has begun")
+	}
+	stop := start(t, r.Run)
+	<-r.Ready()
+	stop()
+	if err, got := r.Complete(), s.copy(); err != nil || !maps.Equal(got, map[string]string{"good": "1", "better": "3"}) {
+		t.Errorf("%v %v", got, err)
+	}
+	for _, part := range []string{"topic=test.unreadable", "partition=0", "offset=1", "it is no number"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log does not say %q: %s", part, log)
+		}
 	}
 }
 

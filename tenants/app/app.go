@@ -138,10 +138,7 @@ func (a *App) assemble() (err error) {
 	}, a.logger)
 	a.credentials = identity.NewCredentials(a.clock)
 	gate := bus.NewGate(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
-	a.state = sharedbus.NewStateReader(sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Topic: contract.TopicCredentials, Apply: gate.Apply,
-		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
-	}, a.logger)
+	a.state = a.follow(contract.TopicCredentials, gate.Apply)
 	passwords, err := password.NewHasher(rand.Reader)
 	if err != nil {
 		return err
@@ -174,12 +171,17 @@ func (a *App) party() *passkey.Party {
 
 // ceilings follow what the ledger says of organizations. Nothing waits for it: a limit that is too high binds nobody.
 func (a *App) ceilings() *bus.Ceilings {
-	ceilings := bus.NewCeilings(a.logger)
-	a.accounts = sharedbus.NewStateReader(sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Topic: contract.TopicAccounts, Apply: ceilings.Apply,
+	ceilings := bus.NewCeilings()
+	a.accounts = a.follow(contract.TopicAccounts, ceilings.Apply)
+	return ceilings
+}
+
+// follow returns what keeps in memory what a topic says.
+func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbus.StateReader {
+	return sharedbus.NewStateReader(sharedbus.StateConfig{
+		Brokers: a.config.Brokers, Topic: topic, Apply: apply,
 		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
 	}, a.logger)
-	return ceilings
 }
 
 // buildKeyNews makes what takes in how keys are used, and how they were exposed.
@@ -243,13 +245,8 @@ func (a *App) Addr() string {
 
 // Ready is nil once all credentials are read, the configured operator's among them.
 func (a *App) Ready() error {
-	select {
-	case <-a.state.Ready():
-	default:
-		return errors.New("credentials are not read yet")
-	}
-	if a.config.OperatorToken == "" {
-		return nil
+	if err := a.state.Complete(); err != nil || a.config.OperatorToken == "" {
+		return err
 	}
 	if _, err := a.credentials.Lookup(a.config.OperatorToken.Reveal()); errors.Is(err, identity.ErrUnknown) {
 		return errors.New("the operator's token is not published yet")

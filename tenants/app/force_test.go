@@ -40,14 +40,16 @@ func (w world) follow(t *testing.T) *neighbour {
 	t.Helper()
 	n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
 	for _, topic := range []string{contract.TopicCredentials, contract.TopicTenants} {
-		reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) {
+		reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) error {
 			n.keep(record)
 			if topic != contract.TopicCredentials {
-				return
+				return nil
 			}
-			if err := n.Apply(string(record.Key), record.Value); err != nil {
+			err := n.Apply(string(record.Key), record.Value)
+			if err != nil {
 				t.Errorf("cannot apply %s: %v", record.Value, err)
 			}
+			return err
 		}}, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		ended := make(chan error, 1)

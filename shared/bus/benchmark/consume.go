@@ -105,10 +105,11 @@ func time1(ctx context.Context, c consumer, brokers []string, n int64, size int)
 func readState(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: consumed, Apply: func(bus.Record) {
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: consumed, Apply: func(bus.Record) error {
 		if seen++; seen == n {
 			cancel()
 		}
+		return nil
 	}}, slog.New(slog.DiscardHandler))
 	err = r.Run(ctx)
 	return seen, err

@@ -49,18 +49,17 @@ func NewGate(credentials *identity.Credentials, wake func(), patience time.Durat
 // Wake makes the relay look for what was appended.
 func (g *Gate) Wake() { g.wake() }
 
-// Apply takes a record of weir.credentials.v1. One that can't be read is reported and passed over: it must not keep the
-// others from changing.
-func (g *Gate) Apply(record weirbus.Record) {
+// Apply takes a record of weir.credentials.v1.
+func (g *Gate) Apply(record weirbus.Record) error {
 	key := string(record.Key)
 	if err := g.credentials.Apply(key, record.Value); err != nil {
-		g.logger.Error("cannot apply a credential", slog.Int64("offset", record.Offset), slog.String("error", err.Error()))
-		return
+		return err
 	}
 	var credential contract.Credential
 	if len(record.Value) > 0 && json.Unmarshal(record.Value, &credential) == nil {
 		g.release(key, credential)
 	}
+	return nil
 }
 
 // Pass runs change, and if that changed something, waits until the credential under key is in state, or for the gate's
