@@ -71,9 +71,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 const batchWait = 10 * time.Millisecond
 
 func (a *App) build() (err error) {
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, Clock: a.clock, Metrics: a.metrics.Registerer,
-	}, a.logger)
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
 	}

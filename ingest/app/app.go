@@ -98,7 +98,7 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, DeliveryTimeout: a.timeout(), Clock: a.clock, Metrics: a.metrics.Registerer,
+		Brokers: a.config.Brokers, DeliveryTimeout: a.timeout(), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err

@@ -79,9 +79,7 @@ func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
 }
 
 func (a *App) build() (err error) {
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, Clock: a.clock, Metrics: a.metrics.Registerer,
-	}, a.logger)
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// now is the time that sockets' deadlines and retries are measured by. It is not a parameter: the kernel and the timers use no other.
+// now is the time that sockets' deadlines and retries are measured by, and that records are stamped with. It is not a parameter: the
+// kernel and the timers use no other, and a broker refuses records that are more than an hour ahead of its own.
 func now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 // pause waits, or ends early with the context.

@@ -38,8 +38,6 @@ type PublisherConfig struct {
 	DeliveryTimeout time.Duration // how long all attempts may take, then the message is reported failed or unknown; default 30 s
 	CloseTimeout    time.Duration // how long Close waits for answers; default DeliveryTimeout
 
-	Clock func() time.Time // times of records; default the system's
-
 	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
 }
 
@@ -52,9 +50,6 @@ func (c PublisherConfig) withDefaults() PublisherConfig {
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, requestTimeout)
 	c.DeliveryTimeout = cmp.Or(c.DeliveryTimeout, 30*time.Second)
 	c.CloseTimeout = cmp.Or(c.CloseTimeout, c.DeliveryTimeout)
-	if c.Clock == nil {
-		c.Clock = now
-	}
 	return c
 }
 
@@ -197,7 +192,7 @@ func (p *Publisher) enter(n int) bool {
 }
 
 func (p *Publisher) distribute(partitions []*partition, records []outgoing) []ticket {
-	stamp := p.cfg.Clock().UnixMilli()
+	stamp := now().UnixMilli()
 	deadline := now().Add(p.cfg.DeliveryTimeout)
 	tickets := make([]ticket, len(records))
 	turn := int(p.turn.Add(1) % uint32(len(partitions))) // all messages without key of one call stay together

@@ -121,7 +121,7 @@ func (a *App) build(ctx context.Context) (err error) {
 // assemble puts together what carries out requests, whoever they come from.
 func (a *App) assemble() (err error) {
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, Clock: a.clock, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
+		Brokers: a.config.Brokers, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
 		CloseTimeout: closeTimeout, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // patience is how long a test waits for what should take milliseconds.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // A world is where tenants runs: a database, a broker and a log.
 type world struct {
