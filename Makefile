@@ -11,7 +11,7 @@ RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
 # The packages whose tests take a backend: for the others, another backend changes nothing, nor for who may use a route.
 BACKED   = $(shell $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES) | awk '/shared\/testenv/ && !/deploy\/isolation / {print $$1}')
-TESTFLAGS = -timeout=15m
+TESTFLAGS = -timeout=15m -vet=off # vet is part of lint
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
 .DEFAULT_GOAL := help

@@ -17,10 +17,27 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// build makes the program of a main package, named by its path from the root of the repository.
+// programs is the folder of what build has made.
+var programs string
+
+func TestMain(m *testing.M) {
+	var err error
+	if programs, err = os.MkdirTemp("", "weir-e2e-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(programs)
+	os.Exit(code)
+}
+
+// build makes the program of a main package, named by its path from the root of the repository, once for all tests. The
+// program is alone in its folder.
 func build(t *testing.T, main string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), filepath.Base(main))
+	program := filepath.Join(programs, main, filepath.Base(main))
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
 	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+main)
 	command.Dir = filepath.Join("..", "..")
 	if out, err := command.CombinedOutput(); err != nil {
