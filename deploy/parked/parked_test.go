@@ -34,7 +34,7 @@ type module struct {
 
 func newModule(t *testing.T, url, schema string, brokers []string, topic string) *module {
 	t.Helper()
-	pool, err := pg.OpenMigrated(t.Context(), url, schema, pg.MigrationSet{Name: "bus", FS: bus.Migrations})
+	pool, err := pg.OpenMigrated(t.Context(), url, schema, bus.Migrations())
 	if err != nil {
 		t.Fatal(err)
 	}

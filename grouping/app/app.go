@@ -23,7 +23,6 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -54,8 +53,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if clock == nil {
 		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
-	pool, err := pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
+	pool, err := pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema, postgres.Migrations()...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}

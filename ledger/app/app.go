@@ -23,7 +23,6 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -57,7 +56,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if clock == nil {
 		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
-	pool, err := open(ctx, config)
+	pool, err := pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema, postgres.Migrations()...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
@@ -70,12 +69,6 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
 	return a, nil
-}
-
-// open connects to the database and brings its schema up to date.
-func open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
-	return pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
 }
 
 func (a *App) build() (err error) {

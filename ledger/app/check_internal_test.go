@@ -11,17 +11,13 @@ import (
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
 // What the database shows to be wrong is noted, and when, although the log can't be read: the next round looks elsewhere.
 func TestCheckerNotesWithoutTheLog(t *testing.T) {
-	pool, err := open(t.Context(), Config{DatabaseURL: httpapi.Secret(testenv.Postgres(t))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	ctx, broker := brokerThatIsAway(t)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	checker := &Checker{
@@ -31,7 +27,7 @@ func TestCheckerNotesWithoutTheLog(t *testing.T) {
 	if err := checker.runOnce(ctx); err != nil {
 		t.Fatal(err)
 	}
-	_, err = pool.Exec(ctx, `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($2, $3, 0, 1, 1, ''))
+	_, err := pool.Exec(ctx, `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($2, $3, 0, 1, 1, ''))
 		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
 		VALUES (0, 0, 1, 1, 1, 10, 10, $1, $1, $1)`, now, contract.GroupLedger, contract.TopicLogs)
 	if err != nil {

@@ -55,7 +55,7 @@ func databaseAt(t testing.TB, url string) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(ctx, pool, "bus", pg.MigrationSet{Name: "bus", FS: bus.Migrations}); err != nil {
+	if err := pg.Migrate(ctx, pool, "bus", bus.Migrations()); err != nil {
 		t.Fatal(err)
 	}
 	return pool

@@ -10,7 +10,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,13 +22,7 @@ import (
 var migrations embed.FS
 
 // Migrations creates the tables of an inbox; every module that consumes weir.logs.v1 applies it to its schema.
-func Migrations() pg.MigrationSet {
-	root, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return pg.MigrationSet{Name: "inbox", FS: root}
-}
+func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "inbox", FS: migrations} }
 
 // IdempotencyWindow is how long an Idempotency-Key stands for its first request.
 const IdempotencyWindow = 24 * time.Hour

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -27,15 +27,7 @@ const (
 
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), "inboxtest")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, "inboxtest", inbox.Migrations()); err != nil {
-		t.Fatal(err)
-	}
-	return pool
+	return pgtest.Open(t, "inboxtest", inbox.Migrations())
 }
 
 func filter(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict) {

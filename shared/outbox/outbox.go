@@ -6,7 +6,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"time"
 
@@ -22,13 +21,7 @@ import (
 var migrations embed.FS
 
 // Migrations creates the table of an outbox.
-func Migrations() pg.MigrationSet {
-	root, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return pg.MigrationSet{Name: "outbox", FS: root}
-}
+func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "outbox", FS: migrations} }
 
 // A Fact is news for others.
 type Fact struct {

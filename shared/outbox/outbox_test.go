@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -19,15 +20,7 @@ const schema = "outboxtest"
 
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, schema, outbox.Migrations()); err != nil {
-		t.Fatal(err)
-	}
-	return pool
+	return pgtest.Open(t, schema, outbox.Migrations())
 }
 
 // as runs fn in a transaction that sees all organizations.

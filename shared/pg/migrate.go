@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -12,12 +13,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A MigrationSet is one package's migrations: the *.sql files at the root of FS, applied in the order of their names,
-// each once. A file that has been released is never edited.
+// A MigrationSet is one package's migrations: the files migrations/*.sql of FS, applied in the order of their names, each
+// once. A file that has been released is never edited.
 type MigrationSet struct {
 	Name string // "bus", "ledger"
 	FS   fs.FS
 }
+
+// files lists the paths of the migrations, in the order of their names.
+func (s MigrationSet) files() ([]string, error) { return fs.Glob(s.FS, "migrations/*.sql") }
 
 // Migrate creates schema where it is missing and applies to it what is not applied yet. It is safe to call from several
 // processes at once: one works, the others wait and then find nothing to do. It refuses a login role that would see through
@@ -81,12 +85,12 @@ func missing(ctx context.Context, pool *pgxpool.Pool, sets []MigrationSet) (name
 		return nil, fmt.Errorf("cannot read which migrations are applied: %w", err)
 	}
 	for _, set := range sets {
-		files, err := fs.Glob(set.FS, "*.sql")
+		files, err := set.files()
 		if err != nil {
 			return nil, err
 		}
 		for _, file := range files {
-			if name := set.Name + "/" + file; !slices.Contains(applied, name) {
+			if name := set.Name + "/" + path.Base(file); !slices.Contains(applied, name) {
 				names = append(names, name)
 			}
 		}
@@ -114,23 +118,23 @@ func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 }
 
 func (s MigrationSet) apply(ctx context.Context, tx pgx.Tx) error {
-	files, err := fs.Glob(s.FS, "*.sql")
+	files, err := s.files()
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 {
-		return fmt.Errorf("migration set %q has no *.sql at its root", s.Name)
+		return fmt.Errorf("migration set %q has no migrations/*.sql", s.Name)
 	}
 	for _, file := range files {
 		if err := s.applyFile(ctx, tx, file); err != nil {
-			return fmt.Errorf("%s/%s: %w", s.Name, file, err)
+			return fmt.Errorf("%s/%s: %w", s.Name, path.Base(file), err)
 		}
 	}
 	return nil
 }
 
 func (s MigrationSet) applyFile(ctx context.Context, tx pgx.Tx, file string) error {
-	tag, err := tx.Exec(ctx, `INSERT INTO migrations (set_name, file) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.Name, file)
+	tag, err := tx.Exec(ctx, `INSERT INTO migrations (set_name, file) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.Name, path.Base(file))
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}

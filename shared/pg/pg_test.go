@@ -20,7 +20,7 @@ const schema = "pgtest"
 
 // notes is a table as modules have them: the organization first, row level security forced, partitioned by day.
 var notes = pg.MigrationSet{Name: "notes", FS: fstest.MapFS{
-	"0001_notes.sql": {Data: []byte(`
+	"migrations/0001_notes.sql": {Data: []byte(`
 		CREATE TABLE notes (organization text NOT NULL, day date NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, text text NOT NULL,
 			PRIMARY KEY (organization, day, id)) PARTITION BY RANGE (day);
 		CREATE INDEX notes_text ON notes (text);
@@ -65,7 +65,7 @@ func TestMigrateIsSafeToRepeat(t *testing.T) {
 
 // Who only uses a schema is told what it lacks, and changes nothing.
 func TestOpenCurrent(t *testing.T) {
-	url, more := testenv.Postgres(t), pg.MigrationSet{Name: "more", FS: fstest.MapFS{"0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
+	url, more := testenv.Postgres(t), pg.MigrationSet{Name: "more", FS: fstest.MapFS{"migrations/0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
 	_, err := pg.OpenCurrent(t.Context(), url, schema, notes)
 	if !errors.Is(err, pg.ErrNotMigrated) || !strings.Contains(err.Error(), "notes/0001_notes.sql") {
 		t.Errorf("of nothing: %v", err)
@@ -90,8 +90,8 @@ func TestOpenCurrent(t *testing.T) {
 func TestMigrateIsAtomic(t *testing.T) {
 	pool := open(t)
 	broken := pg.MigrationSet{Name: "broken", FS: fstest.MapFS{
-		"0001_good.sql": {Data: []byte(`CREATE TABLE good (id int)`)},
-		"0002_bad.sql":  {Data: []byte(`CREATE TABEL bad (id int)`)},
+		"migrations/0001_good.sql": {Data: []byte(`CREATE TABLE good (id int)`)},
+		"migrations/0002_bad.sql":  {Data: []byte(`CREATE TABEL bad (id int)`)},
 	}}
 	if err := pg.Migrate(t.Context(), pool, schema, broken); err == nil {
 		t.Fatal("Migrate = nil, want the syntax error")

@@ -20,7 +20,6 @@ import (
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -93,13 +92,8 @@ func newApp(config Config, logger *slog.Logger) *App {
 	return a
 }
 
-// migrations are those of everything that tenants keeps.
-func migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{{Name: "bus", FS: sharedbus.Migrations}, eventstorepg.Migrations(), postgres.Migrations()}
-}
-
 func (a *App) build(ctx context.Context) (err error) {
-	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, migrations()...); err != nil {
+	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, postgres.Migrations()...); err != nil {
 		return err
 	}
 	if a.proxies, err = httpapi.ParseProxies(a.config.TrustedProxies); err != nil {

@@ -77,7 +77,7 @@ func CheckAudits(ctx context.Context, database httpapi.Secret, organization stri
 }
 
 func openCurrent(ctx context.Context, database httpapi.Secret) (*pgxpool.Pool, error) {
-	pool, err := pg.OpenCurrent(ctx, database.Reveal(), postgres.Schema, migrations()...)
+	pool, err := pg.OpenCurrent(ctx, database.Reveal(), postgres.Schema, postgres.Migrations()...)
 	if errors.Is(err, pg.ErrNotMigrated) {
 		return nil, fmt.Errorf("%w; start the service first (tenants serve): it brings the database up to date", err)
 	}

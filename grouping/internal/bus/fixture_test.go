@@ -14,24 +14,14 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/inbox"
-	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 // open returns a fresh database with all tables that the consumer needs.
 func open(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, postgres.Schema, inbox.Migrations(), outbox.Migrations(), postgres.Migrations()); err != nil {
-		t.Fatal(err)
-	}
-	return pool
+	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
 // logs is a LogsAccepted that holds the lines; those with an error payload are counted by how they look.

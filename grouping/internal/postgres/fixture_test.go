@@ -10,9 +10,8 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 // noon is when the first occurrence of a test happened.
@@ -21,15 +20,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // open returns a fresh database with the tables of this module.
 func open(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, postgres.Schema, outbox.Migrations(), postgres.Migrations()); err != nil {
-		t.Fatal(err)
-	}
-	return pool
+	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
 // apply groups occurrences in one transaction.

@@ -6,9 +6,11 @@ package postgres
 
 import (
 	"embed"
-	"io/fs"
 	"strings"
 
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -18,13 +20,9 @@ const Schema = "grouping"
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations creates the tables of error groups.
-func Migrations() pg.MigrationSet {
-	root, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return pg.MigrationSet{Name: "grouping", FS: root}
+// Migrations are all tables of the module's schema.
+func Migrations() []pg.MigrationSet {
+	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), outbox.Migrations(), {Name: "grouping", FS: migrations}}
 }
 
 // storable replaces what Postgres can't keep in text though JSON allows it: U+0000 and broken UTF-8.

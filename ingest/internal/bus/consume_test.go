@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 // A rig is a log store on a real Postgres, without the broker: the test hands the records over itself.
@@ -32,14 +32,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, postgres.Schema, postgres.Migrations()...); err != nil {
-		t.Fatal(err)
-	}
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	store, err := postgres.NewStore(pool)
 	if err != nil {
 		t.Fatal(err)

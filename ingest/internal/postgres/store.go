@@ -4,7 +4,6 @@ package postgres
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/klauspost/compress/zstd"
@@ -25,11 +24,7 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	own, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return []pg.MigrationSet{{Name: "bus", FS: bus.Migrations}, inbox.Migrations(), {Name: "ingest", FS: own}}
+	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), {Name: "ingest", FS: migrations}}
 }
 
 // defaultMaxScan takes about a second.

@@ -12,25 +12,13 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/inbox"
-	"github.com/weirlog/weir/shared/outbox"
-	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 // newConsumer is a consumer with a fresh database, without a broker.
 func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	err = pg.Migrate(t.Context(), pool, postgres.Schema,
-		pg.MigrationSet{Name: "bus", FS: sharedbus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	return &bus.Consumer{Store: &postgres.Store{Tiers: ledger.DefaultTiers(), Clock: time.Now}, Clock: time.Now}, pool
 }
 

@@ -12,11 +12,8 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/inbox"
-	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
 // november is when the tests take place, unless they say otherwise.
@@ -32,15 +29,7 @@ type desk struct {
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	ctx := t.Context()
-	pool, err := pg.Open(ctx, testenv.Postgres(t), postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := pg.Migrate(ctx, pool, postgres.Schema, pg.MigrationSet{Name: "bus", FS: bus.Migrations}, inbox.Migrations(), outbox.Migrations(), postgres.Migrations()); err != nil {
-		t.Fatal(err)
-	}
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	d := &desk{pool: pool}
 	d.now.Store(&november)
 	d.Store = &postgres.Store{Tiers: smallTiers(), Clock: func() time.Time { return *d.now.Load() }}

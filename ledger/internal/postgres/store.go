@@ -8,13 +8,14 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -28,13 +29,9 @@ const Channel = "weir_ledger_booked"
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations creates the tables of the ledger.
-func Migrations() pg.MigrationSet {
-	root, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return pg.MigrationSet{Name: "ledger", FS: root}
+// Migrations are all tables of the module's schema.
+func Migrations() []pg.MigrationSet {
+	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), outbox.Migrations(), {Name: "ledger", FS: migrations}}
 }
 
 // A Store writes and reads books. Every method that writes takes the transaction as an argument.

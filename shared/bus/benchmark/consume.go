@@ -202,7 +202,7 @@ func prepare(ctx context.Context, admin string) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pg.Migrate(ctx, pool, "bench", pg.MigrationSet{Name: "bus", FS: bus.Migrations}); err != nil {
+	if err := pg.Migrate(ctx, pool, "bench", bus.Migrations()); err != nil {
 		return nil, err
 	}
 	_, err = pool.Exec(ctx, `CREATE TABLE rows (id text, partition int, record_offset bigint, size int)`)

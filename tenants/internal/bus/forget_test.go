@@ -10,9 +10,7 @@ import (
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
-	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
-	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -20,11 +18,7 @@ import (
 // A session that is a day past is taken out of the topic with every secret that it had; one that may still be used is not, and
 // API keys never are.
 func TestSessionsAreForgotten(t *testing.T) {
-	pool, err := pg.OpenMigrated(t.Context(), testenv.Postgres(t), postgres.Schema, eventstorepg.Migrations(), postgres.Migrations())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	events := postgres.NewEvents(pool)
 	first, renewed, second := imprint(t), imprint(t), imprint(t)
 	keep := func(stream string, version int64, event tenants.Event) {

@@ -11,23 +11,14 @@ import (
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
-	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
-	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
 // However many events nobody is told of come first, the key after them is published.
 func TestPublicationGoesOnBehindSilence(t *testing.T) {
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), postgres.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, postgres.Schema, eventstorepg.Migrations(), postgres.Migrations()); err != nil {
-		t.Fatal(err)
-	}
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	events := postgres.NewEvents(pool)
 	happened := []tenants.Event{
 		tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Indie, At: noon},

@@ -4,8 +4,9 @@ package postgres
 
 import (
 	"embed"
-	"io/fs"
 
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -13,13 +14,9 @@ import (
 const Schema = "tenants"
 
 //go:embed migrations/*.sql
-var files embed.FS
+var migrations embed.FS
 
-// Migrations makes the tables of this package.
-func Migrations() pg.MigrationSet {
-	root, err := fs.Sub(files, "migrations")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return pg.MigrationSet{Name: "tenants", FS: root}
+// Migrations are all tables of the module's schema.
+func Migrations() []pg.MigrationSet {
+	return []pg.MigrationSet{bus.Migrations(), eventstorepg.Migrations(), {Name: "tenants", FS: migrations}}
 }
