@@ -3,6 +3,8 @@ package ingest
 import (
 	"slices"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // Positions maps a partition of the log to the next offset that is not yet counted.
@@ -23,7 +25,7 @@ func (p Positions) reach(q Positions) bool {
 
 // An Account is the ledger's word on one organization's quota.
 type Account struct {
-	Period    Period
+	Period    calendar.Period
 	AnchorDay int   // 1..31
 	Limit     int64 // bytes for Period
 	NextLimit int64 // bytes for a period after it
@@ -230,20 +232,20 @@ func (q *Quota) Status(now time.Time) QuotaStatus {
 
 // current is the period that holds now, its limit, and what the ledger has counted in it. A period that the ledger has
 // not yet opened begins by itself.
-func (q *Quota) current(now time.Time) (period Period, limit, used int64) {
+func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int64) {
 	if now.Before(q.account.Period.End) {
 		return q.account.Period, q.account.Limit, q.account.Used
 	}
-	return PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
+	return calendar.PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
 }
 
 // isSpent tells whether the period's limit has once not covered a request, and was not raised since.
-func (q *Quota) isSpent(period Period, limit int64) bool {
+func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
 
 // since is how many bytes of what is published were accepted in period, or after it.
-func (q *Quota) since(period Period) int64 {
+func (q *Quota) since(period calendar.Period) int64 {
 	if !period.Start.Equal(q.certainFrom) {
 		q.certainFrom = period.Start
 		q.addUp()

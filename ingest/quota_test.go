@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 var (
@@ -14,7 +15,7 @@ var (
 
 func account(limit, used int64) ingest.Account {
 	return ingest.Account{
-		Period: ingest.Period{Start: november, End: december}, AnchorDay: 1, Limit: limit, NextLimit: limit, Used: used, Version: 1,
+		Period: calendar.Period{Start: november, End: december}, AnchorDay: 1, Limit: limit, NextLimit: limit, Used: used, Version: 1,
 	}
 }
 
@@ -107,27 +108,5 @@ func TestQuotaResolvesDoubt(t *testing.T) {
 	q.Mark(ingest.Positions{0: 100, 1: 120})
 	if _, verdict := q.Reserve(now, 40); verdict != ingest.Admitted {
 		t.Fatalf("after it is counted: %v", verdict)
-	}
-}
-
-// Periods follow the anchor day, in short months its last day.
-func TestPeriodAt(t *testing.T) {
-	for _, c := range []struct {
-		at         string
-		anchor     int
-		start, end string
-	}{
-		{"2026-11-21T04:00:00Z", 1, "2026-11-01", "2026-12-01"},
-		{"2026-12-01T00:00:00Z", 1, "2026-12-01", "2027-01-01"},
-		{"2026-02-27T23:59:59Z", 31, "2026-01-31", "2026-02-28"},
-		{"2026-02-28T00:00:00Z", 31, "2026-02-28", "2026-03-31"},
-		{"2024-02-29T00:00:00Z", 30, "2024-02-29", "2024-03-30"},
-		{"2026-01-01T00:00:00Z", 15, "2025-12-15", "2026-01-15"},
-	} {
-		at, _ := time.Parse(time.RFC3339, c.at)
-		p := ingest.PeriodAt(at, c.anchor)
-		if got := p.Start.Format(time.DateOnly) + " " + p.End.Format(time.DateOnly); got != c.start+" "+c.end || !p.Contains(at) {
-			t.Errorf("%s with anchor %d: got %s", c.at, c.anchor, got)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // world is a log of three partitions, a ledger that counts it at its own pace, and one process that admits requests.
@@ -72,7 +73,7 @@ func (w *world) overshoot() string {
 	sums := map[time.Time]int64{}
 	for _, partition := range w.log {
 		for _, l := range partition {
-			sums[ingest.PeriodAt(l.at, 1).Start] += l.bytes
+			sums[calendar.PeriodAt(l.at, 1).Start] += l.bytes
 		}
 	}
 	for start, sum := range sums {
@@ -157,14 +158,14 @@ func (w *world) count() {
 // when it counts something in it or by the clock, or later.
 func (w *world) publish() {
 	period, open := w.account.Period, w.random.IntN(4) > 0
-	if w.random.IntN(2) == 0 && period.Start.Before(ingest.PeriodAt(w.now, 1).Start) {
-		period = ingest.PeriodAt(w.now, 1)
+	if w.random.IntN(2) == 0 && period.Start.Before(calendar.PeriodAt(w.now, 1).Start) {
+		period = calendar.PeriodAt(w.now, 1)
 	}
 	used := int64(0)
 	for p, partition := range w.log {
 		for _, l := range partition[:w.counted[p]] {
 			if open && !l.at.Before(period.End) {
-				period, used = ingest.PeriodAt(l.at, 1), 0
+				period, used = calendar.PeriodAt(l.at, 1), 0
 			}
 		}
 	}

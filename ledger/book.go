@@ -1,8 +1,10 @@
 package ledger
 
+import "github.com/weirlog/weir/shared/contract/calendar"
+
 // A Book holds the balances of one organization in one period.
 type Book struct {
-	Period   Period
+	Period   calendar.Period
 	Balances Balances
 	Reached  int // the highest threshold already announced, in percent
 }

@@ -3,6 +3,8 @@ package ledger
 import (
 	"slices"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // Books are one organization's books, opened to be written. Its methods decide; they collect the transfers and facts
@@ -76,7 +78,7 @@ func (b *Books) Subscribe(plan Plan, cause Cause) error {
 
 // At is the book of the period that holds t, as it would be if it were touched then. It changes nothing.
 func (b *Books) At(t time.Time) (Book, error) {
-	period := PeriodAt(t, b.Organization.AnchorDay)
+	period := calendar.PeriodAt(t, b.Organization.AnchorDay)
 	if book, ok := b.books[period.Start.Unix()]; ok {
 		return *book, nil
 	}
@@ -90,7 +92,7 @@ func (b *Books) At(t time.Time) (Book, error) {
 
 // touch opens the book of the period that holds t, with its allowance, if it is not open yet.
 func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
-	period := PeriodAt(t, b.Organization.AnchorDay)
+	period := calendar.PeriodAt(t, b.Organization.AnchorDay)
 	if book, ok := b.books[period.Start.Unix()]; ok {
 		return book, nil
 	}

@@ -8,7 +8,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
+
+func at(t testing.TB, text string) time.Time {
+	t.Helper()
+	instant, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instant
+}
 
 // small terms make the numbers of the tables readable.
 func smallTiers() Tiers {
@@ -195,7 +206,7 @@ func randomStep(random *rand.Rand) step {
 
 func checkSound(t testing.TB, books *Books) {
 	t.Helper()
-	replayed := map[Period]*Balances{}
+	replayed := map[calendar.Period]*Balances{}
 	for _, transfer := range books.Transfers {
 		if transfer.Amount < 1 || transfer.From == transfer.To {
 			t.Fatalf("transfer %+v moves nothing", transfer)

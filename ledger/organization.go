@@ -9,6 +9,9 @@ const (
 	Suspended = "suspended"
 )
 
+// DefaultAnchorDay makes periods calendar months.
+const DefaultAnchorDay = 1
+
 // An Organization is what the ledger knows of a customer. One without a plan is provisional: its logs came before the
 // news that it exists. It is charged like any other, without an allowance, and settled when its first plan arrives.
 type Organization struct {

@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // A Reason says why a transfer was made.
@@ -49,7 +51,7 @@ type Cause struct {
 // once and never changed.
 type Transfer struct {
 	Organization string
-	Period       Period
+	Period       calendar.Period
 	From, To     Account
 	Amount       int64 // bytes, at least 1
 	Entries      int   // how many log entries it pays for; counted on the first transfer of a charge only

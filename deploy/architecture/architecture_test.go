@@ -66,7 +66,7 @@ func TestRules(t *testing.T) {
 // calls finds a domain that looks at the clock or writes to the log behind its caller's back.
 func calls(t *testing.T, p goPackage) (found []string) {
 	t.Helper()
-	if !isDomain(p) {
+	if !isPure(p) {
 		return nil
 	}
 	for _, name := range p.GoFiles {
@@ -135,6 +135,9 @@ func TestBreachesAreFound(t *testing.T) {
 		"a domain on the network":   {goPackage{ImportPath: prefix + "ledger", Imports: []string{"net/http"}}, "no I/O"},
 		"a domain on chance":        {goPackage{ImportPath: prefix + "ledger", Imports: []string{"crypto/rand"}}, "no I/O"},
 		"a domain on pure packages": {goPackage{ImportPath: prefix + "ledger", Imports: []string{"time", "log/slog", "net/netip"}}, ""},
+		"a domain on the calendar":  {goPackage{ImportPath: prefix + "ledger", Imports: []string{calendar}}, ""},
+		"a domain on the contract":  {goPackage{ImportPath: prefix + "ledger", Imports: []string{prefix + "shared/contract"}}, "standard library alone"},
+		"the calendar on a library": {goPackage{ImportPath: calendar, Imports: []string{"github.com/google/uuid"}}, "standard library alone"},
 		"an adapter on the network": {goPackage{ImportPath: prefix + "ledger/internal/http", Imports: []string{"net/http"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // Accounts takes what the ledger says of organizations.
@@ -40,7 +41,7 @@ func applyAccount(r bus.Record, accounts Accounts) error {
 		return fmt.Errorf("cannot read the account %q: %w", r.Key, err)
 	}
 	accounts.Apply(string(r.Key), account.RequestsPerMinute, ingest.Account{
-		Period:    ingest.Period{Start: account.PeriodStart.UTC(), End: account.PeriodEnd.UTC()},
+		Period:    calendar.Period{Start: account.PeriodStart.UTC(), End: account.PeriodEnd.UTC()},
 		AnchorDay: account.AnchorDay,
 		Limit:     account.Quota, NextLimit: account.NextQuota, Used: account.Used,
 		Exhausted: account.State == contract.AccountExhausted,

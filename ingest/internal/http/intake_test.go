@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -70,7 +71,7 @@ func newIntake(tb testing.TB, log Publisher, account ingest.Account) *Intake {
 		tb.Fatal(err)
 	}
 	gate := admission.NewGate(clock)
-	account.Period, account.AnchorDay = ingest.PeriodAt(start, 1), 1
+	account.Period, account.AnchorDay = calendar.PeriodAt(start, 1), 1
 	gate.Apply("org_1", 1_000_000_000, account)
 	batches := atomic.Int64{}
 	return &Intake{
@@ -125,7 +126,7 @@ func TestRefusalsDoNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := newIntake(t, &memoryLog{}, c.account)
-			c.account.Period, c.account.AnchorDay, c.account.Version = ingest.PeriodAt(start, 1), 1, 1
+			c.account.Period, c.account.AnchorDay, c.account.Version = calendar.PeriodAt(start, 1), 1, 1
 			in.Gate.Apply("org_1", c.rate, c.account)
 			if c.rate == 1 {
 				in.Gate.Enter(identity.Principal{Organization: "org_1", Project: "prj_1", ID: "key_1"})

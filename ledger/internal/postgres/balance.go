@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -32,7 +33,7 @@ func (s *Store) Balance(ctx context.Context, tx pgx.Tx, organization pg.Organiza
 	if err != nil {
 		return Balance{}, err
 	}
-	start := ledger.PeriodAt(now, o.AnchorDay).Start
+	start := calendar.PeriodAt(now, o.AnchorDay).Start
 	books, err := loadBooks(ctx, tx, map[bookKey]bool{{string(organization), start}: true})
 	if err != nil {
 		return Balance{}, err
@@ -50,7 +51,7 @@ func (s *Store) BalanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organi
 	if err != nil {
 		return Balance{}, err
 	}
-	period := ledger.PeriodAt(at, o.AnchorDay)
+	period := calendar.PeriodAt(at, o.AnchorDay)
 	balances, err := bookedBy(ctx, tx, organization, period, at)
 	if err != nil {
 		return Balance{}, err

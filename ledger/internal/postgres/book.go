@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -51,7 +52,7 @@ func loadAllBooks(ctx context.Context, tx pgx.Tx, organization pg.Organization) 
 func forEachBook(rows pgx.Rows, each func(orgBook)) error {
 	var b orgBook
 	_, err := pgx.ForEachRow(rows, b.fields(), func() error {
-		b.book.Period = ledger.Period{Start: b.book.Period.Start.UTC(), End: b.book.Period.End.UTC()}
+		b.book.Period = calendar.Period{Start: b.book.Period.Start.UTC(), End: b.book.Period.End.UTC()}
 		each(b)
 		return nil
 	})

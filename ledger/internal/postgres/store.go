@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -121,7 +122,7 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.Org
 func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map[bookKey]bool {
 	keys := make(map[bookKey]bool, len(known))
 	for _, charge := range charges {
-		period := ledger.PeriodAt(charge.Cause.At, known[charge.Organization].AnchorDay)
+		period := calendar.PeriodAt(charge.Cause.At, known[charge.Organization].AnchorDay)
 		keys[bookKey{charge.Organization, period.Start}] = true
 	}
 	return keys

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -98,7 +99,7 @@ func (s *Store) Entries(ctx context.Context, tx pgx.Tx, organization pg.Organiza
 }
 
 // bookedBy adds up the transfers of a book that were booked at or before an instant.
-func bookedBy(ctx context.Context, tx pgx.Tx, organization pg.Organization, period ledger.Period, at time.Time) (ledger.Balances, error) {
+func bookedBy(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (ledger.Balances, error) {
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND period_start = $2 AND booked_at <= $4
 		GROUP BY from_account, to_account`, organization, period.Start, period.End, at)

@@ -1,9 +1,11 @@
-package ingest
+// Package calendar says where the periods of quotas begin and end: the ledger charges by it, and ingest admits by it once the
+// period that the ledger has published is over. It is as pure as the domains that use it.
+package calendar
 
 import "time"
 
-// A Period is the half-open span [Start, End) that a quota is for. It starts at midnight UTC on the subscription's
-// anchor day of a month; a month without that day has it on its last.
+// A Period is the half-open span [Start, End) that one allowance is for, in UTC. It starts at midnight on the
+// subscription's anchor day of a month; a month without that day has it on its last.
 type Period struct {
 	Start, End time.Time
 }
