@@ -9,14 +9,23 @@ import (
 
 // WriteHints tells a person what runs where, with commands that work as they are pasted into any POSIX shell.
 func (a *App) WriteHints(out io.Writer, took time.Duration) {
-	env := quote(a.dir.env())
 	fmt.Fprintf(out, `Weir is ready after %.1f s: %s
 Data in %s. Ctrl-C stops in order; the next start finds everything as it was.
 `, took.Seconds(), a.env.BaseURL, a.dir.path)
 	if a.env.ConsolePassword != "" {
 		fmt.Fprintf(out, "Console: %s as %s, password in %s\n", a.env.ConsoleURL, a.env.ConsoleEmail, filepath.Join(a.dir.path, EnvFile))
+	} else {
+		fmt.Fprintf(out, "Console: %s\n", a.env.ConsoleURL)
 	}
-	fmt.Fprintf(out, `
+	hints := demoHints
+	if a.env.APIKey == "" {
+		hints = firstHints
+	}
+	fmt.Fprintf(out, hints, quote(a.dir.env()))
+}
+
+// demoHints are what to try with the demo organization.
+const demoHints = `
 Post a batch:
   . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/logs" -H "x-api-key: $WEIR_API_KEY" -H "Content-Type: application/json" -d '{"logs": [
     {"timestamp": "'"$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)"'", "level": "info", "message": "cart opened", "metadata": {"cart": 4711}},
@@ -34,5 +43,21 @@ Read the logs, newest first:
 
 A minute of believable traffic: make demo
 
-`, env)
-}
+`
+
+// firstHints are for an installation without a demo organization: what is surely there is the operator's token.
+const firstHints = `
+There is no demo organization here. Who has signed in to the console creates a project and an API key there, and is shown a command that
+sends the first log. Whoever runs Weir does the same over the API:
+
+List the organizations:
+  . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/organizations" -H "Authorization: Bearer $WEIR_OPERATOR_TOKEN"
+
+Create an organization:
+  . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/organizations" -H "Authorization: Bearer $WEIR_OPERATOR_TOKEN" \
+    -H "Content-Type: application/json" -d '{"name": "Acme", "tier": "indie"}'
+
+Read what else there is to call:
+  . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/openapi.json"
+
+`

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,16 +85,35 @@ func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevE
 	return env
 }
 
-// The commands that are printed work as they are pasted.
+// A hint is a command that is printed under a title, and what its answer has in it.
+type hint struct{ title, want string }
+
+// The commands that are printed work as they are pasted, with a demo organization and without one.
 func TestPrintedCommands(t *testing.T) {
+	t.Run("with a demo organization", func(t *testing.T) {
+		paste(t, nil, hint{"Post a batch:", `"processed":2`}, hint{"Read the balance:", `"consumed":`},
+			hint{"List the error groups:", `"TypeError`}, hint{"Read the logs, newest first:", `cart opened`})
+	})
+	t.Run("without", func(t *testing.T) {
+		paste(t, map[string]string{"WEIR_NO_DEMO": "true"}, hint{"List the organizations:", `"items":[]`},
+			hint{"Create an organization:", `"name":"Acme"`}, hint{"Read what else there is to call:", `"openapi":"3.1.0"`})
+	})
+}
+
+// paste starts everything in one process and pastes into a shell what that prints: these commands, and no others.
+func paste(t *testing.T, env map[string]string, hints ...hint) {
+	t.Helper()
 	dataDir := t.TempDir()
-	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{
-		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t),
-	}, "run")
+	given := map[string]string{"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t)}
+	maps.Copy(given, env)
+	running := launch(t, build(t, "deploy/cmd/weir"), given, "run")
 	awaitEnv(t, running, dataDir)
 	provideCurl(t)
-	for _, want := range []string{`"processed":2`, `"consumed":`, `"TypeError`, `cart opened`} {
-		command := printed(t, running.output.String(), want)
+	if commands := strings.Count(running.output.String(), "curl "); commands != len(hints) {
+		t.Errorf("%d commands are printed, want %d:\n%s", commands, len(hints), running.output)
+	}
+	for _, h := range hints {
+		command, want := printed(t, running.output.String(), h.title), h.want
 		testenv.Eventually(t, viewTimeout, func() error {
 			out, err := exec.Command("sh", "-c", command).Output()
 			if !strings.Contains(string(out), want) {
@@ -116,14 +136,13 @@ func provideCurl(t *testing.T) {
 	}
 }
 
-// printed finds the command whose answer has want in it.
-func printed(t *testing.T, output, want string) string {
+// printed finds the command under a title.
+func printed(t *testing.T, output, title string) string {
 	t.Helper()
-	titles := map[string]string{`"processed":2`: "Post a batch:", `"consumed":`: "Read the balance:", `"TypeError`: "List the error groups:", `cart opened`: "Read the logs, newest first:"}
-	_, rest, found := strings.Cut(output, titles[want]+"\n")
+	_, rest, found := strings.Cut(output, title+"\n")
 	command, _, ended := strings.Cut(rest, "\n\n")
 	if !found || !ended {
-		t.Fatalf("no command under %q in\n%s", titles[want], output)
+		t.Fatalf("no command under %q in\n%s", title, output)
 	}
 	return command
 }
