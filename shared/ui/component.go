@@ -44,10 +44,27 @@ type Empty struct {
 	Action *Link // may be nil
 }
 
-// A Copy is a button that copies the text of an element, by the script "copy". The template "copy" shows it.
-type Copy struct {
-	ID   string // of the element
-	Text string // of the button, such as Copy key
+// A Code is a text to take away, such as a key, a link or a command, in a frame with a button that copies it by the script
+// "copy". The template "code" shows it.
+type Code struct {
+	ID     string // of the element that holds the text
+	Label  string // what the text is, for those who do not see where it stands
+	Text   string
+	Copy   string // the button's text, such as Copy key
+	Secret bool   // is shown this once: it stands out, and is selected as a whole
+}
+
+// Variants are codes that do the same, such as in several languages: the reader looks at one of them at a time. The
+// template "variants" shows them, without a script; at most four.
+type Variants struct {
+	Label string // what the reader chooses between, such as Language
+	Of    []Variant
+}
+
+// A Variant is one of them.
+type Variant struct {
+	Name string // such as Go
+	Code Code
 }
 
 // An Awaited is something that will happen while the reader looks. The template "awaited" shows it, and the script "poll"

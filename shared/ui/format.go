@@ -15,14 +15,20 @@ func functions() template.FuncMap {
 		"bytes":    Bytes,
 		"count":    Count,
 		"when":     When,
+		"day":      day,
+		"clock":    clock,
 		"datetime": func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
 	}
 }
 
 // When is an instant for people, to the second.
 func When(at time.Time) string {
-	return at.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	return day(at) + " " + clock(at)
 }
+
+func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
+
+func clock(at time.Time) string { return at.UTC().Format(time.TimeOnly) + " UTC" }
 
 // Count is a whole number with its thousands apart, such as 1,234,567.
 func Count(n int64) string {

@@ -22,7 +22,7 @@ const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
 var formPage = fstest.MapFS{"templates/form.html": {Data: []byte(`{{define "content"}}
 {{template "field" .Data.Field}}{{template "empty" .Data.Empty}}{{template "pager" .Data.Pager}}{{template "time" .Data.At}}
-{{template "copy" .Data.Copy}}{{template "awaited" .Data.Awaited}}{{template "script" "copy"}}
+{{template "code" .Data.Code}}{{template "variants" .Data.Variants}}{{template "awaited" .Data.Awaited}}{{template "script" "copy"}}
 {{end}}`)}}
 
 type formData struct {
@@ -31,8 +31,9 @@ type formData struct {
 	Pager ui.Pager
 	At    time.Time
 
-	Copy    ui.Copy
-	Awaited ui.Awaited
+	Code     ui.Code
+	Variants ui.Variants
+	Awaited  ui.Awaited
 }
 
 // serve answers a request by a router with one page of everything, a form to submit, a fault and a panic.
@@ -66,6 +67,8 @@ func get(t *testing.T, path string, view ui.View) *httptest.ResponseRecorder {
 	return serve(t, httptest.NewRequest(http.MethodGet, path, nil), view)
 }
 
+var hostileCode = ui.Code{ID: hostile, Label: hostile, Text: hostile, Copy: hostile}
+
 func hostileView() ui.View {
 	return ui.View{
 		Title: hostile,
@@ -74,7 +77,8 @@ func hostileView() ui.View {
 		Data: formData{
 			Field: ui.Field{Name: "name", Label: hostile, Value: hostile, Hint: hostile, Fault: hostile},
 			Empty: ui.Empty{Title: hostile, Text: hostile, Action: &ui.Link{Text: hostile, Href: "javascript:alert(1)"}},
-			Copy:  ui.Copy{ID: hostile, Text: hostile}, Awaited: ui.Awaited{Text: hostile, Poll: hostile},
+			Code:  hostileCode, Variants: ui.Variants{Label: hostile, Of: []ui.Variant{{Name: hostile, Code: hostileCode}}},
+			Awaited: ui.Awaited{Text: hostile, Poll: hostile},
 		},
 	}
 }

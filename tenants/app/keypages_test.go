@@ -141,7 +141,7 @@ func TestKeyFormFaults(t *testing.T) {
 	if created.status != 201 {
 		t.Errorf("a date that can be: %d", created.status)
 	}
-	if !strings.Contains(b.get(t, apiKeysPage).body, "2100-01-01 00:00:00 UTC") {
+	if !strings.Contains(b.get(t, apiKeysPage).body, `datetime="2100-01-01T00:00:00Z"`) {
 		t.Error("the key does not work until the end of its last day")
 	}
 	b.post(t, page+"/revoke", nil)

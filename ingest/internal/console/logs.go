@@ -129,6 +129,7 @@ func (c *console) form(r *http.Request, organization, faultOfWords string) logsP
 // A shownEntry is an entry as the page shows it.
 type shownEntry struct {
 	Time        string // event time as it was sent, to its last digit
+	Shown       string // the same in short, to the millisecond
 	ReceivedAt  time.Time
 	Level       string
 	Project     string
@@ -141,7 +142,7 @@ type shownEntry struct {
 
 func (c *console) show(found ingest.Found) shownEntry {
 	entry := shownEntry{
-		Time: found.Time.String(), ReceivedAt: found.ReceivedAt, Level: found.Level.String(),
+		Time: found.Time.String(), Shown: found.Time.Time().Format("2006-01-02 15:04:05.000"), ReceivedAt: found.ReceivedAt, Level: found.Level.String(),
 		Project: c.Directory.Name(found.Project), Environment: found.Environment, Bytes: int64(len(found.Text)),
 	}
 	if read, err := ingest.NewParser(ingest.DefaultLimits()).ReadEntry(found.Text); err == nil {

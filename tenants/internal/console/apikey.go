@@ -66,20 +66,10 @@ func (c *console) show(key postgres.ListedAPIKey) shownKey {
 type createdKeyPage struct {
 	Key     shownKey
 	Old     *shownKey // whose place it takes; nil: of none
-	Full    string    // the key itself: this page is the only place where it is shown
-	Curl    string
-	Go      string
+	Full    ui.Code   // the key itself: this page is the only place where it is shown
+	Try     ui.Variants
 	Awaited ui.Awaited
 }
-
-// CopyKey copies the key.
-func (createdKeyPage) CopyKey() ui.Copy { return ui.Copy{ID: "secret", Text: "Copy key"} }
-
-// CopyCurl copies the command.
-func (createdKeyPage) CopyCurl() ui.Copy { return ui.Copy{ID: "curl", Text: "Copy command"} }
-
-// CopyGo copies the program.
-func (createdKeyPage) CopyGo() ui.Copy { return ui.Copy{ID: "go", Text: "Copy program"} }
 
 // createAPIKey issues a key and shows it in its answer, which browsers do not keep: it is in no address, no cookie and
 // no list. A form that is sent again, by a reload, gets no second key.
@@ -117,11 +107,19 @@ func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenan
 	c.pages.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
 		Title: "Save your new API key now", Tabs: tabs(r, apiKeysPath),
 		Data: createdKeyPage{
-			Key: c.show(listed), Old: old, Full: secret.Reveal(), Curl: curl(r.Host, secret.Reveal(), c.Clock()),
-			Go: program(r.Host, secret.Reveal()), Awaited: firstEvent(listed),
+			Key: c.show(listed), Old: old, Try: c.firstSteps(r.Host, secret.Reveal()), Awaited: firstEvent(listed),
+			Full: ui.Code{ID: "secret", Label: "Your key", Text: secret.Reveal(), Copy: "Copy key", Secret: true},
 		},
 	})
 	return nil
+}
+
+// firstSteps are ways to send the first entry with a key.
+func (c *console) firstSteps(host, key string) ui.Variants {
+	return ui.Variants{Label: "Try it with", Of: []ui.Variant{
+		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(host, key, c.Clock()), Copy: "Copy command"}},
+		{Name: "Go", Code: ui.Code{ID: "go", Label: "A program in Go", Text: program(host, key), Copy: "Copy program"}},
+	}}
 }
 
 // plainHost is a host, with or without a port, that can stand in a command line as it is.

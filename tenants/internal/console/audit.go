@@ -126,13 +126,23 @@ func readable(event tenants.AuditEvent) (line auditLine, err error) {
 	}
 	after, err := tenants.ParseFields(event.After)
 	changes := before.Differences(after)
-	for i := range changes {
-		changes[i].Field = strings.ReplaceAll(changes[i].Field, "_", " ")
+	for i, change := range changes {
+		changes[i] = tenants.Difference{
+			Field: strings.ReplaceAll(change.Field, "_", " "), Before: readableTime(change.Before), After: readableTime(change.After),
+		}
 	}
 	return auditLine{
 		AuditEvent: event, What: actionText(event.Action), Changes: changes,
 		Who: actorText(postgres.Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
 	}, err
+}
+
+// readableTime is a value with its time, if it is one, as people read it. The file has it to its last digit.
+func readableTime(value string) string {
+	if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
+		return ui.When(at)
+	}
+	return value
 }
 
 // actionText is an action in words: "api_key.revoked" is "API key revoked".

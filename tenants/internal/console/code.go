@@ -188,15 +188,11 @@ func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
 type handedOut struct {
 	For     string // who it is for
 	Does    string // what whoever holds it can do
-	Link    string
-	Code    string
+	Link    ui.Code
+	Code    ui.Code
 	Expires time.Time
 	Back    string // address of the page to go on with
 }
-
-// CopyLink and CopyCode are its buttons.
-func (handedOut) CopyLink() ui.Copy { return ui.Copy{ID: "link", Text: "Copy link"} }
-func (handedOut) CopyCode() ui.Copy { return ui.Copy{ID: "code", Text: "Copy code"} }
 
 // writeHandedOut shows a code in the answer to the form that asked for it, and nowhere else.
 func (c *console) writeHandedOut(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown handedOut) {
@@ -204,8 +200,9 @@ func (c *console) writeHandedOut(w http.ResponseWriter, r *http.Request, title, 
 	if !plainHost.MatchString(host) {
 		host = "localhost"
 	}
-	shown.Code = code.Reveal()
-	shown.Link = "https://" + host + page + "#" + shown.Code
+	link := "https://" + host + page + "#" + code.Reveal()
+	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}
+	shown.Code = ui.Code{ID: "code", Label: "The code", Text: code.Reveal(), Copy: "Copy code", Secret: true}
 	c.pages.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: tabs(r, membersPath), Data: shown})
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
@@ -12,6 +13,7 @@ import (
 type keyPage struct {
 	settings
 	Key     shownKey
+	Creator string // who created it; empty where that is not known
 	Users   []shownUser
 	Awaited ui.Awaited
 	May     bool // the reader may change it
@@ -36,7 +38,7 @@ func (c *console) showAPIKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := keyPage{settings: shown, Key: c.show(key), Awaited: firstEvent(key), May: shown.Role.MayIssueFor(key.Environment)}
+	page := keyPage{settings: shown, Key: c.show(key), Creator: creator(key), Awaited: firstEvent(key), May: shown.Role.MayIssueFor(key.Environment)}
 	for _, user := range found {
 		page.Users = append(page.Users, shownUser{user, !key.RotatedAt.IsZero() && user.LastUsedAt.After(key.RotatedAt)})
 	}
@@ -45,6 +47,17 @@ func (c *console) showAPIKey(w http.ResponseWriter, r *http.Request) error {
 		Flash: ui.TakeFlash(w, r, map[string]string{"key-changed": "The API key was changed."}),
 	})
 	return nil
+}
+
+// creator is what people call whoever created a key.
+func creator(key postgres.ListedAPIKey) string {
+	switch {
+	case key.CreatedBy == "command":
+		return "somebody at the server"
+	case strings.HasPrefix(key.CreatedBy, "tok_"):
+		return "the service token " + key.CreatedBy
+	}
+	return key.CreatedBy
 }
 
 // awaitFirstEvent answers the script of a page that waits for the first log of a key.

@@ -62,6 +62,9 @@ func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
 	case endsNever, "":
 		return time.Time{}, nil
 	case endsOn:
+		if f.on == "" {
+			return time.Time{}, &tenants.Fault{Field: "ends_on", Detail: "The date is missing.", Fix: "Choose one, or another end above."}
+		}
 		date, err := time.Parse(time.DateOnly, f.on)
 		if err != nil {
 			return time.Time{}, &tenants.Fault{Field: "ends_on", Detail: fmt.Sprintf("The date is %q.", f.on), Fix: "Use a date such as 2027-01-31."}

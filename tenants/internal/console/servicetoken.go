@@ -103,11 +103,8 @@ func (c *console) writeNewServiceToken(w http.ResponseWriter, r *http.Request, s
 
 type createdTokenPage struct {
 	Token shownToken
-	Full  string // the token itself: this page is the only place where it is shown
+	Full  ui.Code // the token itself: this page is the only place where it is shown
 }
-
-// CopyToken copies the token.
-func (createdTokenPage) CopyToken() ui.Copy { return ui.Copy{ID: "secret", Text: "Copy token"} }
 
 // createServiceToken issues a token and shows it in its answer, like createAPIKey. A member gives no scope that goes
 // further than the member's own role.
@@ -135,7 +132,10 @@ func (c *console) createServiceToken(w http.ResponseWriter, r *http.Request) err
 	}
 	c.pages.Write(w, r, http.StatusCreated, "service-token-created", ui.View{
 		Title: "Save your new service token now", Tabs: tabs(r, serviceTokensPath),
-		Data: createdTokenPage{Token: showToken(token), Full: secret.Reveal()},
+		Data: createdTokenPage{
+			Token: showToken(token),
+			Full:  ui.Code{ID: "secret", Label: "Your token", Text: secret.Reveal(), Copy: "Copy token", Secret: true},
+		},
 	})
 	return nil
 }
