@@ -46,7 +46,7 @@ func TestPages(t *testing.T) {
 	for _, page := range in.pages(t, w) {
 		b.inspect(page.pattern, page.path)
 	}
-	for name, form := range answers() {
+	for name, form := range w.answers() {
 		b.open("/console")
 		b.submit(form)
 		b.check(name)
@@ -54,6 +54,32 @@ func TestPages(t *testing.T) {
 	b.open("/console")
 	b.leave("button", "Sign out", "Sign in")
 	b.check("sign-in after signing out")
+}
+
+// Where there is nothing yet, a page says what would be there and how to get it.
+func TestEmptyPages(t *testing.T) {
+	in := newInstallation(t)
+	in.addOwner(t, "Fresh", "Ada Owner", "ada@fresh.example", "a long enough password")
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn("ada@fresh.example", "a long enough password")
+	for _, path := range []string{"logs", "errors", "usage", "settings/projects", "settings/api-keys", "settings/api-keys/new",
+		"settings/service-tokens", "settings/members/invitations", "settings/account", "settings/audit?target=none"} {
+		b.inspect("empty "+path, "/console/"+path)
+	}
+}
+
+// Texts as long as they may be, without a place to break them, stay within their page.
+func TestLongTexts(t *testing.T) {
+	in := newInstallation(t)
+	w := in.furnish(t, longTexts())
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn(w.email, w.password)
+	w.passkey = b.firstPasskey(strings.Repeat("p", 200))
+	for _, page := range in.pages(t, w) {
+		b.open(page.path)
+		b.await("document.querySelector('main')")
+		b.fits("long " + page.pattern)
+	}
 }
 
 // A place is a page of the console and where one of it is.
@@ -84,12 +110,19 @@ type form struct {
 }
 
 // answers are the forms whose answer is a page of its own, by a name for it.
-func answers() map[string]form {
+func (w world) answers() map[string]form {
+	const settings = "/console/settings/"
 	return map[string]form{
+		"a new key":                      {settings + "api-keys", map[string]string{"name": "pods in Frankfurt", "project": w.project, "environment": "staging"}},
+		"a key without a name":           {settings + "api-keys", map[string]string{"name": " ", "project": w.project, "environment": "staging", "ends": "date", "rate_per_minute": "0"}},
+		"a rotated key":                  {settings + "api-keys/" + w.key.ID + "/rotate", map[string]string{"overlap_seconds": "86400"}},
+		"an invitation":                  {settings + "members/invitations", map[string]string{"email": "new@acme.example", "role": "viewer"}},
+		"a link for a new password":      {settings + "members/" + w.member + "/reset", map[string]string{}},
 		"a wrong password to confirm":    {"/console/confirm", map[string]string{"password": "wrong"}},
-		"a service token without scopes": {"/console/settings/service-tokens", map[string]string{"name": "invoicing"}},
-		"a new service token":            {"/console/settings/service-tokens", map[string]string{"name": "invoicing", "scopes": "billing:read"}},
-		"a project without a name":       {"/console/settings/projects", map[string]string{"name": " "}},
+		"a service token without scopes": {settings + "service-tokens", map[string]string{"name": "invoicing"}},
+		"a new service token":            {settings + "service-tokens", map[string]string{"name": "invoicing", "scopes": "billing:read"}},
+		"a project without a name":       {settings + "projects", map[string]string{"name": " "}},
+		"nobody with this password":      {"/console/sign-in", map[string]string{"email": "ada@acme.example", "password": "wrong"}},
 	}
 }
 
@@ -137,15 +170,28 @@ func (b *tab) inspect(name, path string) {
 // check looks in every way at the page that is there.
 func (b *tab) check(name string) {
 	b.t.Helper()
-	b.blameless(name)
 	loadAxe(b)
+	b.look(name, func(look string) {
+		for _, violation := range runAxe(b) {
+			b.t.Errorf("%s, %s: %s", name, look, violation)
+		}
+	})
+}
+
+// fits looks in every way whether all of the page that is there can be seen.
+func (b *tab) fits(name string) {
+	b.t.Helper()
+	b.look(name, func(string) {})
+}
+
+func (b *tab) look(name string, inspect func(look string)) {
+	b.t.Helper()
+	b.blameless(name)
 	for _, look := range looks {
 		b.size(look.width, 900)
 		b.colors(look.scheme)
 		b.await("true")
-		for _, violation := range runAxe(b) {
-			b.t.Errorf("%s, %s: %s", name, look.name, violation)
-		}
+		inspect(look.name)
 		if wide := ask[[]string](b, wideTables); len(wide) > 0 {
 			b.t.Errorf("%s, %s: a part of these tables is out of sight (on a phone see class stack): %q", name, look.name, wide)
 		}

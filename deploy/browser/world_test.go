@@ -5,6 +5,7 @@ package browser
 import (
 	"crypto/rand"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,12 +28,26 @@ type world struct {
 type texts struct {
 	organization, member, project, key, token, reason   string
 	message, environment, errorType, errorMessage, call string
+
+	email, invited string // addresses of a viewer, and of whom nobody knows yet
 }
 
 var plainTexts = texts{
 	organization: "Acme", member: "Ada Owner", project: "Checkout", key: "pods in Frankfurt", token: "invoicing", reason: "replaced by another",
 	message: "checkout failed", environment: "prod", errorType: "TypeError",
 	errorMessage: "Cannot read properties of undefined (reading 'total')", call: "at Cart.total (/srv/shop/src/cart.js:41:13)",
+	email: "bob@acme.example", invited: "eve@acme.example",
+}
+
+// longTexts have no place to break them, and are as long as Weir takes them.
+func longTexts() texts {
+	name, host := strings.Repeat("W", 200), strings.Repeat("w", 60)+".example"
+	return texts{
+		organization: name, member: name, project: name, key: name, token: name, reason: strings.Repeat("R", 500),
+		message: strings.Repeat("M", 2000), environment: strings.Repeat("E", 64), errorType: strings.Repeat("T", 300),
+		errorMessage: strings.Repeat("X", 2000), call: "at " + strings.Repeat("c", 300) + " (/srv/" + strings.Repeat("f", 300) + ".js:41:13)",
+		email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
+	}
 }
 
 // furnish makes an organization whose pages have something to show.
@@ -57,9 +72,9 @@ func (in installation) furnish(t *testing.T, say texts) world {
 		}})
 	w.group = in.awaitGroup(t, w.key.Key, project.ID)
 	w.member = in.create(t, "/members", map[string]string{
-		"organization": organization, "email": "bob@acme.example", "name": say.member, "role": "viewer", "password": w.password,
+		"organization": organization, "email": say.email, "name": say.member, "role": "viewer", "password": w.password,
 	})
-	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": "eve@acme.example", "role": "developer"})
+	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
 }
 
