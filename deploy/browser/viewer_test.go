@@ -1,0 +1,115 @@
+//go:build browser
+
+package browser
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// An offer is what a member finds in the settings: the pages to which links lead, and the forms that change something, by
+// the addresses that they are sent to.
+type offer struct{ pages, forms map[string]bool }
+
+const (
+	settingsPath = "/console/settings/"
+	accountPath  = settingsPath + "account" // what is there is everybody's own
+)
+
+// linked are the addresses of the settings' pages to which the page leads, files and parts of pages left out.
+const linked = `[...document.querySelectorAll("a[href^='/console/settings/']:not([download])")].map((e) => new URL(e.href).pathname)`
+
+// sent are the addresses to which the page sends forms that change something; to sign out changes nothing here.
+const sent = `[...document.querySelectorAll("form[method=post]:not([action='/console/sign-out'])")].map((e) => new URL(e.action).pathname)`
+
+// explore follows every link through the settings, from the addresses given. visit is called for each page, with the status
+// of its answer.
+func (b *tab) explore(from []string, visit func(path string, status int)) offer {
+	b.t.Helper()
+	found := offer{map[string]bool{}, map[string]bool{}}
+	for len(from) > 0 {
+		path := from[0]
+		from = from[1:]
+		if found.pages[path] {
+			continue
+		}
+		found.pages[path] = true
+		visit(path, b.open(path))
+		from = append(from, ask[[]string](b, linked)...)
+		for _, action := range ask[[]string](b, sent) {
+			if !strings.HasPrefix(action, accountPath) {
+				found.forms[action] = true
+			}
+		}
+	}
+	return found
+}
+
+// offered is all that the settings offer to a member.
+func (b *tab) offered() offer {
+	b.t.Helper()
+	return b.explore([]string{settingsPath + "organization"}, func(path string, status int) {
+		if status != http.StatusOK {
+			b.t.Errorf("a link leads to %s, which is answered with %d", path, status)
+		}
+	})
+}
+
+// deeds are parts of addresses of what only others than viewers do: the story offers each of them to its owner.
+var deeds = []string{
+	"/api-keys/new", "/rotate", "/edit", "/revoke", "/projects/", "/members/invitations", "/remove", "/reset", "/resend", "/service-tokens",
+	"/service-tokens/new", "/security", "/audit",
+}
+
+// mayOnlyLook sees that a viewer may do nothing of what an owner is offered: no page shows it, its address typed in is
+// answered with a page that says why, and so is its form, sent as the owner's page would.
+func (b *tab) mayOnlyLook(owners offer) {
+	b.t.Helper()
+	own := b.offered()
+	for _, path := range []string{"/console/logs", "/console/errors", "/console/usage", settingsPath + "api-keys", settingsPath + "members"} {
+		if status := b.open(path); status != http.StatusOK {
+			b.t.Errorf("a viewer is answered with %d at %s, want 200", status, path)
+		}
+	}
+	for form := range own.forms {
+		b.t.Errorf("a viewer is shown a form that is sent to %s", form)
+	}
+	refused := b.typeIn(owners, own)
+	for _, deed := range deeds {
+		if !slices.ContainsFunc(refused, func(path string) bool { return strings.Contains(path, deed) }) {
+			b.t.Errorf("no address with %s was refused, so nothing is proved of it: %q", deed, refused)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(owners.forms)) {
+		b.open(settingsPath + "organization")
+		b.submit(form{path, map[string]string{"form": "x"}})
+		b.isRefused("a form sent to " + path)
+	}
+}
+
+// typeIn opens the pages that only an owner is offered, and returns their addresses.
+func (b *tab) typeIn(owners, own offer) (refused []string) {
+	b.t.Helper()
+	for _, path := range slices.Sorted(maps.Keys(owners.pages)) {
+		if own.pages[path] || strings.HasPrefix(path, accountPath) {
+			continue
+		}
+		if status := b.open(path); status != http.StatusForbidden {
+			b.t.Errorf("a viewer who types %s is answered with %d, want 403", path, status)
+		}
+		b.isRefused(path)
+		refused = append(refused, path)
+	}
+	return refused
+}
+
+// isRefused sees that the page says what the reader may not do, in which role, and whom to ask.
+func (b *tab) isRefused(what string) {
+	b.t.Helper()
+	text := ask[string](b, "document.querySelector('main').innerText")
+	if !strings.HasPrefix(text, "You may not do this") || !strings.Contains(text, "Your role here is viewer") || !strings.Contains(text, "Ask") {
+		b.t.Errorf("%s: it is not explained why a viewer may not do this: %s", what, text)
+	}
+}
