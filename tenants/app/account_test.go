@@ -131,3 +131,14 @@ func TestClientsAreShownAsText(t *testing.T) {
 		t.Errorf("shown as %s", shown)
 	}
 }
+
+// Only tests ask for cheap hashes of passwords: whoever asks for nothing gets those that are slow to guess at.
+func TestPasswordsAreDear(t *testing.T) {
+	w := newWorld(t)
+	w.dearPasswords = true
+	p := w.start(t, operatorToken)
+	p.add(t, p.tenant(t, "Acme").organization, "ada@example.com", "owner")
+	if kept := w.dump(t); !strings.Contains(kept, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Error("the password is hashed otherwise")
+	}
+}

@@ -133,7 +133,7 @@ func (a *App) assemble() (err error) {
 	a.credentials = identity.NewCredentials(a.clock)
 	gate := bus.NewGate(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
 	a.state = a.follow(contract.TopicCredentials, gate.Apply)
-	passwords, err := password.NewHasher(rand.Reader)
+	passwords, err := password.NewHasher(a.config.passwordCost(), rand.Reader)
 	if err != nil {
 		return err
 	}

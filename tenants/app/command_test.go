@@ -2,11 +2,13 @@ package app_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -20,12 +22,27 @@ type program struct {
 	env  []string
 }
 
+// buildProgram builds it, once for all tests.
+var buildProgram = sync.OnceValues(func() (path string, err error) {
+	if programDir, err = os.MkdirTemp("", "weir-test-tenants-"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(programDir, "tenants")
+	if out, err := exec.Command("go", "build", "-o", path, "../cmd/tenants").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+var programDir string // where buildProgram has put it
+
+func removeProgram() { _ = os.RemoveAll(programDir) }
+
 func (w world) program(t *testing.T) program {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "tenants")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../cmd/tenants")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build: %v\n%s", err, out)
+	path, err := buildProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program{path, []string{"PATH=" + os.Getenv("PATH"), "WEIR_DATABASE_URL=" + w.database, "WEIR_BROKERS=" + strings.Join(w.brokers, ",")}}
 }
@@ -129,7 +146,7 @@ func TestRefusalsAtTheServer(t *testing.T) {
 
 // Each command explains itself.
 func TestHelp(t *testing.T) {
-	tenants := program{path: newWorld(t).program(t).path}
+	tenants := program{path: world{}.program(t).path}
 	for want, args := range map[string][]string{
 		"Without a command it serves":       {"--help"},
 		"$WEIR_OPERATOR_TOKEN":              {"serve", "--help"},

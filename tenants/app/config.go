@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/password"
 )
 
 // Config is what tenants needs to run.
@@ -38,6 +39,8 @@ type Config struct {
 
 	Output io.Writer        `kong:"-"` // gets the link for the first owner; nil: there is none, nobody needs one
 	Clock  func() time.Time `kong:"-"` // the system's where nil
+
+	CheapPasswords bool `kong:"-"` // hashes of passwords cost next to nothing; for tests only, so nobody can set it from outside
 }
 
 // Validate joins what is wrong with the configuration. It shows no secret.
@@ -83,6 +86,13 @@ func (c Config) leakKeys(clock func() time.Time) (*leak.Keys, error) {
 		return leak.ReadKeys(c.LeakKeysFile)
 	}
 	return leak.FetchKeys(cmp.Or(c.LeakKeysURL, leak.GitHubKeys), clock), nil
+}
+
+func (c Config) passwordCost() password.Cost {
+	if c.CheapPasswords {
+		return password.ForTests()
+	}
+	return password.Slow()
 }
 
 func (c Config) operator() (tenants.Secret, error) {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,22 @@ import (
 // operatorToken is the operator of every test.
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
 
+// atOnce is how many tests run at the same time where nobody says so by -parallel: they mostly wait, so more than there are
+// cores.
+const atOnce = "6"
+
+func TestMain(m *testing.M) {
+	given := false
+	flag.Parse()
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", atOnce)
+	}
+	code := m.Run()
+	removeProgram()
+	os.Exit(code)
+}
+
 // patience is how long a test waits for what should take milliseconds.
 const patience = 30 * time.Second
 
@@ -29,14 +47,18 @@ type world struct {
 	brokers  []string
 	log      *journal
 
-	inForceWait time.Duration
-	oidc        app.OIDCConfig
-	clock       func() time.Time // the system's where nil
-	output      *bytes.Buffer    // gets the link for the first owner; nil: there is none
-	leakKeys    string           // file with the keys that sign leak reports; empty: none are taken
+	inForceWait   time.Duration
+	oidc          app.OIDCConfig
+	clock         func() time.Time // the system's where nil
+	output        *bytes.Buffer    // gets the link for the first owner; nil: there is none
+	dearPasswords bool             // hash them as it is done in earnest
+
+	leakKeys string // file with the keys that sign leak reports; empty: none are taken
 }
 
+// newWorld makes a world of the test's own. The test runs beside others: most of its time it waits for what its world says.
 func newWorld(t *testing.T) world {
+	t.Parallel()
 	return world{
 		database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{},
 		inForceWait: patience, // a slow machine makes a test slow, not red
@@ -73,7 +95,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait, Clock: w.clock, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+		InForceWait: w.inForceWait, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
 	if w.output != nil {
 		config.Output = w.output

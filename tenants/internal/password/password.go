@@ -16,29 +16,38 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Parameters of new hashes: those that OWASP's Password Storage Cheat Sheet gives first for argon2id (m = 19 MiB, t = 2,
-// p = 1).
 const (
-	memory  = 19 * 1024 // KiB
-	passes  = 2
 	lanes   = 1
 	saltLen = 16 // bytes
 	keyLen  = 32 // bytes
 )
+
+// A Cost is what a new hash takes, and so each guess at a password.
+type Cost struct {
+	Memory uint32 // KiB, at least 8
+	Passes uint32 // over the memory, at least 1
+}
+
+// Slow is the cost that OWASP's Password Storage Cheat Sheet gives first for argon2id, with one lane: 19 MiB, two passes.
+func Slow() Cost { return Cost{Memory: 19 * 1024, Passes: 2} }
+
+// ForTests is next to no cost. Whoever steals such hashes has the passwords.
+func ForTests() Cost { return Cost{Memory: 8, Passes: 1} }
 
 // atOnce is how many passwords are hashed at the same time. Each takes memory, and anybody can ask for one.
 const atOnce = 4
 
 // A Hasher hashes passwords. Safe for concurrent use.
 type Hasher struct {
+	cost   Cost
 	random io.Reader
 	slots  chan struct{}
 	decoy  string // the hash of a password that nobody has
 }
 
-// NewHasher returns a hasher that draws salts from random, a cryptographic source.
-func NewHasher(random io.Reader) (*Hasher, error) {
-	h := &Hasher{random: random, slots: make(chan struct{}, atOnce)}
+// NewHasher returns a hasher whose hashes cost so much, and that draws salts from random, a cryptographic source.
+func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
+	h := &Hasher{cost: cost, random: random, slots: make(chan struct{}, atOnce)}
 	secret, err := tenants.NewSecret("", random)
 	if err != nil {
 		return nil, err
@@ -49,7 +58,7 @@ func NewHasher(random io.Reader) (*Hasher, error) {
 
 // Hash returns the hash of a password, with a salt of its own. It waits for its turn until ctx ends.
 func (h *Hasher) Hash(ctx context.Context, password tenants.Password) (string, error) {
-	made := parameters{memory: memory, passes: passes, lanes: lanes, salt: make([]byte, saltLen)}
+	made := parameters{memory: h.cost.Memory, passes: h.cost.Passes, lanes: lanes, salt: make([]byte, saltLen)}
 	if _, err := io.ReadFull(h.random, made.salt); err != nil {
 		return "", fmt.Errorf("cannot draw a salt: %w", err)
 	}

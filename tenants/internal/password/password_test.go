@@ -13,7 +13,7 @@ import (
 
 func hasher(t *testing.T) *password.Hasher {
 	t.Helper()
-	h, err := password.NewHasher(rand.Reader)
+	h, err := password.NewHasher(password.Slow(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
