@@ -48,7 +48,7 @@ func TestKeyPages(t *testing.T) {
 		}
 		return nil
 	})
-	if got := b.get(t, apiKeysPage); !strings.Contains(got.body, "192.0.2.7 checkout/1") {
+	if got := b.get(t, apiKeysPage); !strings.Contains(got.body, "from 192.0.2.7, <bdi>checkout/1</bdi>") {
 		t.Errorf("the list does not say who used the key: %s", got.body)
 	}
 
@@ -74,7 +74,7 @@ func TestKeyPages(t *testing.T) {
 	i.used(used)
 	testenv.Eventually(t, patience, func() error {
 		got := b.get(t, page)
-		if !strings.Contains(got.body, "there were 2 requests with this one, of which 1 were rejected") || strings.Count(got.body, "since the rotation") != 1 {
+		if !strings.Contains(got.body, "Requests with this one since then: 2, 1 of them rejected") || strings.Count(got.body, "since the rotation") != 1 {
 			return fmt.Errorf("%w: %s", errNotYet, got.body)
 		}
 		return nil
