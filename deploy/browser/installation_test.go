@@ -31,7 +31,7 @@ func newInstallation(t *testing.T) installation {
 	modules, err := allinone.ModulesFromEnvironment()
 	must(t, err)
 	var printed bytes.Buffer
-	modules.Tenants.Output = &printed
+	modules.Tenants.Output, modules.Tenants.CheapPasswords = &printed, true
 	app, err := allinone.New(t.Context(), allinone.Config{
 		Listen: "localhost:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t),
 		Modules: modules, NoDemo: true,

@@ -110,7 +110,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger) map[gateway.Module]modu
 	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = w.brokers, w.brokers, w.brokers, w.brokers
 	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, patience, "https://weir.example"
-	set.Tenants.Output = w.output
+	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
 	modules := map[gateway.Module]module{}
 	modules[gateway.Tenants], err = tenants.New(t.Context(), set.Tenants, logger)
 	must(t, err)
