@@ -2,8 +2,7 @@ package ingest
 
 // Sizes count UTF-8 bytes; a limit is inclusive.
 const (
-	KB = 1 << 10
-	MB = 1 << 20
+	kb = 1 << 10
 
 	// MaxDepth is how deep arrays and objects may nest, the body's own object being the first level.
 	MaxDepth = 128
@@ -20,5 +19,5 @@ type Limits struct {
 
 // DefaultLimits are the limits that the interface promises.
 func DefaultLimits() Limits {
-	return Limits{Entries: 1000, Message: 10 * KB, Metadata: 100 * KB, Entry: 512 * KB, Faults: 100}
+	return Limits{Entries: 1000, Message: 10 * kb, Metadata: 100 * kb, Entry: 512 * kb, Faults: 100}
 }

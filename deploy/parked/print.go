@@ -19,8 +19,8 @@ func Table(w io.Writer, records []Record, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "RECORD\tORGANIZATION\tAGE\tATTEMPTS\tBYTES\tSTATE\tREASON")
 	for _, r := range records {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", Printable(r.ID()), Printable(r.Organization), age(now.Sub(r.ParkedAt)), r.Attempts, len(r.Record.Value),
-			r.state(now), cut(Printable(strings.SplitN(r.Reason, "\n", 2)[0])))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", printable(r.ID()), printable(r.Organization), age(now.Sub(r.ParkedAt)), r.Attempts, len(r.Record.Value),
+			r.state(now), cut(printable(strings.SplitN(r.Reason, "\n", 2)[0])))
 	}
 	return t.Flush()
 }
@@ -63,10 +63,10 @@ func Details(w io.Writer, r Record, now time.Time, most int) error {
 		{"attempts", strconv.Itoa(r.Attempts) + ", the last " + age(now.Sub(r.FailedAt)) + " ago"},
 		{"state", r.state(now)}, {"key", string(r.Record.Key)},
 	} {
-		fmt.Fprintf(t, "%s\t%s\n", line[0], Printable(line[1]))
+		fmt.Fprintf(t, "%s\t%s\n", line[0], printable(line[1]))
 	}
 	for _, h := range r.Record.Headers {
-		fmt.Fprintf(t, "header %s\t%s\n", Printable(h.Key), Printable(string(h.Value)))
+		fmt.Fprintf(t, "header %s\t%s\n", printable(h.Key), printable(string(h.Value)))
 	}
 	fmt.Fprintf(t, "value\t%d bytes\n", len(r.Record.Value))
 	if err := t.Flush(); err != nil {
@@ -84,18 +84,18 @@ func Details(w io.Writer, r Record, now time.Time, most int) error {
 	return nil
 }
 
-// printableLines is Printable for text of several lines.
+// printableLines is printable for text of several lines.
 func printableLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
-		lines[i] = Printable(lines[i])
+		lines[i] = printable(lines[i])
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Printable makes of anything what a terminal shows and does not obey: control characters, invisible ones and bytes that are no
+// printable makes of anything what a terminal shows and does not obey: control characters, invisible ones and bytes that are no
 // UTF-8 are written as escapes, and so is the backslash that begins those.
-func Printable(s string) string {
+func printable(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)

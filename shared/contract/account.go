@@ -36,8 +36,3 @@ type AccountsCounted struct {
 
 // Positions maps a partition of weir.logs.v1 to the next offset that is not yet counted.
 type Positions map[int]int64
-
-// Covers tells whether the record at (partition, offset) is counted.
-func (p Positions) Covers(partition int, offset int64) bool {
-	return offset < p[partition]
-}

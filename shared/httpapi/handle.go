@@ -16,13 +16,13 @@ import (
 func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := handle(w, r); err != nil {
-			WriteError(w, r, err)
+			writeError(w, r, err)
 		}
 	}
 }
 
-// WriteError answers with err (see Handle).
-func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+// writeError answers with err (see Handle).
+func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	writeProblem(w, r, AsProblem(r, err))
 }
 

@@ -153,7 +153,7 @@ func recoverer(next http.Handler) http.Handler {
 			case http.ErrAbortHandler:
 				panic(cause)
 			default:
-				WriteError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+				writeError(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 			}
 		}()
 		next.ServeHTTP(w, r)

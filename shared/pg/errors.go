@@ -20,12 +20,12 @@ func IsTransient(err error) bool {
 	case "40001", "40P01", "55P03":
 		return true
 	}
-	return IsUnavailable(err)
+	return isUnavailable(err)
 }
 
-// IsUnavailable tells whether the database could not be reached, was shutting down, or had no room for one more
+// isUnavailable tells whether the database could not be reached, was shutting down, or had no room for one more
 // connection or byte.
-func IsUnavailable(err error) bool {
+func isUnavailable(err error) bool {
 	if sqlstate := code(err); sqlstate != "" {
 		return class(sqlstate) == "08" || class(sqlstate) == "53" || class(sqlstate) == "57" || sqlstate == "25006"
 	}

@@ -16,8 +16,8 @@ import (
 	embedded "github.com/fergusstrange/embedded-postgres"
 )
 
-// OldestMajor is the oldest major version of PostgreSQL that Weir runs on.
-const OldestMajor = 14
+// oldestMajor is the oldest major version of PostgreSQL that Weir runs on.
+const oldestMajor = 14
 
 // usualPlaces is where distributions and Homebrew put server binaries without putting them on PATH.
 var usualPlaces = []string{
@@ -38,9 +38,9 @@ var programs = []string{"initdb", "pg_ctl", "postgres"}
 // ErrNoBinaries means that this machine has no PostgreSQL server and none could be fetched.
 var ErrNoBinaries = errors.New("no PostgreSQL server found")
 
-// Find looks for server binaries on PATH, then where distributions put them, and returns their folder. major limits the
+// find looks for server binaries on PATH, then where distributions put them, and returns their folder. major limits the
 // search to one major version, as an existing data directory demands; 0 takes the newest.
-func Find(major int) (string, error) {
+func find(major int) (string, error) {
 	candidates := []string{}
 	if path, err := exec.LookPath("pg_ctl"); err == nil {
 		candidates = append(candidates, filepath.Dir(resolved(path)))
@@ -51,7 +51,7 @@ func Find(major int) (string, error) {
 		candidates = append(candidates, found...)
 	}
 	for _, dir := range candidates {
-		if v := versionOf(dir); v >= OldestMajor && (major == 0 || v == major) {
+		if v := versionOf(dir); v >= oldestMajor && (major == 0 || v == major) {
 			return dir, nil
 		}
 	}
@@ -147,7 +147,7 @@ func binaries(cfg Config, cache string, major int) (string, error) {
 	if cfg.Binaries != "" {
 		return cfg.Binaries, nil
 	}
-	if dir, err := Find(major); err == nil {
+	if dir, err := find(major); err == nil {
 		return dir, nil
 	}
 	if major != 0 && major != fetchedMajor {

@@ -57,7 +57,7 @@ func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, e
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, StopCluster(nodes))
+			err = errors.Join(err, stopCluster(nodes))
 		}
 	}()
 	plan, err := planCluster(cfg, size)
@@ -104,8 +104,8 @@ func startTogether(ctx context.Context, nodes []*Broker) error {
 	return nil
 }
 
-// StopCluster ends all nodes and removes their folders.
-func StopCluster(nodes []*Broker) error {
+// stopCluster ends all nodes and removes their folders.
+func stopCluster(nodes []*Broker) error {
 	var errs []error
 	for _, b := range nodes {
 		errs = append(errs, b.Stop())

@@ -15,7 +15,7 @@ import (
 // Pages for people who hold a code.
 const (
 	WelcomePath = "/console/welcome" // the first owner
-	JoinPath    = "/console/join"    // who was invited
+	joinPath    = "/console/join"    // who was invited
 	ResetPath   = "/console/reset"   // who lost the password
 )
 
@@ -68,7 +68,7 @@ func (c *console) showJoin(w http.ResponseWriter, r *http.Request) error {
 
 func (c *console) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	c.writeCodePage(w, r, status, "Join your organization", codePage{
-		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: JoinPath, Button: "Join",
+		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: joinPath, Button: "Join",
 		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPassword(err)},
 	}, flash)
 }

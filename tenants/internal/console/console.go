@@ -122,8 +122,8 @@ func (c *console) mountAPIKeys(settings chi.Router) {
 func (c *console) mountCodes(open chi.Router) {
 	open.Get(WelcomePath, c.page(c.showWelcome))
 	open.Post(WelcomePath, c.page(c.welcome))
-	open.Get(JoinPath, c.page(c.showJoin))
-	open.Post(JoinPath, c.page(c.join))
+	open.Get(joinPath, c.page(c.showJoin))
+	open.Post(joinPath, c.page(c.join))
 	open.Get(ResetPath, c.page(c.showReset))
 	open.Post(ResetPath, c.page(c.reset))
 }

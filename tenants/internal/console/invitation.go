@@ -104,7 +104,7 @@ func (c *console) invite(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeInvited(w http.ResponseWriter, r *http.Request, invitation tenants.Invitation, code tenants.Secret) {
-	c.writeHandedOut(w, r, "Pass on the invitation", JoinPath, code, handedOut{
+	c.writeHandedOut(w, r, "Pass on the invitation", joinPath, code, handedOut{
 		For: invitation.Email, Does: "with that address, whoever opens it joins as " + string(invitation.Role),
 		Expires: invitation.ExpiresAt, Back: invitationsPath,
 	})
