@@ -10,32 +10,45 @@ import (
 
 // Every service as a process of its own, the gateway before them.
 func TestProcesses(t *testing.T) {
+	in, _ := startProcesses(t, map[string]string{"WEIR_TRUSTED_PROXIES": "127.0.0.1"})
+	scenario(t, in, nil)
+}
+
+// services are the processes behind the gateway, by the names of their settings, and what they are built of.
+var services = map[string]string{
+	"TENANTS": "tenants/cmd/tenants", "INGEST": "ingest/cmd/ingest", "LEDGER": "ledger/cmd/ledger", "GROUPING": "grouping/cmd/grouping",
+}
+
+// startProcesses starts every service with settings of its own and the gateway before them, and returns where each service
+// listens.
+func startProcesses(t *testing.T, settings map[string]string) (in installation, addresses map[string]string) {
+	t.Helper()
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
 	must(t, err)
 	operator := "weirsvc_" + "fedcba9876543210fedcba9876543210fedcba9876543210"
 	given := backends(t)
 	maps.Copy(given, map[string]string{
 		"WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey, "WEIR_CA_FILE": certificates.CA,
-		"WEIR_OPERATOR_TOKEN": operator, "WEIR_TRUSTED_PROXIES": "127.0.0.1",
+		"WEIR_OPERATOR_TOKEN": operator,
 	})
+	maps.Copy(given, settings)
 	topics := launch(t, build(t, "deploy/cmd/weir"), given, "topics")
 	if err := topics.wait(); err != nil {
 		t.Fatalf("cannot create the topics: %v\n%s", err, topics.output)
 	}
-	for name, main := range map[string]string{
-		"TENANTS": "tenants/cmd/tenants", "INGEST": "ingest/cmd/ingest", "LEDGER": "ledger/cmd/ledger", "GROUPING": "grouping/cmd/grouping",
-	} {
-		address := freeAddress(t)
-		serve(t, main, given, address)
-		given["WEIR_"+name+"_URL"] = "https://" + address
+	addresses = map[string]string{}
+	for name, main := range services {
+		addresses[name] = freeAddress(t)
+		serve(t, main, given, addresses[name])
+		given["WEIR_"+name+"_URL"] = "https://" + addresses[name]
 	}
 	address := freeAddress(t)
 	gateway := serve(t, "deploy/cmd/gateway", given, address)
-	in := connect(t, "https://"+address+"/v1", certificates.CA, operator)
+	in = connect(t, "https://"+address+"/v1", certificates.CA, operator)
 	if err := gateway.awaitReady(t.Context(), in, startLimit); err != nil {
 		t.Fatal(err)
 	}
-	scenario(t, in, nil)
+	return in, addresses
 }
 
 // serve builds and starts one service, and stops it in order when the test ends.

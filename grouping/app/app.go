@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
@@ -39,6 +40,7 @@ type App struct {
 	relay       *sharedbus.Relay
 	credentials *sharedbus.StateReader
 	projects    *sharedbus.StateReader
+	inClear     *exposure.Watch
 	handler     nethttp.Handler
 	endpoint    *httpapi.Endpoint
 }
@@ -88,7 +90,9 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Facts().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.buildAPI()
-	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
+	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock); err == nil {
+		a.endpoint.SeeInClear(a.inClear.See)
+	}
 	return err
 }
 
@@ -98,6 +102,8 @@ func (a *App) buildAPI() {
 		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
+	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
+	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Credentials: credentials, Projects: projects}
@@ -121,7 +127,8 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.endpoint.Run, a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.inClear.Run, a.endpoint.Run,
+		a.metrics.Run)
 }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.

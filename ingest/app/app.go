@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
@@ -56,7 +57,7 @@ type App struct {
 	gapRead   atomic.Bool
 
 	meter   *keyuse.Meter
-	watch   *keyuse.Watch
+	watch   *exposure.Watch
 	keyNews *bus.KeyNews
 
 	buffers  []*http.Buffers
@@ -104,7 +105,9 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.follow()
-	a.meter, a.watch = keyuse.NewMeter(a.clock), keyuse.NewWatch(a.credentials, a.clock, a.logger)
+	a.meter = keyuse.NewMeter(a.clock)
+	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
+	a.watch = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
 	a.keyNews = &bus.KeyNews{Bus: a.publisher, NewID: uuid.NewString, Clock: a.clock, Logger: a.logger}
 	if err := a.buildConsumer(); err != nil {
 		return err
@@ -224,7 +227,7 @@ func (a *App) Ready() error { return a.CanAccept() }
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.flushKeyNews()
-	loops := []func(context.Context) error{a.tellUse, a.sayExposed, a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
+	loops := []func(context.Context) error{a.tellUse, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}
@@ -232,8 +235,6 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 func (a *App) tellUse(ctx context.Context) error { return a.meter.Run(ctx, a.keyNews.Used) }
-
-func (a *App) sayExposed(ctx context.Context) error { return a.watch.Run(ctx, a.keyNews.Exposed) }
 
 // flushTimeout is how long the end of the process may take to tell of the last uses of keys.
 const flushTimeout = 2 * time.Second

@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
@@ -42,6 +43,7 @@ type App struct {
 	state     *sharedbus.StateReader
 	accounts  *bus.Accounts
 	checker   *Checker
+	inClear   *exposure.Watch
 	handler   nethttp.Handler
 	endpoint  *httpapi.Endpoint
 }
@@ -88,7 +90,9 @@ func (a *App) build() (err error) {
 		Logger: a.logger, metrics: newCheckMetrics(a.metrics.Registerer),
 	}
 	a.buildAPI()
-	a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock)
+	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock); err == nil {
+		a.endpoint.SeeInClear(a.inClear.See)
+	}
 	return err
 }
 
@@ -123,6 +127,8 @@ func (a *App) buildAPI() {
 	a.state = credentials.Follow(sharedbus.StateConfig{
 		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 	}, a.logger)
+	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
+	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Store: a.store, Credentials: credentials}
@@ -149,8 +155,8 @@ func (a *App) Report() Report { return a.checker.Report() }
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run, a.endpoint.Run,
-		a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run,
+		a.inClear.Run, a.endpoint.Run, a.metrics.Run)
 }
 
 // ensureTopics creates weir.accounts.v1 and weir.ledger.v1, which the ledger writes, where they are missing.

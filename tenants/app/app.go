@@ -20,6 +20,7 @@ import (
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -61,6 +62,7 @@ type App struct {
 	state       *sharedbus.StateReader
 	accounts    *sharedbus.StateReader
 	keyNews     *sharedbus.Consumer
+	inClear     *exposure.Watch
 	leakKeys    *leak.Keys
 	credentials *identity.Credentials
 	events      *postgres.Events
@@ -178,8 +180,11 @@ func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbu
 	}, a.logger)
 }
 
-// buildKeyNews makes what takes in how keys are used, and how they were exposed.
+// buildKeyNews makes what takes in how keys are used, and how they were exposed. What the listener of this process sees
+// takes the same way as what those of others see.
 func (a *App) buildKeyNews() (err error) {
+	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
+	a.inClear = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
 	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
 		return err
 	}
@@ -251,7 +256,8 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.forgetting.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.serve, a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.forgetting.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.inClear.Run, a.serve,
+		a.metrics.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where they are missing.
@@ -267,6 +273,7 @@ func (a *App) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	endpoint.SeeInClear(a.inClear.See)
 	a.endpoint.Store(endpoint)
 	return endpoint.Run(ctx)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// source is the ce_source of what ingest says.
-const source = "weir/ingest"
+// Source is the ce_source of what ingest says.
+const Source = "weir/ingest"
 
 // groupBytes is how many bytes of lines go to the broker at once: a large request must not fill the publisher's buffer.
 const groupBytes = 8 << 20
@@ -82,7 +82,7 @@ func (p *Publisher) message(accepted ingest.Acceptance, index int) *message.Mess
 	event := contract.LogsAccepted{
 		Batch: accepted.Batch, Part: index + 1, Parts: len(accepted.Parts), First: part.First,
 		Organization: accepted.Organization, Project: accepted.Project, Environment: accepted.Environment, Key: accepted.Key,
-		Source: source, Time: accepted.At,
+		Source: Source, Time: accepted.At,
 		Entries: part.Count, Bytes: part.Bytes, Errors: part.Errors,
 		Idempotency: accepted.Idempotency, Digest: accepted.Digest, Traceparent: accepted.Traceparent, Lines: part.Lines,
 	}

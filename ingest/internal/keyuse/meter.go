@@ -1,4 +1,4 @@
-// Package keyuse watches API keys: how they are used, and whether they travel in clear. What it learns is told now and
+// Package keyuse watches API keys: how they are used. What it learns is told now and
 // then, by Meter.Run and Watch.Run; a request does no more than count.
 package keyuse
 
@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -202,7 +201,7 @@ func (s *sum) take() (used contract.KeyUsed, any bool) {
 		used.FirstAcceptedAt = &first
 	}
 	if by := s.sender.Load(); by != nil {
-		used.Address, used.Client = shown(by.address), Clip(by.client)
+		used.Address, used.Client = shown(by.address), httpapi.ClipClient(by.client, contract.MaxClient)
 	}
 	return used, true
 }
@@ -222,23 +221,4 @@ func shown(address netip.Addr) string {
 		return ""
 	}
 	return address.String()
-}
-
-// Clip is as much of what a client says of itself as is told: no credentials, valid UTF-8, at most contract.MaxClient bytes, whole
-// characters, none of them a control character.
-func Clip(client string) string {
-	client = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, httpapi.Redact(client))
-	if len(client) <= contract.MaxClient {
-		return client
-	}
-	end := contract.MaxClient
-	for !utf8.RuneStart(client[end]) {
-		end--
-	}
-	return client[:end]
 }

@@ -9,10 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -166,19 +164,6 @@ func BenchmarkNote(b *testing.B) {
 			m.Note(who, Accepted, home, "client")
 		}
 	})
-}
-
-// What a client says of itself is cut to whole characters, and can't do anything to a terminal or a database.
-func TestClip(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "curl/8.5.0": "curl/8.5.0", "a\x00b\x1b[31mc\u0085": "ab[31mc", "a\xffb": "ab",
-		"curl weir_" + strings.Repeat("ab", 24): httpapi.Redact("curl weir_" + strings.Repeat("ab", 24)),
-		strings.Repeat("x", 300):                strings.Repeat("x", 200), "x" + strings.Repeat("ä", 300): "x" + strings.Repeat("ä", 99),
-	} {
-		if got := Clip(text); got != want || !utf8.ValidString(got) {
-			t.Errorf("Clip(%q) = %q, want %q", text, got, want)
-		}
-	}
 }
 
 // What a client says of itself is kept for each of many keys, so only a part of what is long.

@@ -127,7 +127,7 @@ func outgoing(r recorded, tellings ...telling) ([]weirbus.Outgoing, error) {
 func place(r recorded) weirbus.Cursor { return weirbus.Cursor{Position: int64(r.Cursor)} }
 
 func (t telling) headers(r recorded, id string) map[string]string {
-	attributes := contract.Attributes{ID: id, Type: t.kind, Source: source, Time: t.at}
+	attributes := contract.Attributes{ID: id, Type: t.kind, Source: Source, Time: t.at}
 	if r.Stream.Organization != tenants.Installation {
 		attributes.Organization = r.Stream.Organization
 	}

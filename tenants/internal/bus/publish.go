@@ -16,7 +16,7 @@ import (
 // RelayName is under which name the relay keeps how far it has published. It is data.
 const RelayName = "tenants"
 
-const source = "weir/tenants"
+const Source = "weir/tenants"
 
 // perEvent is the most messages that one event becomes.
 const perEvent = 3

@@ -1,9 +1,12 @@
-package keyuse
+// Package exposure tells of API keys that travelled in clear, so that tenants can flag or revoke them. A service that listens
+// for itself, and so may be sent a key over plain HTTP, has a Watch.
+package exposure
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -20,9 +23,10 @@ const (
 // A Watch finds out which keys travel in clear. It looks at them after their requests were answered, so no answer and no
 // time tells anybody whether a key is one.
 type Watch struct {
-	Credentials *identity.Credentials
-	Clock       func() time.Time
-	Logger      *slog.Logger
+	credentials *identity.Credentials
+	say         Say
+	clock       func() time.Time
+	logger      *slog.Logger
 
 	seen chan httpapi.InClear
 	said map[exposed]time.Time
@@ -31,10 +35,13 @@ type Watch struct {
 // exposed is a key, and how it was seen.
 type exposed struct{ key, how string }
 
+// Say says that a key was exposed (see Publication). An error means that it was not, or perhaps not.
+type Say func(ctx context.Context, exposed contract.KeyExposed) error
+
 // NewWatch returns a watch that has seen nothing.
-func NewWatch(credentials *identity.Credentials, clock func() time.Time, logger *slog.Logger) *Watch {
+func NewWatch(credentials *identity.Credentials, say Say, clock func() time.Time, logger *slog.Logger) *Watch {
 	return &Watch{
-		Credentials: credentials, Clock: clock, Logger: logger, seen: make(chan httpapi.InClear, maxSeen), said: map[exposed]time.Time{},
+		credentials: credentials, say: say, clock: clock, logger: logger, seen: make(chan httpapi.InClear, maxSeen), said: map[exposed]time.Time{},
 	}
 }
 
@@ -47,30 +54,27 @@ func (w *Watch) See(request httpapi.InClear) {
 	}
 }
 
-// Say says that a key was exposed. An error means that it was not, or perhaps not.
-type Say func(ctx context.Context, exposed contract.KeyExposed) error
-
 // Run says which keys were exposed until ctx ends.
-func (w *Watch) Run(ctx context.Context, say Say) error {
+func (w *Watch) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case request := <-w.seen:
-			w.look(ctx, request, say)
+			w.look(ctx, request)
 		}
 	}
 }
 
 // look says that a key was exposed, where it is one that works.
-func (w *Watch) look(ctx context.Context, request httpapi.InClear, say Say) {
-	who, err := identity.APIKey(w.Credentials, request.Key)
+func (w *Watch) look(ctx context.Context, request httpapi.InClear) {
+	who, err := identity.APIKey(w.credentials, request.Key)
 	if err != nil {
 		return // there is nothing to lose
 	}
 	news := contract.KeyExposed{
-		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedOnSocket, At: w.Clock().UTC(),
-		Address: shown(request.Address), Client: Clip(request.Client),
+		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedOnSocket, At: w.clock().UTC(),
+		Address: shown(request.Address), Client: httpapi.ClipClient(request.Client, contract.MaxClient),
 	}
 	if request.ByWord {
 		news.How = contract.ExposedByWord
@@ -82,9 +86,17 @@ func (w *Watch) look(ctx context.Context, request httpapi.InClear, say Say) {
 	if len(w.said) >= maxExposed {
 		clear(w.said)
 	}
-	if err := say(ctx, news); err != nil && !errors.Is(err, context.Canceled) {
-		w.Logger.Warn("cannot say that a key was exposed", slog.String("key", who.ID), slog.String("error", err.Error()))
+	if err := w.say(ctx, news); err != nil && !errors.Is(err, context.Canceled) {
+		w.logger.Warn("cannot say that a key was exposed", slog.String("key", who.ID), slog.String("error", err.Error()))
 		return
 	}
 	w.said[what] = news.At
+}
+
+// shown is an address as it is told; empty where it is none.
+func shown(address netip.Addr) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.String()
 }

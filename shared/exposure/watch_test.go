@@ -1,10 +1,11 @@
-package keyuse
+package exposure
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,11 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+)
+
+var (
+	start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	home  = netip.MustParseAddr("192.0.2.7")
 )
 
 func apply(t *testing.T, credentials *identity.Credentials, secret string, credential contract.Credential) {
@@ -38,17 +44,17 @@ func TestWatchSays(t *testing.T) {
 	apply(t, credentials, secret("b"), revoked)
 	apply(t, credentials, secret("c"), expired)
 	apply(t, credentials, "weirsvc_"+strings.Repeat("d", 48), token)
-	w := NewWatch(credentials, clock, slog.New(slog.DiscardHandler))
 	var said []contract.KeyExposed
 	var failure error
+	w := NewWatch(credentials, func(_ context.Context, exposed contract.KeyExposed) error {
+		if failure == nil {
+			said = append(said, exposed)
+		}
+		return failure
+	}, clock, slog.New(slog.DiscardHandler))
 	see := func(request httpapi.InClear) {
 		w.See(request)
-		w.look(t.Context(), <-w.seen, func(_ context.Context, exposed contract.KeyExposed) error {
-			if failure == nil {
-				said = append(said, exposed)
-			}
-			return failure
-		})
+		w.look(t.Context(), <-w.seen)
 	}
 	for _, key := range []string{"x", secret("b"), secret("c"), secret("e"), "weirsvc_" + strings.Repeat("d", 48)} {
 		see(httpapi.InClear{Key: key})
@@ -72,7 +78,7 @@ func TestWatchSays(t *testing.T) {
 
 // Whoever floods is passed over; the one who sees never waits.
 func TestSeeNeverWaits(t *testing.T) {
-	w := NewWatch(identity.NewCredentials(time.Now), time.Now, slog.New(slog.DiscardHandler))
+	w := NewWatch(identity.NewCredentials(time.Now), nil, time.Now, slog.New(slog.DiscardHandler))
 	for range 10 * maxSeen {
 		w.See(httpapi.InClear{Key: "x"})
 	}

@@ -1,0 +1,25 @@
+package httpapi
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// ClipClient is as much of what a client says of itself (User-Agent) as is told: no credentials, valid UTF-8, at most limit bytes,
+// whole characters, none of them a control character.
+func ClipClient(client string, limit int) string {
+	client = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, Redact(client))
+	if len(client) <= limit {
+		return client
+	}
+	end := limit
+	for !utf8.RuneStart(client[end]) {
+		end--
+	}
+	return client[:end]
+}
