@@ -54,16 +54,9 @@ BUS      = github.com/weirlog/weir/shared/bus
 HAS_BUS  = $(filter $(BUS),$(shell $(GO) list $(TESTS)))
 RECONNECT = $(if $(HAS_BUS),$(GO) test -run TestSuiteReconnect $(BUS),:)
 
-# Who may use which route takes some ten thousand requests, one after the other: the race detector would only slow them down.
-WALK     = github.com/weirlog/weir/deploy/isolation
-HAS_WALK = $(filter $(WALK),$(shell $(GO) list $(TESTS)))
-RACED    = $(filter-out $(WALK),$(shell $(GO) list $(TESTS)))
-
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker, the race detector
 	$(if $(RACE),,@echo "the race detector is off: it needs a C compiler")
-	$(BACKENDS) -- sh -c '\
-		$(if $(RACED),$(GO) test $(RACE) $(TESTFLAGS) $(RACED),:) && \
-		$(if $(HAS_WALK),$(GO) test $(TESTFLAGS) $(WALK),:) && $(RECONNECT)'
+	$(BACKENDS) -- sh -c '$(GO) test $(RACE) $(TESTFLAGS) $(TESTS) && $(RECONNECT)'
 
 # The race detector only where the broker is the subject, and there three nodes as well.
 REST     = $(filter-out $(BUS),$(shell $(GO) list $(TESTS)))
