@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -144,6 +143,5 @@ func (a *App) Close() {
 
 // ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.
 func (a *App) ensureTopic(ctx context.Context) error {
-	own := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool { return topic.Name != contract.TopicGrouping })
-	return sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
+	return sharedbus.EnsureTopics(ctx, a.config.Brokers, contract.WrittenBy("grouping", contract.Topics(0, 0)))
 }

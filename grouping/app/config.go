@@ -2,10 +2,10 @@ package app
 
 import (
 	"errors"
-	"net/url"
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
@@ -28,13 +28,7 @@ type Config struct {
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	var errs []error
-	if len(c.Brokers) == 0 {
-		errs = append(errs, errors.New("WEIR_BROKERS is empty: name at least one broker as host:port"))
-	}
-	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
-	}
+	errs := []error{process.CheckBrokers(c.Brokers), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
 	if c.BatchRecords < 0 || c.BatchWait < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}

@@ -3,10 +3,10 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
@@ -46,13 +46,7 @@ const (
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	var errs []error
-	if len(c.Brokers) == 0 {
-		errs = append(errs, errors.New("WEIR_BROKERS is empty: name at least one broker as host:port"))
-	}
-	if u, err := url.Parse(c.DatabaseURL.Reveal()); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		errs = append(errs, errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database"))
-	}
+	errs := []error{process.CheckBrokers(c.Brokers), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
 	if c.MaxBodyBytes < 0 || c.InFlightBytes < 0 || c.ClientsPerMinute < 0 || c.IdempotencyKeys < 0 || c.PublishTimeout < 0 || c.ProjectSpread < 0 ||
 		c.LogPartitions < 0 || c.LogRetention < 0 {
 		errs = append(errs, errors.New("WEIR_INGEST_* can't be negative"))

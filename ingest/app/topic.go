@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/postgres"
@@ -53,9 +52,7 @@ func (a *App) migrate(ctx context.Context) error {
 // ensureTopics creates weir.logs.v1 and weir.ingest.v1, which ingest writes, where nobody has. It tries until there is a
 // broker.
 func (a *App) ensureTopics(ctx context.Context) error {
-	own := slices.DeleteFunc(contract.Topics(a.config.LogPartitions, a.config.LogRetention), func(t contract.Topic) bool {
-		return t.Name != contract.TopicLogs && t.Name != contract.TopicIngest
-	})
+	own := contract.WrittenBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 	for ctx.Err() == nil {
 		err := sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
 		if err == nil {

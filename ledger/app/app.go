@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -159,12 +158,9 @@ func (a *App) Run(ctx context.Context) error {
 		a.inClear.Run, a.endpoint.Run, a.metrics.Run)
 }
 
-// ensureTopics creates weir.accounts.v1 and weir.ledger.v1, which the ledger writes, where they are missing.
+// ensureTopics creates the topics that the ledger writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	own := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool {
-		return topic.Name != contract.TopicAccounts && topic.Name != contract.TopicLedger
-	})
-	return sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
+	return sharedbus.EnsureTopics(ctx, a.config.Brokers, contract.WrittenBy("ledger", contract.Topics(0, 0)))
 }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.

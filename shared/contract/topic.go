@@ -2,6 +2,7 @@ package contract
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -40,6 +41,7 @@ const keyNewsRetention = 30 * 24 * time.Hour
 // A Topic is one topic as it has to exist on the broker.
 type Topic struct {
 	Name       string
+	Writer     string // the module that writes it, alone
 	Partitions int
 	Config     map[string]string // the broker's own setting names
 }
@@ -58,14 +60,19 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		"max.message.bytes": strconv.Itoa(MaxRecordBytes),
 	}
 	return []Topic{
-		{TopicLogs, cmp.Or(logPartitions, DefaultLogPartitions), logs},
-		{TopicCredentials, 1, compacted},
-		{TopicAccounts, 1, compacted},
-		{TopicTenants, 1, forever},
-		{TopicLedger, 1, forever},
-		{TopicGrouping, 1, forever},
-		{TopicIngest, 1, fleeting},
+		{TopicLogs, "ingest", cmp.Or(logPartitions, DefaultLogPartitions), logs},
+		{TopicCredentials, "tenants", 1, compacted},
+		{TopicAccounts, "ledger", 1, compacted},
+		{TopicTenants, "tenants", 1, forever},
+		{TopicLedger, "ledger", 1, forever},
+		{TopicGrouping, "grouping", 1, forever},
+		{TopicIngest, "ingest", 1, fleeting},
 	}
+}
+
+// WrittenBy picks the topics that a module writes.
+func WrittenBy(module string, topics []Topic) []Topic {
+	return slices.DeleteFunc(slices.Clone(topics), func(topic Topic) bool { return topic.Writer != module })
 }
 
 // retentionMillis is a retention as the broker writes it; 0 keeps records for ever.

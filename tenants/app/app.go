@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	nethttp "net/http"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -262,10 +261,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // ensureTopics creates the topics that tenants writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	own := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool {
-		return topic.Name != contract.TopicCredentials && topic.Name != contract.TopicTenants
-	})
-	return sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
+	return sharedbus.EnsureTopics(ctx, a.config.Brokers, contract.WrittenBy("tenants", contract.Topics(0, 0)))
 }
 
 func (a *App) serve(ctx context.Context) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
@@ -46,7 +47,7 @@ type Config struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.ServerConfig.Validate()}
-	errs = append(errs, checkBrokers(c.Brokers), checkDatabaseURL(c.DatabaseURL))
+	errs = append(errs, process.CheckBrokers(c.Brokers), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
 	}
@@ -61,20 +62,6 @@ func (c Config) Validate() error {
 	}
 	origin, err := c.origin()
 	return errors.Join(append(errs, err, c.OIDC.validate(origin))...)
-}
-
-func checkBrokers(brokers []string) error {
-	if len(brokers) == 0 {
-		return errors.New("WEIR_BROKERS is empty: name at least one broker as host:port")
-	}
-	return nil
-}
-
-func checkDatabaseURL(text httpapi.Secret) error {
-	if u, err := url.Parse(text.Reveal()); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database")
-	}
-	return nil
 }
 
 // leakKeys are the keys that leak reports are signed with; nil where reports are not taken.

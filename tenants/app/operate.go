@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -25,7 +26,7 @@ const inForceWait = 10 * time.Second
 // audited, published and in force like what they decide. The database must be up to date.
 func Operate(ctx context.Context, database httpapi.Secret, brokers []string, logger *slog.Logger,
 	fn func(context.Context, *registrar.Registrar) error) (err error) {
-	if err := errors.Join(checkDatabaseURL(database), checkBrokers(brokers)); err != nil {
+	if err := errors.Join(process.CheckDatabaseURL(database.Reveal()), process.CheckBrokers(brokers)); err != nil {
 		return err
 	}
 	a := newApp(Config{DatabaseURL: database, Brokers: brokers, InForceWait: inForceWait}, logger)
@@ -46,7 +47,7 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, log
 // CheckAudits compares the audit of an organization with its events, or of each organization and of the installation where
 // that is empty, and tells of one after the other.
 func CheckAudits(ctx context.Context, database httpapi.Secret, organization string, tell func(string, tenants.AuditCheck)) error {
-	if err := checkDatabaseURL(database); err != nil {
+	if err := process.CheckDatabaseURL(database.Reveal()); err != nil {
 		return err
 	}
 	pool, err := openCurrent(ctx, database)
