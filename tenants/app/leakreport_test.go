@@ -125,6 +125,26 @@ func TestLeakReports(t *testing.T) {
 	}
 }
 
+// A match that can't be acted on does not save the keys behind it, and whoever reports sends all of it again.
+func TestLeaksAreActedOnOneByOne(t *testing.T) {
+	w := newWorld(t)
+	s := w.scanner(t)
+	p, n := w.start(t, operatorToken), w.follow(t)
+	stuck, strict := p.tenant(t, "Stuck"), p.tenant(t, "Strict")
+	p.must(t, 200, "PUT", "/v1/organizations/"+strict.organization+"/security-policy", `{"leaked_keys":"revoke","plain_http_keys":"flag"}`)
+	w.sql(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'stuck'; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON api_keys FOR EACH ROW WHEN (OLD.id = '`+stuck.key+`') EXECUTE FUNCTION refuse()`)
+	body := text([]any{map[string]string{"token": stuck.secret}, map[string]string{"token": strict.secret}})
+	if status, _, answered := s.report(t, p, body, false); status != 500 || !strings.Contains(answered, "whole report again") {
+		t.Errorf("got %d %s", status, answered)
+	}
+	n.knows(t, strict.secret, identity.ErrRevoked)
+	w.sql(t, `DROP TRIGGER refuse ON api_keys`)
+	if status, labels, answered := s.report(t, p, body, false); status != 200 || len(labels) != 2 || labels[0]["label"] != "true_positive" {
+		t.Errorf("sent again: %d %s", status, answered)
+	}
+}
+
 // Nobody who can't sign learns anything, or makes anything happen.
 func TestForgedLeakReports(t *testing.T) {
 	w := newWorld(t)

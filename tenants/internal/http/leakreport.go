@@ -44,15 +44,22 @@ func (a *API) reportLeaks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	labels := make([]leakLabel, len(matches))
-	for i, match := range matches {
-		if labels[i], err = a.takeLeak(r, match); err != nil {
-			httpapi.Logger(r.Context()).Error("cannot act on a leak", slog.String("error", err.Error()))
-			return httpapi.Unavailable("Not all of the report was taken. Send the whole report again.", time.Second)
-		}
+	labels, err := a.takeLeaks(r, matches)
+	if err != nil {
+		httpapi.Logger(r.Context()).Error("cannot act on all leaks of a report", slog.String("error", err.Error()))
+		return httpapi.Unavailable("Not all of the report was taken. Send the whole report again.", time.Second)
 	}
 	httpapi.WriteJSON(w, http.StatusOK, labels)
 	return nil
+}
+
+// takeLeaks acts on each match for itself: one that can't be acted on must not save the keys behind it.
+func (a *API) takeLeaks(r *http.Request, matches []leakMatch) ([]leakLabel, error) {
+	labels, errs := make([]leakLabel, len(matches)), make([]error, len(matches))
+	for i, match := range matches {
+		labels[i], errs[i] = a.takeLeak(r, match)
+	}
+	return labels, errors.Join(errs...)
 }
 
 // readLeakReport reads a report, whose signature counts before anything that it says.

@@ -37,7 +37,7 @@ const (
 	maxKeysFile  = 256 << 10
 	keysLast     = time.Hour      // how long fetched keys are used before they are fetched again
 	keysTrusted  = 24 * time.Hour // how long they are where that fails: a key may have been withdrawn since
-	fetchPause   = time.Minute    // between attempts to fetch: strangers must not make us ask for every request of theirs
+	fetchPause   = time.Minute    // between attempts to fetch, whoever has them made: see key
 )
 
 // Keys are the public keys that reports are signed with. Safe for concurrent use.
@@ -84,6 +84,8 @@ func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) er
 	return nil
 }
 
+// key returns the key called id. One that is not known may be new, so the keys are fetched; a stranger can have that done by
+// making up ids, but only once in fetchPause, at a published address that is meant to be asked, and for at most fetchTimeout.
 func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

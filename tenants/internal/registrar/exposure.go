@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
@@ -62,7 +61,8 @@ type Leak struct {
 	Source string // what kind of page
 }
 
-// ReportLeak decides what follows when a secret was found in public, and tells whether it is, or was, an API key.
+// ReportLeak decides what follows when a secret was found in public, and tells whether it is, or was, an API key. It does not
+// wait until that is in force: a report may tell of thousands, and who reports does not act on it.
 func (r *Registrar) ReportLeak(ctx context.Context, leak Leak) (isKey bool, err error) {
 	found, err := r.Views.APIKeyByHash(ctx, leak.Hash)
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -72,13 +72,9 @@ func (r *Registrar) ReportLeak(ctx context.Context, leak Leak) (isKey bool, err 
 		return false, err
 	}
 	exposure := tenants.Exposure{Kind: tenants.ExposedLeaked, Where: leak.Where, Source: leak.Source}
-	err = r.Gate.Pass(ctx, leak.Hash, contract.CredentialRevoked, func() (revoked bool, err error) {
-		err = r.Events.InTurn(ctx, found.Organization, func(tx pgx.Tx) error {
-			key, err := r.expose(ctx, tx, found.Organization, found.ID, bySystem(byLeakReport), exposure)
-			revoked = found.Revocation.At.IsZero() && !key.Revocation.At.IsZero()
-			return err
-		})
-		return revoked, err
+	err = r.Events.InTurn(ctx, found.Organization, func(tx pgx.Tx) error {
+		_, err := r.expose(ctx, tx, found.Organization, found.ID, bySystem(byLeakReport), exposure)
+		return err
 	})
 	r.Gate.Wake()
 	if err != nil {
