@@ -17,6 +17,15 @@ func (c Caller) Operates() bool {
 	return c.Organization == Installation
 }
 
+// Role is in which role the caller acts on what takes one. An operator does what an owner does. The token of one
+// organization does what an admin does, so that nobody becomes an owner, or another owner, by making one.
+func (c Caller) Role() Role {
+	if c.Operates() {
+		return Owner
+	}
+	return Admin
+}
+
 // Reaches tells whether the caller may know of organization at all.
 func (c Caller) Reaches(organization string) bool {
 	return c.Operates() || c.Organization == organization

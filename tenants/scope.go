@@ -3,11 +3,12 @@ package tenants
 // Scopes that members can give to the token of a service.
 const (
 	ScopeBillingRead  = "billing:read"  // balances, statements and usage
-	ScopeTenantsAdmin = "tenants:admin" // all that an owner may do, over the API
+	ScopeTenantsAdmin = "tenants:admin" // what an admin may do, over the API; see Caller.Role
 )
 
 // GrantableScopes lists the scopes that a role can give to the token of a service. None lets the token do what the role
-// may not do itself: tenants:admin makes owners, so an owner alone gives it.
+// may not do itself. An owner alone gives tenants:admin: such a token goes on when whoever made it has lost their role or
+// is gone, never has to prove anew who holds it, and makes others like itself.
 func (r Role) GrantableScopes() (scopes []string) {
 	if r.May(ServiceTokensWrite) {
 		scopes = append(scopes, ScopeBillingRead)

@@ -21,8 +21,11 @@ func (b *browser) again(t *testing.T, email, address string) *browser {
 	return other
 }
 
-func ownerOf(of tenant) string {
-	return "owner@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
+func ownerOf(of tenant) string { return emailOf(of, "owner") }
+
+// emailOf is the address of the member that signedIn makes.
+func emailOf(of tenant, role string) string {
+	return role + "@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
 }
 
 // Members see where they are signed in, and end there what they do not recognize: one session, or all others.
@@ -78,14 +81,23 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	}
 }
 
-// An administrator's token sees and ends the sessions of its organization's members, an operator's those of all.
+// An administrator's token sees and ends the sessions of its organization's members, but not those of owners; an operator's
+// those of all.
 func TestSessionsByTheAPI(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
-	b := p.signedIn(t, acme, "owner")
+	b := p.signedIn(t, acme, "admin")
 	holder := n.knows(t, b.secret(), nil)
-	second := b.again(t, ownerOf(acme), "198.51.100.2")
+	second := b.again(t, emailOf(acme, "admin"), "198.51.100.2")
+	owner := p.signedIn(t, acme, "owner")
+	of := n.knows(t, owner.secret(), nil)
+	for method, path := range map[string]string{"GET": "/v1/sessions?member=" + of.Member, "POST": "/v1/sessions/" + of.ID + "/revoke"} {
+		if got := p.call(t, acme.token, method, path, ""); got.status != 403 || !strings.Contains(got.text, "concerns owners") {
+			t.Errorf("%s %s: %d %s", method, path, got.status, got.text)
+		}
+	}
+	n.knows(t, owner.secret(), nil)
 
 	list := "/v1/sessions?member=" + holder.Member
 	first := p.call(t, acme.token, "GET", list+"&limit=1", "")

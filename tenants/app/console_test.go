@@ -100,7 +100,7 @@ func (b *browser) secret() string {
 // signedIn returns a browser in which a new member of a tenant has signed in.
 func (p *process) signedIn(t *testing.T, of tenant, role string) *browser {
 	t.Helper()
-	email := role + "@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
+	email := emailOf(of, role)
 	p.must(t, 201, "POST", "/v1/members", text(member(of.organization, email, role)))
 	b := p.browser("192.0.2.7")
 	if got := b.signIn(t, email, password); got.status != 303 || b.secret() == "" {

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -33,7 +34,19 @@ func TestEndedBeforeTheNewsIsHere(t *testing.T) {
 		session := p.must(t, 200, "GET", "/v1/sessions?member="+member, "").items(t)[0]["id"].(string)
 		p.must(t, 200, "POST", "/v1/sessions/"+session+"/revoke", `{"reason":"test"}`)
 	}
-	removed.isOut(t, "a removed member's page", removed.get(t, projectsPage))
+	for what, act := range map[string]func(b *browser) page{
+		"page":         func(b *browser) page { return b.get(t, projectsPage) },
+		"confirmation": func(b *browser) page { return b.post(t, confirmPage, map[string]string{"password": password}) },
+		"new password": func(b *browser) page {
+			return b.post(t, accountPage+"/password", map[string]string{"current_password": password, "password": "battery staple horse"})
+		},
+		"question for a passkey": func(b *browser) page { return b.post(t, accountPage+"/passkeys/options", nil) },
+		"answer for a passkey":   func(b *browser) page { return b.post(t, confirmPage+"/passkey/options", nil) },
+	} {
+		b := p.browser("192.0.2.1")
+		b.cookies = maps.Clone(removed.cookies)
+		b.isOut(t, "a removed member's "+what, act(b))
+	}
 	confirmed.isOut(t, "a confirmation", confirmed.post(t, confirmPage, map[string]string{"password": password}))
 	clock.pass(tenants.RenewAfter)
 	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
@@ -58,8 +71,8 @@ func TestRoleLostBeforeTheNewsIsHere(t *testing.T) {
 	p.must(t, 200, "POST", "/v1/members/"+removedID+"/remove", "")
 	for who, b := range map[string]*browser{"demoted": demoted, "removed": removed} {
 		for what, got := range b.tries(t, acme) {
-			if got.status != http.StatusForbidden && !(who == "removed" && got.header.Get("Location") == identity.SignInPath) {
-				t.Errorf("%s, %s: %d", who, what, got.status)
+			if (who == "demoted") != (got.status == http.StatusForbidden) || (who == "removed") != (got.header.Get("Location") == identity.SignInPath) {
+				t.Errorf("%s, %s: %d %s", who, what, got.status, got.header.Get("Location"))
 			}
 		}
 	}

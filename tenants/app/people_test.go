@@ -305,6 +305,35 @@ func TestRolesOverMembers(t *testing.T) {
 	}
 }
 
+// So is a code that an operator's token has handed out, until that is revoked.
+func TestCodesGoWithTheOperator(t *testing.T) {
+	p := newWorld(t).start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	bob := p.add(t, acme.organization, "bob@example.com", "owner")
+	token := p.must(t, 201, "POST", "/v1/service-tokens", text(map[string]any{"organization": "*", "name": "second", "scopes": []string{"tenants:admin"}}))
+	ask := func(path, body string) string {
+		got := p.call(t, token.get("token"), "POST", path, body)
+		if got.status != 201 {
+			t.Fatalf("%s: %d %s", path, got.status, got.text)
+		}
+		return got.get("code")
+	}
+	kept := ask("/v1/invitations", text(invitation(acme.organization, "kept@example.com", "owner")))
+	invited, code := ask("/v1/invitations", text(invitation(acme.organization, "new@example.com", "owner"))), ask("/v1/members/"+bob+"/reset-code", "")
+	if got := p.browser("192.0.2.90").post(t, "/console/join", newcomer(kept, "kept@example.com")); got.status != 303 {
+		t.Fatalf("joining as owner: %d %s", got.status, got.body)
+	}
+	p.must(t, 200, "POST", "/v1/service-tokens/"+token.get("id")+"/revoke", "")
+	reset := p.browser("192.0.2.91").post(t, "/console/reset", map[string]string{"code": code, "password": "battery staple horse"})
+	if reset.status != 422 || !strings.Contains(reset.body, "taken back") {
+		t.Errorf("whose token was revoked becomes a member: %d", reset.status)
+	}
+	join := p.browser("192.0.2.92").post(t, "/console/join", newcomer(invited, "new@example.com"))
+	if join.status != 422 || !strings.Contains(join.body, "taken back") {
+		t.Errorf("whose token was revoked joins: %d", join.status)
+	}
+}
+
 // The only owner is told so, beside the field, and stays.
 func TestTheOnlyOwnerInTheConsole(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)

@@ -19,7 +19,7 @@ func (createServiceToken) Help() string {
 	return `The token goes to standard output, alone and once: only its SHA-256 and four characters at each end are kept. Scopes that
 this installation knows:
 
-    tenants:admin   create, change and revoke what is here: projects, keys, tokens, members
+    tenants:admin   what an admin may do: projects, keys, tokens, invitations, and members other than owners
     audit:read      read the audit
     billing:read    read balances, statements and usage
     billing:write   change subscriptions, grant bytes

@@ -6,12 +6,16 @@ import (
 	"time"
 )
 
-// Limits of attempts to sign in: so many at once, then one more each time. They hold per process.
+// Limits of attempts to prove who one is: so many at once, then one more each time. They hold per process. Those of members
+// who have signed in are counted apart: a stranger who tries to sign in as somebody, or from the same network, must not keep
+// them from confirming that it is them, nor a thief of their session from signing in.
 const (
 	perNetwork    = 20
 	networkRefill = 15 * time.Second
 	perEmail      = 10
 	emailRefill   = 30 * time.Second
+	perMember     = 10
+	memberRefill  = 30 * time.Second
 )
 
 // maxTracked is how many names are watched before those are dropped that would be allowed everything again.

@@ -84,11 +84,7 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	wait, err := c.limitMember(r)
-	if err != nil {
-		return err
-	}
-	if wait > 0 {
+	if wait := c.limitMember(r); wait > 0 {
 		return c.writeConfirm(w, r, http.StatusTooManyRequests, tooMany(w, r, wait))
 	}
 	session, secret, err := c.Registrar.ConfirmByPassword(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID,
@@ -114,11 +110,7 @@ func (c *console) goOn(w http.ResponseWriter, r *http.Request, session tenants.S
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// limitMember counts an attempt of the member who has signed in, together with those to sign in as the same member.
-func (c *console) limitMember(r *http.Request) (time.Duration, error) {
-	member, err := c.member(r)
-	if err != nil {
-		return 0, err
-	}
-	return c.limit(r, member.Email), nil
+// limitMember counts an attempt of the member who has signed in.
+func (c *console) limitMember(r *http.Request) (wait time.Duration) {
+	return c.byMember.take(callerOf(r).ID)
 }

@@ -36,7 +36,8 @@ type console struct {
 	Config
 	pages     *ui.Pages
 	byNetwork *attempts
-	byEmail   *attempts
+	byEmail   *attempts // and by code
+	byMember  *attempts // who has signed in
 }
 
 // maxForm is the largest form, in bytes.
@@ -47,6 +48,7 @@ func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Settings, templates)}
 	c.byNetwork = newAttempts(config.Clock, perNetwork, networkRefill)
 	c.byEmail = newAttempts(config.Clock, perEmail, emailRefill)
+	c.byMember = newAttempts(config.Clock, perMember, memberRefill)
 	router.Group(func(open chi.Router) {
 		open.Use(c.pages.Protect)
 		open.Get("/console", c.goHome)

@@ -228,7 +228,7 @@ func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	if wait := c.limit(r, "password of "+callerOf(r).ID); wait > 0 {
+	if wait := c.limitMember(r); wait > 0 {
 		return c.writePassword(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
 	}
 	before, password := tenants.Password(r.PostForm.Get("current_password")), tenants.Password(r.PostForm.Get("password"))
@@ -240,7 +240,7 @@ func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return c.writePassword(w, r, http.StatusUnprocessableEntity, err, nil)
 	}
 	if err != nil {
-		return problemOf(err, "member", callerOf(r).ID)
+		return ended(err)
 	}
 	ui.SetFlash(w, "password-changed")
 	http.Redirect(w, r, accountPath, http.StatusSeeOther)

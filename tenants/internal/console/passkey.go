@@ -109,11 +109,7 @@ func answerOf(r *http.Request) []byte {
 }
 
 func (c *console) askToConfirm(w http.ResponseWriter, r *http.Request) error {
-	wait, err := c.limitMember(r)
-	if err != nil {
-		return err
-	}
-	if wait > 0 {
+	if wait := c.limitMember(r); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeInvalidRequest, tooMany(w, r, wait).Text)
 	}
 	asked, err := c.Registrar.AskToConfirm(r.Context(), callerOf(r), sessionID(r))
@@ -183,7 +179,7 @@ func (c *console) registerPasskey(w http.ResponseWriter, r *http.Request) error 
 		return c.writeNewPasskey(w, r, http.StatusUnprocessableEntity, name, err, flash)
 	}
 	if err != nil {
-		return problemOf(err, "member", callerOf(r).ID)
+		return ended(err)
 	}
 	ui.SetFlash(w, "passkey-added")
 	http.Redirect(w, r, accountPath, http.StatusSeeOther)

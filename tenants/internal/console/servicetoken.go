@@ -66,7 +66,7 @@ func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) erro
 // What the scopes that members can give are good for.
 var scopeTexts = map[string]string{
 	tenants.ScopeBillingRead:  "reads balances, statements and usage",
-	tenants.ScopeTenantsAdmin: "does what an owner may do, over the API: projects, keys, tokens and members",
+	tenants.ScopeTenantsAdmin: "does what an admin may do, over the API: projects, keys, tokens, invitations, and members other than owners",
 }
 
 type newTokenPage struct {

@@ -24,8 +24,9 @@ func problemOf(err error, what, id string) error {
 		return httpapi.NotFound(what, id)
 	case errors.Is(err, tenants.ErrForbidden):
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-			"The service token may not do this. Creating organizations, adding members with a password and making, changing "+
-				"or removing owners takes a token that is bound to the installation; granting a scope takes a token that holds it.")
+			"The service token may not do this. Whatever concerns owners (inviting, changing and removing them, their passwords and "+
+				"sessions), creating organizations and adding members with a password takes a token that is bound to the installation; "+
+				"granting a scope takes a token that holds it.")
 	case errors.Is(err, tenants.ErrLastOwner):
 		return httpapi.NewProblem(http.StatusConflict, "last_owner",
 			"This is the only owner of the organization. Make another member owner first.")

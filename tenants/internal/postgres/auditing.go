@@ -174,7 +174,9 @@ func (t *trail) tell(ctx context.Context, tx pgx.Tx, r recorded) (tenants.AuditE
 	return line.Tell(change), err
 }
 
-// before is what an event's stream was about before it, nil where that is the first.
+// before is what an event's stream was about before it, nil where that is the first. It reads the stream once more than who
+// decided on the event has just done: a stream is one thing, so what it takes grows with what happened to that thing, never
+// with the organization or its audit.
 func (t *trail) before(ctx context.Context, tx pgx.Tx, r recorded) (tenants.Subject, error) {
 	if subject, known := t.subjects[r.Stream.Name]; known || r.Version == 1 {
 		return subject, nil

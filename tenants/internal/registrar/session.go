@@ -172,19 +172,23 @@ func (r *Registrar) SignOut(ctx context.Context, request Request, id, hash strin
 	return err
 }
 
-// Sessions lists at most limit sessions of a member whom the caller reaches, after a position: those that have neither
-// ended nor expired.
+// Sessions lists at most limit sessions of a member whom the caller, a service token, reaches and manages, after a position:
+// those that have neither ended nor expired.
 func (r *Registrar) Sessions(ctx context.Context, caller tenants.Caller, member string, after postgres.Position, limit int) ([]postgres.SeenSession, error) {
 	if !tenants.IsID(member) {
 		return nil, fmt.Errorf("member %q: %w", member, tenants.ErrNotFound)
 	}
-	if _, err := r.Views.Member(ctx, pg.Organization(caller.Organization), member); err != nil {
+	of, err := r.Views.Member(ctx, pg.Organization(caller.Organization), member)
+	if err != nil {
 		return nil, err
+	}
+	if !caller.Role().MayManage(of.Role) {
+		return nil, fmt.Errorf("sessions of an %s: %w", of.Role, tenants.ErrForbidden)
 	}
 	return r.Views.SessionsAfter(ctx, pg.Organization(caller.Organization), member, r.now(), after, limit)
 }
 
-// RevokeSession ends a session of a member whom the caller reaches.
+// RevokeSession ends a session of a member whom the caller reaches and manages.
 func (r *Registrar) RevokeSession(ctx context.Context, request Request, id, reason string) (postgres.SeenSession, error) {
 	if !tenants.IsID(id) {
 		return postgres.SeenSession{}, fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
@@ -193,8 +197,28 @@ func (r *Registrar) RevokeSession(ctx context.Context, request Request, id, reas
 	if err != nil {
 		return postgres.SeenSession{}, err
 	}
-	err = r.endSession(ctx, request, &found, reason)
+	err = r.inTurn(ctx, found.Organization, request, func(t *turn) error {
+		if err := t.manages(ctx, found.Organization, found.Member); err != nil {
+			return err
+		}
+		cmd := tenants.Revoke{Reason: reason, At: t.now()}
+		found.Session, err = t.changeSession(ctx, found.Organization, id, func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+		return err
+	})
 	return found, err
+}
+
+// manages is nil where the caller manages a member, who may have been removed.
+func (t *turn) manages(ctx context.Context, organization, id string) error {
+	by, err := t.powers(ctx)
+	if err != nil {
+		return err
+	}
+	member, err := t.views.MemberEver(ctx, pg.Organization(organization), id)
+	if err == nil && !by.MayManage(member.Role) {
+		err = fmt.Errorf("an %s as %q: %w", member.Role, by, tenants.ErrForbidden)
+	}
+	return err
 }
 
 // EndOwnSession ends a session of the caller, who has signed in.
@@ -206,7 +230,10 @@ func (r *Registrar) EndOwnSession(ctx context.Context, request Request, id strin
 	if err != nil {
 		return err
 	}
-	return r.endSession(ctx, request, &found, "signed out from another session")
+	cmd := tenants.Revoke{Reason: "signed out from another session", At: r.now()}
+	_, err = r.changeSession(ctx, request, id, found.Imprint.Hash, contract.CredentialRevoked,
+		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+	return err
 }
 
 // EndOtherSessions ends all sessions of the caller but the one that asks: all of them or none.
@@ -217,26 +244,11 @@ func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own s
 	})
 }
 
-// endSession ends a session that was found.
-func (r *Registrar) endSession(ctx context.Context, request Request, found *postgres.SeenSession, reason string) error {
-	cmd := tenants.Revoke{Reason: reason, At: r.now()}
-	session, err := r.changeSessionOf(ctx, request, found.Organization, found.ID, found.Imprint.Hash, contract.CredentialRevoked,
-		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
-	found.Session = session
-	return err
-}
-
 // changeSession keeps a decision on a session of the caller's organization, and waits until the credential with that
 // hash is in state.
 func (r *Registrar) changeSession(ctx context.Context, request Request, id, hash, state string,
-	decide func(tenants.Session) ([]tenants.Event, error)) (tenants.Session, error) {
-	return r.changeSessionOf(ctx, request, request.Caller.Organization, id, hash, state, decide)
-}
-
-// changeSessionOf is changeSession for a session of any organization.
-func (r *Registrar) changeSessionOf(ctx context.Context, request Request, organization, id, hash, state string,
 	decide func(tenants.Session) ([]tenants.Event, error)) (session tenants.Session, err error) {
-	stream := streamOf(organization, "session", id)
+	stream := streamOf(request.Caller.Organization, "session", id)
 	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
 		session, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.Session) ([]tenants.Event, error) {
 			events, err := decide(before)

@@ -16,6 +16,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
+// ErrRemoved says that whoever asks is no member any more: the news has not come to this process yet.
+var ErrRemoved = errors.New("the caller is no member any more")
+
 // A turn is a decision about several things at once: while it is made nobody else decides anything, and all of it is
 // kept or nothing.
 type turn struct {
@@ -72,24 +75,21 @@ func stateOf(session tenants.Session) string {
 	return contract.CredentialRevoked
 }
 
-// powers is the role in which a request acts: a member's own as it is now, whatever their session says. An operator may do
-// everything; the token of one organization may do what an admin may, so that no admin becomes an owner by making one.
+// powers is the role in which a request acts: a token's, or a member's own as it is now, whatever their session says.
+// ErrRemoved for one who is no member any more.
 func (t *turn) powers(ctx context.Context) (tenants.Role, error) {
-	switch {
-	case t.request.Role == "" && t.request.Caller.Operates():
-		return tenants.Owner, nil
-	case t.request.Role == "":
-		return tenants.Admin, nil
+	if t.request.Role == "" {
+		return t.request.Caller.Role(), nil
 	}
 	member, err := t.views.Member(ctx, pg.Organization(t.request.Caller.Organization), t.request.Caller.ID)
 	if errors.Is(err, tenants.ErrNotFound) {
-		return "", tenants.ErrForbidden // was removed meanwhile
+		return "", ErrRemoved
 	}
 	return member.Role, err
 }
 
-// roleOf is the role in which somebody acts now who handed out a code: a member's own, that of powers for a service token,
-// and none for who was removed or is revoked. An operator is not of the organization, so is not seen in its turns.
+// roleOf is the role in which somebody acts now who handed out a code: a member's own, a service token's, and none for who
+// was removed or is revoked. Whoever is neither a member nor a token did it at the server, and may do everything.
 func (t *turn) roleOf(ctx context.Context, organization, id string) (tenants.Role, error) {
 	if strings.HasPrefix(id, memberPrefix) {
 		member, err := t.views.Member(ctx, pg.Organization(organization), id)
@@ -98,12 +98,28 @@ func (t *turn) roleOf(ctx context.Context, organization, id string) (tenants.Rol
 		}
 		return member.Role, err
 	}
-	token, err := t.views.ServiceToken(ctx, pg.Organization(organization), id)
+	token, err := t.tokenOf(ctx, organization, id)
 	switch {
 	case errors.Is(err, tenants.ErrNotFound):
 		return tenants.Owner, nil
 	case err != nil || token.State() == tenants.Revoked:
 		return "", err
 	}
-	return tenants.Admin, nil
+	return tenants.Caller{Organization: token.Organization}.Role(), nil
+}
+
+// tokenOf returns a service token of an organization, or an operator's, for which the turn leaves the organization for one
+// look.
+func (t *turn) tokenOf(ctx context.Context, organization, id string) (tenants.ServiceToken, error) {
+	token, err := t.views.ServiceToken(ctx, pg.Organization(organization), id)
+	if !errors.Is(err, tenants.ErrNotFound) {
+		return token, err
+	}
+	if err := pg.AsSystem(ctx, t.tx); err != nil {
+		return token, err
+	}
+	if token, err = t.views.ServiceToken(ctx, tenants.Installation, id); err != nil && !errors.Is(err, tenants.ErrNotFound) {
+		return token, err
+	}
+	return token, errors.Join(err, pg.AsOrganization(ctx, t.tx, pg.Organization(organization)))
 }
