@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -34,17 +35,17 @@ func TestCountsAreExact(t *testing.T) {
 				want[typ]++
 			}
 			accepted := logs("acme", "shop", len(entries)/2, entries...)
-			accepted.Idempotency, accepted.Digest = digest(fmt.Sprint(accepted.Batch)), digest("body")
+			accepted.Idempotency, accepted.Digest = contracttest.Digest(fmt.Sprint(accepted.Batch)), contracttest.Digest("body")
 			replay, reused := accepted, accepted
-			replay.Batch, reused.Batch, reused.Digest = uuid.NewString(), uuid.NewString(), digest("another body")
+			replay.Batch, reused.Batch, reused.Digest = uuid.NewString(), uuid.NewString(), contracttest.Digest("another body")
 			switch i % 3 {
 			case 0:
-				r.accept(accepted, accepted, replay)
+				r.Accept(accepted, accepted, replay)
 			case 1:
 				accepted.Idempotency, accepted.Digest = "", ""
-				r.accept(accepted, accepted)
+				r.Accept(accepted, accepted)
 			default:
-				r.accept(accepted, reused, replay)
+				r.Accept(accepted, reused, replay)
 			}
 		}
 	}
@@ -76,10 +77,10 @@ func TestAReusedKeyNeverCounts(t *testing.T) {
 	key := r.project("acme", "shop")
 	process, _ := r.start()
 	harmless := logs("acme", "shop", 0, `{"level":"info","message":"fine"}`)
-	harmless.Idempotency, harmless.Digest = digest("key"), digest("one body")
+	harmless.Idempotency, harmless.Digest = contracttest.Digest("key"), contracttest.Digest("one body")
 	reused := logs("acme", "shop", 1, failure("ErrorA", 0))
-	reused.Idempotency, reused.Digest = digest("key"), digest("another body")
-	r.accept(harmless, reused)
+	reused.Idempotency, reused.Digest = contracttest.Digest("key"), contracttest.Digest("another body")
+	r.Accept(harmless, reused)
 	r.awaitApplied()
 	awaitReady(t, process)
 	awaitKeys(t, process, key)
@@ -98,7 +99,7 @@ func TestRacingProcessesFoundOneGroup(t *testing.T) {
 		for kind := range kinds { // in another order each time
 			entries[kind] = failure(fmt.Sprintf("Error%c", 'A'+(kind*5+i)%kinds), time.Duration(i)*time.Second)
 		}
-		r.accept(logs("acme", "shop", kinds, entries...))
+		r.Accept(logs("acme", "shop", kinds, entries...))
 	}
 	process, _ := r.start()
 	for range 2 {
@@ -132,10 +133,10 @@ func TestPoisonIsParked(t *testing.T) {
 	short := logs("acme", "shop", 2, failure("ErrorZ", 0))
 	short.Entries = 2
 	for i, poison := range []contract.LogsAccepted{cut, broken, short} {
-		r.accept(logs("acme", "shop", 1, failure("ErrorA", time.Duration(i)*time.Second)), poison)
+		r.Accept(logs("acme", "shop", 1, failure("ErrorA", time.Duration(i)*time.Second)), poison)
 	}
 	for range 20 {
-		r.accept(logs("acme", "shop", 1, failure("ErrorA", 0)))
+		r.Accept(logs("acme", "shop", 1, failure("ErrorA", 0)))
 	}
 	r.awaitApplied()
 	awaitReady(t, process)
@@ -155,7 +156,7 @@ func TestOddTexts(t *testing.T) {
 	key := r.project("acme", "shop")
 	process, _ := r.start()
 	at := `"timestamp":"2026-11-21T12:00:00Z"`
-	r.accept(logs("acme", "shop", 10,
+	r.Accept(logs("acme", "shop", 10,
 		`{`+at+`,"level":"error","message":"m\u0000","environment":"e\u0000","error":{"type":"Nul\u0000Error","message":"a\u0000b","stack_trace":["\u0000"]}}`,
 		`{`+at+`,"level":"fatal","message":"m","\u0065rror":{"\u0074ype":"EscapedError"}}`,
 		`{`+at+`,"level":"error","message":"m","Error":{"type":"WrongCase"},"metadata":{"error":{"type":"Nested"}}}`,
@@ -212,7 +213,7 @@ func TestOneGroup(t *testing.T) {
 			entries = append(entries, entry(time.Duration(second)*time.Second, level, environment,
 				map[string]any{"type": "ErrorA", "message": "it broke", "stack_trace": stack("ErrorA")}))
 		}
-		r.accept(logs("acme", "shop", len(entries), entries...))
+		r.Accept(logs("acme", "shop", len(entries), entries...))
 		r.awaitApplied()
 	}
 	awaitReady(t, process)
@@ -257,7 +258,7 @@ func TestIsolation(t *testing.T) {
 	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
 	other := r.project("acme", "blog")
 	process, _ := r.start()
-	r.accept(logs("acme", "shop", 1, failure("ErrorA", 0)), logs("evil", "lair", 1, failure("ErrorA", 0)))
+	r.Accept(logs("acme", "shop", 1, failure("ErrorA", 0)), logs("evil", "lair", 1, failure("ErrorA", 0)))
 	r.awaitApplied()
 	awaitReady(t, process)
 	awaitKeys(t, process, acme, evil, other)

@@ -1,9 +1,6 @@
 package app_test
 
 import (
-	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -14,13 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/grouping/app"
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -29,67 +23,23 @@ const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
 // A pane is one grouping that runs, and what others would publish, as the tests of the pages need it.
 type pane struct {
-	t         *testing.T
-	app       *app.App
-	publisher *bus.Publisher
+	*rig
+	app *app.App
 }
 
 func newPane(t *testing.T) *pane {
 	t.Helper()
-	brokers := testenv.Kafka(t)
-	if err := bus.EnsureTopics(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = publisher.Close() })
-	grouping, err := app.New(t.Context(), app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(testenv.Postgres(t))}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- grouping.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-ended })
-	testenv.Eventually(t, time.Minute, grouping.Ready)
-	return &pane{t: t, app: grouping, publisher: publisher}
-}
-
-func (p *pane) publish(topic, key string, headers map[string]string, value []byte) {
-	p.t.Helper()
-	m := message.NewMessage("", value)
-	for name, text := range headers {
-		m.Metadata.Set(name, text)
-	}
-	m.Metadata.Set(bus.KeyMetadata, key)
-	if _, err := p.publisher.PublishContext(p.t.Context(), topic, m); err != nil {
-		p.t.Fatal(err)
-	}
+	r := newRig(t)
+	grouping, _ := r.start()
+	awaitReady(t, grouping)
+	return &pane{rig: r, app: grouping}
 }
 
 // project tells of a project.
 func (p *pane) project(organization, project, name string) {
 	p.t.Helper()
-	value, _ := json.Marshal(contract.ProjectCreated{Organization: organization, Project: project, Name: name})
-	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeProjectCreated, Source: "weir/tenants", Time: time.Now(), Organization: organization}
-	p.publish(contract.TopicTenants, organization, attributes.Headers(), value)
-}
-
-// session tells of the session of a member and returns its secret.
-func (p *pane) session(organization string) string {
-	p.t.Helper()
-	var random [24]byte
-	_, _ = rand.Read(random[:])
-	secret := identity.SessionPrefix + hex.EncodeToString(random[:])
-	value, _ := json.Marshal(contract.Credential{
-		Kind: contract.CredentialSession, ID: uuid.NewString(), Organization: organization, Member: "mem_1",
-		Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive, Version: 1,
-	})
-	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeCredentialChanged, Source: "weir/tenants", Time: time.Now()}
-	p.publish(contract.TopicCredentials, contract.CredentialKey(secret), attributes.Headers(), value)
-	return secret
+	p.Say(contract.TopicTenants, contract.TypeProjectCreated, organization,
+		contract.ProjectCreated{Organization: organization, Project: project, Name: name})
 }
 
 // fail tells of one entry with an error.
@@ -103,7 +53,7 @@ func (p *pane) fail(organization, project, errorType, text string, trace ...stri
 		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: project, Environment: "prod",
 		Key: "key_1", Source: "weir/ingest", Time: time.Now(), Entries: 1, Bytes: int64(len(line)), Errors: 1, Lines: append(line, '\n'),
 	}
-	p.publish(contract.TopicLogs, accepted.RecordKey(1), accepted.Headers(), accepted.Lines)
+	p.Accept(accepted)
 }
 
 func (p *pane) get(session, path string) (status int, body string) {
@@ -134,7 +84,7 @@ var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 func TestErrorPages(t *testing.T) {
 	p := newPane(t)
 	p.project("org_1", "prj_1", "Shop"+hostile)
-	session := p.session("org_1")
+	session := p.SignIn("org_1", "viewer")
 	p.await(session, "/console/errors", "No errors yet")
 	for range 3 {
 		p.fail("org_1", "prj_1", "TypeError", hostile, "TypeError: "+hostile, "at total"+hostile+" (/srv/shop/cart.js:41:13)", "at checkout (/srv/shop/pay.js:7:2)")
@@ -170,7 +120,7 @@ func TestErrorPagesAreIsolated(t *testing.T) {
 	p := newPane(t)
 	p.project("org_1", "prj_1", "Alpha")
 	p.project("org_2", "prj_2", "Beta")
-	owner, stranger := p.session("org_1"), p.session("org_2")
+	owner, stranger := p.SignIn("org_1", "viewer"), p.SignIn("org_2", "viewer")
 	p.fail("org_1", "prj_1", "TypeError", "secret of alpha")
 	link := groupLink.FindStringSubmatch(p.await(owner, "/console/errors", "TypeError"))
 	if link == nil {

@@ -21,7 +21,7 @@ func shop(t *testing.T) (process *app.App, key string) {
 	seen := func(typ, level, environment string, second int) string {
 		return entry(time.Duration(second)*time.Second, level, environment, map[string]any{"type": typ, "message": "order 7 lost in Straße", "stack_trace": stack(typ)})
 	}
-	r.accept(logs("acme", "shop", 5,
+	r.Accept(logs("acme", "shop", 5,
 		seen("ErrorA", "error", "", 0), seen("ErrorA", "fatal", "dev", 100), seen("ErrorB", "warn", "", 10),
 		seen("ErrorC", "error", "stage", 20), seen("ErrorD", "info", "", 20)),
 		logs("acme", "blog", 1, seen("ErrorE", "error", "", 0)))

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,11 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,6 +20,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
@@ -42,57 +37,39 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // A rig is a broker with the topics of the others, a database, and what the other services would say and read there.
 type rig struct {
-	t         testing.TB
-	config    app.Config
-	publisher *bus.Publisher
-	pool      *pgxpool.Pool
+	*contracttest.Others
+	t      testing.TB
+	config app.Config
+	pool   *pgxpool.Pool
 
 	mu    sync.Mutex
 	facts map[string]contract.ErrorGroupCreated // by id: what the relay repeats after an interruption is the same fact
-	end   contract.Positions                    // behind the last record that the test has published
 }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{t: t, end: contract.Positions{}, facts: map[string]contract.ErrorGroupCreated{}}
+	r := &rig{t: t, facts: map[string]contract.ErrorGroupCreated{}}
 	r.config = app.Config{Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
-	others := slices.DeleteFunc(contract.Topics(partitions, 0), func(topic contract.Topic) bool { return topic.Name == contract.TopicGrouping })
-	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, others); err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: r.config.Brokers}, testenv.Logger(t))
+	r.Others = contracttest.New(t, "grouping", r.config.Brokers, partitions)
+	pool, err := pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = publisher.Close() })
-	r.publisher = publisher
-	if r.pool, err = pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.pool.Close)
-	r.followFacts()
+	t.Cleanup(pool.Close)
+	r.pool = pool
+	r.Hear(contract.TopicGrouping, r.fact)
 	return r
 }
 
-// followFacts reads weir.grouping.v1 until the test ends.
-func (r *rig) followFacts() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wait sync.WaitGroup
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicGrouping, Apply: func(record bus.Record) error {
-		var fact contract.ErrorGroupCreated
-		if err := json.Unmarshal(record.Value, &fact); err != nil || record.Header(contract.HeaderType) != contract.TypeErrorGroupCreated {
-			r.t.Errorf("cannot read the fact %s: %v", record.Value, err)
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.facts[record.Header(contract.HeaderID)] = fact
-		return nil
-	}}, testenv.Logger(r.t))
-	wait.Go(func() { _ = reader.Run(ctx) })
-	r.t.Cleanup(func() {
-		cancel()
-		wait.Wait()
-	})
+// fact takes a record of weir.grouping.v1.
+func (r *rig) fact(record bus.Record) {
+	var fact contract.ErrorGroupCreated
+	if err := json.Unmarshal(record.Value, &fact); err != nil || record.Header(contract.HeaderType) != contract.TypeErrorGroupCreated {
+		r.t.Errorf("cannot read the fact %s: %v", record.Value, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.facts[record.Header(contract.HeaderID)] = fact
 }
 
 // start runs one more process of grouping and returns how to stop it in order.
@@ -102,44 +79,15 @@ func (r *rig) start() (process *app.App, stop func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		if err := process.Run(ctx); err != nil {
-			r.t.Errorf("grouping ended: %v", err)
-		}
-	})
-	stop = sync.OnceFunc(func() {
-		cancel()
-		wait.Wait()
-	})
-	r.t.Cleanup(stop)
-	return process, stop
+	return process, testenv.Run(r.t, process.Run)
 }
 
 // project says that a project exists and returns an API key of its organization.
 func (r *rig) project(organization, project string) (key string) {
 	r.t.Helper()
-	var random [24]byte
-	_, _ = rand.Read(random[:])
-	key = "weir_" + hex.EncodeToString(random[:])
-	r.say(contract.TopicTenants, contract.TypeProjectCreated, project,
+	r.Say(contract.TopicTenants, contract.TypeProjectCreated, project,
 		contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: noon})
-	r.say(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(key), contract.Credential{
-		Kind: contract.CredentialAPIKey, ID: uuid.NewString(), Organization: organization, Project: project,
-		Environment: "prod", State: contract.CredentialActive, Version: 1,
-	})
-	return key
-}
-
-func (r *rig) say(topic, eventType, key string, value any) {
-	r.t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/tenants", Time: time.Now()}
-	r.send(topic, newMessage(key, attributes.Headers(), text))
+	return r.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 }
 
 // logs is a LogsAccepted of one part with these entries. Each text is a whole entry; errors is how many carry a payload.
@@ -180,39 +128,6 @@ func stack(typ string) []string {
 	}
 }
 
-// accept publishes LogsAccepted and remembers how far the log reaches.
-func (r *rig) accept(accepted ...contract.LogsAccepted) {
-	r.t.Helper()
-	messages := make([]*message.Message, len(accepted))
-	for i, l := range accepted {
-		messages[i] = newMessage(l.RecordKey(16), l.Headers(), l.Lines)
-	}
-	r.send(contract.TopicLogs, messages...)
-}
-
-func newMessage(key string, headers map[string]string, value []byte) *message.Message {
-	m := message.NewMessage("", value)
-	for name, value := range headers {
-		m.Metadata.Set(name, value)
-	}
-	m.Metadata.Set(bus.KeyMetadata, key)
-	return m
-}
-
-func (r *rig) send(topic string, messages ...*message.Message) {
-	r.t.Helper()
-	positions, err := r.publisher.PublishContext(r.t.Context(), topic, messages...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if topic != contract.TopicLogs {
-		return
-	}
-	for _, p := range positions {
-		r.end[p.Partition] = max(r.end[p.Partition], p.Offset+1)
-	}
-}
-
 // awaitApplied waits until everything that was published is applied or parked.
 func (r *rig) awaitApplied() {
 	r.t.Helper()
@@ -231,7 +146,7 @@ func (r *rig) awaitApplied() {
 			})
 			return err
 		})
-		for partition, end := range r.end {
+		for partition, end := range r.End() {
 			if applied[partition] < end {
 				return fmt.Errorf("partition %d is applied to %d of %d: %w", partition, applied[partition], end, err)
 			}
@@ -379,10 +294,4 @@ func awaitKeys(t testing.TB, process *app.App, keys ...string) {
 			return nil
 		})
 	}
-}
-
-// digest is any text as ingest would digest it.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

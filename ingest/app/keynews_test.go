@@ -30,7 +30,7 @@ type news struct {
 func (r *rig) keyNews() *news {
 	r.t.Helper()
 	n := &news{}
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: contract.TopicIngest, Apply: func(record bus.Record) error {
+	r.Hear(contract.TopicIngest, func(record bus.Record) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		var used contract.KeyUsed
@@ -46,9 +46,7 @@ func (r *rig) keyNews() *news {
 				n.exposed = append(n.exposed, exposed)
 			}
 		}
-		return nil
-	}}, testenv.Logger(r.t))
-	go func() { _ = reader.Run(r.t.Context()) }()
+	})
 	return n
 }
 
@@ -126,7 +124,7 @@ func TestExposedKeysAreSaid(t *testing.T) {
 	send(own, own.url, safe, "X-Forwarded-Proto", "http", "Weir-Received-In-Clear", "1") // an outsider's word
 	send(behind, behind.url, byWord, "X-Forwarded-Proto", "http")
 	send(behind, behind.url, byGateway, "Weir-Received-In-Clear", "1", "X-Forwarded-For", "198.51.100.7")
-	id := func(secret string) string { return "key_" + secret[5:13] }
+	id := func(secret string) string { return "id_" + secret[5:13] }
 	want := []string{id(inClear) + " plain_http 127.0.0.1", id(byWord) + " forwarded_proto 127.0.0.1", id(byGateway) + " plain_http 198.51.100.7"}
 	slices.Sort(want)
 	n.until(t, func() bool {

@@ -2,13 +2,11 @@ package app_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -19,17 +17,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
-
 	"github.com/weirlog/weir/ingest/app"
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -39,11 +33,11 @@ const patience = 60 * time.Second
 
 // A rig is a broker, a database, and what tenants and ledger would say; replicas of ingest are started on it.
 type rig struct {
-	t         testing.TB
-	config    app.Config
-	roots     *x509.CertPool
-	publisher *bus.Publisher
-	version   int64
+	*contracttest.Others
+	t       testing.TB
+	config  app.Config
+	roots   *x509.CertPool
+	version int64
 }
 
 func newRig(t testing.TB) *rig {
@@ -57,19 +51,8 @@ func newRigOn(t testing.TB, brokers []string) *rig {
 	r.config = app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
 	r.config.Listen = "127.0.0.1:0"
 	r.config.TLSCertFile, r.config.TLSKeyFile, r.roots = certificate(t)
-	r.config.LogPartitions = 4 // ingest creates its own topics itself; the other topics belong to others
-	foreign := slices.DeleteFunc(contract.Topics(0, 0), func(topic contract.Topic) bool {
-		return topic.Name == contract.TopicLogs || topic.Name == contract.TopicIngest
-	})
-	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, foreign); err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: r.config.Brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = publisher.Close() })
-	r.publisher = publisher
+	r.config.LogPartitions = 4 // ingest creates its own topics itself
+	r.Others = contracttest.New(t, "ingest", brokers, 0)
 	return r
 }
 
@@ -104,21 +87,6 @@ func certificate(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) 
 	return certFile, keyFile, roots
 }
 
-// say publishes a value under a key.
-func (r *rig) say(topic, eventType, key string, value any) {
-	r.t.Helper()
-	payload, err := json.Marshal(value)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	m := message.NewMessage(key, payload)
-	m.Metadata[bus.KeyMetadata] = key
-	m.Metadata[contract.HeaderType] = eventType
-	if err := r.publisher.Publish(topic, m); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
 // account is what the ledger says of an organization; change may be nil.
 func (r *rig) account(organization string, change func(*contract.Account)) contract.Account {
 	r.t.Helper()
@@ -131,25 +99,19 @@ func (r *rig) account(organization string, change func(*contract.Account)) contr
 	if change != nil {
 		change(&account)
 	}
-	r.say(contract.TopicAccounts, contract.TypeAccountChanged, organization, account)
+	r.Say(contract.TopicAccounts, contract.TypeAccountChanged, organization, account)
 	return account
 }
 
 // key is what tenants say of a new API key; change may be nil.
 func (r *rig) key(organization, project string, change func(*contract.Credential)) string {
 	r.t.Helper()
-	var random [24]byte
-	_, _ = rand.Read(random[:])
-	secret := "weir_" + hex.EncodeToString(random[:])
-	credential := contract.Credential{
-		Kind: contract.CredentialAPIKey, ID: "key_" + secret[5:13], Organization: organization, Project: project, Environment: "prod",
-		State: contract.CredentialActive, Version: 1,
-	}
+	credential := contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"}
 	if change != nil {
 		change(&credential)
 	}
-	r.say(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(secret), credential)
-	r.say(contract.TopicTenants, contract.TypeProjectCreated, project, contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: time.Now()})
+	secret := r.Issue(credential)
+	r.Say(contract.TopicTenants, contract.TypeProjectCreated, project, contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: time.Now()})
 	return secret
 }
 
@@ -173,19 +135,12 @@ func (r *rig) start(change func(*app.Config)) *replica {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		if err := ingest.Run(ctx); err != nil {
-			r.t.Errorf("ingest ended: %v", err)
-		}
-	})
+	stopped := testenv.Run(r.t, ingest.Run)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.roots}, MaxIdleConnsPerHost: 32, DisableCompression: true}
-	stop := sync.OnceFunc(func() {
+	stop := func() {
 		transport.CloseIdleConnections()
-		cancel()
-		wait.Wait()
-	})
+		stopped()
+	}
 	r.t.Cleanup(stop)
 	testenv.Eventually(r.t, patience, ingest.Ready)
 	return &replica{App: ingest, t: r.t, url: "https://" + ingest.Addr(), client: &http.Client{Transport: transport}, stop: stop}

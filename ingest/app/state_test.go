@@ -4,10 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ThreeDotsLabs/watermill/message"
-
 	"github.com/weirlog/weir/ingest/app"
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -30,11 +27,7 @@ func TestStateIsKept(t *testing.T) {
 	if err != nil || len(kept) != 2 {
 		t.Fatalf("kept %v (%v), want credentials and accounts", kept, err)
 	}
-	removal := message.NewMessage("removal", nil)
-	removal.Metadata[bus.KeyMetadata] = contract.CredentialKey(doomed)
-	if err := r.publisher.Publish(contract.TopicCredentials, removal); err != nil {
-		t.Fatal(err)
-	}
+	r.Publish(contract.TopicCredentials, contract.CredentialKey(doomed), nil, nil)
 	p = r.start(keeping)
 	if a := p.post(good, bodyOf(entry("m"))); a.status != 200 {
 		t.Errorf("a key that was kept is answered %d %s", a.status, a.code())

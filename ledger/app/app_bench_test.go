@@ -22,7 +22,7 @@ func BenchmarkEndToEnd(b *testing.B) {
 		for i := range accepted {
 			accepted[i] = logs(fmt.Sprint("org", (first+i)%100), 20000)
 		}
-		r.accept(accepted...)
+		r.Accept(accepted...)
 	}
 	b.ResetTimer()
 	for range b.N {
@@ -47,7 +47,7 @@ func BenchmarkAccountLatency(b *testing.B) {
 	var took []time.Duration
 	b.ResetTimer()
 	for i := range int64(b.N) {
-		r.accept(logs("acme", 1))
+		r.Accept(logs("acme", 1))
 		started := time.Now()
 		for <-used < i+1 {
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -42,16 +43,16 @@ func TestChargedOnce(t *testing.T) {
 	second := parts
 	second.Part, second.First, second.Bytes = 2, 2, 60
 	keyed := logs("acme", 200)
-	keyed.Idempotency, keyed.Digest = digest("project+key"), digest("body")
+	keyed.Idempotency, keyed.Digest = contracttest.Digest("project+key"), contracttest.Digest("body")
 	replay, reused := keyed, keyed
 	replay.Batch, reused.Batch = uuid.Must(uuid.NewV7()).String(), uuid.Must(uuid.NewV7()).String()
-	reused.Digest, reused.Bytes = digest("another body"), 400
+	reused.Digest, reused.Bytes = contracttest.Digest("another body"), 400
 
-	r.accept(plain, parts, second, keyed, plain, replay, reused, second, logs("other", 7))
+	r.Accept(plain, parts, second, keyed, plain, replay, reused, second, logs("other", 7))
 	headers := logs("acme", 1).Headers()
 	headers[contract.HeaderBytes] = "many"
-	r.publish(contract.TopicLogs, "acme-project:0", headers, nil)
-	r.accept(plain, replay, keyed, logs("acme", 150))
+	r.Publish(contract.TopicLogs, "acme-project:0", headers, nil)
+	r.Accept(plain, replay, keyed, logs("acme", 150))
 
 	accounts := r.awaitCounted()
 	const used = 100 + 50 + 60 + 200 + 150
@@ -86,13 +87,13 @@ func TestChargedOnce(t *testing.T) {
 func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
-	r.accept(logs("early", 300), logs("early", 250))
+	r.Accept(logs("early", 300), logs("early", 250))
 	if accounts := r.awaitCounted(); len(accounts) != 0 {
 		t.Errorf("accounts %v before anything is known of them", accounts)
 	}
 	r.create("early", "indie")
 	r.awaitAccount("early")
-	r.accept(logs("early", 250))
+	r.Accept(logs("early", 250))
 	got := r.awaitCounted()["early"]
 	if got.Used != 800 || got.Quota != 1000 {
 		t.Errorf("account %+v", got)
@@ -111,7 +112,7 @@ func TestExhausted(t *testing.T) {
 	r.create("acme", "indie")
 	r.awaitAccount("acme")
 	for range 12 {
-		r.accept(logs("acme", 99))
+		r.Accept(logs("acme", 99))
 	}
 	got := r.awaitCounted()["acme"]
 	if got.Used != 12*99 || got.State != contract.AccountExhausted || got.NextQuota != 1000 {
@@ -134,7 +135,7 @@ func TestTwoLedgers(t *testing.T) {
 		for i := range n {
 			organization, bytes := fmt.Sprint("org", i%5), int64(i%7)
 			accepted := logs(organization, bytes)
-			r.accept(accepted, accepted)
+			r.Accept(accepted, accepted)
 			want[organization] += bytes
 		}
 	}
@@ -161,9 +162,9 @@ func TestRestartPublishesWhatIsDue(t *testing.T) {
 	_, stop := r.start()
 	r.create("acme", "indie")
 	r.awaitAccount("acme")
-	r.accept(logs("acme", 10))
+	r.Accept(logs("acme", 10))
 	stop()
-	r.accept(logs("acme", 20))
+	r.Accept(logs("acme", 20))
 	_, _ = r.start()
 	if got := r.awaitCounted()["acme"]; got.Used != 30 {
 		t.Errorf("account %+v", got)
@@ -197,7 +198,7 @@ func TestWhoMayRead(t *testing.T) {
 	ledger, _ := r.start()
 	r.create("acme", "indie")
 	r.create("evil", "indie")
-	r.accept(logs("acme", 10), logs("acme", 20))
+	r.Accept(logs("acme", 10), logs("acme", 20))
 	own, operator := r.token("acme", "billing:read"), r.token("", "billing:read")
 	foreign, scopeless := r.token("evil", "billing:read"), r.token("acme", "billing:write")
 	r.awaitCounted()
@@ -261,7 +262,7 @@ func TestReadingBooks(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
 	r.create("acme", "indie")
-	r.accept(logs("acme", 10), logs("acme", 20), logs("acme", 30))
+	r.Accept(logs("acme", 10), logs("acme", 20), logs("acme", 30))
 	token := r.token("acme", "billing:read")
 	r.awaitCounted()
 	r.awaitAccount("acme")
@@ -274,9 +275,9 @@ func TestReadingBooks(t *testing.T) {
 	})
 	_, balance := get(t, ledger, token, "/v1/organizations/acme/balance")
 	positions := balance["as_of"].(map[string]any)["positions"].(map[string]any)
-	for partition, end := range r.end {
+	for partition, end := range r.End() {
 		if positions[fmt.Sprint(partition)] != float64(end) {
-			t.Errorf("positions %v, want %v", positions, r.end)
+			t.Errorf("positions %v, want %v", positions, r.End())
 		}
 	}
 	_, past := get(t, ledger, token, "/v1/organizations/acme/balance?at="+time.Now().UTC().Add(-30*time.Second).Format(time.RFC3339))

@@ -18,7 +18,7 @@ func TestVerifyFinds(t *testing.T) {
 	r.create("acme", "indie")
 	r.awaitAccount("acme")
 	for range 5 {
-		r.accept(logs("acme", 10), logs("acme", 20), logs("acme", 30), logs("acme", 40))
+		r.Accept(logs("acme", 10), logs("acme", 20), logs("acme", 30), logs("acme", 40))
 		r.awaitCounted()
 	}
 	stop()

@@ -1,39 +1,17 @@
 package app_test
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/ledger/app"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
-
-// session publishes the session of a member of organization and returns its secret.
-func (r *rig) session(organization string) string {
-	r.t.Helper()
-	var random [24]byte
-	_, _ = rand.Read(random[:])
-	secret := identity.SessionPrefix + hex.EncodeToString(random[:])
-	value, _ := json.Marshal(contract.Credential{
-		Kind: contract.CredentialSession, ID: uuid.NewString(), Organization: organization, Member: "mem_1",
-		Scopes: []string{identity.RoleScope("billing")}, State: contract.CredentialActive, Version: 1,
-	})
-	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeCredentialChanged, Source: "weir/tenants", Time: time.Now()}
-	r.publish(contract.TopicCredentials, contract.CredentialKey(secret), attributes.Headers(), value)
-	return secret
-}
 
 // visit opens the usage page with a session.
 func visit(ledger *app.App, session, query string) *httptest.ResponseRecorder {
@@ -53,8 +31,8 @@ func TestUsagePage(t *testing.T) {
 	r.create("evil", "indie")
 	charge := logs("acme", 250)
 	charge.Project = hostile
-	r.accept(charge, logs("acme", 100))
-	acme, evil, unheard := r.session("acme"), r.session("evil"), r.session("nobody")
+	r.Accept(charge, logs("acme", 100))
+	acme, evil, unheard := r.SignIn("acme", "billing"), r.SignIn("evil", "billing"), r.SignIn("nobody", "billing")
 	r.awaitCounted()
 	r.awaitAccount("evil")
 	awaitReady(t, ledger)
@@ -97,9 +75,9 @@ func TestUsagePages(t *testing.T) {
 	ledger, _ := r.start()
 	r.create("acme", "indie")
 	for range 30 {
-		r.accept(logs("acme", 7))
+		r.Accept(logs("acme", 7))
 	}
-	session := r.session("acme")
+	session := r.SignIn("acme", "billing")
 	r.awaitCounted()
 	awaitReady(t, ledger)
 	first := visit(ledger, session, "").Body.String()

@@ -28,7 +28,7 @@ func TestKilled(t *testing.T) {
 	feed := func(n int) {
 		for i := range n {
 			l := logs("acme", int64(1+i%9))
-			r.accept(l, l)
+			r.Accept(l, l)
 			want += l.Bytes
 		}
 	}

@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	ledger, _ := r.start()
 	r.create("acme", "indie")
 	r.awaitAccount("acme")
-	r.accept(logs("acme", 10), logs("acme", 20))
+	r.Accept(logs("acme", 10), logs("acme", 20))
 	r.awaitCounted()
 	get(t, ledger, r.token("acme", "billing:read"), "/v1/organizations/acme/balance")
 	shows := func(lines ...string) {
@@ -52,7 +52,7 @@ func TestMetrics(t *testing.T) {
 		`weir_ledger_check_rounds_total{service="ledger"} `, `weir_ledger_verified_offset{partition="`,
 		`weir_http_request_duration_seconds_count{method="GET",route="/v1/organizations/{organization}/balance",service="ledger",status=`)
 	r.tamper(`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
-	r.accept(logs("acme", 30))
+	r.Accept(logs("acme", 30))
 	shows(broken(1))
 	if text := scrape(registry); strings.Contains(text, "acme") {
 		t.Errorf("the metrics tell of whom they are:\n%s", text)

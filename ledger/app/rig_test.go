@@ -2,28 +2,23 @@ package app_test
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"crypto/rand"
-	"crypto/sha256"
-
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -36,56 +31,32 @@ const patience = 60 * time.Second
 
 // A rig is a broker with the topics that others write, a database, and what the other services would say and read there.
 type rig struct {
-	t         testing.TB
-	config    app.Config
-	publisher *bus.Publisher
+	*contracttest.Others
+	t      testing.TB
+	config app.Config
 
 	mu       sync.Mutex
 	accounts map[string]contract.Account
 	counted  contract.Positions
 	facts    []string
-	end      contract.Positions // behind the last record that the test has published
 	seen     func(contract.Account)
 }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{t: t, accounts: map[string]contract.Account{}, end: contract.Positions{}, seen: func(contract.Account) {}}
+	r := &rig{t: t, accounts: map[string]contract.Account{}, seen: func(contract.Account) {}}
 	r.config = app.Config{
 		Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t)),
 		TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
 	}
-	others := slices.DeleteFunc(contract.Topics(partitions, 0), func(topic contract.Topic) bool {
-		return topic.Name == contract.TopicAccounts || topic.Name == contract.TopicLedger
-	})
-	if err := bus.EnsureTopics(t.Context(), r.config.Brokers, others); err != nil {
-		t.Fatal(err)
-	}
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: r.config.Brokers}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = publisher.Close() })
-	r.publisher = publisher
-	r.follow(contract.TopicAccounts, r.account)
-	r.follow(contract.TopicLedger, r.fact)
+	r.Others = contracttest.New(t, "ledger", r.config.Brokers, partitions)
+	r.Hear(contract.TopicAccounts, r.account)
+	r.Hear(contract.TopicLedger, r.fact)
 	return r
 }
 
-// follow reads a topic until the test ends.
-func (r *rig) follow(topic string, apply func(bus.Record) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wait sync.WaitGroup
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: r.config.Brokers, Topic: topic, Apply: apply}, testenv.Logger(r.t))
-	wait.Go(func() { _ = reader.Run(ctx) })
-	r.t.Cleanup(func() {
-		cancel()
-		wait.Wait()
-	})
-}
-
 // account takes a record of weir.accounts.v1. Neither an account nor the marker may ever fall back.
-func (r *rig) account(record bus.Record) error {
+func (r *rig) account(record bus.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if string(record.Key) == contract.AccountsCountedKey {
@@ -97,7 +68,7 @@ func (r *rig) account(record bus.Record) error {
 			}
 		}
 		r.counted = marker.Counted
-		return nil
+		return
 	}
 	var account contract.Account
 	r.decode(record.Value, &account)
@@ -106,7 +77,6 @@ func (r *rig) account(record bus.Record) error {
 	}
 	r.accounts[account.Organization] = account
 	r.seen(account)
-	return nil
 }
 
 func (r *rig) decode(value []byte, into any) {
@@ -115,11 +85,10 @@ func (r *rig) decode(value []byte, into any) {
 	}
 }
 
-func (r *rig) fact(record bus.Record) error {
+func (r *rig) fact(record bus.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.facts = append(r.facts, record.Header(contract.HeaderID))
-	return nil
 }
 
 // start runs one more ledger and returns how to stop it in order.
@@ -129,28 +98,15 @@ func (r *rig) start() (ledger *app.App, stop func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		if err := ledger.Run(ctx); err != nil {
-			r.t.Errorf("the ledger ended: %v", err)
-		}
-	})
-	stop = sync.OnceFunc(func() {
-		cancel()
-		wait.Wait()
-	})
-	r.t.Cleanup(stop)
-	return ledger, stop
+	return ledger, testenv.Run(r.t, ledger.Run)
 }
 
 // create says that an organization exists.
 func (r *rig) create(organization, tier string) {
 	r.t.Helper()
-	fact := contract.OrganizationCreated{Organization: organization, Name: organization, Tier: tier, CreatedAt: time.Now().Add(-time.Minute)}
-	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeOrganizationCreated, Source: "weir/tenants", Time: time.Now(), Organization: organization}
-	value, _ := json.Marshal(fact)
-	r.publish(contract.TopicTenants, organization, attributes.Headers(), value)
+	r.Say(contract.TopicTenants, contract.TypeOrganizationCreated, organization, contract.OrganizationCreated{
+		Organization: organization, Name: organization, Tier: tier, CreatedAt: time.Now().Add(-time.Minute),
+	})
 }
 
 // logs is a LogsAccepted of one part.
@@ -161,53 +117,13 @@ func logs(organization string, bytes int64) contract.LogsAccepted {
 	}
 }
 
-// accept publishes LogsAccepted and remembers how far the log reaches.
-func (r *rig) accept(accepted ...contract.LogsAccepted) {
-	r.t.Helper()
-	messages := make([]*message.Message, len(accepted))
-	for i, l := range accepted {
-		messages[i] = newMessage(l.RecordKey(16), l.Headers(), l.Lines)
-	}
-	r.send(contract.TopicLogs, messages...)
-}
-
-func (r *rig) publish(topic, key string, headers map[string]string, value []byte) {
-	r.t.Helper()
-	r.send(topic, newMessage(key, headers, value))
-}
-
-func newMessage(key string, headers map[string]string, value []byte) *message.Message {
-	m := message.NewMessage("", value)
-	for name, value := range headers {
-		m.Metadata.Set(name, value)
-	}
-	m.Metadata.Set(bus.KeyMetadata, key)
-	return m
-}
-
-func (r *rig) send(topic string, messages ...*message.Message) {
-	r.t.Helper()
-	positions, err := r.publisher.PublishContext(context.Background(), topic, messages...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if topic != contract.TopicLogs {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range positions {
-		r.end[p.Partition] = max(r.end[p.Partition], p.Offset+1)
-	}
-}
-
 // awaitCounted waits until the marker covers all that was published, and returns the accounts as they were published.
 func (r *rig) awaitCounted() map[string]contract.Account {
 	r.t.Helper()
 	testenv.Eventually(r.t, patience, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for partition, end := range r.end {
+		for partition, end := range r.End() {
 			if r.counted[partition] < end {
 				return fmt.Errorf("partition %d is counted to %d of %d", partition, r.counted[partition], end)
 			}
@@ -265,16 +181,7 @@ func (r *rig) verify() {
 // token publishes a service token and returns it.
 func (r *rig) token(organization string, scopes ...string) string {
 	r.t.Helper()
-	var random [24]byte
-	_, _ = rand.Read(random[:])
-	secret := "weirsvc_" + hex.EncodeToString(random[:])
-	value, _ := json.Marshal(contract.Credential{
-		Kind: contract.CredentialServiceToken, ID: uuid.NewString(), Organization: organization, Scopes: scopes,
-		State: contract.CredentialActive, Version: 1,
-	})
-	attributes := contract.Attributes{ID: uuid.NewString(), Type: contract.TypeCredentialChanged, Source: "weir/tenants", Time: time.Now()}
-	r.publish(contract.TopicCredentials, contract.CredentialKey(secret), attributes.Headers(), value)
-	return secret
+	return r.Issue(contract.Credential{Kind: contract.CredentialServiceToken, Organization: organization, Scopes: scopes})
 }
 
 // get asks the ledger and returns the status and the body's members.
@@ -297,12 +204,6 @@ func get(t testing.TB, ledger *app.App, token, path string) (int, map[string]any
 func awaitReady(t testing.TB, ledger *app.App) {
 	t.Helper()
 	testenv.Eventually(t, patience, ledger.Ready)
-}
-
-// digest is any text as ingest would digest it.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 var errNot = errors.New("not yet")

@@ -1,0 +1,47 @@
+package contracttest
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// prefixes are those of secrets, by the kind of credential.
+var prefixes = map[string]string{
+	contract.CredentialAPIKey:       identity.APIKeyPrefix,
+	contract.CredentialServiceToken: identity.ServiceTokenPrefix,
+	contract.CredentialSession:      identity.SessionPrefix,
+}
+
+// Issue says that there is a credential, and returns its secret. Without a state it is active, in its first version; its id,
+// where it has none, is "id_" and the first 8 digits of the secret.
+func (o *Others) Issue(credential contract.Credential) (secret string) {
+	o.t.Helper()
+	var random [24]byte
+	_, _ = rand.Read(random[:])
+	digits := hex.EncodeToString(random[:])
+	secret = prefixes[credential.Kind] + digits
+	credential.ID = cmp.Or(credential.ID, "id_"+digits[:8])
+	credential.State = cmp.Or(credential.State, contract.CredentialActive)
+	credential.Version = cmp.Or(credential.Version, 1)
+	o.Say(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(secret), credential)
+	return secret
+}
+
+// SignIn issues the session of a member of organization.
+func (o *Others) SignIn(organization, role string) (secret string) {
+	o.t.Helper()
+	return o.Issue(contract.Credential{
+		Kind: contract.CredentialSession, Organization: organization, Member: "mem_1", Scopes: []string{identity.RoleScope(role)},
+	})
+}
+
+// Digest is any text as ingest would digest it.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

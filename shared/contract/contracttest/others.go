@@ -1,0 +1,114 @@
+// Package contracttest stands in for the other modules in the tests of one: it makes their topics, says what they would say,
+// and hears what the module under test says.
+package contracttest
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// Others are the modules beside the one under test.
+type Others struct {
+	t         testing.TB
+	brokers   []string
+	publisher *bus.Publisher
+
+	mu  sync.Mutex
+	end contract.Positions
+}
+
+// New makes the topics that module does not write itself. weir.logs.v1 gets that many partitions.
+func New(t testing.TB, module string, brokers []string, logPartitions int) *Others {
+	t.Helper()
+	theirs := slices.DeleteFunc(contract.Topics(logPartitions, 0), func(topic contract.Topic) bool { return topic.Writer == module })
+	if err := bus.EnsureTopics(t.Context(), brokers, theirs); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = publisher.Close() })
+	return &Others{t: t, brokers: brokers, publisher: publisher, end: contract.Positions{}}
+}
+
+// Say publishes a value of a type under a key.
+func (o *Others) Say(topic, eventType, key string, value any) {
+	o.t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	attributes := contract.Attributes{ID: uuid.NewString(), Type: eventType, Source: "weir/others", Time: time.Now()}
+	o.Publish(topic, key, attributes.Headers(), text)
+}
+
+// Accept publishes what ingest would say of accepted requests.
+func (o *Others) Accept(accepted ...contract.LogsAccepted) {
+	o.t.Helper()
+	messages := make([]*message.Message, len(accepted))
+	for i, logs := range accepted {
+		messages[i] = newMessage(logs.RecordKey(16), logs.Headers(), logs.Lines)
+	}
+	o.send(contract.TopicLogs, messages...)
+}
+
+// Publish publishes any record. A value that is nil takes back what was said under the key.
+func (o *Others) Publish(topic, key string, headers map[string]string, value []byte) {
+	o.t.Helper()
+	o.send(topic, newMessage(key, headers, value))
+}
+
+func newMessage(key string, headers map[string]string, value []byte) *message.Message {
+	m := message.NewMessage("", value)
+	for name, value := range headers {
+		m.Metadata.Set(name, value)
+	}
+	m.Metadata.Set(bus.KeyMetadata, key)
+	return m
+}
+
+func (o *Others) send(topic string, messages ...*message.Message) {
+	o.t.Helper()
+	positions, err := o.publisher.PublishContext(context.WithoutCancel(o.t.Context()), topic, messages...)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if topic != contract.TopicLogs {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range positions {
+		o.end[p.Partition] = max(o.end[p.Partition], p.Offset+1)
+	}
+}
+
+// End is where weir.logs.v1 ends: behind the last record that was published here.
+func (o *Others) End() contract.Positions {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.end)
+}
+
+// Hear calls each with all records of a topic, one at a time, until the test ends.
+func (o *Others) Hear(topic string, each func(bus.Record)) {
+	o.t.Helper()
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: o.brokers, Topic: topic, Apply: func(record bus.Record) error {
+		each(record)
+		return nil
+	}}, testenv.Logger(o.t))
+	testenv.Run(o.t, reader.Run)
+}
