@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +23,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
@@ -35,11 +38,13 @@ type canary struct{ name, secret string }
 // canaryPassword is that of one member, in no dictionary.
 const canaryPassword = "Zaunkönig-kestrel-9f2c71"
 
-// A secret is in the answer to its creation and nowhere else: in no log at any level, no metric, no record of any topic, no row of
-// any table and no body of an error. It has been through every operation, those that fail as well, and it has been put where it does
+// A secret is in the answer to its creation and nowhere else: in no log at any level, of Weir or of the database server, no metric, no
+// record of any topic, no row of any table, no file that modules keep of each other, no list of processes and no body of an error. It has been through every operation, those that fail as well, and it has been put where it does
 // not belong. What is data is out: a client that writes its key into a message, a name or a reason has sent it to be kept and shown.
 func TestCanary(t *testing.T) {
-	w := newWorld(t)
+	server := startServer(t)
+	provider, adjust := withProvider(t)
+	w := newWorldOn(t, server.URL(), adjust)
 	owner := w.foundedBy(t)
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	canaries, callers := w.canaries(t, a, b)
@@ -63,15 +68,18 @@ func TestCanary(t *testing.T) {
 		}
 	}
 	w.signInWith(t, answers, canaryPassword)
+	canaries = append(canaries, w.byPasskey(t, answers, a)...)
+	canaries = append(canaries, w.byProvider(t, answers, a, provider)...)
 	w.settle(t, a)
-	for _, found := range w.search(t, canaries, answers) {
+	for _, found := range w.search(t, server, canaries, answers) {
 		t.Error(found)
 	}
 }
 
 // The search finds what it looks for, wherever that is: a canary is planted in each place.
 func TestCanaryIsFound(t *testing.T) {
-	w := newWorld(t)
+	server := startServer(t)
+	w := newWorldOn(t, server.URL(), func(*allinone.Modules) {})
 	planted := canary{"planted", "weir_" + strings.Repeat("5eed", 12)}
 	answers := &journal{}
 	fmt.Fprintln(answers, planted.secret)
@@ -79,12 +87,18 @@ func TestCanaryIsFound(t *testing.T) {
 	httpapi.NewMetrics(w.metrics.For("planted")).Observe(planted.secret, http.MethodGet, http.StatusOK, time.Second)
 	w.plantRow(t, planted.secret)
 	w.plantRecord(t, planted.secret)
+	w.plantFailure(t, planted.secret)
+	plantProcess(t, planted.secret)
 	var places []string
-	for _, found := range w.search(t, []canary{planted}, answers) {
+	for _, found := range w.search(t, server, []canary{planted}, answers) {
 		places = append(places, strings.Fields(found)[0])
 	}
-	want := []string{"answers", "log", "metrics", "table", "topic"}
-	if slices.Sort(places); !slices.Equal(places, want) {
+	want := []string{"answers", "log", "metrics", "process", "server's", "state", "table", "topic"}
+	if runtime.GOOS != "linux" {
+		want = slices.DeleteFunc(want, func(place string) bool { return place == "process" })
+	}
+	slices.Sort(places)
+	if places = slices.Compact(places); !slices.Equal(places, want) {
 		t.Errorf("found in %q, want %q", places, want)
 	}
 }
@@ -271,14 +285,20 @@ func (w *world) settle(t *testing.T, of *tenant) {
 	})
 }
 
-// search looks for the canaries everywhere, and says where it found which.
-func (w *world) search(t *testing.T, canaries []canary, answers *journal) (found []string) {
+// search looks for the canaries everywhere, and says where it found which. It stops the modules, which then keep their state.
+func (w *world) search(t *testing.T, server *postgres.Server, canaries []canary, answers *journal) (found []string) {
 	t.Helper()
-	places := map[string]string{"answers to requests that failed": answers.String(), "log": w.log.String(), "metrics": w.shown()}
+	places := map[string]string{"metrics": w.shown()}
+	maps.Copy(places, processes(t, server))
+	w.stop()
+	maps.Copy(places, map[string]string{
+		"answers to requests that failed": answers.String(), "log": w.log.String(), "server's log": read(t, server.LogFile()),
+	})
 	maps.Copy(places, w.tables(t))
 	maps.Copy(places, w.topics(t))
+	maps.Copy(places, w.states(t))
 	for _, place := range slices.Sorted(maps.Keys(places)) {
-		if places[place] == "" && !strings.HasPrefix(place, "t") {
+		if places[place] == "" && !strings.HasPrefix(place, "t") && !strings.HasPrefix(place, "process") {
 			t.Errorf("there was nothing to look through: %s", place)
 		}
 		for _, c := range canaries {
@@ -413,7 +433,7 @@ func (w *world) plantRecord(t *testing.T, secret string) {
 	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer publisher.Close()
-	planted := message.NewMessage(uuid.NewString(), nil)
+	planted := message.NewMessage(uuid.NewString(), []byte(`{}`))
 	planted.Metadata = message.Metadata{bus.KeyMetadata: "planted", "ce_subject": secret}
-	must(t, publisher.Publish(contract.TopicGrouping, planted))
+	must(t, publisher.Publish(contract.TopicCredentials, planted))
 }

@@ -54,6 +54,8 @@ type world struct {
 	log      *journal // of all modules, everything that is said
 	metrics  *telemetry.Registry
 	output   *journal // the standard output of tenants: links for whoever operates the installation
+	state    string   // directory of what modules keep of each other
+	stop     func()   // stops the modules, as the test's end does
 }
 
 // A journal keeps what is written to it. Safe for concurrent use.
@@ -77,18 +79,30 @@ func (j *journal) String() string {
 // newWorld starts an installation and waits until it is ready.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{database: testenv.Postgres(t), brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New(), output: &journal{}}
+	return newWorldOn(t, testenv.Postgres(t), func(*allinone.Modules) {})
+}
+
+// newWorldOn is newWorld on a database, with settings of its own.
+func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
+	t.Helper()
+	w := &world{database: database, brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New(), output: &journal{}, state: t.TempDir()}
 	t.Cleanup(func() {
 		if log := w.log.String(); t.Failed() {
 			t.Logf("the log ends with\n%s", log[max(0, len(log)-8<<10):])
 		}
 	})
 	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.modules = w.build(t, logger)
+	w.modules = w.build(t, logger, adjust)
 	backends := map[gateway.Module]gateway.Backend{}
+	var stops []func()
 	for name, module := range w.modules {
-		run(t, name, module)
+		stops = append(stops, run(t, name, module))
 		backends[name] = gateway.Local(module.Handler(), module.Ready)
+	}
+	w.stop = func() {
+		for _, stop := range stops {
+			stop()
+		}
 	}
 	var err error
 	w.gateway, err = gateway.New(backends, logger, time.Now)
@@ -101,7 +115,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // build makes the four modules.
-func (w *world) build(t *testing.T, logger *slog.Logger) map[gateway.Module]module {
+func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.Modules)) map[gateway.Module]module {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
 	must(t, err)
@@ -111,6 +125,8 @@ func (w *world) build(t *testing.T, logger *slog.Logger) map[gateway.Module]modu
 	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, patience, "https://weir.example"
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
+	set.Ingest.StateDir, set.Ledger.StateDir, set.Grouping.StateDir, set.Tenants.StateDir = w.state, w.state, w.state, w.state
+	adjust(&set)
 	modules := map[gateway.Module]module{}
 	modules[gateway.Tenants], err = tenants.New(t.Context(), set.Tenants, logger)
 	must(t, err)
@@ -123,17 +139,19 @@ func (w *world) build(t *testing.T, logger *slog.Logger) map[gateway.Module]modu
 	return modules
 }
 
-// run runs a module until the test ends.
-func run(t *testing.T, name gateway.Module, module module) {
+// run runs a module until the test ends, or until stop is called.
+func run(t *testing.T, name gateway.Module, module module) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- module.Run(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("%s did not end in order: %v", name, err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // A request is what somebody sends.

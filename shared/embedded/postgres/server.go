@@ -228,6 +228,9 @@ func (s *Server) url(role, database string) string {
 	return u.String()
 }
 
+// LogFile is where the server writes its log.
+func (s *Server) LogFile() string { return s.cluster.home.log() }
+
 // Binaries is the folder that the server was started from.
 func (s *Server) Binaries() string { return s.cluster.bin }
 
