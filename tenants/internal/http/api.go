@@ -13,7 +13,6 @@ import (
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/body"
 	"github.com/weirlog/weir/tenants/internal/leak"
-	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -41,33 +40,33 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 		admin.Use(identity.RequireScope(credentials, adminScope), body.Whole, identity.RequireScope(credentials, adminScope))
 		admin.Post("/v1/organizations", httpapi.Handle(api.createOrganization))
 		admin.Get("/v1/organizations", httpapi.Handle(api.listOrganizations))
-		admin.Get("/v1/organizations/{id}", httpapi.Handle(api.showOneOrganization))
-		admin.Patch("/v1/organizations/{id}", httpapi.Handle(api.renameOrganization))
+		admin.Get("/v1/organizations/{id}", showing("organization", registrar.Organization, showOrganization))
+		admin.Patch("/v1/organizations/{id}", changing(api, "organization", nameOf, registrar.RenameOrganization, showOrganization))
 		admin.Post("/v1/projects", httpapi.Handle(api.createProject))
-		admin.Get("/v1/projects", httpapi.Handle(api.listProjects))
-		admin.Patch("/v1/projects/{id}", httpapi.Handle(api.renameProject))
+		admin.Get("/v1/projects", listing("organization", oneOrganizationOf, registrar.Projects, showProject, placeOfProject))
+		admin.Patch("/v1/projects/{id}", changing(api, "project", nameOf, registrar.RenameProject, showProject))
 		admin.Post("/v1/api-keys", httpapi.Handle(api.createAPIKey))
 		admin.Get("/v1/api-keys", httpapi.Handle(api.listAPIKeys))
 		admin.Get("/v1/api-keys/{id}", httpapi.Handle(api.getAPIKey))
 		admin.Patch("/v1/api-keys/{id}", httpapi.Handle(api.changeAPIKey))
 		admin.Post("/v1/api-keys/{id}/rotate", httpapi.Handle(api.rotateAPIKey))
 		admin.Post("/v1/api-keys/{id}/revoke", httpapi.Handle(api.revokeAPIKey))
-		admin.Get("/v1/organizations/{id}/security-policy", httpapi.Handle(api.getSecurityPolicy))
-		admin.Put("/v1/organizations/{id}/security-policy", httpapi.Handle(api.setSecurityPolicy))
+		admin.Get("/v1/organizations/{id}/security-policy", showing("organization", registrar.SecurityPolicy, showSecurityPolicy))
+		admin.Put("/v1/organizations/{id}/security-policy", changing(api, "organization", securityPolicyOf, registrar.SetSecurityPolicy, showSecurityPolicy))
 		admin.Post("/v1/service-tokens", httpapi.Handle(api.createServiceToken))
-		admin.Get("/v1/service-tokens", httpapi.Handle(api.listServiceTokens))
-		admin.Post("/v1/service-tokens/{id}/revoke", httpapi.Handle(api.revokeServiceToken))
-		admin.Get("/v1/sessions", httpapi.Handle(api.listSessions))
-		admin.Post("/v1/sessions/{id}/revoke", httpapi.Handle(api.revokeSession))
+		admin.Get("/v1/service-tokens", listing("organization", organizationOf, registrar.ServiceTokens, showServiceToken, placeOfServiceToken))
+		admin.Post("/v1/service-tokens/{id}/revoke", changing(api, "service token", reasonOf, registrar.RevokeServiceToken, showServiceToken))
+		admin.Get("/v1/sessions", listing("member", memberOf, registrar.Sessions, showSession, placeOfSession))
+		admin.Post("/v1/sessions/{id}/revoke", changing(api, "session", reasonOf, registrar.RevokeSession, showSession))
 		admin.Post("/v1/members", httpapi.Handle(api.createMember))
-		admin.Get("/v1/members", httpapi.Handle(api.listMembers))
-		admin.Patch("/v1/members/{id}", httpapi.Handle(api.changeMember))
+		admin.Get("/v1/members", listing("organization", organizationOf, registrar.Members, showMember, placeOfMember))
+		admin.Patch("/v1/members/{id}", changing(api, "member", roleOf, registrar.ChangeRole, showMember))
 		admin.Post("/v1/members/{id}/reset-code", httpapi.Handle(api.createResetCode))
-		admin.Post("/v1/members/{id}/remove", httpapi.Handle(api.removeMember))
+		admin.Post("/v1/members/{id}/remove", changing(api, "member", nothing, without(registrar.RemoveMember), showMember))
 		admin.Post("/v1/invitations", httpapi.Handle(api.createInvitation))
-		admin.Get("/v1/invitations", httpapi.Handle(api.listInvitations))
+		admin.Get("/v1/invitations", listing("organization", organizationOf, registrar.Invitations, api.showInvitation, placeOfInvitation))
 		admin.Post("/v1/invitations/{id}/resend", httpapi.Handle(api.resendInvitation))
-		admin.Post("/v1/invitations/{id}/revoke", httpapi.Handle(api.revokeInvitation))
+		admin.Post("/v1/invitations/{id}/revoke", changing(api, "invitation", nothing, without(registrar.RevokeInvitation), api.showInvitation))
 	})
 }
 
@@ -117,36 +116,6 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// pageOf is where a list of requests goes on, and how far. A parameter that is none of filters is refused: a filter that
-// was overlooked would show too much.
-func pageOf(r *http.Request, filters ...string) (after postgres.Position, limit int, err error) {
-	if err := httpapi.OnlyKnown(r, nil, append(filters, "limit", "cursor")...); err != nil {
-		return after, 0, err
-	}
-	page, err := httpapi.ParsePage(r)
-	if err != nil || page.Cursor == "" {
-		return after, page.Limit, err
-	}
-	if err := httpapi.DecodeCursor(page.Cursor, &after); err != nil {
-		return after, 0, err
-	}
-	if !tenants.IsID(after.ID) {
-		return after, 0, httpapi.Invalid("?cursor", "invalid_cursor", "The cursor is none of this list.",
-			"Use next_cursor of the page before, unchanged, or leave cursor out to start again.")
-	}
-	return after, page.Limit, nil
-}
-
-// listOf answers with one page of found, which may hold one item more than limit.
-func listOf[F, I any](w http.ResponseWriter, found []F, limit int, item func(F) I, place func(F) postgres.Position) {
-	list := httpapi.NewList(found, limit, func(last F) any { return place(last) })
-	items := make([]I, len(list.Items))
-	for i, f := range list.Items {
-		items[i] = item(f)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, httpapi.List[I]{Items: items, NextCursor: list.NextCursor})
-}
-
 // optional is nil for the zero time, which is null in JSON.
 func optional(at time.Time) *time.Time {
 	if at.IsZero() {
@@ -154,16 +123,4 @@ func optional(at time.Time) *time.Time {
 	}
 	at = at.UTC()
 	return &at
-}
-
-// reasonOf is the reason in the body of a revocation. The body may be absent: an emergency must not fail for lack of one.
-func reasonOf(w http.ResponseWriter, r *http.Request) (string, error) {
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if r.ContentLength == 0 {
-		return "", nil
-	}
-	err := httpapi.ReadJSON(w, r, &body)
-	return body.Reason, err
 }

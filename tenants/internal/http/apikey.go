@@ -124,11 +124,8 @@ func (a *API) changeAPIKey(w http.ResponseWriter, r *http.Request) error {
 		Name          *string `json:"name"`
 		RatePerMinute *int    `json:"rate_per_minute"`
 	}
-	request, err := a.requestOf(r)
+	request, err := a.requestWith(w, r, &body)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "id")

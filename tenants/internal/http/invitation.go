@@ -39,17 +39,18 @@ func (a *API) showInvitation(i tenants.Invitation) invitationJSON {
 	return shown
 }
 
+func placeOfInvitation(i tenants.Invitation) postgres.Position {
+	return postgres.Position{At: i.MadeAt, ID: i.ID}
+}
+
 func (a *API) createInvitation(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Organization string       `json:"organization"`
 		Email        string       `json:"email"`
 		Role         tenants.Role `json:"role"`
 	}
-	request, err := a.requestOf(r)
+	request, err := a.requestWith(w, r, &body)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
 	invitation, code, err := a.registrar.Invite(r.Context(), request, registrar.NewInvitation(body))
@@ -67,22 +68,6 @@ func (a *API) writeInvitation(w http.ResponseWriter, status int, invitation tena
 	httpapi.WriteJSON(w, status, shown)
 }
 
-func (a *API) listInvitations(w http.ResponseWriter, r *http.Request) error {
-	organization := organizationOf(r)
-	after, limit, err := pageOf(r, "organization")
-	if err != nil {
-		return err
-	}
-	found, err := a.registrar.Invitations(r.Context(), callerOf(r), organization, after, limit+1)
-	if err != nil {
-		return problemOf(err, "organization", organization)
-	}
-	listOf(w, found, limit, a.showInvitation, func(i tenants.Invitation) postgres.Position {
-		return postgres.Position{At: i.MadeAt, ID: i.ID}
-	})
-	return nil
-}
-
 func (a *API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 	request, err := a.requestOf(r)
 	if err != nil {
@@ -94,19 +79,5 @@ func (a *API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err, "invitation", id)
 	}
 	a.writeInvitation(w, http.StatusOK, invitation, code)
-	return nil
-}
-
-func (a *API) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
-	request, err := a.requestOf(r)
-	if err != nil {
-		return err
-	}
-	id := chi.URLParam(r, "id")
-	invitation, err := a.registrar.RevokeInvitation(r.Context(), request, id)
-	if err != nil {
-		return problemOf(err, "invitation", id)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, a.showInvitation(invitation))
 	return nil
 }

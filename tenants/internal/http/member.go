@@ -29,6 +29,10 @@ func showMember(m tenants.Member) memberJSON {
 	}
 }
 
+func placeOfMember(m tenants.Member) postgres.Position {
+	return postgres.Position{At: m.AddedAt, ID: m.ID}
+}
+
 func (a *API) createMember(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Organization string           `json:"organization"`
@@ -37,11 +41,8 @@ func (a *API) createMember(w http.ResponseWriter, r *http.Request) error {
 		Role         tenants.Role     `json:"role"`
 		Password     tenants.Password `json:"password"`
 	}
-	request, err := a.requestOf(r)
+	request, err := a.requestWith(w, r, &body)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
 	member, err := a.registrar.AddMember(r.Context(), request, registrar.NewMember(body))
@@ -52,54 +53,13 @@ func (a *API) createMember(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) listMembers(w http.ResponseWriter, r *http.Request) error {
-	organization := organizationOf(r)
-	after, limit, err := pageOf(r, "organization")
-	if err != nil {
-		return err
-	}
-	found, err := a.registrar.Members(r.Context(), callerOf(r), organization, after, limit+1)
-	if err != nil {
-		return problemOf(err, "organization", organization)
-	}
-	listOf(w, found, limit, showMember, func(m tenants.Member) postgres.Position {
-		return postgres.Position{At: m.AddedAt, ID: m.ID}
-	})
-	return nil
-}
-
-func (a *API) changeMember(w http.ResponseWriter, r *http.Request) error {
+// roleOf is the role in the body of a request that gives a member another one.
+func roleOf(w http.ResponseWriter, r *http.Request) (tenants.Role, error) {
 	var body struct {
 		Role tenants.Role `json:"role"`
 	}
-	request, err := a.requestOf(r)
-	if err != nil {
-		return err
-	}
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
-		return err
-	}
-	id := chi.URLParam(r, "id")
-	member, err := a.registrar.ChangeRole(r.Context(), request, id, body.Role)
-	if err != nil {
-		return problemOf(err, "member", id)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, showMember(member))
-	return nil
-}
-
-func (a *API) removeMember(w http.ResponseWriter, r *http.Request) error {
-	request, err := a.requestOf(r)
-	if err != nil {
-		return err
-	}
-	id := chi.URLParam(r, "id")
-	member, err := a.registrar.RemoveMember(r.Context(), request, id)
-	if err != nil {
-		return problemOf(err, "member", id)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, showMember(member))
-	return nil
+	err := httpapi.ReadJSON(w, r, &body)
+	return body.Role, err
 }
 
 // createResetCode answers with a code for the member to set another password with; no other answer has it.

@@ -65,9 +65,3 @@ func invalidProblem(invalid tenants.Invalid) error {
 	}
 	return problem
 }
-
-// missing is the answer where a query lacks the parameter that it is about.
-func missing(parameter string) error {
-	return httpapi.Invalid("?"+parameter, httpapi.CodeInvalidRequest, "The query lacks "+parameter+".",
-		"Send ?"+parameter+"= with the id of the "+parameter+".")
-}

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -34,17 +32,18 @@ func showServiceToken(s tenants.ServiceToken) serviceTokenJSON {
 	}
 }
 
+func placeOfServiceToken(s tenants.ServiceToken) postgres.Position {
+	return postgres.Position{At: s.IssuedAt, ID: s.ID}
+}
+
 func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Organization string   `json:"organization"`
 		Name         string   `json:"name"`
 		Scopes       []string `json:"scopes"`
 	}
-	request, err := a.requestOf(r)
+	request, err := a.requestWith(w, r, &body)
 	if err != nil {
-		return err
-	}
-	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return err
 	}
 	token, secret, err := a.registrar.IssueServiceToken(r.Context(), request, registrar.NewServiceToken(body))
@@ -54,39 +53,5 @@ func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	shown := showServiceToken(token)
 	shown.Token = secret.Reveal()
 	httpapi.WriteJSON(w, http.StatusCreated, shown)
-	return nil
-}
-
-func (a *API) listServiceTokens(w http.ResponseWriter, r *http.Request) error {
-	after, limit, err := pageOf(r, "organization")
-	if err != nil {
-		return err
-	}
-	organization := organizationOf(r)
-	found, err := a.registrar.ServiceTokens(r.Context(), callerOf(r), organization, after, limit+1)
-	if err != nil {
-		return problemOf(err, "organization", organization)
-	}
-	listOf(w, found, limit, showServiceToken, func(s tenants.ServiceToken) postgres.Position {
-		return postgres.Position{At: s.IssuedAt, ID: s.ID}
-	})
-	return nil
-}
-
-func (a *API) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
-	request, err := a.requestOf(r)
-	if err != nil {
-		return err
-	}
-	reason, err := reasonOf(w, r)
-	if err != nil {
-		return err
-	}
-	id := chi.URLParam(r, "id")
-	token, err := a.registrar.RevokeServiceToken(r.Context(), request, id, reason)
-	if err != nil {
-		return problemOf(err, "service token", id)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, showServiceToken(token))
 	return nil
 }

@@ -1,12 +1,8 @@
 package http
 
 import (
-	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
@@ -38,39 +34,6 @@ func showSession(s postgres.SeenSession) sessionJSON {
 	}
 }
 
-func (a *API) listSessions(w http.ResponseWriter, r *http.Request) error {
-	after, limit, err := pageOf(r, "member")
-	if err != nil {
-		return err
-	}
-	member := r.URL.Query().Get("member")
-	if member == "" {
-		return missing("member")
-	}
-	found, err := a.registrar.Sessions(r.Context(), callerOf(r), member, after, limit+1)
-	if err != nil {
-		return problemOf(err, "member", member)
-	}
-	listOf(w, found, limit, showSession, func(s postgres.SeenSession) postgres.Position {
-		return postgres.Position{At: s.StartedAt, ID: s.ID}
-	})
-	return nil
-}
-
-func (a *API) revokeSession(w http.ResponseWriter, r *http.Request) error {
-	request, err := a.requestOf(r)
-	if err != nil {
-		return err
-	}
-	reason, err := reasonOf(w, r)
-	if err != nil {
-		return err
-	}
-	id := chi.URLParam(r, "id")
-	session, err := a.registrar.RevokeSession(r.Context(), request, id, reason)
-	if err != nil {
-		return problemOf(err, "session", id)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, showSession(session))
-	return nil
+func placeOfSession(s postgres.SeenSession) postgres.Position {
+	return postgres.Position{At: s.StartedAt, ID: s.ID}
 }
