@@ -77,6 +77,8 @@ func auditFormOf(event Event) (auditForm, error) { //nolint:funlen // two lines 
 		return auditForm{"member.password_changed", e.At, &Member{}}, nil
 	case MemberResetCodeIssued:
 		return auditForm{"member.reset_code_issued", e.At, &Member{}}, nil
+	case MemberIdentified:
+		return auditForm{"member.identified", e.At, &Member{}}, nil
 	case InvitationMade:
 		return auditForm{"invitation.made", e.At, &Invitation{}}, nil
 	case InvitationResent:
@@ -183,6 +185,7 @@ func (m *Member) audited() (Target, Fields) {
 	return Target{"member", m.ID, m.Name}, Fields{
 		"name": m.Name, "email": m.Email, "role": string(m.Role), "removed_at": m.RemovedAt,
 		"password_changed_at": changedAfter(m.AddedAt, m.PasswordAt), "reset_code_expires_at": m.Reset.ExpiresAt,
+		"identity_provider": m.Identity.Issuer, "identity": m.Identity.Subject,
 	}
 }
 

@@ -79,6 +79,7 @@ func (MemberAdded) isEvent()           {}
 func (MemberRoleChanged) isEvent()     {}
 func (MemberRemoved) isEvent()         {}
 func (MemberResetCodeIssued) isEvent() {}
+func (MemberIdentified) isEvent()      {}
 func (MemberPasswordChanged) isEvent() {}
 func (InvitationMade) isEvent()        {}
 func (InvitationResent) isEvent()      {}
@@ -110,6 +111,7 @@ const (
 	nameMemberRoleChanged     = "tenants.v1.member_role_changed"
 	nameMemberRemoved         = "tenants.v1.member_removed"
 	nameMemberResetCodeIssued = "tenants.v1.member_reset_code_issued"
+	nameMemberIdentified      = "tenants.v1.member_identified"
 	nameMemberPasswordChanged = "tenants.v1.member_password_changed"
 	nameInvitationMade        = "tenants.v1.invitation_made"
 	nameInvitationResent      = "tenants.v1.invitation_resent"
@@ -181,6 +183,8 @@ func eventName(event Event) (string, error) { //nolint:funlen // two lines for e
 		return nameMemberRemoved, nil
 	case MemberResetCodeIssued:
 		return nameMemberResetCodeIssued, nil
+	case MemberIdentified:
+		return nameMemberIdentified, nil
 	case MemberPasswordChanged:
 		return nameMemberPasswordChanged, nil
 	case InvitationMade:
@@ -256,6 +260,8 @@ func DecodeEvent(name string, data []byte) (Event, error) { //nolint:funlen // t
 		return decode[MemberRemoved](data)
 	case nameMemberResetCodeIssued:
 		return decode[MemberResetCodeIssued](data)
+	case nameMemberIdentified:
+		return decode[MemberIdentified](data)
 	case nameMemberPasswordChanged:
 		return decode[MemberPasswordChanged](data)
 	case nameInvitationMade:

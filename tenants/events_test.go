@@ -26,6 +26,7 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.member_removed":              tenants.MemberRemoved{Member: "mem_1", At: later},
 		"tenants.v1.member_password_changed":     tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI", Reset: true, At: later},
 		"tenants.v1.member_reset_code_issued":    resetCodeIssued(),
+		"tenants.v1.member_identified":           memberIdentified(),
 		"tenants.v1.invitation_made":             invitationMade(),
 		"tenants.v1.invitation_resent":           tenants.InvitationResent{Invitation: "inv_1", Imprint: imprint("cd34"), At: later, ExpiresAt: later.Add(tenants.InvitationLasts)},
 		"tenants.v1.member_reset_code_issued+by": tenants.MemberResetCodeIssued{Member: "mem_1", Imprint: imprint("ab12"), At: noon, ExpiresAt: noon.Add(tenants.ResetLasts), By: "mem_2"},

@@ -19,6 +19,7 @@ type Member struct {
 	AddedAt      time.Time
 	RemovedAt    time.Time // zero: is a member still
 	Reset        ResetCode // zero: none is out
+	Identity     ProviderIdentity
 
 	added MemberAdded
 }
@@ -168,9 +169,14 @@ func (m *Member) Apply(event Event) {
 	case MemberRoleChanged:
 		m.Role = e.Role
 	case MemberRemoved:
-		m.RemovedAt, m.Reset = e.At, ResetCode{}
+		m.RemovedAt, m.Reset, m.Identity = e.At, ResetCode{}, ProviderIdentity{}
 	case MemberPasswordChanged:
 		m.PasswordHash, m.PasswordAt, m.Reset = e.PasswordHash, e.At, ResetCode{}
+		if e.Reset {
+			m.Identity = ProviderIdentity{}
+		}
+	case MemberIdentified:
+		m.Identity = ProviderIdentity{e.Issuer, e.Subject}
 	case MemberResetCodeIssued:
 		m.Reset = ResetCode{Hash: e.Imprint.Hash, ExpiresAt: e.ExpiresAt, By: e.By}
 	default:

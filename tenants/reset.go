@@ -18,7 +18,8 @@ type MemberResetCodeIssued struct {
 	By        string    `json:"by,omitempty"`
 }
 
-// MemberPasswordChanged gives a member another password. A code to reset it is void from then on.
+// MemberPasswordChanged gives a member another password. A code to reset it is void from then on. By a reset the member is
+// nobody at the identity provider any more, until it tells anew.
 type MemberPasswordChanged struct {
 	Member       string    `json:"member"`
 	PasswordHash string    `json:"password_hash"`

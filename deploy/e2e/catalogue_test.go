@@ -49,6 +49,7 @@ var exceptions = map[string]string{
 	"sessions.sessions_by_id":              "see projects_by_id",
 	"api_keys.api_keys_by_hash":            "a leak report says only the key, not whose it is",
 	"members.members_by_email":             "whoever signs in says an address, not an organization",
+	"members.members_by_identity":          "an identity provider says who signs in, not an organization",
 	"members.members_by_reset_hash":        "whoever sets a password anew has a code, and says no organization",
 	"invitations.invitations_by_code_hash": "whoever was invited has a code, and says no organization",
 	"passkeys.passkeys_by_credential":      "whoever signs in with a passkey says its credential alone",

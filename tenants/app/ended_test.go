@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,11 +27,13 @@ func TestEndedBeforeTheNewsIsHere(t *testing.T) {
 	removed, removedID := p.settled(t, acme, "ada@example.com", "developer")
 	renewed, renewedID := p.settled(t, acme, "bob@example.com", "developer")
 	confirmed, confirmedID := p.settled(t, acme, "eve@example.com", "developer")
+	adding, addingID := p.settled(t, acme, "mal@example.com", "developer")
+	_, made := adding.make(t)
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
 	}
 	p.must(t, 200, "POST", "/v1/members/"+removedID+"/remove", "")
-	for _, member := range []string{renewedID, confirmedID} {
+	for _, member := range []string{renewedID, confirmedID, addingID} {
 		session := p.must(t, 200, "GET", "/v1/sessions?member="+member, "").items(t)[0]["id"].(string)
 		p.must(t, 200, "POST", "/v1/sessions/"+session+"/revoke", `{"reason":"test"}`)
 	}
@@ -48,6 +51,10 @@ func TestEndedBeforeTheNewsIsHere(t *testing.T) {
 		b.isOut(t, "a removed member's "+what, act(b))
 	}
 	confirmed.isOut(t, "a confirmation", confirmed.post(t, confirmPage, map[string]string{"password": password}))
+	adding.isOut(t, "a new passkey", adding.post(t, passkeysPage, map[string]string{"name": "mine", "credential": made}))
+	if kept := w.dump(t); strings.Contains(kept, "passkey_registered") {
+		t.Error("a session that has ended leaves a passkey behind")
+	}
 	clock.pass(tenants.RenewAfter)
 	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
 }

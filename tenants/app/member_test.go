@@ -28,7 +28,7 @@ func TestMembers(t *testing.T) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	added := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, " Ada@Example.COM ", "owner")), header{"Idempotency-Key", "one"})
 	expect(t, added, map[string]any{
-		"id": regexp.MustCompile(`^mem_[0-9a-f]{32}$`), "organization": acme.organization, "email": "ada@example.com",
+		"id": regexp.MustCompile(`^mem_[0-9a-f]{32}$`), "organization": acme.organization, "email": "ada@example.com", "email_verified": false,
 		"name": "Ada", "role": "owner", "created_at": utc, "removed_at": nil,
 	})
 	again := p.must(t, 201, "POST", "/v1/members", text(member(acme.organization, "ada@example.com", "owner")), header{"Idempotency-Key", "one"})

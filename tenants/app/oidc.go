@@ -15,7 +15,7 @@ import (
 
 // OIDCConfig says which identity provider lets members in, beside passwords and passkeys.
 type OIDCConfig struct {
-	Issuer           string         `help:"Address of an identity provider (OpenID Connect) that signs members in by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
+	Issuer           string         `help:"Address of an identity provider (OpenID Connect) that signs members in, the first time by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
 	ClientID         string         `help:"How the identity provider calls this installation." env:"WEIR_OIDC_CLIENT_ID"`
 	ClientSecret     httpapi.Secret `help:"What the identity provider knows this installation by." env:"WEIR_OIDC_CLIENT_SECRET"`
 	ClientSecretFile string         `help:"File with that secret, instead." env:"WEIR_OIDC_CLIENT_SECRET_FILE"`

@@ -42,7 +42,12 @@ func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 // atProvider goes to the identity provider as somebody, and returns the address that it sends them back to.
 func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email string, verified bool) string {
 	t.Helper()
-	provider.QueueUser(&mockoidc.MockUser{Subject: "x", Email: email, EmailVerified: verified})
+	return b.atProviderAs(t, provider, mockoidc.MockUser{Subject: "x", Email: email, EmailVerified: verified})
+}
+
+func (b *browser) atProviderAs(t *testing.T, provider *mockoidc.MockOIDC, user mockoidc.MockUser) string {
+	t.Helper()
+	provider.QueueUser(&user)
 	start := b.navigate(t, oidcPage+"?to=/console/settings/account")
 	if start.status != 303 {
 		t.Fatalf("start: %d %s", start.status, start.body)
@@ -95,6 +100,73 @@ func TestSignInByProvider(t *testing.T) {
 		if strings.Contains(w.log.String(), hidden) {
 			t.Errorf("%q is logged", hidden)
 		}
+	}
+}
+
+// Who a member is at the provider is found out once, by the verified address. From then on the address counts for nothing:
+// neither whoever gets it there is let in, nor does a member become another one by changing theirs.
+func TestProviderIdentityStays(t *testing.T) {
+	_, p, provider := withProvider(t)
+	acme := p.must(t, 200, "GET", "/v1/organizations", "").items(t)[0]["id"].(string)
+	p.add(t, acme, "bob@example.com", "owner")
+	members := func() map[string]map[string]any {
+		byEmail := map[string]map[string]any{}
+		for _, m := range p.must(t, 200, "GET", "/v1/members?organization="+acme, "").items(t) {
+			byEmail[m["email"].(string)] = m
+		}
+		return byEmail
+	}
+	come := func(subject, email string, verified bool) (*browser, page) {
+		b := p.browser("192.0.2.1")
+		return b, b.navigate(t, b.atProviderAs(t, provider, mockoidc.MockUser{Subject: subject, Email: email, EmailVerified: verified}))
+	}
+	isAda := func(when, subject, email string, verified bool) {
+		t.Helper()
+		b, got := come(subject, email, verified)
+		if shown := b.get(t, accountPage).body; got.status != 303 || !strings.Contains(shown, "ada@example.com") || strings.Contains(shown, "bob@example.com") {
+			t.Errorf("%s: %d %s", when, got.status, got.body)
+		}
+	}
+	isNot := func(when, subject, email, says string) {
+		t.Helper()
+		if b, got := come(subject, email, true); got.status != 422 || b.secret() != "" || !strings.Contains(got.text(), says) {
+			t.Errorf("%s: %d %s", when, got.status, got.text())
+		}
+	}
+	isAda("the first time", "ada", "ada@example.com", true)
+	if m := members(); m["ada@example.com"]["email_verified"] != true || m["bob@example.com"]["email_verified"] != false {
+		t.Errorf("the members: %v", m)
+	}
+	isAda("with an address that is not verified any more", "ada", "ada@example.com", false)
+	isAda("with the address of another member", "ada", "bob@example.com", true)
+	isNot("who got the address", "eve", "ada@example.com", "somebody else at Acme Id")
+	id := members()["ada@example.com"]["id"].(string)
+	reset := map[string]string{"code": p.must(t, 201, "POST", "/v1/members/"+id+"/reset-code", "").get("code"), "password": "battery staple horse"}
+	if got := p.browser("192.0.2.2").post(t, "/console/reset", reset); got.status != 303 {
+		t.Fatalf("reset: %d %s", got.status, got.body)
+	}
+	isNot("after a reset, by the name of before alone", "ada", "gone@example.com", "no member here")
+	isAda("after a reset", "ada-2", "ada@example.com", true)
+	p.must(t, 200, "POST", "/v1/members/"+id+"/remove", "")
+	isNot("who was removed", "ada-2", "ada@example.com", "no member here")
+	p.add(t, acme, "ada@example.com", "viewer")
+	isAda("who is a member again", "ada-2", "ada@example.com", true)
+}
+
+// The first time they are told what it means that the provider knows them, and that there is a password beside it.
+func TestFirstSignInByProvider(t *testing.T) {
+	_, p, provider := withProvider(t)
+	b := p.browser("192.0.2.1")
+	for _, want := range []string{accountPage, projectsPage} {
+		provider.QueueUser(&mockoidc.MockUser{Subject: "x", Email: "ada@example.com", EmailVerified: true})
+		back := sentBack(t, b.navigate(t, oidcPage+"?to="+projectsPage).header.Get("Location"))
+		if got := b.navigate(t, back); got.status != 303 || got.header.Get("Location") != want {
+			t.Errorf("%d to %s, want %s", got.status, got.header.Get("Location"), want)
+		}
+		if shown := b.get(t, accountPage).text(); strings.Contains(shown, "if you did not set it yourself") != (want == accountPage) {
+			t.Errorf("the account: %s", shown)
+		}
+		b.cookies = map[string]*http.Cookie{}
 	}
 }
 

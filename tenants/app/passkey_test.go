@@ -41,20 +41,26 @@ func (b *browser) asked(t *testing.T, path string) string {
 // register adds a new device's passkey to the account of whoever has signed in.
 func (b *browser) register(t *testing.T, name string) *device {
 	t.Helper()
+	d, answer := b.make(t)
+	if got := b.post(t, passkeysPage, map[string]string{"name": name, "credential": answer}); got.status != 303 {
+		t.Fatalf("register %s: %d %s", name, got.status, got.body)
+	}
+	return d
+}
+
+// make has a new device make a passkey, and returns what it answers.
+func (b *browser) make(t *testing.T) (d *device, answer string) {
+	t.Helper()
 	question := b.asked(t, passkeysPage)
 	options, err := virtualwebauthn.ParseAttestationOptions(question)
 	if err != nil || options.RelyingPartyID != here.ID {
 		t.Fatalf("asked %s: %v", question, err)
 	}
-	d := &device{
+	d = &device{
 		authenticator: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)}),
 		credential:    virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2),
 	}
-	answer := virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
-	if got := b.post(t, passkeysPage, map[string]string{"name": name, "credential": answer}); got.status != 303 {
-		t.Fatalf("register %s: %d %s", name, got.status, got.body)
-	}
-	return d
+	return d, virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
 }
 
 // answer proves to a site, the right one or another, that the device has its passkey.
@@ -99,6 +105,33 @@ func TestSignInByPasskey(t *testing.T) {
 		if listed := other.get(t, accountPage).body; !strings.Contains(listed, ">Passkey<") {
 			t.Errorf("the sessions: %s", listed)
 		}
+	}
+}
+
+// A reset leaves no passkey of before: whoever had the password had time to add one. They are told so, and the audit says it.
+func TestResetRemovesPasskeys(t *testing.T) {
+	b, laptop, _, n := passkeyOwner(t)
+	key, holder := b.register(t, "Key"), n.knows(t, b.secret(), nil)
+	code := b.p.must(t, 201, "POST", "/v1/members/"+holder.Member+"/reset-code", "").get("code")
+	if shown := b.p.browser("192.0.2.1").get(t, "/console/reset").body; !strings.Contains(shown, "passkeys are removed") {
+		t.Errorf("the page of the reset: %s", shown)
+	}
+	other := b.p.browser("192.0.2.1")
+	if got := other.post(t, "/console/reset", map[string]string{"code": code, "password": "battery staple horse"}); got.status != 303 {
+		t.Fatalf("reset: %d %s", got.status, got.body)
+	}
+	if shown := other.get(t, "/console/sign-in").body; !strings.Contains(shown, "passkeys of before work no more") {
+		t.Errorf("after that: %s", shown)
+	}
+	for _, d := range []*device{laptop, key} {
+		form := d.answer(t, here, other.asked(t, signInPasskey))
+		if got := other.post(t, signInPasskey, form); got.status != 422 || other.secret() != "" {
+			t.Errorf("a passkey of before: %d", got.status)
+		}
+	}
+	removed := b.p.must(t, 200, "GET", "/v1/audit-events?organization="+holder.Organization+"&action=passkey.removed", "").items(t)
+	if len(removed) != 2 {
+		t.Errorf("the audit has %v", removed)
 	}
 }
 

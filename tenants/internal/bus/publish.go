@@ -87,7 +87,7 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 		token := eventstore.Fold[tenants.ServiceToken](history)
 		return outgoing(r, serviceTokenCredential(token, r.Version))
 	case tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
-		tenants.MemberResetCodeIssued, tenants.InvitationMade, tenants.InvitationResent, tenants.InvitationRevoked,
+		tenants.MemberResetCodeIssued, tenants.MemberIdentified, tenants.InvitationMade, tenants.InvitationResent, tenants.InvitationRevoked,
 		tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed,
 		tenants.PasskeyRegistered, tenants.PasskeyUsed, tenants.PasskeySuspected, tenants.PasskeyRemoved:
 		return silence(r), nil // people, and what is kept of their passwords, are nobody else's business

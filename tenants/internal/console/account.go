@@ -58,6 +58,8 @@ func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
 	c.pages.Write(w, r, http.StatusOK, "account", ui.View{
 		Title: "Your account", Tabs: tabs(r, accountPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{
+			"identified": "From now on your identity provider knows you by this account, whatever your e-mail address is there. " +
+				"Its password goes on working: if you did not set it yourself, ask an owner or admin for a code to set another.",
 			"session-ended":    "The session was signed out.",
 			"passkey-added":    "The passkey was added. From now on you can sign in with it.",
 			"passkey-removed":  "The passkey was removed.",

@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -51,11 +52,15 @@ func (c *console) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	if query.Get("code") == "" {
 		return c.writeOIDCFault(w, r, oidc.ErrRefused) // it says error=access_denied, or nothing at all
 	}
-	to, session, secret, err := c.Registrar.SignInByProvider(r.Context(), c.anonymous(r), ticket, query.Get("state"), query.Get("code"))
+	in, err := c.Registrar.SignInByProvider(r.Context(), c.anonymous(r), ticket, query.Get("state"), query.Get("code"))
 	if err != nil {
 		return c.writeOIDCFault(w, r, err)
 	}
-	return c.letInTo(w, r, session, secret, to)
+	if in.First { // they are told what that means before anything else
+		ui.SetFlash(w, "identified")
+		in.To = accountPath
+	}
+	return c.letInTo(w, r, in.Session, in.Secret, in.To)
 }
 
 // writeOIDCFault says why the identity provider lets nobody in, beside the other ways.
@@ -67,7 +72,10 @@ func (c *console) writeOIDCFault(w http.ResponseWriter, r *http.Request, err err
 		text = "That took too long, or was begun in another browser. Try again."
 	case errors.Is(err, registrar.ErrStranger):
 		text = "You are known to " + name + ", but no member here has your e-mail address. Ask an owner or admin to invite you by that address."
-	case errors.Is(err, oidc.ErrUnverified):
+	case errors.Is(err, tenants.ErrOtherIdentity):
+		text = "The member with your e-mail address is somebody else at " + name + ". If that was you, ask an owner or admin for a code to " +
+			"set a new password: after that you can sign in by " + name + " again. Else ask them to remove that member and to invite you."
+	case errors.Is(err, registrar.ErrUnverified):
 		text = name + " has not verified your e-mail address. Have it verified there, or use your password."
 	case errors.Is(err, oidc.ErrAway):
 		text, status = name+" can't be reached now. Try again, or use your password.", http.StatusServiceUnavailable

@@ -31,7 +31,7 @@ func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{
 		"signed-out":     "You have signed out.",
-		"password-reset": "Your password was set. Sign in with it.",
+		"password-reset": "Your password was set. Sign in with it; passkeys of before work no more.",
 	}))
 	return nil
 }

@@ -18,13 +18,14 @@ type memberJSON struct {
 	Email        string     `json:"email"`
 	Name         string     `json:"name"`
 	Role         string     `json:"role"`
+	Verified     bool       `json:"email_verified"`
 	CreatedAt    time.Time  `json:"created_at"`
 	RemovedAt    *time.Time `json:"removed_at"`
 }
 
 func showMember(m tenants.Member) memberJSON {
 	return memberJSON{
-		ID: m.ID, Organization: m.Organization, Email: m.Email, Name: m.Name, Role: string(m.Role), CreatedAt: m.AddedAt.UTC(),
+		ID: m.ID, Organization: m.Organization, Email: m.Email, Name: m.Name, Role: string(m.Role), Verified: m.Identity != (tenants.ProviderIdentity{}), CreatedAt: m.AddedAt.UTC(),
 		RemovedAt: optional(m.RemovedAt),
 	}
 }

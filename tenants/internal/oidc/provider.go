@@ -25,9 +25,8 @@ const (
 
 // Why a provider lets nobody in.
 var (
-	ErrRefused    = errors.New("the identity provider's answer was not accepted")
-	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
-	ErrAway       = errors.New("the identity provider can't be reached")
+	ErrRefused = errors.New("the identity provider's answer was not accepted")
+	ErrAway    = errors.New("the identity provider can't be reached")
 )
 
 // Config says which provider.
@@ -76,26 +75,32 @@ func Began(ticket tenants.Secret, returned string) bool {
 	return subtle.ConstantTimeCompare([]byte(state(ticket)), []byte(returned)) == 1
 }
 
-// Finish returns the verified e-mail address of the holder of a ticket, whom the provider has sent back with a code. It
-// fails with ErrRefused, ErrUnverified or ErrAway.
-func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (email string, err error) {
+// A Person is what the provider says of somebody.
+type Person struct {
+	Identity tenants.ProviderIdentity
+	Email    string // that the provider has verified; empty: there is none
+}
+
+// Finish returns who the holder of a ticket is, whom the provider has sent back with a code. It fails with ErrRefused or
+// ErrAway.
+func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (Person, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
-		return "", err
+		return Person{}, err
 	}
 	tokens, err := flow.Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(verifier(ticket)))
 	if err != nil {
-		return "", exchangeError(err)
+		return Person{}, exchangeError(err)
 	}
 	text, _ := tokens.Extra("id_token").(string)
 	verified, err := p.verify(ctx, text)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrRefused, err)
+		return Person{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(nonce(ticket))) != 1 {
-		return "", fmt.Errorf("%w: it is for another sign-in", ErrRefused)
+		return Person{}, fmt.Errorf("%w: it is for another sign-in", ErrRefused)
 	}
-	return emailOf(verified)
+	return p.person(verified)
 }
 
 // exchangeError tells a provider that refuses from one that does not answer.
@@ -130,18 +135,22 @@ func (p *Provider) verify(ctx context.Context, text string) (*oidc.IDToken, erro
 	return token, nil
 }
 
-func emailOf(token *oidc.IDToken) (string, error) {
+func (p *Provider) person(token *oidc.IDToken) (Person, error) {
 	var claims struct {
 		Email    string `json:"email"`
 		Verified bool   `json:"email_verified"`
 	}
 	if err := token.Claims(&claims); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrRefused, err)
+		return Person{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if !claims.Verified || claims.Email == "" {
-		return "", ErrUnverified
+	if token.Subject == "" || len(token.Subject) > tenants.MaxSubject {
+		return Person{}, fmt.Errorf("%w: it calls somebody by %d characters", ErrRefused, len(token.Subject))
 	}
-	return claims.Email, nil
+	person := Person{Identity: tenants.ProviderIdentity{Issuer: p.Issuer, Subject: token.Subject}}
+	if claims.Verified {
+		person.Email = claims.Email
+	}
+	return person, nil
 }
 
 func (p *Provider) flow(ctx context.Context) (*oauth2.Config, error) {

@@ -19,6 +19,9 @@ func insertMember(ctx context.Context, tx pgx.Tx, e tenants.MemberAdded) error {
 
 const updateMember = `UPDATE members SET `
 
+// nobody is who a member is at the identity provider until it has told.
+const nobody = `identity_issuer = '', identity_subject = ''`
+
 const whereMember = ` WHERE organization = $1 AND id = $2`
 
 func changeMemberRole(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberRoleChanged) error {
@@ -26,13 +29,20 @@ func changeMemberRole(ctx context.Context, tx pgx.Tx, organization string, e ten
 }
 
 func removeMember(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberRemoved) error {
-	return exactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL`+whereMember,
+	return exactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL, `+nobody+whereMember,
 		organization, e.Member, e.At)
 }
 
 func changePassword(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberPasswordChanged) error {
-	return exactlyOne(ctx, tx, updateMember+`password_hash = $3, password_at = $4, reset_hash = NULL, reset_expires_at = NULL`+whereMember,
-		organization, e.Member, e.PasswordHash, e.At)
+	changed := updateMember + `password_hash = $3, password_at = $4, reset_hash = NULL, reset_expires_at = NULL`
+	if e.Reset {
+		changed += `, ` + nobody
+	}
+	return exactlyOne(ctx, tx, changed+whereMember, organization, e.Member, e.PasswordHash, e.At)
+}
+
+func identifyMember(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberIdentified) error {
+	return exactlyOne(ctx, tx, updateMember+`identity_issuer = $3, identity_subject = $4`+whereMember, organization, e.Member, e.Issuer, e.Subject)
 }
 
 func issueResetCode(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberResetCodeIssued) error {
@@ -42,13 +52,13 @@ func issueResetCode(ctx context.Context, tx pgx.Tx, organization string, e tenan
 
 const selectMembers = `
 SELECT organization, id, email, name, role, password_hash, coalesce(password_at, created_at), created_at, removed_at,
-       coalesce(reset_hash, ''), reset_expires_at
+       coalesce(reset_hash, ''), reset_expires_at, identity_issuer, identity_subject
 FROM members `
 
 func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
 	var removed, resetExpires *time.Time
 	err = row.Scan(&m.Organization, &m.ID, &m.Email, &m.Name, &m.Role, &m.PasswordHash, &m.PasswordAt, &m.AddedAt, &removed,
-		&m.Reset.Hash, &resetExpires)
+		&m.Reset.Hash, &resetExpires, &m.Identity.Issuer, &m.Identity.Subject)
 	m.RemovedAt, m.Reset.ExpiresAt = orZero(removed), orZero(resetExpires)
 	return m, err
 }
@@ -67,6 +77,12 @@ func (v *Views) MemberEver(ctx context.Context, as pg.Organization, id string) (
 // before anybody can say which organization they are of.
 func (v *Views) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
 	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND email = $2 AND removed_at IS NULL`, email)
+}
+
+// MemberByIdentity returns the member of any organization who is somebody at an identity provider, or ErrNotFound.
+func (v *Views) MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error) {
+	return one(ctx, v, tenants.Installation, scanMember, selectMembers+
+		`WHERE `+visible+` AND identity_issuer = $2 AND identity_issuer <> '' AND identity_subject = $3`, identity.Issuer, identity.Subject)
 }
 
 // MemberByResetCode returns the member of any organization for whom a code with a hash is out, or ErrNotFound.

@@ -81,6 +81,8 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error {
 		return changePassword(ctx, tx, organization, e)
 	case tenants.MemberResetCodeIssued:
 		return issueResetCode(ctx, tx, organization, e)
+	case tenants.MemberIdentified:
+		return identifyMember(ctx, tx, organization, e)
 	case tenants.InvitationMade:
 		return insertInvitation(ctx, tx, e)
 	case tenants.InvitationResent:

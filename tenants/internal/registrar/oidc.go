@@ -16,8 +16,11 @@ const forProvider = "sign in by an identity provider"
 // providerLasts is how long somebody has to sign in at the identity provider.
 const providerLasts = 10 * time.Minute
 
-// ErrStranger says that nobody here has the e-mail address that an identity provider has verified.
-var ErrStranger = errors.New("no member has this address")
+// Why nobody is let in whom an identity provider knows.
+var (
+	ErrStranger   = errors.New("no member has this address")
+	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
+)
 
 // SignInAtProvider begins a sign-in at the identity provider, after which its holder wants to go to a page. It returns
 // the address to go to.
@@ -33,26 +36,70 @@ func (r *Registrar) SignInAtProvider(ctx context.Context, to string) (address st
 	return address, ticket, err
 }
 
-// SignInByProvider starts a session for the member whose e-mail address the identity provider has verified, and returns
-// where they wanted to go. It fails with ErrChallenge, ErrStranger, or an error of package oidc.
-func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticket, state, code string) (
-	to string, session tenants.Session, secret tenants.Secret, err error) {
+// A ProviderSignIn is what follows when an identity provider has said who somebody is.
+type ProviderSignIn struct {
+	Session tenants.Session
+	Secret  tenants.Secret
+	To      string // where they wanted to go
+	First   bool   // nobody knew yet who the member is at the provider
+}
+
+// SignInByProvider starts a session for the member who is somebody at the identity provider. Of whom that is not known it
+// goes by the e-mail address that the provider has verified, once: from then on the address does not count. It fails with
+// ErrChallenge, ErrStranger, ErrUnverified, tenants.ErrOtherIdentity, or an error of package oidc.
+func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticket, state, code string) (in ProviderSignIn, err error) {
 	known, err := tenants.ParseSecret(ticketPrefix, ticket)
 	if err != nil || !oidc.Began(known, state) {
-		return "", session, secret, ErrChallenge
+		return in, ErrChallenge
 	}
-	if to, err = r.wanted(ctx, ticket); err != nil {
-		return "", session, secret, err
+	if in.To, err = r.wanted(ctx, ticket); err != nil {
+		return in, err
 	}
-	member, err := r.verified(ctx, known, code)
+	person, err := r.Provider.Finish(ctx, known, code)
 	if err != nil {
-		return "", session, secret, err
+		return in, err
 	}
-	session, secret, err = r.startSession(ctx, request.by(member), member, tenants.ByOIDC)
-	if errors.Is(err, ErrSignIn) { // is no member any more
+	member, err := r.memberAs(ctx, person)
+	if err != nil {
+		return in, err
+	}
+	err = r.inTurn(ctx, member.Organization, request.by(member), func(t *turn) (err error) {
+		in.First, err = t.identify(ctx, member, person.Identity)
+		if err == nil {
+			in.Session, in.Secret, err = t.letInAgain(ctx, member, tenants.ByOIDC)
+		}
+		return err
+	})
+	if errors.Is(err, ErrSignIn) || errors.Is(err, tenants.ErrNotFound) { // is no member any more
 		err = fmt.Errorf("%w: %w", ErrStranger, err)
 	}
-	return to, session, secret, err
+	return in, err
+}
+
+// memberAs is the member who is a person at the provider, or who has the address that it has verified.
+func (r *Registrar) memberAs(ctx context.Context, person oidc.Person) (tenants.Member, error) {
+	member, err := r.Views.MemberByIdentity(ctx, person.Identity)
+	if !errors.Is(err, tenants.ErrNotFound) {
+		return member, err
+	}
+	if person.Email == "" {
+		return member, ErrUnverified
+	}
+	member, err = r.member(ctx, person.Email)
+	if errors.Is(err, tenants.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", ErrStranger, err)
+	}
+	return member, err
+}
+
+// identify keeps who a member is at the provider, and tells whether that is news.
+func (t *turn) identify(ctx context.Context, member tenants.Member, identity tenants.ProviderIdentity) (news bool, err error) {
+	_, err = t.changeMember(ctx, member, func(m tenants.Member) ([]tenants.Event, error) {
+		events, err := m.Identify(tenants.Identify{Identity: identity, At: t.now()})
+		news = len(events) > 0
+		return events, err
+	})
+	return news, err
 }
 
 // wanted is where the holder of a ticket wanted to go.
@@ -62,17 +109,4 @@ func (r *Registrar) wanted(ctx context.Context, ticket string) (to string, err e
 		return "", err
 	}
 	return to, json.Unmarshal(data, &to)
-}
-
-// verified is the member whom the provider knows by their e-mail address.
-func (r *Registrar) verified(ctx context.Context, ticket tenants.Secret, code string) (tenants.Member, error) {
-	email, err := r.Provider.Finish(ctx, ticket, code)
-	if err != nil {
-		return tenants.Member{}, err
-	}
-	member, err := r.member(ctx, email)
-	if errors.Is(err, tenants.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", ErrStranger, err)
-	}
-	return member, err
 }

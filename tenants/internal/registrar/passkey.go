@@ -29,7 +29,7 @@ func (r *Registrar) AskForPasskey(ctx context.Context, caller tenants.Caller, se
 }
 
 // RegisterPasskey adds the passkey that the browser of a caller's session has made. It fails with ErrPasskey or
-// ErrChallenge where the answer is none.
+// ErrChallenge where the answer is none, and with ErrRemoved where the session has ended.
 func (r *Registrar) RegisterPasskey(ctx context.Context, request Request, session, ticket, name string, answer []byte) (tenants.Passkey, error) {
 	cmd := tenants.RegisterPasskey{ID: passkeyPrefix + r.IDs(), Name: name, At: r.now()}
 	if err := cmd.Check(); err != nil { // before the challenge is used up
@@ -43,8 +43,15 @@ func (r *Registrar) RegisterPasskey(ctx context.Context, request Request, sessio
 	if cmd.Credential, err = r.Party.Registered(holder, data, answer); err != nil {
 		return tenants.Passkey{}, passkeyError(err)
 	}
-	registered, err := r.changePasskey(ctx, request, holder.Organization, cmd.ID,
-		func(p tenants.Passkey) ([]tenants.Event, error) { return p.Register(cmd) })
+	var registered tenants.Passkey
+	err = r.inTurn(ctx, holder.Organization, request, func(t *turn) (err error) {
+		if err := t.stillOpen(ctx, holder.Organization, session); err != nil {
+			return err
+		}
+		registered, err = change(ctx, t, streamOf(holder.Organization, "passkey", cmd.ID),
+			func(p tenants.Passkey) ([]tenants.Event, error) { return p.Register(cmd) })
+		return err
+	})
 	if pg.IsUnique(err) {
 		err = fmt.Errorf("register a credential that somebody has: %w", ErrPasskey)
 	}
@@ -116,6 +123,18 @@ func (r *Registrar) RemovePasskey(ctx context.Context, request Request, id strin
 	}
 	_, err = r.changePasskey(ctx, request, found.Organization, id,
 		func(p tenants.Passkey) ([]tenants.Event, error) { return p.Remove(r.now()) })
+	return err
+}
+
+// removePasskeys ends all passkeys of a member.
+func (t *turn) removePasskeys(ctx context.Context, member tenants.Member) error {
+	passkeys, err := t.views.Passkeys(ctx, pg.Organization(member.Organization), member.ID)
+	for _, each := range passkeys {
+		if err == nil {
+			_, err = change(ctx, t, streamOf(member.Organization, "passkey", each.ID),
+				func(p tenants.Passkey) ([]tenants.Event, error) { return p.Remove(t.now()) })
+		}
+	}
 	return err
 }
 

@@ -73,8 +73,9 @@ func (r *Registrar) IssueResetCodeFor(ctx context.Context, request Request, emai
 	return r.IssueResetCode(ctx, request, found.ID)
 }
 
-// ResetPassword gives the member for whom a code is out another password, and ends all of their sessions. It fails with
-// tenants.ErrCode.
+// ResetPassword gives the member for whom a code is out another password, and leaves nothing else that let anybody in as
+// the member: it ends their sessions, removes their passkeys, and forgets who they are at the identity provider. It fails
+// with tenants.ErrCode.
 func (r *Registrar) ResetPassword(ctx context.Context, request Request, code string, password tenants.Password) error {
 	cmd := tenants.ChangePassword{Password: password, At: r.now()}
 	var err error
@@ -102,6 +103,9 @@ func (r *Registrar) ResetPassword(ctx context.Context, request Request, code str
 		if err != nil {
 			return err
 		}
-		return t.endSessions(ctx, member, "the password was reset", "")
+		if err := t.endSessions(ctx, member, "the password was reset", ""); err != nil {
+			return err
+		}
+		return t.removePasskeys(ctx, member)
 	})
 }

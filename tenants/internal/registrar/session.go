@@ -27,22 +27,27 @@ func (r *Registrar) SignIn(ctx context.Context, request Request, email string, p
 	return r.startSession(ctx, request.by(member), member, tenants.ByPassword)
 }
 
-// startSession lets a member in who has proved who they are. One who was removed meanwhile, or got another password, stays
-// outside.
+// startSession lets a member in who has proved who they are.
 func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (
 	session tenants.Session, secret tenants.Secret, err error) {
-	err = r.inTurn(ctx, proved.Organization, request, func(t *turn) error {
-		member, err := t.views.Member(ctx, pg.Organization(proved.Organization), proved.ID)
-		if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
-			return ErrSignIn
-		}
-		if err != nil {
-			return err
-		}
-		session, secret, err = t.startSession(ctx, member, method)
+	err = r.inTurn(ctx, proved.Organization, request, func(t *turn) (err error) {
+		session, secret, err = t.letInAgain(ctx, proved, method)
 		return err
 	})
 	return session, secret, err
+}
+
+// letInAgain starts a session for a member who has proved who they are. One who was removed meanwhile, or got another
+// password, stays outside.
+func (t *turn) letInAgain(ctx context.Context, proved tenants.Member, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
+	member, err := t.views.Member(ctx, pg.Organization(proved.Organization), proved.ID)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
+		err = ErrSignIn
+	}
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	return t.startSession(ctx, member, method)
 }
 
 // startSession lets a member in.
@@ -54,6 +59,15 @@ func (t *turn) startSession(ctx context.Context, member tenants.Member, method t
 	cmd := tenants.StartSession{ID: sessionPrefix + t.IDs(), Member: member, Method: method, Imprint: secret.Imprint(), At: t.now()}
 	session, err := t.changeSession(ctx, member.Organization, cmd.ID, func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
 	return session, secret, err
+}
+
+// stillOpen is ErrRemoved where a session has ended: what it leaves behind must not outlive it.
+func (t *turn) stillOpen(ctx context.Context, organization, id string) error {
+	session, err := t.views.Session(ctx, pg.Organization(organization), id)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && !session.Revocation.At.IsZero() {
+		return ErrRemoved
+	}
+	return err
 }
 
 // endSessions ends the sessions that a member has open, but not the one called except.

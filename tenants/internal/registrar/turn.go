@@ -16,8 +16,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
-// ErrRemoved says that whoever asks is no member any more: the news has not come to this process yet.
-var ErrRemoved = errors.New("the caller is no member any more")
+// ErrRemoved says that whoever asks is no member any more, or that their session has ended: the news has not come to this
+// process yet.
+var ErrRemoved = errors.New("the caller is no member any more, or has signed out")
 
 // A turn is a decision about several things at once: while it is made nobody else decides anything, and all of it is
 // kept or nothing.

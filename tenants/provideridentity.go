@@ -1,0 +1,48 @@
+package tenants
+
+import (
+	"errors"
+	"time"
+)
+
+// MaxSubject is the longest name that an identity provider has for somebody, in characters (OpenID Connect Core, 2).
+const MaxSubject = 255
+
+// A ProviderIdentity is who somebody is at an identity provider (OpenID Connect). Unlike an e-mail address the provider
+// never gives it to anybody else. Its zero value is nobody.
+type ProviderIdentity struct {
+	Issuer  string // address of the provider
+	Subject string // what it calls them
+}
+
+// ErrOtherIdentity says that a member is somebody else at the identity provider: they have an e-mail address there that was
+// the member's.
+var ErrOtherIdentity = errors.New("the member is somebody else at the identity provider")
+
+// Identify says who the provider knows by the verified e-mail address of a member.
+type Identify struct {
+	Identity ProviderIdentity
+	At       time.Time
+}
+
+// MemberIdentified says who a member is at an identity provider, in place of who they were at another one.
+type MemberIdentified struct {
+	Member  string    `json:"member"`
+	Issuer  string    `json:"issuer"`
+	Subject string    `json:"subject"`
+	At      time.Time `json:"at"`
+}
+
+// Identify decides that the member is somebody at an identity provider; again, it decides nothing. At one provider a member
+// stays who they are: ErrOtherIdentity.
+func (m Member) Identify(cmd Identify) ([]Event, error) {
+	switch {
+	case !m.isThere():
+		return nil, ErrNotFound
+	case m.Identity == cmd.Identity:
+		return nil, nil
+	case m.Identity.Issuer == cmd.Identity.Issuer:
+		return nil, ErrOtherIdentity
+	}
+	return []Event{MemberIdentified{Member: m.ID, Issuer: cmd.Identity.Issuer, Subject: cmd.Identity.Subject, At: cmd.At}}, nil
+}
