@@ -15,6 +15,7 @@ import (
 
 // chunk is what one answer brought of one partition.
 type chunk struct {
+	topic         topicID
 	partition     int
 	records       []Record
 	next          int64 // offset to go on from: beyond the records and any hole after them
@@ -352,7 +353,7 @@ func (r *brokerReader) receive(ctx context.Context, i int, a fetchAnswer) error 
 		r.hear(a, next)
 		return nil
 	}
-	c := chunk{partition: int(a.partition), records: records, next: next, highWatermark: a.highWatermark, bytes: len(a.records)}
+	c := chunk{topic: r.follower.id, partition: int(a.partition), records: records, next: next, highWatermark: a.highWatermark, bytes: len(a.records)}
 	p.offset, p.fresh = next, false
 	if err := r.follower.deliver(ctx, c); err != nil {
 		return &deliveryError{err}

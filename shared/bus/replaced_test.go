@@ -7,17 +7,21 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
 // replaceTopic deletes a topic and makes another one of its name.
 func replaceTopic(t *testing.T, brokers []string, topic string, partitions int, config map[string]string) {
 	t.Helper()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: patience}
+	transport := &kafka.Transport{MetadataTTL: 10 * time.Millisecond} // else it says for six seconds what it knew
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: patience, Transport: transport}
 	answer, err := client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})
 	if err = errors.Join(err, answer.Errors[topic]); err != nil {
 		t.Fatal(err)
@@ -103,4 +107,44 @@ func TestStateReaderOfAReplacedTopic(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A subscription whose topic is replaced while it sees nothing gets all of the new one, whether that has more partitions or not: no place
+// in the topic before is taken for one in the new, where messages would be missing before it.
+func TestSubscriberOfAReplacedTopic(t *testing.T) {
+	for _, group := range []string{"", "test.replaced"} {
+		for _, partitions := range []int{1, 2} {
+			t.Run(fmt.Sprintf("group %q, %d partitions", group, partitions), func(t *testing.T) {
+				subscribeToAReplacedTopic(t, group, partitions)
+			})
+		}
+	}
+}
+
+func subscribeToAReplacedTopic(t *testing.T, group string, partitions int) {
+	brokers, topic := testenv.Kafka(t), fmt.Sprintf("test.subscription.replaced.%s.%d", group, partitions)
+	ensure(t, brokers, topic, 1, nil)
+	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 100, 40)
+	networks, err := fault.NewKafkaNetworks(brokers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer networks[0].Close()
+	s, err := bus.NewSubscriber(bus.SubscriberConfig{
+		Brokers: []string{networks[0].Address()}, Group: group, HeartbeatInterval: 100 * time.Millisecond, SessionTimeout: 6 * time.Second,
+		JoinBackoff: 100 * time.Millisecond, CommitInterval: 50 * time.Millisecond, PartitionWatch: time.Millisecond,
+	}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	messages := subscribed(t, s, topic)
+	receive(t, messages, 100)
+	networks[0].Cut()
+	replaceTopic(t, brokers, topic, partitions, nil)
+	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 1000, 500, 40)
+	if err := networks[0].Heal(); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, messages, 500)
 }

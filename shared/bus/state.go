@@ -242,9 +242,6 @@ func (s *StateReader) apply(ctx context.Context, c chunk) error {
 		s.take(r)
 	}
 	s.next[c.partition] = c.next
-	if c.next >= c.highWatermark {
-		s.heard[c.partition] = s.cfg.Clock()
-	}
 	if sweep := s.sweeps[c.partition]; sweep != nil && c.next >= sweep.until {
 		s.finish(c.partition, sweep)
 	}

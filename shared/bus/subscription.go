@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -69,86 +70,115 @@ func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) 
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(member, cancel)()
-		positions, id, err := s.positions(ctx, generation.Assignments[s.topic])
+		at, err := s.places(ctx, generation.Assignments[s.topic])
 		if err != nil {
 			s.logger.Warn("cannot begin", "error", err)
 			pause(ctx, s.subscriber.cfg.JoinBackoff)
 			return
 		}
-		acks := &acknowledgements{next: make(map[int]int64)}
+		acks := newAcknowledgements(at.topic)
 		reported := make(chan struct{})
 		go func() {
 			defer close(reported)
 			acks.report(ctx, s, generation)
 		}()
-		s.deliver(ctx, id, positions, acks)
+		s.deliver(ctx, at, acks)
 		cancel()
 		<-reported
 	})
 	<-done
 }
 
-// positions are where the group left off, in which topic; where it never was, the start of the log.
-func (s *subscription) positions(ctx context.Context, assigned []kafka.PartitionAssignment) (map[int]int64, topicID, error) {
-	positions := make(map[int]int64)
+// places are where the group left off; where it never was, the start of the log.
+func (s *subscription) places(ctx context.Context, assigned []kafka.PartitionAssignment) (places, error) {
+	next := make(map[int]int64)
 	var fresh []int
 	for _, a := range assigned {
-		positions[a.ID] = a.Offset
+		next[a.ID] = a.Offset
 		if a.Offset < 0 {
 			fresh = append(fresh, a.ID)
 		}
 	}
 	found, err := s.cluster.allLogs(ctx, s.topic, fresh)
 	for p, log := range found.bounds {
-		positions[p] = log.start
+		next[p] = log.start
 	}
-	return positions, found.id, err
+	return places{found.id, next}, err
 }
 
 // runAlone delivers all partitions from their start, and those that are added later.
 func (s *subscription) runAlone(ctx context.Context) {
-	positions := make(map[int]int64)
+	at := places{next: make(map[int]int64)}
 	for failures := 1; ctx.Err() == nil; {
-		added, id, err := s.discover(ctx, positions)
-		if err != nil {
+		if err := s.discover(ctx, &at); err != nil {
 			s.logger.Debug("cannot begin yet", "error", err)
 			pause(ctx, backoff(failures, 50*time.Millisecond, 2*time.Second))
 			failures++
 			continue
 		}
-		maps.Copy(positions, added)
 		session, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { s.watch(session, cancel, len(positions)) })
-		acks := &acknowledgements{next: make(map[int]int64)}
-		s.deliver(session, id, positions, acks)
+		wg.Go(func() { s.watch(session, cancel, len(at.next)) })
+		acks := newAcknowledgements(at.topic)
+		s.deliver(session, at, acks)
 		cancel()
 		wg.Wait()
-		maps.Copy(positions, acks.take())
+		at.advance(acks.take())
 	}
 }
 
-// discover finds the start of each partition that is not known yet.
-func (s *subscription) discover(ctx context.Context, known map[int]int64) (map[int]int64, topicID, error) {
-	seen, err := s.cluster.layout(ctx, s.topic)
-	if err != nil {
-		return nil, topicID{}, err
+// places are positions in the partitions of one topic. They mean nothing in another topic of its name.
+type places struct {
+	topic topicID
+	next  map[int]int64
+}
+
+// advance takes up later places; those in another topic are all that is left.
+func (p *places) advance(later places) {
+	if later.topic != p.topic {
+		*p = later
+		return
 	}
-	if err := seen.topics[s.topic].err; err != nil {
-		return nil, topicID{}, err
+	maps.Copy(p.next, later.next)
+}
+
+// discover adds the start of each partition that has no place yet.
+func (s *subscription) discover(ctx context.Context, at *places) error {
+	seen, err := s.cluster.layout(ctx, s.topic)
+	if err == nil {
+		err = seen.topics[s.topic].err
+	}
+	if err != nil {
+		return err
 	}
 	var fresh []int
 	for p := range seen.topics[s.topic].leaders {
-		if _, ok := known[p]; !ok {
+		if _, known := at.next[p]; !known {
 			fresh = append(fresh, p)
 		}
 	}
-	added := make(map[int]int64)
 	found, err := s.cluster.allLogs(ctx, s.topic, fresh)
-	for p, log := range found.bounds {
-		added[p] = log.start
+	if err != nil {
+		return err
 	}
-	return added, found.id, err
+	if len(at.next) > 0 && found.id != at.topic {
+		return s.leave(ctx, at)
+	}
+	at.topic = found.id
+	for p, log := range found.bounds {
+		at.next[p] = log.start
+	}
+	return nil
+}
+
+// leave gives up the places in a topic that is gone. A broker that is behind may have said so too early.
+func (s *subscription) leave(ctx context.Context, at *places) error {
+	replaced, err := s.cluster.replaced(ctx, s.topic, at.topic)
+	if err == nil && replaced {
+		s.logger.Error("the topic was deleted and made again, going on from its start", "partitions", len(at.next))
+		*at = places{next: make(map[int]int64)}
+	}
+	return cmp.Or(err, ErrTopicReplaced)
 }
 
 // watch ends a session when there are more than n partitions.
@@ -161,17 +191,17 @@ func (s *subscription) watch(ctx context.Context, end context.CancelFunc, n int)
 	}
 }
 
-// deliver reads partitions of the topic of that id from the given positions and hands their messages out, until ctx ends.
-func (s *subscription) deliver(ctx context.Context, id topicID, positions map[int]int64, acks *acknowledgements) {
-	lanes := make(map[int]chan chunk, len(positions))
+// deliver reads partitions from the given places and hands their messages out, until ctx ends.
+func (s *subscription) deliver(ctx context.Context, at places, acks *acknowledgements) {
+	lanes := make(map[int]chan chunk, len(at.next))
 	var wg sync.WaitGroup
-	for p := range positions {
+	for p := range at.next {
 		lane := make(chan chunk, 1)
 		lanes[p] = lane
 		wg.Go(func() { s.drain(ctx, p, lane, acks) })
 	}
 	f := &follower{
-		cluster: s.cluster, logger: s.logger, topic: s.topic, id: id, positions: maps.Clone(positions), wait: 500 * time.Millisecond,
+		cluster: s.cluster, logger: s.logger, topic: s.topic, id: at.topic, positions: maps.Clone(at.next), wait: 500 * time.Millisecond,
 		maxBytes: s.subscriber.cfg.MaxBytes,
 		deliver: func(ctx context.Context, c chunk) error {
 			if len(c.records) == 0 {
@@ -184,7 +214,9 @@ func (s *subscription) deliver(ctx context.Context, id topicID, positions map[in
 				return ctx.Err()
 			}
 		},
-		outside: s.outside,
+		outside: func(_ context.Context, partition int, position int64, log logBounds) (int64, bool) {
+			return s.outside(partition, position, log, acks), true
+		},
 	}
 	if err := f.run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		s.logger.Debug("reading ended", "error", err)
@@ -194,10 +226,13 @@ func (s *subscription) deliver(ctx context.Context, id topicID, positions map[in
 
 // outside goes on at the start of the log, loudly: a subscriber promises at least once, and what is gone is gone. So it does where
 // the topic was deleted and made again.
-func (s *subscription) outside(_ context.Context, partition int, position int64, log logBounds) (int64, bool) {
+func (s *subscription) outside(partition int, position int64, log logBounds, acks *acknowledgements) (next int64) {
 	s.logger.Error("position outside the log, going on from its start", "partition", partition, "position", position, "start", log.start, "end", log.end,
 		"replaced", log.replaced)
-	return log.start, true
+	if log.replaced {
+		acks.moveTo(log.topic)
+	}
+	return log.start
 }
 
 // drain hands out the messages of one partition, one after the other.
@@ -213,7 +248,7 @@ func (s *subscription) drain(ctx context.Context, partition int, lane <-chan chu
 				if originOf(r) != done && !s.hand(ctx, r) {
 					return
 				}
-				acks.note(r.Partition, r.Offset+1)
+				acks.note(c.topic, r.Partition, r.Offset+1)
 			}
 		case <-ctx.Done():
 			return
@@ -295,24 +330,41 @@ func settled(ctx context.Context, m *message.Message) (acked, over bool) {
 	}
 }
 
-// acknowledgements are the offsets behind the last acknowledged message of each partition.
+// acknowledgements are the offsets behind the last acknowledged message of each partition, in the topic that is read.
 type acknowledgements struct {
-	mu   sync.Mutex
-	next map[int]int64
+	mu sync.Mutex
+	at places
 }
 
-func (a *acknowledgements) note(partition int, next int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.next[partition] = next
+func newAcknowledgements(topic topicID) *acknowledgements {
+	return &acknowledgements{at: places{topic, make(map[int]int64)}}
 }
 
-func (a *acknowledgements) take() map[int]int64 {
+// moveTo forgets what was acknowledged in another topic.
+func (a *acknowledgements) moveTo(topic topicID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	next := a.next
-	a.next = make(map[int]int64)
-	return next
+	if a.at.topic != topic {
+		a.at = places{topic, make(map[int]int64)}
+	}
+}
+
+// note takes up what was acknowledged, unless it is of a topic that is gone.
+func (a *acknowledgements) note(topic topicID, partition int, next int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.at.topic == topic {
+		a.at.next[partition] = next
+	}
+}
+
+// take returns what was noted since it was last called.
+func (a *acknowledgements) take() places {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	noted := a.at
+	a.at.next = make(map[int]int64)
+	return noted
 }
 
 // report tells the group what was acknowledged, now and then and once more at the end.
@@ -320,7 +372,7 @@ func (a *acknowledgements) report(ctx context.Context, s *subscription, generati
 	for over := false; !over; {
 		pause(ctx, s.subscriber.cfg.CommitInterval)
 		over = ctx.Err() != nil
-		next := a.take()
+		next := a.take().next
 		if len(next) == 0 {
 			continue
 		}
