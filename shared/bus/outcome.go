@@ -58,9 +58,14 @@ func (p *Publisher) answered(s shipment, a produceAnswer) {
 	}
 }
 
+// refusal says what a caller can do about an answer that is final.
 func refusal(s shipment, code kafka.Error) error {
-	if code == kafka.MessageSizeTooLarge || code == kafka.RecordListTooLarge {
+	switch code {
+	case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge:
 		return fmt.Errorf("%w: a batch of %d bytes: %w", ErrTooLarge, s.batch.size(), code)
+	case kafka.InvalidTimestamp:
+		return fmt.Errorf("the broker's clock is too far from this machine's, which says %s: set them right, or let the topic take such records "+
+			"(message.timestamp.after.max.ms, message.timestamp.before.max.ms): %w", time.UnixMilli(s.batch.maxTime).UTC().Format(time.RFC3339), code)
 	}
 	return code
 }

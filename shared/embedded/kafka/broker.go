@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -105,6 +106,7 @@ func (b *Broker) load(cfg Config) error {
 		return fmt.Errorf("%w: cannot read the broker's log in %q: %w; %s", ErrDamaged, cfg.Dir, err, wayOut)
 	}
 	b.cluster = cluster
+	refuseAhead(cluster)
 	return nil
 }
 
@@ -112,6 +114,7 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 	opts := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.DefaultNumPartitions(1),
+		kfake.GroupMinSessionTimeout(time.Second), // dead members are found as soon as a group wants
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
 		kfake.WithLogger(failures),
 		kfake.BrokerConfigs(map[string]string{

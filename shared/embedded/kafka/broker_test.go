@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -213,4 +214,23 @@ func TestStrangers(t *testing.T) {
 		t.Error(err)
 	}
 	create(t, b.Addr(), "test.alive")
+}
+
+// A record from more than an hour ahead is refused, as Apache Kafka does, and leaves no trace: who stamps in earnest goes on.
+func TestRefusesTheFuture(t *testing.T) {
+	b := start(t, Config{})
+	create(t, b.Addr(), "test.future")
+	c := client(t, b.Addr(), kgo.DefaultProduceTopic("test.future"))
+	for _, test := range []struct {
+		ahead time.Duration
+		want  error
+	}{{0, nil}, {50 * time.Minute, nil}, {70 * time.Minute, kerr.InvalidTimestamp}, {-1000 * time.Hour, nil}} {
+		r := &kgo.Record{Value: []byte(test.ahead.String()), Timestamp: time.Now().Add(test.ahead)}
+		if err := c.ProduceSync(t.Context(), r).FirstErr(); !errors.Is(err, test.want) {
+			t.Errorf("%s ahead: %v, want %v", test.ahead, err, test.want)
+		}
+	}
+	if records := consume(t, b.Addr(), "test.future", 3); len(records) != 3 {
+		t.Errorf("%d records, want 3", len(records))
+	}
 }

@@ -1,0 +1,40 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// mostAhead is how far ahead of this machine's clock a record may be, Apache Kafka's default of message.timestamp.after.max.ms.
+const mostAhead = time.Hour
+
+// refuseAhead has records refused that are further ahead: kfake takes any time. Apache Kafka refuses the batch that holds one, and takes
+// the others of its request; here the whole request is refused, which one client has stamped by one clock.
+func refuseAhead(cluster *kfake.Cluster) {
+	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidTimestamp, Count: -1, When: isAhead})
+}
+
+func isAhead(request kmsg.Request) bool {
+	latest := time.Now().Add(mostAhead).UnixMilli()
+	for _, topic := range request.(*kmsg.ProduceRequest).Topics {
+		for _, partition := range topic.Partitions {
+			if newest(partition.Records) > latest {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// newest is the time of a batch's newest record, as the batch says it, in milliseconds.
+func newest(batch []byte) int64 {
+	const at = 35
+	if len(batch) < at+8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(batch[at:]))
+}
