@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -12,7 +13,8 @@ import (
 
 // What other clients write can be read, compressed in whatever way, and they read what we write and find keys where we do.
 func TestOtherClients(t *testing.T) {
-	brokers := testenv.Kafka(t)
+	t.Parallel()
+	brokers := testenv.SharedKafka(t)
 	for name, codec := range map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	} {
@@ -20,7 +22,7 @@ func TestOtherClients(t *testing.T) {
 			topic := "test.others." + name
 			ensure(t, brokers, topic, 5, nil)
 			client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(codec), kgo.ConsumeTopics(topic),
-				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(50*time.Millisecond)) // else it waits for seconds to see a topic
 			if err != nil {
 				t.Fatal(err)
 			}

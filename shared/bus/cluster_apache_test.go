@@ -17,7 +17,9 @@ import (
 )
 
 // These tests kill nodes of an Apache Kafka of three, where a record is acknowledged when two have it (min.insync.replicas=2). They
-// need Java, and a minute: `make test-kafka` and `make test-faults` run them.
+// need Java, and a minute, as parts of TestFaults: `make test-kafka` and `make test-faults` run them.
+
+var clusterFaults = []faultTest{{"leader killed", leaderKilled}, {"majority down", majorityDown}}
 
 // alive waits until n brokers are in the cluster and all partitions have all their replicas in sync.
 func alive(t *testing.T, brokers []string, n int) {
@@ -96,7 +98,7 @@ func threeNodes(t *testing.T, topic string) *scene {
 
 // The leader of three nodes is killed again and again while messages are published and consumed: nothing that was confirmed is lost,
 // nothing is in the log twice, nothing takes effect twice, the order of each key holds.
-func TestClusterLeaderKilled(t *testing.T) {
+func leaderKilled(t *testing.T) {
 	s := threeNodes(t, "test.leader")
 	p := newPublisher(t, bus.PublisherConfig{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * patience})
 	s.tr = startTraffic(p, s.topic, 8, 2*time.Millisecond)
@@ -113,7 +115,7 @@ func TestClusterLeaderKilled(t *testing.T) {
 }
 
 // With two of three nodes down nothing is accepted and every caller is told; when they are back everything goes on by itself.
-func TestClusterMajorityDown(t *testing.T) {
+func majorityDown(t *testing.T) {
 	s := threeNodes(t, "test.majority")
 	p := newPublisher(t, bus.PublisherConfig{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})
 	s.tr = startTraffic(p, s.topic, 8, 2*time.Millisecond)

@@ -66,10 +66,10 @@ func applied(t testing.TB, pool *pgxpool.Pool, n int, within time.Duration) {
 	}
 }
 
-// quick is a consumer that notices rebalances fast.
+// quick is a consumer, in a group named as its topic, that notices rebalances fast.
 func quick(brokers []string, topic string, pool *pgxpool.Pool, handle bus.Handler) bus.ConsumerConfig {
 	return bus.ConsumerConfig{
-		Brokers: brokers, Group: "test.group", Topic: topic, Pool: pool, Handle: handle, HeartbeatInterval: 100 * time.Millisecond,
+		Brokers: brokers, Group: topic, Topic: topic, Pool: pool, Handle: handle, HeartbeatInterval: 100 * time.Millisecond,
 		SessionTimeout: 6 * time.Second, RebalanceTimeout: 3 * time.Second, JoinBackoff: 50 * time.Millisecond, PartitionWatch: 300 * time.Millisecond,
 	}
 }
@@ -95,7 +95,8 @@ func publish(t testing.TB, p *bus.Publisher, topic string, first, n, keys int) [
 // A database that goes silent in the middle of a transaction and closes nothing holds the consumer up for TransactionTimeout, and
 // no longer: it goes on as soon as there is one that answers, and each record takes effect once.
 func TestConsumerGivesUpASilentDatabase(t *testing.T) {
-	brokers, topic, db := testenv.Kafka(t), "test.silent", testenv.FaultyPostgres(t)
+	t.Parallel()
+	db, brokers, topic := testenv.FaultyPostgres(t), testenv.SharedKafka(t), "test.silent"
 	pool := databaseAt(t, db.URL)
 	effects(t, pool)
 	ensure(t, brokers, topic, 1, nil)
@@ -128,7 +129,8 @@ func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 
 // Several consumers share the work: each record takes effect once, in the order of its partition.
 func TestConsumersShareTheWork(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.share", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.share", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 6, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
@@ -155,7 +157,8 @@ func TestConsumersShareTheWork(t *testing.T) {
 
 // Records wait for others at most MaxWait, and a transaction holds at most MaxRecords.
 func TestConsumerGathers(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.gather", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.gather", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 2, nil)
 	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 1000, 10)
@@ -180,6 +183,7 @@ func TestConsumerGathers(t *testing.T) {
 // A record that can never be applied is found among ten thousand, parked as it was with the reason, and nothing else is lost
 // or held up. It makes no difference how the handler says it.
 func TestFaultPoison(t *testing.T) {
+	t.Parallel()
 	bad := errors.New("this record is no good")
 	for name, refuse := range map[string]func(context.Context, pgx.Tx, bus.Record) error{
 		"permanent":        func(context.Context, pgx.Tx, bus.Record) error { return fmt.Errorf("wrapped: %w", bus.Permanent(bad)) },
@@ -200,7 +204,7 @@ func TestFaultPoison(t *testing.T) {
 
 func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx, bus.Record) error) {
 	const n, culprit = 10_000, 6_789
-	brokers, topic, pool := testenv.Kafka(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), database(t)
+	brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 3, nil)
 	messages := keyed(0, n, 100)
@@ -252,7 +256,8 @@ func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx
 
 // A passing error parks nothing, however often it comes: the same records are applied once it is over.
 func TestPassingErrorsParkNothing(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.passing", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.passing", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 2, nil)
 	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 100, 10)
@@ -275,7 +280,8 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 
 // A position outside the log stops its partition and says so; the others go on; nothing jumps, not even after a restart.
 func TestPositionOutsideTheLogStops(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.outside", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.outside", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 2, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
@@ -307,7 +313,8 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 
 // A consumer that runs before its topic exists waits for it, and is not ready before.
 func TestConsumerWaitsForItsTopic(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.later", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.later", database(t)
 	effects(t, pool)
 	c, _ := startConsumer(t, quick(brokers, topic, pool, writeEffects))
 	select {
@@ -325,7 +332,8 @@ func TestConsumerWaitsForItsTopic(t *testing.T) {
 
 // New partitions are found and consumed from their start.
 func TestPartitionsAdded(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.grow", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.grow", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 2, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})

@@ -74,6 +74,32 @@ func (s *scene) strike(t *testing.T, name string, short, full int, fault func())
 	return settle(t, row{fault: name, rounds: n}, s.tr, s.brokers(), s.topic, s.pool)
 }
 
+// A faultTest is a part of TestFaults.
+type faultTest struct {
+	name string
+	run  func(*testing.T)
+}
+
+// TestFaults does one fault after the other, as each takes the servers for itself, and beside the tests that need none: it waits most of
+// the time. `-run 'TestFaults/broker_killed'` does one of them.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, f := range append(clusterFaults, []faultTest{
+		{"broker killed", brokerKilled},
+		{"broker paused", brokerPaused},
+		{"consumer killed", consumerKilled},
+		{"consumer stopped", consumerStopped},
+		{"members come and go", membersComeAndGo},
+		{"network of the broker", brokerNetwork},
+		{"network of the database", databaseNetwork},
+		{"database restarted", databaseRestarted},
+		{"database killed", databaseKilled},
+		{"database sessions killed", databaseSessionsKilled},
+	}...) {
+		t.Run(f.name, f.run)
+	}
+}
+
 // onApache says whether the broker is Apache Kafka, which forgets no producer when it is killed.
 func onApache() bool {
 	return os.Getenv(testenv.EnvBackend) != "" && os.Getenv(testenv.EnvBackend) != "machine"
@@ -82,16 +108,16 @@ func onApache() bool {
 // A broker that is killed again and again while messages are on their way loses nothing that was confirmed, and keeps the order
 // of each key. The embedded broker forgets what it knew of producers when it is killed, so that a batch whose answer was lost
 // may be in the log again, for the inbox of the reader to find; Apache Kafka does not.
-func TestFaultBrokerKilled(t *testing.T) {
+func brokerKilled(t *testing.T) {
 	s := newScene(t, "test.broker", 3)
-	r := s.strike(t, "broker killed while messages are on their way", 2, 50, func() { s.cluster.Nodes[0].Restart(t) })
+	r := s.strike(t, "broker killed while messages are on their way", 1, 50, func() { s.cluster.Nodes[0].Restart(t) })
 	if r.repeated > 0 && onApache() {
 		t.Errorf("%d records are in the log more than once", r.repeated)
 	}
 }
 
 // A broker that stands still for a while, longer than requests wait, is waited for.
-func TestFaultBrokerPaused(t *testing.T) {
+func brokerPaused(t *testing.T) {
 	s := newScene(t, "test.paused", 3)
 	s.strike(t, "broker stopped for longer than requests wait", 1, 10, func() {
 		s.cluster.Nodes[0].Pause(t)
@@ -101,7 +127,7 @@ func TestFaultBrokerPaused(t *testing.T) {
 }
 
 // A consumer that is killed again and again between applying and committing neither loses an effect nor takes one twice.
-func TestFaultConsumerKilled(t *testing.T) {
+func consumerKilled(t *testing.T) {
 	random := chance(t)
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed", testenv.Postgres(t)
 	pool := databaseAt(t, url)
@@ -124,7 +150,7 @@ func TestFaultConsumerKilled(t *testing.T) {
 
 // A consumer that stands still in the middle of a transaction for longer than its session, and then goes on, has no effect any
 // more: the others have taken its work over.
-func TestFaultConsumerStopped(t *testing.T) {
+func consumerStopped(t *testing.T) {
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.stopped", testenv.Postgres(t)
 	pool := databaseAt(t, url)
 	effects(t, pool)
@@ -151,7 +177,7 @@ func TestFaultConsumerStopped(t *testing.T) {
 }
 
 // Members that come and go all the time, and partitions that are added meanwhile, cost time and nothing else.
-func TestFaultMembersComeAndGo(t *testing.T) {
+func membersComeAndGo(t *testing.T) {
 	s := newScene(t, "test.storm", 4)
 	partitions, i := int32(4), 0
 	var stops []func()
@@ -197,7 +223,7 @@ func (s *scene) disturb(t *testing.T, name string, do func(*fault.Server), serve
 }
 
 // Whatever the network before the broker does, publishers and consumers come through it.
-func TestFaultBrokerNetwork(t *testing.T) {
+func brokerNetwork(t *testing.T) {
 	for _, d := range disturbances {
 		t.Run(d.name, func(t *testing.T) {
 			s := newScene(t, "test.network."+topicName(d.name), 3)
@@ -207,7 +233,7 @@ func TestFaultBrokerNetwork(t *testing.T) {
 }
 
 // Whatever the network before the database does, each record takes effect once.
-func TestFaultDatabaseNetwork(t *testing.T) {
+func databaseNetwork(t *testing.T) {
 	for _, d := range disturbances {
 		t.Run(d.name, func(t *testing.T) {
 			s := newScene(t, "test.database."+topicName(d.name), 3)
@@ -217,13 +243,13 @@ func TestFaultDatabaseNetwork(t *testing.T) {
 }
 
 // A database that is shut down immediately, in the middle of transactions, and started again, takes each record once.
-func TestFaultDatabaseRestarted(t *testing.T) {
+func databaseRestarted(t *testing.T) {
 	s := newScene(t, "test.restarted", 3)
 	s.strike(t, "PostgreSQL shut down immediately and started", 3, 50, func() { s.db.Restart(t) })
 }
 
 // So does one whose processes are killed.
-func TestFaultDatabaseKilled(t *testing.T) {
+func databaseKilled(t *testing.T) {
 	s := newScene(t, "test.crashed", 3)
 	s.strike(t, "PostgreSQL killed and started", 1, 20, func() {
 		s.db.Kill(t)
@@ -232,7 +258,7 @@ func TestFaultDatabaseKilled(t *testing.T) {
 }
 
 // The database throws everybody out, again and again: the consumers come back by themselves.
-func TestFaultDatabaseSessionsKilled(t *testing.T) {
+func databaseSessionsKilled(t *testing.T) {
 	s := newScene(t, "test.sessions", 4)
 	executioner, err := s.pool.Acquire(context.Background())
 	if err != nil {

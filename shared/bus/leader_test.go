@@ -108,6 +108,7 @@ func (b *pairOfBrokers) nothingListed(request kmsg.Request) kmsg.Response {
 // While nobody leads a partition, a consumer goes on with the others: one that had it already, and one that never saw it. Once it is
 // led again, nothing of it is missing.
 func TestPartitionWithoutALeader(t *testing.T) {
+	t.Parallel()
 	const topic = "test.leaderless"
 	b := newPairOfBrokers(t, topic)
 	brokers := b.ListenAddrs()

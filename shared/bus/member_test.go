@@ -49,7 +49,7 @@ func (r member) consume() error {
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 		return nil
 	})
-	cfg.RebalanceTimeout, cfg.MaxRecords = time.Second, 50
+	cfg.SessionTimeout, cfg.RebalanceTimeout, cfg.MaxRecords = 2*time.Second, time.Second, 50
 	c, err := bus.NewConsumer(cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
 		return err

@@ -34,7 +34,8 @@ func shows(t testing.TB, registry *telemetry.Registry, lines ...string) {
 
 // What is published, applied and parked is counted, and how far a consumer is behind is shown.
 func TestMetricsOfPublisherAndConsumer(t *testing.T) {
-	brokers, topic, pool, registry := testenv.Kafka(t), "test.metrics", database(t), telemetry.New()
+	t.Parallel()
+	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics", database(t), telemetry.New()
 	ensure(t, brokers, topic, 2, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, MaxMessageBytes: 1000, Metrics: registry.For("test")})
 	positions := publish(t, p, topic, 0, 100, 10)
@@ -53,7 +54,7 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 	})
 	cfg.Metrics = registry.For("test")
 	startConsumer(t, cfg)
-	consumer := `{group="test.group",service="test",topic="test.metrics"}`
+	consumer := `{group="test.metrics",service="test",topic="test.metrics"}`
 	shows(t, registry,
 		`weir_bus_published_records_total{service="test"} 100`,
 		`weir_bus_publish_failed_records_total{service="test"} 1`,
@@ -61,13 +62,14 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 		`weir_bus_applied_records_total`+consumer+` 99`,
 		`weir_bus_parked_records_total`+consumer+` 1`,
 		`weir_bus_halted_partitions`+consumer+` 0`,
-		`weir_bus_lag_records{group="test.group",partition="0",service="test",topic="test.metrics"} 0`,
-		`weir_bus_lag_records{group="test.group",partition="1",service="test",topic="test.metrics"} 0`)
+		`weir_bus_lag_records{group="test.metrics",partition="0",service="test",topic="test.metrics"} 0`,
+		`weir_bus_lag_records{group="test.metrics",partition="1",service="test",topic="test.metrics"} 0`)
 }
 
 // A relay that does not get to the end of its outbox says so, until it does.
 func TestMetricsOfRelay(t *testing.T) {
-	brokers, topic, pool, registry := testenv.Kafka(t), "test.metrics", database(t), telemetry.New()
+	t.Parallel()
+	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics.relay", database(t), telemetry.New()
 	ensure(t, brokers, topic, 1, nil)
 	repaired := make(chan struct{})
 	read := func(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -94,6 +95,7 @@ func (c *brittle) Read(b []byte) (int, error) {
 
 // Whatever the network does to requests and answers, each message is written exactly once, in the order of its key.
 func TestPublishOverBadNetworks(t *testing.T) {
+	t.Parallel()
 	cut := errors.New("cut by the test")
 	for name, fault := range map[string]func(*network, *brittle, []byte) error{
 		"answers lost": func(n *network, c *brittle, b []byte) error {
@@ -139,7 +141,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers, topic := testenv.Kafka(t), "test.network."+topicName(name)
+			brokers, topic := testenv.SharedKafka(t), "test.network."+topicName(name)
 			ensure(t, brokers, topic, 4, nil)
 			n := &network{fault: fault, random: chance(t)}
 			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 300 * time.Millisecond})
@@ -161,7 +163,8 @@ func TestPublishOverBadNetworks(t *testing.T) {
 
 // A network on which the first answers never come in time is no reason to refuse a message that still has time.
 func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.late"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.late"
 	ensure(t, brokers, topic, 1, nil)
 	n := &network{random: chance(t), fault: func(n *network, c *brittle, _ []byte) error {
 		if n.strikes(1) {
@@ -182,7 +185,8 @@ func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 
 // The same networks under a consumer: each record takes effect once.
 func TestConsumeOverBadNetworks(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.network", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.network", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 4, nil)
 	n := &network{random: chance(t), fault: func(n *network, c *brittle, _ []byte) error {
@@ -211,7 +215,8 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 
 // When nothing answers, every caller learns within the delivery timeout what became of its message, and Close does not hang.
 func TestPublishIntoABlackHole(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.hole"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.hole"
 	ensure(t, brokers, topic, 1, nil)
 	n := &network{random: chance(t), fault: func(n *network, c *brittle, b []byte) error {
 		if isProduce(b) && n.strikes(1) {
@@ -242,4 +247,47 @@ func TestPublishIntoABlackHole(t *testing.T) {
 		t.Error(err)
 	}
 	tr.audit(t, readAll(t, brokers, topic))
+}
+
+// Records of a machine whose clock is hours ahead are refused by the brokers: their publisher says so at once, with the time and the
+// way out, tries no more, and goes on when the clock is right. Records of others are not touched.
+func TestPublishByAWrongClock(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.clock"
+	ensure(t, brokers, topic, 1, nil)
+	n := &network{fault: func(n *network, _ *brittle, b []byte) error {
+		if isProduce(b) && !n.healed.Load() {
+			n.faults.Add(1)
+			setAhead(b, len("test"), len(topic), 3*time.Hour)
+		}
+		return nil
+	}}
+	wrong := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer()})
+	right := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	for i := range 3 {
+		err := wrong.Publish(topic, keyed(i, 1, 1)...)
+		if !errors.Is(err, kafka.InvalidTimestamp) || errors.Is(err, bus.ErrUnknownOutcome) || !strings.Contains(err.Error(), "message.timestamp.after.max.ms") {
+			t.Errorf("error is %v", err)
+		}
+		publish(t, right, topic, 10+i, 1, 1)
+	}
+	if sent := n.faults.Load(); sent != 3 {
+		t.Errorf("three messages were sent %d times", sent)
+	}
+	n.healed.Store(true)
+	publish(t, wrong, topic, 20, 1, 1)
+	if got := strings.Join(ids(t, brokers, topic), " "); got != "id-10 id-11 id-12 id-20" {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+// setAhead changes the times of the batch in a Produce request for one partition, as if another clock had stamped it. The request's
+// strings are the client's id and the topic.
+func setAhead(request []byte, client, topic int, ahead time.Duration) {
+	batch := request[40+client+topic:]
+	for _, at := range []int{27, 35} { // its first time, its last one
+		stamp := binary.BigEndian.Uint64(batch[at:])
+		binary.BigEndian.PutUint64(batch[at:], stamp+uint64(ahead.Milliseconds()))
+	}
+	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], crc32.MakeTable(crc32.Castagnoli)))
 }

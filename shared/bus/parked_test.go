@@ -67,7 +67,8 @@ func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 // A parked record is listed as it was, is applied once when it is asked for and can be, stays with the newer reason when it can't,
 // and goes for good when it is discarded.
 func TestParkedRecords(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.parked", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.parked", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 1, nil)
 	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 30, 1)
@@ -77,7 +78,7 @@ func TestParkedRecords(t *testing.T) {
 	startConsumer(t, cfg)
 	applied(t, pool, 27, patience)
 	parkedNow(t, pool, 3)
-	first := parked(t, pool, bus.ParkedFilter{Group: "test.group", Topic: topic})[0]
+	first := parked(t, pool, bus.ParkedFilter{Group: topic, Topic: topic})[0]
 	if r := first.Record; r.Offset != 0 || string(r.Value) != "0" || string(r.Key) != "key-0" || r.Header("ce_id") != "id-0" || r.Topic != topic || r.Time.IsZero() {
 		t.Errorf("parked record is %+v", r)
 	}
@@ -113,7 +114,8 @@ func TestParkedRecords(t *testing.T) {
 
 // However often partitions change hands while parked records are applied: each takes effect once.
 func TestReplayWhileRebalancing(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.replay", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.replay", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 6, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})

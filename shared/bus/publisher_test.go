@@ -19,9 +19,10 @@ import (
 
 // What was published is in the log where PublishContext says, with its key, headers and bytes.
 func TestPublishTellsPositions(t *testing.T) {
+	t.Parallel()
 	for _, compression := range []bus.Compression{bus.Uncompressed, bus.Zstd} {
 		t.Run(string(compression), func(t *testing.T) {
-			brokers, topic := testenv.Kafka(t), "test.positions."+string(compression)
+			brokers, topic := testenv.SharedKafka(t), "test.positions."+string(compression)
 			ensure(t, brokers, topic, 4, nil)
 			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Compression: compression})
 			messages := keyed(0, 500, 37)
@@ -54,7 +55,8 @@ func TestPublishTellsPositions(t *testing.T) {
 
 // Many callers at once lose nothing, write nothing twice, and keep the order of each key.
 func TestPublishConcurrently(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.concurrent"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.concurrent"
 	ensure(t, brokers, topic, 6, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, BufferBytes: 256 << 10})
 	const callers, each = 32, 200
@@ -89,7 +91,8 @@ func TestPublishConcurrently(t *testing.T) {
 
 // A message that can never be written is refused at once, and says so without doubt.
 func TestPublishRefuses(t *testing.T) {
-	brokers := testenv.Kafka(t)
+	t.Parallel()
+	brokers := testenv.SharedKafka(t)
 	ensure(t, brokers, "test.refuse", 1, map[string]string{"max.message.bytes": "2000000"})
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, RequestTimeout: time.Second})
 	for name, c := range map[string]struct {
@@ -115,7 +118,8 @@ func TestPublishRefuses(t *testing.T) {
 
 // A closed publisher refuses, and Close leaves nothing behind: what was accepted is written.
 func TestCloseDelivers(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.close"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.close"
 	ensure(t, brokers, topic, 3, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
 	var wg sync.WaitGroup
@@ -165,6 +169,7 @@ func TestCloseDelivers(t *testing.T) {
 // Close reports what it cannot deliver: with the broker away, every message that was accepted fails, and says whether it may have
 // been written; none is forgotten, and nobody waits for ever.
 func TestCloseReports(t *testing.T) {
+	t.Parallel()
 	broker, err := kafka.Start(kafka.Config{Logger: testenv.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +211,8 @@ func TestCloseReports(t *testing.T) {
 
 // Who stops waiting is told that the outcome is unknown; the message is written all the same.
 func TestCancelledPublishIsUnknown(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.cancel"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.cancel"
 	ensure(t, brokers, topic, 1, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
 	if err := p.Publish(topic, message.NewMessage("first", nil)); err != nil {

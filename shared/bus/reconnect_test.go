@@ -50,6 +50,7 @@ func pipe(t *testing.T, name string) *os.File {
 // Ten thousand messages from a hundred publishers reach a subscriber while the broker is killed and started twice. This is the
 // suite's TestReconnect without its data race, see TestSuiteReconnect: publishers note under a lock what they have published.
 func TestReconnect(t *testing.T) {
+	t.Parallel()
 	for name, shape := range map[string]struct {
 		group string
 		keyed bool

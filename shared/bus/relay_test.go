@@ -85,7 +85,8 @@ func published(t testing.TB, brokers []string, topic string, writers int) (disti
 // What many transactions write, in whatever order they end, is published in order and without a gap, however relays come and go
 // and however often they lose their lease.
 func TestRelayPublishesInOrder(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.outbox", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.outbox", database(t)
 	ensure(t, brokers, topic, 1, nil)
 	if _, err := pool.Exec(context.Background(), outbox); err != nil {
 		t.Fatal(err)
@@ -95,11 +96,12 @@ func TestRelayPublishesInOrder(t *testing.T) {
 	first, second := bus.NewRelay(cfg, testenv.Logger(t)), bus.NewRelay(cfg, testenv.Logger(t))
 	start(t, first.Run)
 	start(t, second.Run)
-	start(t, func(ctx context.Context) error { // steals the lease all the time
-		for ctx.Err() == nil {
+	start(t, func(ctx context.Context) error { // steals the lease again and again; for ever would leave no time for a page on a busy machine
+		for range 50 {
 			pool.Exec(ctx, `UPDATE bus_relays SET owner = '', expires_at = '-infinity', epoch = epoch + 1`)
 			select {
 			case <-ctx.Done():
+				return nil
 			case <-time.After(10 * time.Millisecond):
 			}
 		}
@@ -116,7 +118,8 @@ func TestRelayPublishesInOrder(t *testing.T) {
 
 // Wake publishes at once, long before the interval is over.
 func TestRelayWakes(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.wake", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.wake", database(t)
 	ensure(t, brokers, topic, 1, nil)
 	if _, err := pool.Exec(context.Background(), outbox); err != nil {
 		t.Fatal(err)
@@ -125,7 +128,7 @@ func TestRelayWakes(t *testing.T) {
 	r := bus.NewRelay(bus.RelayConfig{Pool: pool, Name: "test", Publisher: p, Read: readOutbox(topic), Interval: time.Hour}, testenv.Logger(t))
 	start(t, r.Run)
 	write(t, pool, 2, 20, r.Wake)
-	testenv.Eventually(t, 5*time.Second, func() error {
+	testenv.Eventually(t, patience, func() error {
 		if distinct, _ := published(t, brokers, topic, 2); distinct < 40 {
 			return errors.New("not all published")
 		}
@@ -175,13 +178,14 @@ func ids(t testing.TB, brokers []string, topic string) (found []string) {
 
 // However slow the answers and however often the topics take turns, a page is through within a lease.
 func TestRelayGroupsByTopic(t *testing.T) {
-	brokers, pool := testenv.Kafka(t), database(t)
+	t.Parallel()
+	brokers, pool := testenv.SharedKafka(t), database(t)
 	var all []bus.Outgoing
 	for i := range 250 {
-		all = append(all, place("test.state", fmt.Sprint("state-", i), "k", i+1), place("test.facts", fmt.Sprint("fact-", i), "k", i+1))
+		all = append(all, place("test.groups.state", fmt.Sprint("state-", i), "k", i+1), place("test.groups.facts", fmt.Sprint("fact-", i), "k", i+1))
 	}
-	ensure(t, brokers, "test.state", 1, nil)
-	ensure(t, brokers, "test.facts", 1, nil)
+	ensure(t, brokers, "test.groups.state", 1, nil)
+	ensure(t, brokers, "test.groups.facts", 1, nil)
 	slow := &network{fault: func(_ *network, _ *brittle, b []byte) error {
 		if isProduce(b) {
 			time.Sleep(20 * time.Millisecond) // the fault is the pace
@@ -192,7 +196,7 @@ func TestRelayGroupsByTopic(t *testing.T) {
 	r := bus.NewRelay(bus.RelayConfig{Pool: pool, Name: "test", Publisher: p, Read: page(all), Lease: 3 * time.Second}, testenv.Logger(t))
 	start(t, r.Run)
 	cursor(t, pool, 250)
-	for topic, kind := range map[string]string{"test.state": "state-", "test.facts": "fact-"} {
+	for topic, kind := range map[string]string{"test.groups.state": "state-", "test.groups.facts": "fact-"} {
 		got := ids(t, brokers, topic)
 		if len(got) != 250 {
 			t.Errorf("%d records on %s, want 250", len(got), topic)
@@ -208,20 +212,21 @@ func TestRelayGroupsByTopic(t *testing.T) {
 // What can't be published holds up what comes after it, and nothing that comes before it: the cursor stands before the first
 // place of which a message is missing.
 func TestRelayKeepsWhatIsThrough(t *testing.T) {
-	large := place("test.state", "large", "k", 4)
+	t.Parallel()
+	large := place("test.through", "large", "k", 4)
 	large.Message.Payload = make([]byte, 2<<10)
 	for name, all := range map[string][]bus.Outgoing{
 		"a topic that is not there": {
-			place("test.state", "1", "k", 1), place("test.state", "2", "k", 2), place("test.state", "3", "k", 3),
-			place("test.state", "4", "k", 4), place("test.nowhere", "4", "k", 4), place("test.state", "5", "k", 5),
+			place("test.through", "1", "k", 1), place("test.through", "2", "k", 2), place("test.through", "3", "k", 3),
+			place("test.through", "4", "k", 4), place("test.through.nowhere", "4", "k", 4), place("test.through", "5", "k", 5),
 		},
 		"a message that is too large": {
-			place("test.state", "1", "k", 1), place("test.state", "2", "k", 2), place("test.state", "3", "k", 3), large,
+			place("test.through", "1", "k", 1), place("test.through", "2", "k", 2), place("test.through", "3", "k", 3), large,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers, pool := testenv.Kafka(t), database(t)
-			ensure(t, brokers, "test.state", 1, nil)
+			brokers, pool := testenv.SharedKafka(t), database(t)
+			ensure(t, brokers, "test.through", 1, nil)
 			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, RequestTimeout: 200 * time.Millisecond, MaxMessageBytes: 1 << 10})
 			r := bus.NewRelay(bus.RelayConfig{Pool: pool, Name: "test", Publisher: p, Read: page(all)}, testenv.Logger(t))
 			start(t, r.Run)
@@ -232,18 +237,19 @@ func TestRelayKeepsWhatIsThrough(t *testing.T) {
 
 // Places of which nothing is said do not keep a relay from what comes after them, however many they are.
 func TestRelayPassesSilence(t *testing.T) {
-	brokers, pool := testenv.Kafka(t), database(t)
-	ensure(t, brokers, "test.state", 1, nil)
+	t.Parallel()
+	brokers, pool := testenv.SharedKafka(t), database(t)
+	ensure(t, brokers, "test.silence", 1, nil)
 	var all []bus.Outgoing
 	for i := range 30 {
 		all = append(all, bus.Outgoing{Cursor: bus.Cursor{Position: int64(i + 1)}})
 	}
-	all = append(all, place("test.state", "said", "k", 31))
+	all = append(all, place("test.silence", "said", "k", 31))
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
 	r := bus.NewRelay(bus.RelayConfig{Pool: pool, Name: "test", Publisher: p, Read: page(all), Batch: 10}, testenv.Logger(t))
 	start(t, r.Run)
 	cursor(t, pool, 31)
-	if got := ids(t, brokers, "test.state"); len(got) != 1 {
+	if got := ids(t, brokers, "test.silence"); len(got) != 1 {
 		t.Errorf("published %q", got)
 	}
 }
@@ -251,8 +257,9 @@ func TestRelayPassesSilence(t *testing.T) {
 // What a relay sent under a lease that it lost may arrive after what the next relay said. The last record of the key is the newest
 // again all the same, so that compaction keeps no revoked key in force.
 func TestRelayHasTheNewestSaidLast(t *testing.T) {
-	brokers, pool := testenv.Kafka(t), database(t)
-	ensure(t, brokers, "test.state", 1, nil)
+	t.Parallel()
+	brokers, pool := testenv.SharedKafka(t), database(t)
+	ensure(t, brokers, "test.newest", 1, nil)
 	sent, arrives := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(sent) })
 	late := &network{fault: func(_ *network, _ *brittle, b []byte) error {
@@ -268,7 +275,7 @@ func TestRelayHasTheNewestSaidLast(t *testing.T) {
 			Pool: pool, Name: "test", Publisher: newPublisher(t, cfg), Read: page(all), Interval: 20 * time.Millisecond, Lease: 6 * time.Second,
 		}, testenv.Logger(t))
 	}
-	active, revoked := place("test.state", "active", "k", 1), place("test.state", "revoked", "k", 2)
+	active, revoked := place("test.newest", "active", "k", 1), place("test.newest", "revoked", "k", 2)
 	start(t, relay(bus.PublisherConfig{Dialer: late.dialer()}, active).Run)
 	<-sent
 	if _, err := pool.Exec(t.Context(), `UPDATE bus_relays SET expires_at = '-infinity'`); err != nil {
@@ -278,7 +285,7 @@ func TestRelayHasTheNewestSaidLast(t *testing.T) {
 	cursor(t, pool, 2)
 	close(arrives)
 	testenv.Eventually(t, patience, func() error {
-		if got := ids(t, brokers, "test.state"); len(got) < 4 || got[len(got)-1] != "revoked" {
+		if got := ids(t, brokers, "test.newest"); len(got) < 4 || got[len(got)-1] != "revoked" {
 			return fmt.Errorf("the log says %q", got)
 		}
 		return nil
@@ -288,7 +295,8 @@ func TestRelayHasTheNewestSaidLast(t *testing.T) {
 // A relay whose process ends without a word is replaced at once, however long its lease still is; one that lives is not, even if
 // it does nothing. What the dead one may have had under way is said again once its lease is over.
 func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
-	brokers, topic, pool := testenv.Kafka(t), "test.seat", database(t)
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.seat", database(t)
 	ensure(t, brokers, topic, 1, nil)
 	living := sitDown(t, pool, "test")
 	all := []bus.Outgoing{place(topic, "0-0", "a", 1), place(topic, "0-1", "a", 2)}

@@ -19,13 +19,17 @@ import (
 // replaceTopic deletes a topic and makes another one of its name.
 func replaceTopic(t *testing.T, brokers []string, topic string, partitions int, config map[string]string) {
 	t.Helper()
-	transport := &kafka.Transport{MetadataTTL: 10 * time.Millisecond} // else it says for six seconds what it knew
-	defer transport.CloseIdleConnections()
-	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: patience, Transport: transport}
+	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: patience}
 	answer, err := client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})
-	if err = errors.Join(err, answer.Errors[topic]); err != nil {
+	if err == nil {
+		err = answer.Errors[topic]
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	transport := &kafka.Transport{MetadataTTL: 10 * time.Millisecond} // else it says for six seconds what it knew
+	defer transport.CloseIdleConnections()
+	client.Transport = transport
 	testenv.Eventually(t, patience, func() error {
 		seen, err := client.Metadata(context.Background(), &kafka.MetadataRequest{Topics: []string{topic}})
 		if err == nil && !errors.Is(seen.Topics[0].Error, kafka.UnknownTopicOrPartition) {
@@ -39,9 +43,10 @@ func replaceTopic(t *testing.T, brokers []string, topic string, partitions int, 
 // A topic that is deleted and made again stops its consumer, whether it runs or not, even where the new log is longer than the old
 // one was: what is in it was never applied, and its first part would be missing.
 func TestConsumerOfAReplacedTopic(t *testing.T) {
+	t.Parallel()
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running %v", running), func(t *testing.T) {
-			brokers, topic, pool := testenv.Kafka(t), fmt.Sprintf("test.replaced.%v", running), database(t)
+			brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.replaced.%v", running), database(t)
 			effects(t, pool)
 			ensure(t, brokers, topic, 2, nil)
 			publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 100, 40)
@@ -80,7 +85,8 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 
 // A state whose topic is replaced becomes that of the new one: what only the old one had is removed.
 func TestStateReaderOfAReplacedTopic(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.state.replaced"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.state.replaced"
 	compacted := map[string]string{"cleanup.policy": "compact"}
 	ensure(t, brokers, topic, 1, compacted)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
@@ -112,6 +118,7 @@ func TestStateReaderOfAReplacedTopic(t *testing.T) {
 // A subscription whose topic is replaced while it sees nothing gets all of the new one, whether that has more partitions or not: no place
 // in the topic before is taken for one in the new, where messages would be missing before it.
 func TestSubscriberOfAReplacedTopic(t *testing.T) {
+	t.Parallel()
 	for _, group := range []string{"", "test.replaced"} {
 		for _, partitions := range []int{1, 2} {
 			t.Run(fmt.Sprintf("group %q, %d partitions", group, partitions), func(t *testing.T) {
@@ -122,7 +129,7 @@ func TestSubscriberOfAReplacedTopic(t *testing.T) {
 }
 
 func subscribeToAReplacedTopic(t *testing.T, group string, partitions int) {
-	brokers, topic := testenv.Kafka(t), fmt.Sprintf("test.subscription.replaced.%s.%d", group, partitions)
+	brokers, topic := testenv.SharedKafka(t), fmt.Sprintf("test.subscription.replaced.%s.%d", group, partitions)
 	ensure(t, brokers, topic, 1, nil)
 	publish(t, newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 0, 100, 40)
 	networks, err := fault.NewKafkaNetworks(brokers)

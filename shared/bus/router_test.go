@@ -17,6 +17,7 @@ import (
 
 // What a handler's outcomes lead to, given the one order of middlewares.
 func TestRouterOutcomes(t *testing.T) {
+	t.Parallel()
 	passing, final := errors.New("passing"), errors.New("final")
 	for name, c := range map[string]struct {
 		outcomes []func() error // of one attempt after the other; the last one stays
@@ -65,6 +66,7 @@ func TestRouterOutcomes(t *testing.T) {
 
 // What a handler publishes carries the trace of what it handled.
 func TestRouterHandsTheTraceOn(t *testing.T) {
+	t.Parallel()
 	r, err := bus.NewRouter(bus.RouterConfig{}, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func (k *kept) run(t *testing.T, while func(s *table)) (state map[string]string,
 
 func newKept(t *testing.T, topic string, config map[string]string) (*kept, *bus.Publisher) {
 	t.Helper()
-	k := &kept{brokers: testenv.Kafka(t), topic: topic, dir: filepath.Join(t.TempDir(), "state")}
+	k := &kept{brokers: testenv.SharedKafka(t), topic: topic, dir: filepath.Join(t.TempDir(), "state")}
 	ensure(t, k.brokers, topic, 1, config)
 	return k, newPublisher(t, bus.PublisherConfig{Brokers: k.brokers})
 }
@@ -92,6 +92,7 @@ func fillKeys(t *testing.T, p *bus.Publisher, topic, value string) map[string]st
 
 // A reader with a snapshot reads what came after it, deletions included, and has the same state as one without.
 func TestSnapshot(t *testing.T) {
+	t.Parallel()
 	k, p := newKept(t, "test.kept", compacted)
 	want := fillKeys(t, p, k.topic, "first")
 	if state, read := k.run(t, nil); read != 100 || !maps.Equal(state, want) {
@@ -122,6 +123,7 @@ func TestSnapshot(t *testing.T) {
 
 // Whatever happened to the file: the state is right, from the file or from the log.
 func TestDamagedSnapshot(t *testing.T) {
+	t.Parallel()
 	k, p := newKept(t, "test.damaged", compacted)
 	want := fillKeys(t, p, k.topic, "v")
 	k.run(t, nil)
@@ -153,6 +155,7 @@ func TestDamagedSnapshot(t *testing.T) {
 
 // A snapshot counts only for the log that it was taken of, and only as long as deletions that it has not seen are surely in that log.
 func TestSnapshotThatIsOfNoUse(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		config map[string]string
 		spoil  func(t *testing.T, k *kept)
@@ -204,6 +207,7 @@ func otherFile(t *testing.T, k *kept) {
 // A reader that heard nothing for longer than deletions are surely kept reads the whole log again and removes what is not in it, as
 // if it had been started anew; what it had seen already is not applied once more.
 func TestDeafStateReader(t *testing.T) {
+	t.Parallel()
 	k, p := newKept(t, "test.deaf", compacted)
 	want := fillKeys(t, p, k.topic, "v")
 	k.run(t, func(s *table) {
@@ -226,6 +230,7 @@ func TestDeafStateReader(t *testing.T) {
 
 // A directory that cannot be written costs the snapshot, not the state.
 func TestSnapshotCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	k, p := newKept(t, "test.unwritable", compacted)
 	want := fillKeys(t, p, k.topic, "v")
 	if err := os.WriteFile(k.dir, nil, 0o600); err != nil { // a file where the directory is to be

@@ -53,10 +53,18 @@ func features(f tests.Features) tests.Features {
 	return f
 }
 
-// Watermill's universal suite, unordered: one group, any partition. Its test of order and the one of a single message under way
-// do not apply and are run by TestSuiteOrdered; the one of old messages by TestSuiteWithoutGroup; Reconnect by TestSuiteReconnect.
-func TestSuiteUnordered(t *testing.T) {
-	brokers := testenv.Kafka(t)
+// TestSuite runs Watermill's universal suite in its three shapes, one after the other: its tests give their subscribers 45 seconds.
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	t.Run("unordered", suiteUnordered)
+	t.Run("ordered", suiteOrdered)
+	t.Run("without a group", suiteWithoutGroup)
+}
+
+// The suite unordered: one group, any partition. Its test of order and the one of a single message under way do not apply and are run
+// by the ordered one; the one of old messages by the one without a group; Reconnect by TestSuiteReconnect.
+func suiteUnordered(t *testing.T) {
+	brokers := testenv.SharedKafka(t)
 	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
 		return pair(t, brokers, "test."+group, false)
 	}
@@ -66,8 +74,8 @@ func TestSuiteUnordered(t *testing.T) {
 }
 
 // The suite with keys: messages of one key come in order, one at a time.
-func TestSuiteOrdered(t *testing.T) {
-	brokers := testenv.Kafka(t)
+func suiteOrdered(t *testing.T) {
+	brokers := testenv.SharedKafka(t)
 	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
 		return pair(t, brokers, "test."+group, true)
 	}
@@ -78,15 +86,16 @@ func TestSuiteOrdered(t *testing.T) {
 
 // The suite without a group: whoever subscribes gets everything from the beginning, in the order of the keys. All of its tests
 // run but two: ConsumerGroups, as there is none, and Reconnect, which TestReconnect and TestSuiteReconnect run in this shape too.
-func TestSuiteWithoutGroup(t *testing.T) {
-	brokers := testenv.Kafka(t)
+func suiteWithoutGroup(t *testing.T) {
+	brokers := testenv.SharedKafka(t)
 	alone := func(t *testing.T) (message.Publisher, message.Subscriber) { return pair(t, brokers, "", true) }
 	tests.TestPubSub(t, features(tests.Features{GuaranteedOrder: true, NewSubscriberReceivesOldMessages: true}), alone, nil)
 }
 
 // A message knows the record that it came from.
 func TestSubscriberOrigin(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.origin"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.origin"
 	ensure(t, brokers, topic, 1, nil)
 	p, s := pair(t, brokers, "", false)
 	defer p.Close()
@@ -113,7 +122,8 @@ func TestSubscriberOrigin(t *testing.T) {
 // A rebalance that leaves a partition where it is puts no second message of it under way: what a handler still has comes neither
 // again nor is it followed before it is acknowledged.
 func TestSubscriberKeepsWhatIsUnderWay(t *testing.T) {
-	brokers, topic := testenv.Kafka(t), "test.underway"
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.underway"
 	ensure(t, brokers, topic, 2, nil)
 	p, s := pair(t, brokers, "test.underway", true)
 	publishOne(t, p, topic, "first", "a")

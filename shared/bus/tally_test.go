@@ -2,10 +2,12 @@ package bus_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -33,11 +35,23 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	beside()
 	code := m.Run()
 	if os.Getenv(envRounds) != "" {
 		counts.print(os.Stdout)
 	}
 	os.Exit(code)
+}
+
+// beside lets more tests run beside each other than there are processors, unless somebody has said how many: most of them wait, for
+// sessions to time out and for servers to come back.
+func beside() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)+1))
+	}
 }
 
 func runMember(text string) error {

@@ -21,12 +21,33 @@ func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // So a test makes up no other names.
 func Kafka(t testing.TB) []string {
 	t.Helper()
+	return broker(t, topLevel(t))
+}
+
+// SharedKafka is Kafka for tests that are parallel and have names of topics and groups of their own, which begin with "test." as
+// well: a given broker is theirs together, for one turn, instead of each waiting until the one before has ended.
+func SharedKafka(t testing.TB) []string {
+	t.Helper()
+	if os.Getenv(EnvBrokers) == "" {
+		return Kafka(t)
+	}
+	return broker(t, "")
+}
+
+// broker is the one that the tests of that name hold.
+func broker(t testing.TB, name string) []string {
+	t.Helper()
 	given := os.Getenv(EnvBrokers)
 	if given == "" {
 		mustBeGiven(t, EnvBrokers, "kafka", "containers")
 	}
-	b := brokers.acquire(t, func() (lease, error) { return open(given) })
-	return b.addresses()
+	return brokers.acquire(t, name, func() (lease, error) { return open(given) }).addresses()
+}
+
+// topLevel is the name of the top-level test that a test belongs to.
+func topLevel(t testing.TB) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return name
 }
 
 // A lease is a broker that the tests of one top-level test hold.
@@ -42,7 +63,7 @@ func open(given string) (lease, error) {
 	return openGiven(strings.Split(given, ","))
 }
 
-// A register knows which top-level test holds which broker.
+// A register knows which broker is held under which name: that of a top-level test, or none for those who share.
 type register struct {
 	mu    sync.Mutex
 	holds map[string]*hold
@@ -58,9 +79,8 @@ type hold struct {
 // brokers is shared by the tests of a package, who have nothing else in common.
 var brokers = register{holds: map[string]*hold{}}
 
-func (r *register) acquire(t testing.TB, open func() (lease, error)) lease {
+func (r *register) acquire(t testing.TB, name string, open func() (lease, error)) lease {
 	t.Helper()
-	name, _, _ := strings.Cut(t.Name(), "/")
 	h, first := r.join(name)
 	if first {
 		h.lease, h.err = open()

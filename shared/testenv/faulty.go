@@ -40,7 +40,8 @@ type Cache struct {
 // embedded broker in a process of its own, Apache Kafka from its jars, or a container. Several nodes are always Apache
 // Kafka. Where WEIR_TEST_BROKERS gives the nodes, only the networks before them can be disturbed.
 //
-// All faults are healed when the test ends. Tests with faults take turns, so they must not be parallel.
+// All faults are healed when the test ends. Tests with faults take turns, whether they are parallel or not: one that also asks for a
+// server that is shared does so after it.
 func FaultyKafka(t testing.TB, nodes int) *Cluster {
 	t.Helper()
 	turn(t)
@@ -145,7 +146,7 @@ func (held) end(testing.TB)      { turns.mu.Unlock() }
 
 func turn(t testing.TB) {
 	t.Helper()
-	turns.holders.acquire(t, func() (lease, error) {
+	turns.holders.acquire(t, topLevel(t), func() (lease, error) {
 		turns.mu.Lock()
 		return held{}, nil
 	})

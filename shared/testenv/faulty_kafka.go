@@ -165,7 +165,8 @@ func embeddedNode() (kafkaSet, error) {
 func pingKafka(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DisableClientMetrics())
+	soon := kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond })
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DisableClientMetrics(), soon)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,9 @@
 package apache
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -84,12 +85,9 @@ func prepare(ctx context.Context, cache string) (jars string, err error) {
 
 // startTogether formats all nodes under one id and starts them: none of several answers before the others are there.
 func startTogether(ctx context.Context, nodes []*Broker) error {
-	id, err := nodes[0].tool(ctx, "random-uuid")
-	if err != nil {
-		return err
-	}
+	id := clusterID()
 	for _, b := range nodes {
-		if err := b.format(ctx, strings.TrimSpace(id)); err != nil {
+		if err := b.format(ctx, id); err != nil {
 			return err
 		}
 		if err := b.launch(); err != nil {
@@ -102,6 +100,12 @@ func startTogether(ctx context.Context, nodes []*Broker) error {
 		}
 	}
 	return nil
+}
+
+// clusterID is a random one, as Kafka's tool would give it a second later.
+func clusterID() string {
+	id := uuid.New()
+	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
 // stopCluster ends all nodes and removes their folders.
@@ -128,21 +132,11 @@ func (b *Broker) format(ctx context.Context, cluster string) error {
 	if err := os.WriteFile(b.file("server.properties"), []byte(b.properties()), 0o600); err != nil {
 		return err
 	}
-	_, err := b.tool(ctx, "format", "-t", cluster, "-c", b.file("server.properties"))
-	return err
-}
-
-// tool runs Kafka's storage tool and returns what it prints.
-func (b *Broker) tool(ctx context.Context, args ...string) (string, error) {
-	line := b.java(append([]string{"kafka.tools.StorageTool"}, args...)...)
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("cannot prepare Apache Kafka in %q: %w: %s", b.dir, err, complaints.Bytes())
+	line := b.java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.file("server.properties"))
+	if out, err := exec.CommandContext(ctx, line[0], line[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot prepare Apache Kafka in %q: %w: %s", b.dir, err, out)
 	}
-	return string(out), nil
+	return nil
 }
 
 // runScript runs a node, the command that follows its folder, until it ends or the pipe on descriptor 3 does, which the
@@ -183,16 +177,19 @@ func (b *Broker) launch() error {
 	return nil
 }
 
+// look is how often a node that starts is asked whether it answers; left to itself the client would wait for up to 2.5 seconds.
+const look = 50 * time.Millisecond
+
 // await returns when the node answers and sees so many nodes.
 func (b *Broker) await(ctx context.Context, size int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.DisableClientMetrics())
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.DisableClientMetrics(), kgo.RetryBackoffFn(func(int) time.Duration { return look }))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ticker := time.NewTicker(100 * time.Millisecond)
+	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
 		if err = sees(ctx, client, size); err == nil {

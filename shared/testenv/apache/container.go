@@ -18,6 +18,7 @@ func ContainerSettings(port int) map[string]string {
 		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
 		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":            "1",
 		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":         "0",
+		"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":             "1000",
 		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false",
 	}
 }

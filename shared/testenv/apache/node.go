@@ -85,6 +85,7 @@ func (n node) properties() string {
 		"transaction.state.log.min.isr=1",
 		"transaction.state.log.num.partitions=5",
 		"group.initial.rebalance.delay.ms=0",
+		"group.min.session.timeout.ms=1000", // dead members are found as soon as a test wants
 		"auto.create.topics.enable=false",
 	}
 	if n.killable {
