@@ -23,6 +23,7 @@ type fetch struct {
 	partitions []fetchPartition
 
 	clientID string
+	memory   []byte // takes the answer where it is large enough; afterwards what has taken it
 	answers  []fetchAnswer
 }
 
@@ -57,10 +58,11 @@ func (f *fetch) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if _, err := rw.Write(f.encode()); err != nil {
 		return nil, err
 	}
-	body, err := readAnswer(rw)
+	body, err := readAnswer(rw, f.memory)
 	if err != nil {
 		return nil, err
 	}
+	f.memory = body
 	return f, f.decode(body)
 }
 

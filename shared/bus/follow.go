@@ -35,8 +35,10 @@ type follower struct {
 	wait      time.Duration // how long a broker may hold an answer back when there is nothing
 	maxBytes  int           // of one answer, and half of that of one partition
 
-	// deliver takes a chunk. It may block: the broker is then not asked for more.
+	// deliver takes a chunk. It may block: the broker is then not asked for more. With lends, it keeps nothing of the chunk: the same
+	// memory takes the next answer.
 	deliver func(ctx context.Context, c chunk) error
+	lends   bool
 	// outside decides about a position outside the log, or in the log of another topic: where to go on, or to stop with this partition.
 	outside func(ctx context.Context, partition int, position int64, log logBounds) (next int64, goOn bool)
 	// heard is told whenever all that a partition has is delivered; may be nil.
@@ -226,6 +228,7 @@ type brokerReader struct {
 	address    string
 	decoder    *decoder
 	partitions []fetchPartition
+	memory     []byte // for the next answer
 
 	coming []fetchPartition // under the session's lock: to be read from the next request on
 }
@@ -299,6 +302,7 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *connection) error {
 	f := r.follower
 	request := &fetch{
 		topic: f.id, waitMillis: int32(f.wait.Milliseconds()), maxBytes: int32(f.maxBytes), partitions: r.partitions, clientID: f.cluster.dialer.ClientID,
+		memory: r.memory,
 	}
 	if slices.ContainsFunc(r.partitions, func(p fetchPartition) bool { return p.fresh }) {
 		request.waitMillis = 0
@@ -311,9 +315,15 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *connection) error {
 			return err
 		}
 	}
+	if r.memory = nil; f.lends && len(request.memory) >= worthKeeping {
+		r.memory = request.memory
+	}
 	r.rotate()
 	return nil
 }
+
+// worthKeeping is from what size on the memory of an answer is used again: who only follows holds none.
+const worthKeeping = 64 << 10
 
 // rotate lets another partition come first: a broker fills its answer in the order asked, and the last ones might starve.
 func (r *brokerReader) rotate() {

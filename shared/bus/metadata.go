@@ -54,7 +54,7 @@ func (m *metadata) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if _, err := rw.Write(m.encode()); err != nil {
 		return nil, err
 	}
-	body, err := readAnswer(rw)
+	body, err := readAnswer(rw, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -54,15 +54,15 @@ func (p *production) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if err := p.write(); err != nil {
 		return nil, err
 	}
-	body, err := readAnswer(rw)
+	body, err := readAnswer(rw, nil)
 	if err != nil {
 		return nil, err
 	}
 	return p, p.decode(body)
 }
 
-// readAnswer reads an answer after its length. Its memory is its own: what it holds may be kept.
-func readAnswer(r io.Reader) ([]byte, error) {
+// readAnswer reads an answer after its length, into memory where that is large enough, else into memory of its own.
+func readAnswer(r io.Reader, memory []byte) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, err
@@ -71,9 +71,12 @@ func readAnswer(r io.Reader) ([]byte, error) {
 	if length < 0 || length > 1<<30 {
 		return nil, fmt.Errorf("cannot read an answer of %d bytes", length)
 	}
-	body := make([]byte, length)
-	_, err := io.ReadFull(r, body)
-	return body, err
+	if int(length) > cap(memory) {
+		memory = make([]byte, length)
+	}
+	memory = memory[:length]
+	_, err := io.ReadFull(r, memory)
+	return memory, err
 }
 
 // write sends the parts between the batches and the batches, without copying large ones.

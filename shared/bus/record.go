@@ -44,3 +44,27 @@ type Position struct {
 	Partition int
 	Offset    int64
 }
+
+// detached is the record with all its bytes copied into one piece of memory; nil stays nil. The headers are changed in place.
+func (r Record) detached() Record {
+	size := len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		size += len(r.Headers[i].Value)
+	}
+	room := make([]byte, 0, size)
+	r.Key, room = moveInto(room, r.Key)
+	r.Value, room = moveInto(room, r.Value)
+	for i := range r.Headers {
+		r.Headers[i].Value, room = moveInto(room, r.Headers[i].Value)
+	}
+	return r
+}
+
+// moveInto copies b behind what room holds.
+func moveInto(room, b []byte) (moved, rest []byte) {
+	if b == nil {
+		return nil, room
+	}
+	room = append(room, b...)
+	return room[len(room)-len(b) : len(room) : len(room)], room
+}

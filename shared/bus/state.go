@@ -158,7 +158,7 @@ func (s *StateReader) follow(ctx context.Context, c *cluster) error {
 	s.mu.Lock()
 	f := &follower{
 		cluster: c, logger: s.logger, topic: s.cfg.Topic, id: s.id, positions: maps.Clone(s.next), wait: 500 * time.Millisecond, maxBytes: s.cfg.MaxBytes,
-		deliver: s.apply, outside: s.outside, heard: s.hear,
+		deliver: s.apply, lends: true, outside: s.outside, heard: s.hear,
 	}
 	s.mu.Unlock()
 	return f.run(ctx)
@@ -278,28 +278,13 @@ func (s *StateReader) take(r Record) {
 			return
 		}
 	}
-	r.Key, r.Value = cloneBoth(r.Key, r.Value) // a record that is kept must not keep the whole answer
+	r = r.detached() // the memory of the answer takes the next one
 	if s.settings.compacted {
 		s.hold(r)
 	}
 	if err := s.cfg.Apply(r); err != nil {
 		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
 	}
-}
-
-// cloneBoth copies two byte sequences into one piece of memory; nil stays nil.
-func cloneBoth(a, b []byte) ([]byte, []byte) {
-	both := make([]byte, len(a)+len(b))
-	cut := copy(both, a)
-	copy(both[cut:], b)
-	first, second := both[:cut:cut], both[cut:]
-	if a == nil {
-		first = nil
-	}
-	if b == nil {
-		second = nil
-	}
-	return first, second
 }
 
 // hold notes the newest record of a key.

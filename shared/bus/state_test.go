@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,41 @@ func TestStateReaderFollows(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What Apply keeps stays as it was, whatever is read after it.
+func TestStateReaderLeavesRecordsAlone(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.state.kept"
+	ensure(t, brokers, topic, 2, map[string]string{"cleanup.policy": "compact"})
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, MaxBatchBytes: 100_000})
+	const n = 2000
+	var messages []*message.Message
+	for i := range n {
+		m := put(fmt.Sprint(i), bytes.Repeat([]byte{byte(i)}, 500))
+		m.Metadata["ce_type"] = fmt.Sprint("type ", i)
+		messages = append(messages, m)
+	}
+	if err := p.Publish(topic, messages...); err != nil {
+		t.Fatal(err)
+	}
+	var kept []bus.Record
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, MaxBytes: 100_000, Apply: func(r bus.Record) error {
+		kept = append(kept, r)
+		return nil
+	}}, testenv.Logger(t))
+	stop := start(t, r.Run)
+	<-r.Ready()
+	stop()
+	if len(kept) != n {
+		t.Fatalf("%d records, want %d", len(kept), n)
+	}
+	for _, r := range kept {
+		i, err := strconv.Atoi(string(r.Key))
+		if err != nil || !bytes.Equal(r.Value, messages[i].Payload) || r.Header("ce_type") != fmt.Sprint("type ", i) || r.Header("ce_id") != string(r.Key) {
+			t.Fatalf("the record of key %q has changed: %q, %q", r.Key, r.Header("ce_type"), r.Value)
+		}
+	}
 }
 
 // An empty topic is ready at once, a topic that does not exist yet once it does.
