@@ -24,6 +24,18 @@ func (in installation) ownerLink(t *testing.T) string {
 	return link
 }
 
+// codeOf is the code that a link carries.
+func codeOf(link string) string {
+	_, code, _ := strings.Cut(link, "#")
+	return code
+}
+
+// Passwords of the story.
+const (
+	ownerPassword  = "a long enough password"
+	viewerPassword = "another long password"
+)
+
 // found makes an organization, with the link for its first owner.
 func (b *tab) found(link string) {
 	b.t.Helper()
@@ -31,7 +43,7 @@ func (b *tab) found(link string) {
 	b.fill("Organization", "Acme")
 	b.fill("Your name", "Ada Owner")
 	b.fill("E-mail", "ada@acme.example")
-	b.fill("Password", "a long enough password")
+	b.fill("Password", ownerPassword)
 	b.leave("button", "Begin", "Logs")
 }
 
@@ -48,7 +60,7 @@ func (b *tab) invite(email, role string) string {
 	link := b.clipboard()
 	b.leave("a", "I have passed it on", "Invitations")
 	b.awaitText(email)
-	if _, code, _ := strings.Cut(link, "#"); b.shows(code) {
+	if b.shows(codeOf(link)) {
 		b.t.Error("the code of the invitation is shown a second time")
 	}
 	return link
@@ -60,7 +72,7 @@ func (b *tab) join(link, name, email string) {
 	b.follow(link, "Join your organization")
 	b.fill("E-mail", email)
 	b.fill("Your name", name)
-	b.fill("Password", "another long password")
+	b.fill("Password", viewerPassword)
 	b.leave("button", "Join", "Logs")
 }
 

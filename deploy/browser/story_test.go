@@ -15,7 +15,7 @@ import (
 )
 
 // A person who never touches a mouse gets from the link that a new installation prints to the first log and all that may
-// become of its key; who is invited sees it and may change nothing; the audit log tells all of it.
+// become of its key; who is invited sees it and may change nothing; the audit log tells all of it, and their browsers keep no secret.
 func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)
@@ -47,6 +47,12 @@ func TestStory(t *testing.T) {
 		"Invitation made: vera@acme.example", "Invitation accepted: vera@acme.example", "Member added: Vera Viewer",
 	)
 	owner.blameless("the story")
+	secrets := map[string]string{
+		"the first owner's code": codeOf(in.ownerLink(t)), "an invitation's code": codeOf(link), "a key": key, "a key that took its place": next,
+		"the owner's password": ownerPassword, "the viewer's password": viewerPassword,
+	}
+	owner.remembersNone(secrets)
+	viewer.remembersNone(secrets)
 }
 
 // rotateKey puts another key in the place of the one called name, while both work, and returns it.

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -30,6 +31,7 @@ type tab struct {
 
 	mu     sync.Mutex
 	faults []string // dialogs, violations of the policy, failures of scripts
+	asked  []string // addresses that were asked for, and that they were asked for from
 }
 
 // openTab opens a tab in a new profile: nothing that another person did in theirs is in it.
@@ -40,6 +42,7 @@ func openTab(t *testing.T, chromium context.Context, origin string) *tab {
 	b := &tab{t: t, ctx: ctx, origin: origin}
 	must(t, chromedp.Listen(ctx, b.notice))
 	call(b, cdplog.Enable, cdp.Empty{})
+	call(b, network.Enable, network.EnableParams{})
 	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	b.grantClipboard()
 	b.size(1280, 900)
@@ -58,6 +61,10 @@ func (b *tab) notice(event any) {
 		if e.Entry.Source != cdplog.EntrySourceNetwork || strings.Contains(e.Entry.URL, "/assets/") { // a page may say 404
 			b.blame(fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
 		}
+	case *network.EventRequestWillBeSent:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.asked = append(b.asked, fmt.Sprint(e.Request.URL, " ", e.Request.Headers["Referer"]))
 	case *runtime.EventExceptionThrown:
 		b.blame("an exception: " + e.ExceptionDetails.Text)
 	}
