@@ -48,7 +48,7 @@ func TestCanary(t *testing.T) {
 	owner := w.foundedBy(t)
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	canaries, callers := w.canaries(t, a, b)
-	canaries = append(canaries, owner, w.rotatedKey(t, a))
+	canaries = append(canaries, owner, w.rotatedKey(t, a), passwordIn(t, w.database))
 	canaries = append(canaries, w.codes(t, a)...)
 	answers := &journal{}
 	for _, p := range policies {
@@ -182,6 +182,15 @@ func (w *world) useTwice(t *testing.T, path string, form url.Values) {
 			t.Fatalf("POST %s: %d %s, want %d", path, got.status, got.brief(), want)
 		}
 	}
+}
+
+// passwordIn is the password of the database in its URL.
+func passwordIn(t *testing.T, database string) canary {
+	t.Helper()
+	address, err := url.Parse(database)
+	must(t, err)
+	secret, _ := address.User.Password()
+	return canary{"the database's password", secret}
 }
 
 // rotatedKey is a key that took another's place.

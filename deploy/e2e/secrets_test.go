@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// What an installation knows of secrets lies in dev.env alone, which only its owner reads: no other file of the data directory
+// has them, and nothing of what is printed or logged.
+func TestSecretsLieInOneFile(t *testing.T) {
+	dataDir := t.TempDir()
+	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{
+		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_LOG_LEVEL": "debug",
+	}, "run")
+	env := awaitEnv(t, running, dataDir)
+	in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)
+	entries := (&maker{mark: "kept"}).some(5)
+	deliver(t, t.Context(), in, tenant{organization: env.Organization, project: env.Project, key: env.APIKey, billing: env.ServiceToken}, "kept",
+		plainly(body(texts(entries)...)), entries, &history{})
+	if err := running.stop(); err != nil {
+		t.Fatalf("did not stop in order: %v\n%s", err, running.output)
+	}
+	files := filesOf(t, dataDir)
+	if info, err := os.Stat(envFile(dataDir)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v", allinone.EnvFile, info.Mode(), err)
+	}
+	for _, secret := range []string{env.APIKey, env.ServiceToken, env.OperatorToken, env.ConsolePassword} {
+		if secret == "" || !bytes.Contains(files[allinone.EnvFile], []byte(secret)) {
+			t.Fatalf("%s does not have %q, so nothing is proved of it", allinone.EnvFile, secret)
+		}
+		if strings.Contains(running.output.String(), secret) {
+			t.Error("a secret is printed")
+		}
+		for name, content := range files {
+			if name != allinone.EnvFile && bytes.Contains(content, []byte(secret)) {
+				t.Errorf("%s has a secret", name)
+			}
+		}
+	}
+}
+
+// filesOf are the files below a directory, by their paths in it.
+func filesOf(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		must(t, err)
+		files[name], err = os.ReadFile(path)
+		return err
+	}))
+	for _, want := range []string{"kafka", "state"} {
+		if found, _ := filepath.Glob(filepath.Join(dir, want, "*")); len(found) == 0 {
+			t.Errorf("there is nothing in %s", want)
+		}
+	}
+	return files
+}
