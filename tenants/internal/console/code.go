@@ -157,7 +157,8 @@ func (c *console) showReset(w http.ResponseWriter, r *http.Request) error {
 
 func (c *console) writeReset(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	c.writeCodePage(w, r, status, "Set a new password", codePage{
-		Intro: "Nobody stays signed in with your account then. Its passkeys are removed: add yours again afterwards, in your account.", Action: ResetPath, Button: "Set password",
+		Intro:  "Nobody stays signed in with your account then. Its passkeys are removed: add yours again afterwards, in your account.",
+		Action: ResetPath, Button: "Set password",
 		Fields: []ui.Field{codeField(r, err), newPassword(err)},
 	}, flash)
 }

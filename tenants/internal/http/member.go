@@ -25,8 +25,8 @@ type memberJSON struct {
 
 func showMember(m tenants.Member) memberJSON {
 	return memberJSON{
-		ID: m.ID, Organization: m.Organization, Email: m.Email, Name: m.Name, Role: string(m.Role), Verified: m.Identity != (tenants.ProviderIdentity{}), CreatedAt: m.AddedAt.UTC(),
-		RemovedAt: optional(m.RemovedAt),
+		ID: m.ID, Organization: m.Organization, Email: m.Email, Name: m.Name, Role: string(m.Role),
+		Verified: m.Identity != (tenants.ProviderIdentity{}), CreatedAt: m.AddedAt.UTC(), RemovedAt: optional(m.RemovedAt),
 	}
 }
 

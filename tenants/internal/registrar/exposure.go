@@ -25,7 +25,7 @@ func (r *Registrar) Exposed(ctx context.Context, tx pgx.Tx, organization, key st
 	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
 		return err
 	}
-	_, err := r.expose(ctx, tx, organization, key, bySystem(byIngest), exposure)
+	err := r.expose(ctx, tx, organization, key, bySystem(byIngest), exposure)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return nil
 	}
@@ -33,25 +33,24 @@ func (r *Registrar) Exposed(ctx context.Context, tx pgx.Tx, organization, key st
 }
 
 // expose decides by the policy that the organization has now.
-func (r *Registrar) expose(ctx context.Context, tx pgx.Tx, organization, key string, by eventstore.Metadata, exposure tenants.Exposure) (
-	tenants.APIKey, error) {
+func (r *Registrar) expose(ctx context.Context, tx pgx.Tx, organization, key string, by eventstore.Metadata, exposure tenants.Exposure) error {
 	if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
-		return tenants.APIKey{}, err
+		return err
 	}
 	history, err := r.Events.ReadTx(ctx, tx, policyStream(organization))
 	if err != nil {
-		return tenants.APIKey{}, err
+		return err
 	}
 	policy := tenants.DefaultSecurityPolicy(organization)
 	if len(history) > 0 {
 		policy = eventstore.Fold[tenants.SecurityPolicy](history)
 	}
 	exposure.At = r.now() // what follows happens now
-	exposed, _, err := eventstorepg.UpdateTx(ctx, tx, r.Events, streamOf(organization, "api-key", key), by,
+	_, _, err = eventstorepg.UpdateTx(ctx, tx, r.Events, streamOf(organization, "api-key", key), by,
 		func(k tenants.APIKey) ([]tenants.Event, error) {
 			return k.Expose(tenants.ExposeAPIKey{Exposure: exposure, Policy: policy})
 		})
-	return exposed, err
+	return err
 }
 
 // A Leak says where a secret was found.
@@ -73,8 +72,7 @@ func (r *Registrar) ReportLeak(ctx context.Context, leak Leak) (isKey bool, err 
 	}
 	exposure := tenants.Exposure{Kind: tenants.ExposedLeaked, Where: leak.Where, Source: leak.Source}
 	err = r.Events.InTurn(ctx, found.Organization, func(tx pgx.Tx) error {
-		_, err := r.expose(ctx, tx, found.Organization, found.ID, bySystem(byLeakReport), exposure)
-		return err
+		return r.expose(ctx, tx, found.Organization, found.ID, bySystem(byLeakReport), exposure)
 	})
 	r.Gate.Wake()
 	if err != nil {
