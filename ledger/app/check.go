@@ -35,7 +35,7 @@ type Report struct {
 }
 
 // A Checker looks at what was just applied: every range against its transfers, the books of the latest range against
-// all of theirs, and one range a round against the log itself. What it finds it logs as an error.
+// theirs (see postgres.BookCheck), and one range a round against the log itself. What it finds it logs as an error.
 type Checker struct {
 	Pool     *pgxpool.Pool
 	Log      *bus.Log
@@ -44,6 +44,7 @@ type Checker struct {
 	Logger   *slog.Logger
 
 	metrics *checkMetrics
+	books   postgres.BookCheck
 
 	mu      sync.Mutex
 	report  Report
@@ -96,7 +97,7 @@ func (c *Checker) reread(ctx context.Context, ranges []postgres.Range) ([]postgr
 }
 
 func (c *Checker) checkDatabase(ctx context.Context) (ranges []postgres.Range, found []postgres.Violation, err error) {
-	checked := maps.Clone(c.checked)
+	checked, now := maps.Clone(c.checked), c.Clock()
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
@@ -116,7 +117,7 @@ func (c *Checker) checkDatabase(ctx context.Context) (ranges []postgres.Range, f
 			}
 			found = append(found, violations...)
 		}
-		violations, err := postgres.CheckBooksOf(ctx, tx, ranges[len(ranges)-1], booksPerRound)
+		violations, err := c.books.Of(ctx, tx, ranges[len(ranges)-1], now, booksPerRound)
 		found = append(found, violations...)
 		return err
 	})

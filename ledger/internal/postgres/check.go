@@ -46,29 +46,7 @@ func CheckRange(ctx context.Context, tx pgx.Tx, r Range) ([]Violation, error) {
 		r.Partition, r.First, r.Next, r.ChargedBytes, r.Charged, bytes, events)}}, nil
 }
 
-// CheckBooksOf compares the books that a range touched with all their transfers, at most limit of them. tx has to be a
-// snapshot.
-func CheckBooksOf(ctx context.Context, tx pgx.Tx, r Range, limit int) ([]Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM transfers
-		WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4`, r.Booked, r.From, r.To, limit)
-	if err != nil {
-		return nil, err
-	}
-	keys := map[bookKey]bool{}
-	var key bookKey
-	if _, err := pgx.ForEachRow(rows, []any{&key.organization, &key.start}, func() error {
-		keys[key] = true
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	books, err := loadBooks(ctx, tx, keys)
-	if err != nil {
-		return nil, err
-	}
-	return checkBooks(ctx, tx, books)
-}
-
+// checkBooks compares books with all of their transfers.
 func checkBooks(ctx context.Context, tx pgx.Tx, books map[string][]ledger.Book) ([]Violation, error) {
 	var violations []Violation
 	for organization, held := range books {

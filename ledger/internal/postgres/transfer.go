@@ -114,11 +114,16 @@ func sumTransfers(rows pgx.Rows) (ledger.Balances, error) {
 	var balances ledger.Balances
 	var t ledger.Transfer
 	_, err := pgx.ForEachRow(rows, []any{&t.From, &t.To, &t.Amount}, func() error {
-		if max(int(t.From), int(t.To)) >= len(balances) {
-			return fmt.Errorf("cannot add a transfer from %s to %s", t.From, t.To)
-		}
-		balances.Apply(t)
-		return nil
+		return apply(t, &balances)
 	})
 	return balances, err
+}
+
+// apply applies a transfer whose accounts are as the database has them.
+func apply(t ledger.Transfer, balances *ledger.Balances) error {
+	if max(int(t.From), int(t.To)) >= len(balances) {
+		return fmt.Errorf("cannot add a transfer from %s to %s", t.From, t.To)
+	}
+	balances.Apply(t)
+	return nil
 }

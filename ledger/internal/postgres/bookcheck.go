@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// lateness is how long before now a transaction may have booked and yet not be committed. One that takes longer costs the check
+// of its books a second look at everything, no more.
+const lateness = time.Minute
+
+// maxSummed bounds how many books a BookCheck remembers.
+const maxSummed = 10_000
+
+// A BookCheck compares books with their transfers again and again. All transfers of a book are added up the first time; later
+// only those booked since, onto the sum of before. So what is changed in a book after it was looked at is found, and what is
+// changed in transfers that were added up before is left for Verify to find. The zero value is ready; one goroutine uses it.
+type BookCheck struct {
+	summed map[bookKey]summed
+}
+
+// summed is the sum of a book's transfers that were booked by an instant.
+type summed struct {
+	by       time.Time
+	balances ledger.Balances
+}
+
+// Of compares the books that a range touched with their transfers, at most limit of them. tx has to be a snapshot that was
+// taken at now or later.
+func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, r Range, now time.Time, limit int) ([]Violation, error) {
+	keys, err := touchedBy(ctx, tx, r, limit)
+	if err != nil {
+		return nil, err
+	}
+	books, err := loadBooks(ctx, tx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var violations []Violation
+	for organization, held := range books {
+		for _, book := range held {
+			sum, err := c.sum(ctx, tx, organization, book, now.Add(-lateness))
+			if err != nil {
+				return nil, err
+			}
+			violations = append(violations, compare(organization, book, sum)...)
+		}
+	}
+	return violations, nil
+}
+
+// touchedBy finds the books that the transaction of a range wrote to, at most limit of them.
+func touchedBy(ctx context.Context, tx pgx.Tx, r Range, limit int) (map[bookKey]bool, error) {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM transfers
+		WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4`, r.Booked, r.From, r.To, limit)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[bookKey]bool{}
+	var key bookKey
+	_, err = pgx.ForEachRow(rows, []any{&key.organization, &key.start}, func() error {
+		keys[key] = true
+		return nil
+	})
+	return keys, err
+}
+
+// sum is what a book's transfers come to, as far as is known from before. Where that is not what the book says, a transaction
+// may have committed late: then everything is added up.
+func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (ledger.Balances, error) {
+	key := bookKey{organization, book.Period.Start}
+	before, known := c.summed[key]
+	next, all, err := before.add(ctx, tx, organization, book, by)
+	if err == nil && known && all != book.Balances {
+		next, all, err = summed{}.add(ctx, tx, organization, book, by)
+	}
+	if err == nil {
+		c.remember(key, next)
+	}
+	return all, err
+}
+
+// remember notes a sum. Where there are too many, the others are forgotten, and made again when they are needed.
+func (c *BookCheck) remember(key bookKey, sum summed) {
+	if c.summed == nil || len(c.summed) >= maxSummed {
+		c.summed = map[bookKey]summed{}
+	}
+	c.summed[key] = sum
+}
+
+// add goes on from a sum: it returns that of what was booked by an instant, and that of all there is.
+func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (next summed, all ledger.Balances, err error) {
+	next, all = summed{by: by, balances: s.balances}, s.balances
+	if by.Before(s.by) {
+		next.by = s.by // a clock that was set back
+	}
+	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint, booked_at <= $5 FROM transfers
+		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4
+		GROUP BY 1, 2, 4`, organization, book.Period.Start, book.Period.End, s.by, next.by)
+	if err != nil {
+		return next, all, err
+	}
+	var t ledger.Transfer
+	var settled bool
+	_, err = pgx.ForEachRow(rows, []any{&t.From, &t.To, &t.Amount, &settled}, func() error {
+		if settled {
+			if err := apply(t, &next.balances); err != nil {
+				return err
+			}
+		}
+		return apply(t, &all)
+	})
+	return next, all, err
+}
