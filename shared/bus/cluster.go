@@ -152,6 +152,7 @@ type logBounds struct {
 	start, end int64
 	replaced   bool    // it is the log of another topic than the one that was read before, of the same name
 	topic      topicID // that one's
+	gone       bool    // which has no such partition
 }
 
 // topicLogs are the logs of some partitions of a topic, and why some are not known.

@@ -63,7 +63,7 @@ func (f *follower) run(ctx context.Context) error {
 func (f *follower) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &session{follower: f, ctx: ctx, end: cancel, homeless: f.positions, readers: make(map[int32]*brokerReader), lost: make(chan struct{}, 1)}
+	s := &session{follower: f, ctx: ctx, end: cancel, homeless: f.positions, readers: make(map[int32]*brokerReader), lost: make(chan error, 1)}
 	err := s.run(ctx)
 	cancel(err)
 	s.wg.Wait()
@@ -84,7 +84,7 @@ func (f *follower) changeOver(ctx context.Context) error {
 	}
 	for p, position := range f.positions {
 		log, exists := logs.bounds[p]
-		log.replaced, log.topic = true, logs.id
+		log.replaced, log.topic, log.gone = true, logs.id, !exists
 		next, goOn := f.outside(ctx, p, position, log)
 		if f.positions[p] = next; !goOn || !exists {
 			delete(f.positions, p)
@@ -94,7 +94,9 @@ func (f *follower) changeOver(ctx context.Context) error {
 	return nil
 }
 
-// session is a time in which a topic is the same. Every partition is homeless or with the reader of one broker.
+// session is a time in which a topic is the same. Every partition is homeless or with the reader of one broker, so that none is forgotten:
+// under one lock they leave the homeless for a reader that is in the books, and a reader leaves the books with nothing, or gives all back and
+// wakes who finds readers. A reader asks for all of its partitions each time and waits for no answer longer than its time.
 type session struct {
 	follower *follower
 	ctx      context.Context
@@ -104,7 +106,7 @@ type session struct {
 	mu       sync.Mutex
 	homeless map[int]int64
 	readers  map[int32]*brokerReader
-	lost     chan struct{} // says that there are more of the homeless
+	lost     chan error // says that there are more of the homeless, and why
 }
 
 // run finds readers for the homeless, again and again.
@@ -115,12 +117,9 @@ func (s *session) run(ctx context.Context) error {
 		if errors.Is(err, ErrTopicReplaced) {
 			return err
 		}
-		if err != nil && ctx.Err() == nil {
-			s.report(failures, err)
-		}
 		if left == 0 {
 			select {
-			case <-s.lost:
+			case err = <-s.lost:
 			case <-ctx.Done():
 			}
 		}
@@ -130,14 +129,15 @@ func (s *session) run(ctx context.Context) error {
 		if now().Sub(began) > 10*time.Second {
 			failures = 0
 		}
+		s.report(failures, err)
 		pause(ctx, backoff(failures, 20*time.Millisecond, longestAbsence))
 	}
 }
 
-// report is loud once it is not a matter of moments.
+// report is loud once it is not a matter of moments, and then again about once a minute.
 func (s *session) report(failures int, err error) {
 	level := slog.LevelDebug
-	if failures == 10 {
+	if failures%150 == 10 {
 		level = slog.LevelWarn
 	}
 	s.follower.logger.Log(s.ctx, level, "cannot read all partitions", "failures", failures, "error", err)
@@ -173,10 +173,14 @@ func (s *session) count() int {
 func (s *session) verify(ctx context.Context) error {
 	f := s.follower
 	replaced, err := f.cluster.replaced(ctx, f.topic, f.id)
-	if err == nil && replaced {
-		err = ErrTopicReplaced
+	switch {
+	case err != nil:
+		return err
+	case replaced:
+		return ErrTopicReplaced
+	default:
+		return errors.New("the brokers do not agree yet whether the topic was made again")
 	}
-	return err
 }
 
 func (s *session) place(seen layout) (left int, err error) {
@@ -207,15 +211,15 @@ func (s *session) readerOf(broker int32, address string) *brokerReader {
 	return r
 }
 
-// lose takes back partitions that could not be read any further.
-func (s *session) lose(partitions ...fetchPartition) {
+// lose takes back partitions that could not be read any further, and why.
+func (s *session) lose(why error, partitions ...fetchPartition) {
 	s.mu.Lock()
 	for _, p := range partitions {
 		s.homeless[int(p.partition)] = p.offset
 	}
 	s.mu.Unlock()
 	select {
-	case s.lost <- struct{}{}:
+	case s.lost <- why:
 	default:
 	}
 }
@@ -252,12 +256,12 @@ func (r *brokerReader) admit() bool {
 }
 
 // leave gives everything back.
-func (r *brokerReader) leave() {
+func (r *brokerReader) leave(why error) {
 	r.session.mu.Lock()
 	delete(r.session.readers, r.broker)
 	partitions := append(r.partitions, r.coming...)
 	r.session.mu.Unlock()
-	r.session.lose(partitions...)
+	r.session.lose(why, partitions...)
 }
 
 // run reads until it has nothing left, or the broker does not answer.
@@ -266,15 +270,11 @@ func (r *brokerReader) run(ctx context.Context) {
 	if err == nil {
 		return
 	}
-	r.leave()
 	var refused *deliveryError
 	if errors.As(err, &refused) {
 		r.session.end(refused.err)
-		return
 	}
-	if ctx.Err() == nil {
-		r.follower.logger.Debug("reading again", "broker", r.address, "error", err)
-	}
+	r.leave(fmt.Errorf("broker %q: %w", r.address, err))
 }
 
 // deliveryError carries an error of deliver out of a session.
@@ -344,8 +344,7 @@ func (r *brokerReader) take(ctx context.Context, a fetchAnswer) error {
 	case kafka.OffsetOutOfRange:
 		return r.outside(ctx, i)
 	default:
-		r.follower.logger.Debug("reading again", "partition", a.partition, "broker", r.address, "error", a.code)
-		r.session.lose(r.drop(i))
+		r.lose(i, a.code)
 		return nil
 	}
 }
@@ -356,7 +355,7 @@ func (r *brokerReader) receive(ctx context.Context, i int, a fetchAnswer) error 
 	records, next, err := r.decoder.records(a.records, int(a.partition), p.offset)
 	if err != nil && len(records) == 0 {
 		r.follower.logger.Error("cannot read from the log", "partition", a.partition, "offset", p.offset, "error", err)
-		r.session.lose(r.drop(i))
+		r.lose(i, err)
 		return nil
 	}
 	if next == p.offset && !p.fresh {
@@ -385,12 +384,18 @@ func (r *brokerReader) drop(i int) fetchPartition {
 	return p
 }
 
+// lose gives a partition back.
+func (r *brokerReader) lose(i int, why error) {
+	p := r.drop(i)
+	r.session.lose(fmt.Errorf("partition %d, broker %q: %w", p.partition, r.address, why), p)
+}
+
 // outside has it decided what to do with a position that lies outside the log.
 func (r *brokerReader) outside(ctx context.Context, i int) error {
 	p := r.partitions[i]
 	log, sure := r.surelyOutside(ctx, p)
 	if !sure {
-		r.session.lose(r.drop(i))
+		r.lose(i, kafka.OffsetOutOfRange)
 		return nil
 	}
 	next, goOn := r.follower.outside(ctx, int(p.partition), p.offset, log)

@@ -369,6 +369,18 @@ func (s *StateReader) outside(_ context.Context, partition int, position int64, 
 	if s.missing[partition] <= log.start {
 		delete(s.missing, partition)
 	}
+	if log.gone {
+		s.forget(partition)
+	}
 	s.announce()
 	return log.start, true
+}
+
+// forget drops a partition that the topic has no more, so that nothing is awaited of it. It is called with the lock.
+func (s *StateReader) forget(partition int) {
+	delete(s.next, partition)
+	delete(s.ids, partition)
+	delete(s.heard, partition)
+	delete(s.swept, partition)
+	delete(s.held, partition)
 }

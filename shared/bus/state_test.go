@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/embedded/kafka"
@@ -262,4 +265,51 @@ func TestStateReaderWhileItsTopicIsMade(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A reader that a broker refuses again and again says so, above the level of what passes by itself, and goes on once it may.
+func TestStateReaderSaysWhatKeepsIt(t *testing.T) {
+	t.Parallel()
+	const topic = "test.kept.away"
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	refusal := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.KafkaStorageError, Count: -1})
+	if err := newPublisher(t, bus.PublisherConfig{Brokers: c.ListenAddrs()}).Publish(topic, put("key", []byte("value"))); err != nil {
+		t.Fatal(err)
+	}
+	said := make(lines, 1000)
+	s := &table{rows: make(map[string]string)}
+	r := bus.NewStateReader(bus.StateConfig{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply}, slog.New(slog.NewTextHandler(said, nil)))
+	start(t, r.Run)
+	testenv.Eventually(t, patience, func() error {
+		select {
+		case line := <-said:
+			if strings.Contains(line, "level=WARN") && strings.Contains(line, "partition 0") && strings.Contains(line, "Kafka Storage Error") {
+				return nil
+			}
+			return errors.New(line)
+		default:
+			return errors.New("nothing was said")
+		}
+	})
+	refusal.Remove()
+	select {
+	case <-r.Ready():
+	case <-time.After(patience):
+		t.Fatal("not ready although the broker answers again")
+	}
+}
+
+// lines are what a logger wrote.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	select {
+	case l <- string(line):
+	default:
+	}
+	return len(line), nil
 }

@@ -19,7 +19,7 @@ func refuseAhead(cluster *kfake.Cluster) {
 }
 
 func isAhead(request kmsg.Request) bool {
-	latest := time.Now().Add(mostAhead).UnixMilli()
+	latest := time.Now().Add(mostAhead).UnixMilli() //nolint:forbidigo // a broker trusts its machine's clock and no other
 	for _, topic := range request.(*kmsg.ProduceRequest).Topics {
 		for _, partition := range topic.Partitions {
 			if newest(partition.Records) > latest {
