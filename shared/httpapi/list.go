@@ -31,6 +31,17 @@ func NewList[T any](items []T, limit int, cursor func(last T) any) List[T] {
 	return List[T]{Items: items[:limit], NextCursor: &next}
 }
 
+// WriteList answers with one page of what was found, of which there may be one more than limit: show is how an item looks, and place
+// where it stands, for the cursor.
+func WriteList[F, I, P any](w http.ResponseWriter, found []F, limit int, show func(F) I, place func(F) P) {
+	list := NewList(found, limit, func(last F) any { return place(last) })
+	items := make([]I, len(list.Items))
+	for i, f := range list.Items {
+		items[i] = show(f)
+	}
+	WriteJSON(w, http.StatusOK, List[I]{Items: items, NextCursor: list.NextCursor})
+}
+
 func orEmpty[T any](items []T) []T {
 	if items == nil {
 		return []T{}

@@ -28,14 +28,12 @@ type groupBody struct {
 	LastSeen     time.Time       `json:"last_seen"`
 	Levels       []string        `json:"levels"`
 	Environments []string        `json:"environments"`
-
-	cursor postgres.GroupCursor
 }
 
 func newGroupBody(g postgres.Group) groupBody {
 	return groupBody{
 		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
-		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Levels.Words(), Environments: g.Environments, cursor: g.Cursor(),
+		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Levels.Words(), Environments: g.Environments,
 	}
 }
 
@@ -69,11 +67,7 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	bodies := make([]groupBody, len(found))
-	for i, g := range found {
-		bodies[i] = newGroupBody(g)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, httpapi.NewList(bodies, limit, func(last groupBody) any { return last.cursor }))
+	httpapi.WriteList(w, found, limit, newGroupBody, postgres.Group.Cursor)
 	return nil
 }
 

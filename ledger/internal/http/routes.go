@@ -5,9 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
@@ -66,38 +64,4 @@ func (a *API) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, orga
 		return httpapi.NotFound("organization", organization)
 	}
 	return err
-}
-
-// instant reads a time of the query; fallback where it is absent.
-func instant(r *http.Request, name string, fallback time.Time) (time.Time, error) {
-	at, err := httpapi.QueryTime(r.URL.Query(), name)
-	switch {
-	case err != nil:
-		return at, err
-	case at.IsZero():
-		return fallback, nil
-	case at.Before(earliest()) || at.After(latest()):
-		return at, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, r.URL.Query().Get(name)),
-			"Use a time of the years 1970 to 8999.")
-	}
-	return at, nil
-}
-
-// The span of a list that names none.
-func earliest() time.Time { return time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC) }
-func latest() time.Time   { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
-
-// span reads from and to of the query: half-open, all time where absent.
-func span(r *http.Request) (from, to time.Time, err error) {
-	from, errFrom := instant(r, "from", earliest())
-	to, errTo := instant(r, "to", latest())
-	return from, to, errors.Join(errFrom, errTo)
-}
-
-// position reads the page's cursor into cursor, which stays as it is on the first page.
-func position(page httpapi.Page, cursor any) error {
-	if page.Cursor == "" {
-		return nil
-	}
-	return httpapi.DecodeCursor(page.Cursor, cursor)
 }

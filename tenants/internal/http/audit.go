@@ -90,12 +90,7 @@ func (a *API) listAuditEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return auditProblem(err, filter)
 	}
-	list := httpapi.NewList(found, limit, func(last tenants.AuditEvent) any { return last.Sequence })
-	items := make([]auditEventJSON, len(list.Items))
-	for i, line := range list.Items {
-		items[i] = showAuditEvent(line)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, httpapi.List[auditEventJSON]{Items: items, NextCursor: list.NextCursor})
+	httpapi.WriteList(w, found, limit, showAuditEvent, func(e tenants.AuditEvent) int64 { return e.Sequence })
 	return nil
 }
 

@@ -28,7 +28,7 @@ func listing[F, I any](parameter string, whose func(*http.Request) (id string),
 		if err != nil {
 			return problemOf(err, parameter, id)
 		}
-		listOf(w, found, limit, show, place)
+		httpapi.WriteList(w, found, limit, show, place)
 		return nil
 	})
 }
@@ -51,16 +51,6 @@ func pageOf(r *http.Request, filters ...string) (after postgres.Position, limit 
 			"Use next_cursor of the page before, unchanged, or leave cursor out to start again.")
 	}
 	return after, page.Limit, nil
-}
-
-// listOf answers with one page of found, which may hold one item more than limit.
-func listOf[F, I any](w http.ResponseWriter, found []F, limit int, item func(F) I, place func(F) postgres.Position) {
-	list := httpapi.NewList(found, limit, func(last F) any { return place(last) })
-	items := make([]I, len(list.Items))
-	for i, f := range list.Items {
-		items[i] = item(f)
-	}
-	httpapi.WriteJSON(w, http.StatusOK, httpapi.List[I]{Items: items, NextCursor: list.NextCursor})
 }
 
 // organizationOf is the organization that a list is about: the one in the query, else what the caller is bound to.

@@ -2,8 +2,6 @@ package registrar
 
 import (
 	"net/netip"
-	"strings"
-	"unicode"
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -33,7 +31,7 @@ func (r Request) by(member tenants.Member) Request {
 // metadata is what is kept of a request with each event that follows from it.
 func (r Request) metadata() eventstore.Metadata {
 	metadata := tenants.Origin{
-		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Client: clip(httpapi.Redact(r.Client), maxClient), Request: r.ID,
+		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Client: httpapi.ClipClient(r.Client, maxClient), Request: r.ID,
 	}
 	if r.Address.IsValid() {
 		metadata.Address = r.Address.String()
@@ -73,15 +71,4 @@ func bySystem(part string) eventstore.Metadata {
 // byConfiguration is what is kept with events that follow from the configuration of the installation.
 func byConfiguration() eventstore.Metadata {
 	return tenants.Origin{Actor: "configuration", Kind: tenants.ConfigurationActor}.Metadata()
-}
-
-// clip is the start of a text, at most so many bytes, without what can't be shown.
-func clip(text string, bytes int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
 }

@@ -1,0 +1,80 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// list answers with a page of what belongs to the path's organization. find finds it, and one more if the list goes on.
+func list[C, F, B any](a *API, w http.ResponseWriter, r *http.Request, asked page[C], show func(F) B, place func(F) C,
+	find func(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]F, error)) error {
+	var found []F
+	err := a.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) (err error) {
+		if err := a.Store.Exists(ctx, tx, organization); err != nil {
+			return err
+		}
+		found, err = find(ctx, tx, organization)
+		return err
+	})
+	if err == nil {
+		httpapi.WriteList(w, found, asked.limit, show, place)
+	}
+	return err
+}
+
+// A page is what a request asks of a list whose places are of type C.
+type page[C any] struct {
+	from, to time.Time // half-open
+	after    C         // behind which place it begins; zero: at the start
+	limit    int
+}
+
+// pageOf reads the page that r asks for. A parameter that is none of filters is refused.
+func pageOf[C any](r *http.Request, filters ...string) (asked page[C], err error) {
+	if err := httpapi.OnlyKnown(r, nil, append(filters, "from", "to", "limit", "cursor")...); err != nil {
+		return asked, err
+	}
+	parsed, err := httpapi.ParsePage(r)
+	if err != nil {
+		return asked, err
+	}
+	asked.limit = parsed.Limit
+	if asked.from, asked.to, err = span(r); err != nil || parsed.Cursor == "" {
+		return asked, err
+	}
+	return asked, httpapi.DecodeCursor(parsed.Cursor, &asked.after)
+}
+
+// instant reads a time of the query; fallback where it is absent.
+func instant(r *http.Request, name string, fallback time.Time) (time.Time, error) {
+	at, err := httpapi.QueryTime(r.URL.Query(), name)
+	switch {
+	case err != nil:
+		return at, err
+	case at.IsZero():
+		return fallback, nil
+	case at.Before(earliest()) || at.After(latest()):
+		return at, httpapi.Invalid("?"+name, httpapi.CodeInvalidRequest, fmt.Sprintf("%s is %q.", name, r.URL.Query().Get(name)),
+			"Use a time of the years 1970 to 8999.")
+	}
+	return at, nil
+}
+
+// The span of a list that names none.
+func earliest() time.Time { return time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC) }
+func latest() time.Time   { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// span reads from and to of the query: half-open, all time where absent.
+func span(r *http.Request) (from, to time.Time, err error) {
+	from, errFrom := instant(r, "from", earliest())
+	to, errTo := instant(r, "to", latest())
+	return from, to, errors.Join(errFrom, errTo)
+}
