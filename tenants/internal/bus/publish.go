@@ -56,6 +56,9 @@ type recorded = eventstore.Recorded[tenants.Event]
 
 // tell says what others are told of one event. A credential goes before the fact: it is what somebody waits for.
 func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbus.Outgoing, error) {
+	if isSilent(r.Event) {
+		return silence(r), nil
+	}
 	history, err := p.until(ctx, tx, r)
 	if err != nil {
 		return nil, err
@@ -81,21 +84,28 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
 	case tenants.APIKeyLimited:
 		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
-	case tenants.APIKeyRenamed, tenants.APIKeyExposed, tenants.SecurityPolicySet:
-		return silence(r), nil // nobody else decides by names, or by what happened to a key
 	case tenants.ServiceTokenIssued, tenants.ServiceTokenRevoked:
 		token := eventstore.Fold[tenants.ServiceToken](history)
 		return outgoing(r, serviceTokenCredential(token, r.Version))
-	case tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
-		tenants.MemberResetCodeIssued, tenants.MemberIdentified, tenants.InvitationMade, tenants.InvitationResent, tenants.InvitationRevoked,
-		tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed,
-		tenants.PasskeyRegistered, tenants.PasskeyUsed, tenants.PasskeySuspected, tenants.PasskeyRemoved:
-		return silence(r), nil // people, and what is kept of their passwords, are nobody else's business
 	case tenants.SessionStarted, tenants.SessionRoleChanged, tenants.SessionRenewed, tenants.SessionConfirmed, tenants.SessionEnded:
 		session := eventstore.Fold[tenants.Session](history)
 		return outgoing(r, sessionCredentials(session, r.Version)...)
 	}
 	return nil, fmt.Errorf("event %T is told to nobody", r.Event)
+}
+
+// isSilent tells whether an event is nobody else's business: people and what is kept of how they prove who they are, names
+// of keys and what happened to them.
+func isSilent(event tenants.Event) bool {
+	switch event.(type) {
+	case tenants.APIKeyRenamed, tenants.APIKeyExposed, tenants.SecurityPolicySet,
+		tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
+		tenants.MemberResetCodeIssued, tenants.MemberIdentified, tenants.InvitationMade, tenants.InvitationResent,
+		tenants.InvitationRevoked, tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed,
+		tenants.PasskeyRegistered, tenants.PasskeyUsed, tenants.PasskeySuspected, tenants.PasskeyRemoved:
+		return true
+	}
+	return false
 }
 
 // silence tells nobody of an event, and that it is done with.
