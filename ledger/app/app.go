@@ -29,22 +29,23 @@ import (
 
 // An App is one ledger. Several may run against one database and share the work.
 type App struct {
-	config    Config
-	clock     func() time.Time
-	logger    *slog.Logger
-	metrics   *telemetry.Service
-	pool      *pgxpool.Pool
-	store     *postgres.Store
-	publisher *sharedbus.Publisher
-	logs      *sharedbus.Consumer
-	tenants   *sharedbus.Consumer
-	relay     *sharedbus.Relay
-	state     *sharedbus.StateReader
-	accounts  *bus.Accounts
-	checker   *Checker
-	inClear   *exposure.Watch
-	handler   nethttp.Handler
-	endpoint  *httpapi.Endpoint
+	config      Config
+	clock       func() time.Time
+	logger      *slog.Logger
+	metrics     *telemetry.Service
+	pool        *pgxpool.Pool
+	store       *postgres.Store
+	publisher   *sharedbus.Publisher
+	logs        *sharedbus.Consumer
+	tenants     *sharedbus.Consumer
+	relay       *sharedbus.Relay
+	credentials *sharedbus.StateReader
+	projects    *sharedbus.StateReader // their names, for people
+	accounts    *bus.Accounts
+	checker     *Checker
+	inClear     *exposure.Watch
+	handler     nethttp.Handler
+	endpoint    *httpapi.Endpoint
 }
 
 // New connects, migrates the schema and builds the process. It starts nothing and waits for no broker. The App belongs to
@@ -122,17 +123,18 @@ const (
 )
 
 func (a *App) buildAPI() {
-	credentials := identity.NewCredentials(a.clock)
-	a.state = credentials.Follow(sharedbus.StateConfig{
+	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
+	from := sharedbus.StateConfig{
 		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
-	}, a.logger)
+	}
+	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
 	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	api := &http.API{Pool: a.pool, Store: a.store, Credentials: credentials}
 	api.Mount(router)
-	console.Mount(router, console.Config{Pool: a.pool, Store: a.store, Credentials: credentials})
+	console.Mount(router, console.Config{Pool: a.pool, Store: a.store, Directory: projects, Credentials: credentials})
 	a.handler = router
 }
 
@@ -142,9 +144,9 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
-// Ready is nil once credentials are read and both consumers have caught up.
+// Ready is nil once credentials and projects are read and both consumers have caught up.
 func (a *App) Ready() error {
-	return errors.Join(a.state.Complete(), a.logs.Ready(), a.tenants.Ready())
+	return errors.Join(a.credentials.Complete(), a.projects.Complete(), a.logs.Ready(), a.tenants.Ready())
 }
 
 // Report is what the running checks have found so far.
@@ -154,7 +156,7 @@ func (a *App) Report() Report { return a.checker.Report() }
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.state.Run, a.accounts.Run, a.checker.Run, pruner.Run,
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run, pruner.Run,
 		a.inClear.Run, a.endpoint.Run, a.metrics.Run)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -32,6 +33,7 @@ func TestUsagePage(t *testing.T) {
 	charge := logs("acme", 250)
 	charge.Project = hostile
 	r.Accept(charge, logs("acme", 100))
+	r.Say(contract.TopicTenants, contract.TypeProjectCreated, "acme", contract.ProjectCreated{Organization: "acme", Project: "acme-project", Name: "Shop <b>"})
 	acme, evil, unheard := r.SignIn("acme", "billing"), r.SignIn("evil", "billing"), r.SignIn("nobody", "billing")
 	r.awaitCounted()
 	r.awaitAccount("evil")
@@ -39,18 +41,18 @@ func TestUsagePage(t *testing.T) {
 	var page string
 	testenv.Eventually(t, patience, func() error {
 		answer := visit(ledger, acme, "")
-		if page = answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(page, "350 B") {
+		if page = answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(page, "350 B") || strings.Contains(page, "acme-project") {
 			return fmt.Errorf("%d %s", answer.Code, page)
 		}
 		return nil
 	})
-	for _, want := range []string{"1000 B", "(35%)", "active", `<rect class="used" width="350"`, "Logs accepted", "Allowance of the period", "acme-project"} {
+	for _, want := range []string{"1000 B", "(35%)", "active", `<rect class="used" width="350"`, "Logs accepted", "Allowance of the period", "Shop &lt;b&gt;"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
 	if strings.Contains(page, "<script") || !strings.Contains(html.UnescapeString(page), hostile) {
-		t.Errorf("a project's id is not shown as it is:\n%s", page)
+		t.Errorf("the id of a project that has no name is not shown as it is:\n%s", page)
 	}
 	foreign := visit(ledger, evil, "")
 	if foreign.Code != http.StatusOK || strings.Contains(foreign.Body.String(), "acme") || !strings.Contains(foreign.Body.String(), "0 B") {

@@ -32,6 +32,7 @@ const pageSize = 25
 type Config struct {
 	Pool        *pgxpool.Pool
 	Store       *postgres.Store
+	Directory   *identity.Directory
 	Credentials *identity.Credentials
 }
 
@@ -70,7 +71,10 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := httpapi.NewList(found.entries, pageSize, func(last postgres.Entry) any { return last.Cursor() })
-	page := newUsagePage(found.balance, list.Items)
+	page := newUsagePage(found.balance)
+	for _, entry := range list.Items {
+		page.Entries = append(page.Entries, c.show(entry))
+	}
 	page.Pager = ui.NewPager(r, list.NextCursor)
 	c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
 	return nil
@@ -112,7 +116,7 @@ type usagePage struct {
 	Pager     ui.Pager
 }
 
-func newUsagePage(b postgres.Balance, entries []postgres.Entry) usagePage {
+func newUsagePage(b postgres.Balance) usagePage {
 	page := usagePage{
 		Known: true, Tier: string(b.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
 		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,
@@ -121,9 +125,6 @@ func newUsagePage(b postgres.Balance, entries []postgres.Entry) usagePage {
 	}
 	page.PerMille = thousandths(page.Consumed, page.Granted)
 	page.Percent = page.PerMille / 10
-	for _, entry := range entries {
-		page.Entries = append(page.Entries, newShownEntry(entry))
-	}
 	return page
 }
 
@@ -161,13 +162,13 @@ type shownEntry struct {
 	From, To  string
 	Amount    int64
 	Entries   int64
-	Project   string
+	Project   string // its name; empty where the entry is about none
 }
 
-func newShownEntry(e postgres.Entry) shownEntry {
+func (c *console) show(e postgres.Entry) shownEntry {
 	return shownEntry{
 		Effective: e.Effective, What: words(e.Reason), From: e.From.String(), To: e.To.String(),
-		Amount: e.Amount, Entries: int64(e.Entries), Project: e.Cause.Project,
+		Amount: e.Amount, Entries: int64(e.Entries), Project: c.Directory.Name(e.Cause.Project),
 	}
 }
 
