@@ -33,7 +33,7 @@ bench-revocation: ## revoke 1,000 API keys under load, with processes killed and
 	$(BACKENDS) -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)
 
 bench-bus: ## measure the bus beside other Kafka clients, with the embedded broker and with Apache Kafka
-	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
+	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -measure -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
 
 .PHONY: bin/weir
 bin/weir:

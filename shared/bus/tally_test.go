@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -84,13 +83,12 @@ func (c *tally) add(r row) {
 	}
 }
 
+// print writes the table of README.md.
 func (c *tally) print(to io.Writer) {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\trounds\trecords\tlost\tapplied twice\tagain in the log")
+	fmt.Fprintln(to, "| fault | rounds | records | lost | applied twice | again in the log |\n|---|---|---|---|---|---|")
 	for _, r := range c.rows {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", r.fault, r.rounds, r.records, r.lost, r.twice, r.repeated)
+		fmt.Fprintf(to, "| %s | %d | %d | %d | %d | %d |\n", r.fault, r.rounds, r.records, r.lost, r.twice, r.repeated)
 	}
-	w.Flush()
 }
 
 // rounds is how often a fault happens.

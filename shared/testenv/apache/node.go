@@ -18,12 +18,13 @@ type node struct {
 	dir        string
 	heap       heap
 	killable   bool
+	brief      bool
 }
 
 // A heap is Java's memory.
 type heap struct{ first, most string }
 
-// quickStart are Java's options for a node that is started again and again: half the work until it answers, less speed later.
+// quickStart are Java's options for a brief life: half the work until it answers, less speed later.
 var quickStart = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"}
 
 var (
@@ -40,7 +41,8 @@ func planCluster(cfg Config, size int) ([]node, error) {
 	nodes := make([]node, size)
 	voters := make([]string, size)
 	for i := range nodes {
-		n := node{id: i + 1, addr: ports[2*i], controller: ports[2*i+1], copies: min(3, size), dir: cfg.Dir, heap: heapAlone, killable: cfg.Killable}
+		n := node{id: i + 1, addr: ports[2*i], controller: ports[2*i+1], copies: min(3, size), dir: cfg.Dir, heap: heapAlone,
+			killable: cfg.Killable, brief: cfg.Brief || cfg.Killable}
 		if size > 1 {
 			n.dir, n.heap = filepath.Join(cfg.Dir, strconv.Itoa(n.id)), heapOfThree
 		}

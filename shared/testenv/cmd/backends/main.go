@@ -1,7 +1,7 @@
 // Command backends starts what tests need, hands its addresses to a command by environment variables, runs the command
 // and stops everything again. It ends with the command's exit code.
 //
-//	backends [-backend machine|kafka|containers] -- go test ./...
+//	backends [-backend machine|kafka|containers] [-measure] -- go test ./...
 //
 // Addresses that are given already (WEIR_TEST_DATABASE_URL, WEIR_TEST_BROKERS) are used as they are.
 package main
@@ -22,8 +22,9 @@ import (
 func main() {
 	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests), "+
 		"kafka (PostgreSQL here, Apache Kafka), containers (both in containers)")
+	measure := flag.Bool("measure", false, "for measurements: an Apache Kafka that is as fast as it can be, and takes more of the processor until it is")
 	flag.Parse()
-	code, err := run(*backend, flag.Args())
+	code, err := run(*backend, *measure, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "backends:", err)
 		code = max(code, 1)
@@ -31,13 +32,13 @@ func main() {
 	os.Exit(code)
 }
 
-func run(backend string, command []string) (code int, err error) {
+func run(backend string, measure bool, command []string) (code int, err error) {
 	if len(command) == 0 {
 		return 2, errors.New("no command to run: backends [-backend …] -- command")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	set, err := start(ctx, backend)
+	set, err := start(ctx, backend, measure)
 	defer func() { err = errors.Join(err, set.stop()) }()
 	if err != nil {
 		return 1, err

@@ -18,6 +18,7 @@ type set struct {
 	brokers  string // host:port; "" leaves it to each test
 	cache    string // URL of Redis; "" leaves it to each package
 	backend  string // machine, kafka or containers
+	measure  bool   // what is started is measured, and not only used
 	stops    []func() error
 }
 
@@ -33,8 +34,8 @@ func (s *set) stop() error {
 func (s *set) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 
 // start starts a backend. What it has started is in the set even when it fails.
-func start(ctx context.Context, backend string) (*set, error) {
-	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: backend}
+func start(ctx context.Context, backend string, measure bool) (*set, error) {
+	s := &set{database: os.Getenv(testenv.EnvDatabase), brokers: os.Getenv(testenv.EnvBrokers), backend: backend, measure: measure}
 	switch backend {
 	case "machine":
 		return s, errors.Join(s.startDatabase(ctx, s.localDatabase), s.startBroker(ctx, leaveKafkaToTests))
@@ -122,7 +123,7 @@ func (s *set) jarsKafka(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	broker, err := apache.Start(ctx, apache.Config{Dir: dir})
+	broker, err := apache.Start(ctx, apache.Config{Dir: dir, Brief: !s.measure})
 	if err != nil {
 		return err
 	}
