@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 
 	"github.com/weirlog/weir/ingest/app"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -175,69 +172,6 @@ func TestPostAnswers(t *testing.T) {
 	}
 }
 
-// The headers tell the tightest level: what is left, and when it is full again; the 1st request too many is refused and
-// told when to come back, and takes no token.
-func TestPostRateLimits(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", func(a *contract.Account) { a.RequestsPerMinute = 60 })
-	wide, narrow := r.key("org_a", "prj_a", nil), r.key("org_a", "prj_b", func(c *contract.Credential) { c.RatePerMinute = 2 })
-	now := time.Now()
-	p := r.start(func(c *app.Config) { c.Clock = func() time.Time { return now } })
-
-	for i := range 2 {
-		got := p.post(narrow, bodyOf(entry("m")))
-		if got.status != 200 || got.header.Get("X-RateLimit-Scope") != "key" || got.header.Get("X-RateLimit-Limit") != "2" || got.header.Get("X-RateLimit-Remaining") != strconv.Itoa(1-i) {
-			t.Errorf("request %d: %d %v", i, got.status, got.header)
-		}
-	}
-	got := p.post(narrow, bodyOf(entry("m")))
-	reset, _ := strconv.ParseInt(got.header.Get("X-RateLimit-Reset"), 10, 64)
-	if got.status != 429 || got.header.Get("Retry-After") != "30" || reset < now.Unix()+60 || reset > now.Unix()+61 {
-		t.Errorf("refused: %d %v", got.status, got.header)
-	}
-	for i := range 58 {
-		if got := p.post(wide, []byte("no JSON, and yet it counts")); got.status != 400 || got.header.Get("X-RateLimit-Remaining") != strconv.Itoa(57-i) || got.header.Get("X-RateLimit-Scope") != "organization" {
-			t.Fatalf("request %d: %d %v", i, got.status, got.header)
-		}
-	}
-	if got := p.post(wide, bodyOf(entry("m"))); got.status != 429 || got.header.Get("X-RateLimit-Remaining") != "0" || got.header.Get("X-RateLimit-Scope") != "organization" || got.header.Get("Retry-After") != "1" {
-		t.Errorf("61st: %d %v", got.status, got.header)
-	}
-	policy := got.header.Get("RateLimit-Policy")
-	if !strings.HasPrefix(policy, `"organization";q=60;w=60, "project";q=60;w=60, "key";q=2;w=60, "quota";q=1099511627776;qu="content-bytes";w=`) {
-		t.Errorf("policy %q", policy)
-	}
-	if limit := got.header.Get("RateLimit"); !strings.HasPrefix(limit, `"key";r=0;t=60, "quota";r=`) {
-		t.Errorf("limit %q", limit)
-	}
-}
-
-// Requests without a valid key are limited per client address; a valid key is not touched by that, in header or body.
-func TestPostLimitsStrangers(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
-	key := r.key("org_a", "prj_a", nil)
-	now := time.Now()
-	p := r.start(func(c *app.Config) { c.ClientsPerMinute = 3; c.Clock = func() time.Time { return now } })
-	legacy := []byte(`{"api_key":"` + key + `","logs":[` + entry("m") + `]}`)
-	for range 5 {
-		if got := p.post("", legacy); got.status != 200 || got.header.Get("Deprecation") == "" || got.header.Get("Sunset") == "" || got.header.Get("Link") == "" {
-			t.Fatalf("key in the body: %d %s %v", got.status, got.text, got.header)
-		}
-	}
-	for range 3 {
-		if got := p.post("weir_guess", bodyOf(entry("m"))); got.status != 401 {
-			t.Fatalf("guess: %d", got.status)
-		}
-	}
-	if got := p.post("weir_guess", bodyOf(entry("m"))); got.status != 429 || got.code() != "rate_limited" {
-		t.Errorf("4th guess: %d %s", got.status, got.text)
-	}
-	if got := p.post(key, bodyOf(entry("m"))); got.status != 200 || got.header.Get("Deprecation") != "" {
-		t.Errorf("valid key: %d", got.status)
-	}
-}
-
 // A change of a credential or an account is in force within a second.
 func TestPostFollowsState(t *testing.T) {
 	r := newRig(t)
@@ -262,86 +196,6 @@ func TestPostFollowsState(t *testing.T) {
 		Kind: contract.CredentialAPIKey, ID: "k", Organization: "org_a", Project: "prj_a", State: contract.CredentialRevoked, Version: 2,
 	})
 	within("revoked", 401, "api_key_revoked")
-}
-
-// What was accepted is found again byte for byte, once, in order, whatever its spelling.
-func TestReadBack(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
-	r.account("org_b", nil)
-	key, foreign := r.key("org_a", "prj_a", nil), r.key("org_b", "prj_b", nil)
-	p := r.start(nil)
-	sent := []string{
-		`{"timestamp":"2026-01-01T00:00:00Z","level":"warn","message":"\u0000 é \ud83d\ude00 \/","metadata":{"a":1e400,"a":-0.0,"b":12345678901234567890}}`,
-		`{"level":"error","timestamp":"2026-01-01T00:00:00.000000001Z","message":"","zzz":[{},[],null,true],"error":{"stack_trace":[],"context":{"x":1,"x":2}}}`,
-		`{"message":"日本語","environment":null,"timestamp":"9999-12-31T23:59:59.999999999Z","level":"debug"}`,
-	}
-	if got := p.post(key, bodyOf(sent...)); got.status != 200 {
-		t.Fatalf("%d %s", got.status, got.text)
-	}
-	var got []string
-	testenv.Eventually(t, patience, func() error {
-		got = nil
-		page := p.get(key, "/v1/logs?order=asc")
-		items, _ := page.body["items"].([]any)
-		for _, item := range items {
-			member, _ := item.(map[string]any)
-			got = append(got, fmt.Sprint(member["entry"]))
-		}
-		if len(got) < len(sent) {
-			return fmt.Errorf("found %d of %d: %s", len(got), len(sent), page.text)
-		}
-		return nil
-	})
-	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", sent) {
-		t.Errorf("got\n%q, want\n%q", got, sent)
-	}
-	if page := p.get(foreign, "/v1/logs"); !strings.Contains(string(page.text), `"items":[]`) {
-		t.Errorf("another organization sees %s", page.text)
-	}
-	if page := p.get(foreign, "/v1/logs?project=prj_a"); page.status != 404 || page.code() != "not_found" {
-		t.Errorf("foreign project: %d", page.status)
-	}
-}
-
-// A request larger than a record is cut into parts and comes back whole.
-func TestReadBackLargeRequest(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
-	key := r.key("org_a", "prj_a", nil)
-	p := r.start(nil)
-	entries := make([]string, 1000)
-	charged := int64(0)
-	for i := range entries {
-		entries[i] = entry(fmt.Sprintf("entry %d", i), `,"metadata":{"x":"`+strings.Repeat("é", 5000)+`"}`)
-		charged += int64(len(entries[i]))
-	}
-	got := p.post(key, compressed(t, bodyOf(entries...), zstded), "Content-Encoding", "zstd")
-	if got.status != 200 || got.number("bytes_used") != charged || got.number("processed") != 1000 {
-		t.Fatalf("%d %s, want %d bytes", got.status, got.text, charged)
-	}
-	testenv.Eventually(t, patience, func() error {
-		seen := map[string]bool{}
-		for cursor := ""; ; {
-			page := p.get(key, "/v1/logs?limit=1000"+cursor)
-			items, _ := page.body["items"].([]any)
-			for _, item := range items {
-				member, _ := item.(map[string]any)
-				seen[fmt.Sprint(member["entry"])] = true
-			}
-			next, more := page.body["next_cursor"].(string)
-			if !more {
-				break
-			}
-			cursor = "&cursor=" + next
-		}
-		for _, e := range entries {
-			if !seen[e] {
-				return fmt.Errorf("%d of 1000 are there", len(seen))
-			}
-		}
-		return nil
-	})
 }
 
 // A repeated Idempotency-Key has the effect of one request: on the replica that knows it, and on another one.
@@ -385,56 +239,4 @@ func TestIdempotency(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// With the ledger silent, a process admits exactly the quota; a new process knows from the log what the old one took.
-func TestQuotaSurvivesRestart(t *testing.T) {
-	r := newRig(t)
-	one := entry("12345678")
-	r.account("org_a", func(a *contract.Account) { a.Quota = int64(5 * len(one)) })
-	key := r.key("org_a", "prj_a", nil)
-	for _, want := range [][]int{{200, 200, 200}, {200, 200, 429, 429}} {
-		p := r.start(nil)
-		for i, status := range want {
-			if got := p.post(key, bodyOf(one)); got.status != status {
-				t.Fatalf("request %d: %d %s, want %d", i, got.status, got.text, status)
-			}
-		}
-		p.stop()
-	}
-}
-
-// Without a broker nothing is accepted: 500, and the client may send again.
-func TestPostWithoutBroker(t *testing.T) {
-	broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Logger: testenv.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopBroker := sync.OnceFunc(func() { _ = broker.Close() })
-	t.Cleanup(stopBroker)
-	r := newRigOn(t, []string{broker.Addr()})
-	r.account("org_a", nil)
-	key := r.key("org_a", "prj_a", nil)
-	p := r.start(func(c *app.Config) { c.PublishTimeout = 500 * time.Millisecond })
-	if got := p.post(key, bodyOf(entry("before"))); got.status != 200 {
-		t.Fatalf("%d %s", got.status, got.text)
-	}
-	stopBroker()
-	if got := p.post(key, bodyOf(entry("while it is down"))); got.status != 500 || got.code() != "unavailable" {
-		t.Errorf("%d %s", got.status, got.text)
-	}
-}
-
-// Without a database entries are taken in as well: the log holds them until it can be written. Searching says 500.
-func TestPostWithoutDatabase(t *testing.T) {
-	r := newRig(t)
-	r.account("org_a", nil)
-	key := r.key("org_a", "prj_a", nil)
-	p := r.start(func(c *app.Config) { c.DatabaseURL = "postgres://nobody@127.0.0.1:1/nothing" })
-	if got := p.post(key, bodyOf(entry("m"))); got.status != 200 {
-		t.Errorf("%d %s", got.status, got.text)
-	}
-	if got := p.get(key, "/v1/logs"); got.status != 500 || got.code() != "unavailable" {
-		t.Errorf("%d %s", got.status, got.text)
-	}
 }

@@ -1,0 +1,199 @@
+package grouping
+
+var goKin = []kin{{
+	name: "go",
+	base: thrown("runtime.boundsError", "index out of range [5] with length 3", `
+goroutine 108 [running]:
+runtime/debug.Stack()
+	/usr/local/go/src/runtime/debug/stack.go:24 +0x5e
+panic({0x5a8c20?, 0xc00001c0f0?})
+	/usr/local/go/src/runtime/panic.go:884 +0x213
+github.com/acme/shop/v2/cart.(*Cart).Item.func1(0xc000010000, 0x5)
+	/home/alice/shop/cart/cart.go:41 +0x1d
+github.com/acme/shop/v2/cart.Map[...](...)
+	/home/alice/shop/cart/map.go:7
+main.main()
+	/home/alice/shop/main.go:12 +0x25
+created by main.start in goroutine 1
+	/home/alice/shop/main.go:30 +0x99`),
+	same: map[string]Error{
+		"addresses, lines, paths, versions, closures": thrown("runtime.boundsError", "index out of range [9] with length 4", `
+goroutine 7 [running]:
+panic({0x1?, 0x2?})
+	/opt/go/src/runtime/panic.go:900 +0x1
+github.com/acme/shop/v3/cart.(*Cart).Item.func2(0xc0000aa000, 0x9)
+	/go/pkg/shop/cart/cart.go:44 +0x2d
+github.com/acme/shop/v3/cart.Map[...](...)
+	/go/pkg/shop/cart/map.go:8
+main.main()
+	/go/pkg/shop/main.go:13 +0x26`),
+		"both lines in one": {Type: "runtime.boundsError", Message: "index out of range [1] with length 1", StackTrace: []string{
+			"github.com/acme/shop/v2/cart.(*Cart).Item.func1(0xc000010000, 0x5) /home/alice/shop/cart/cart.go:41 +0x1d",
+			"github.com/acme/shop/v2/cart.Map[...](...)\t/home/alice/shop/cart/map.go:7",
+			"main.main() /home/alice/shop/main.go:12 +0x25"}},
+		"without arguments": thrown("runtime.boundsError", "index out of range [5] with length 3", `
+github.com/acme/shop/v2/cart.(*Cart).Item.func1
+	/home/alice/shop/cart/cart.go:41
+github.com/acme/shop/v2/cart.Map[...]
+	/home/alice/shop/cart/map.go:7
+main.main
+	/home/alice/shop/main.go:12`),
+	},
+	other: map[string]Error{
+		"function": thrown("runtime.boundsError", "index out of range [5] with length 3", `
+github.com/acme/shop/v2/cart.(*Cart).Total(0xc000010000, 0x5)
+	/home/alice/shop/cart/cart.go:41 +0x1d
+main.main()
+	/home/alice/shop/main.go:12 +0x25`),
+		"package": thrown("runtime.boundsError", "index out of range [5] with length 3", `
+github.com/acme/shop/v2/list.(*Cart).Item(0xc000010000, 0x5)
+	/home/alice/shop/list/cart.go:41 +0x1d
+main.main()
+	/home/alice/shop/main.go:12 +0x25`),
+	},
+}}
+
+var rubyKin = []kin{{
+	name: "ruby",
+	base: thrown("ActiveRecord::RecordNotFound", "Couldn't find User with 'id'=42", "/home/alice/app/models/user.rb:13:in `block (2 levels) in find_all'\n"+
+		"\tfrom /home/alice/.gem/ruby/3.1.0/gems/activerecord-7.0.1/lib/active_record/core.rb:284:in `find'\n"+
+		"\tfrom /home/alice/app/views/_app_views_users_show_html_erb___123_456:9:in `_app_views_users_show_html_erb___123_456'\n"+
+		"\tfrom /home/alice/app/controllers/users_controller.rb:5:in `show'"),
+	same: map[string]Error{
+		"lines, paths, gems": thrown("ActiveRecord::RecordNotFound", "Couldn't find User with 'id'=7", "/srv/app/models/user.rb:15:in `block in find_all'\n"+
+			"/usr/lib/ruby/gems/3.2.0/gems/activerecord-7.1.0/lib/active_record/core.rb:300:in `find'\n"+
+			"/srv/app/views/_app_views_users_show_html_erb___789_12:9:in `_app_views_users_show_html_erb___789_12'\n"+
+			"/srv/app/controllers/users_controller.rb:6:in `show'"),
+	},
+	other: map[string]Error{
+		"method": thrown("ActiveRecord::RecordNotFound", "Couldn't find User with 'id'=42", "/home/alice/app/models/user.rb:13:in `find_one'\n"+
+			"\tfrom /home/alice/app/controllers/users_controller.rb:5:in `show'"),
+	},
+}, {
+	name:  "ruby 3.4",
+	base:  thrown("KeyError", "key not found: :a", "/app/a.rb:13:in `func'\n/app/b.rb:2:in `<main>'"),
+	same:  map[string]Error{"quotes and classes": thrown("KeyError", "key not found: :b", "/app/a.rb:13:in 'Klass#func'\n/app/b.rb:2:in '<main>'")},
+	other: map[string]Error{"method": thrown("KeyError", "key not found: :a", "/app/a.rb:13:in `other'\n/app/b.rb:2:in `<main>'")},
+}}
+
+var phpKin = []kin{{
+	name: "php",
+	base: thrown("App\\PaymentFailed", "card was declined", `
+PHP Fatal error:  Uncaught App\PaymentFailed: card was declined in /var/www/app/Pay.php:12
+#0 /var/www/app/Shop.php(33): App\Pay->charge(Object(App\Card), 100)
+#1 [internal function]: App\Shop->App\{closure}(Array)
+#2 /var/www/vendor/laravel/framework/src/Illuminate/Pipeline.php(99): Illuminate\Pipeline->call()
+#3 /var/www/public/index.php(3): App\Kernel::handle('GET')
+#4 {main}`),
+	same: map[string]Error{"lines, paths, arguments": thrown("App\\PaymentFailed", "card was declined", `
+#0 /srv/r/17/app/Shop.php(34): App\Pay->charge(Object(App\Card), 250)
+#1 [internal function]: App\Shop->App\{closure}(NULL)
+#2 /srv/r/17/vendor/laravel/framework/src/Illuminate/Pipeline.php(101): Illuminate\Pipeline->call()
+#3 /srv/r/17/public/index.php(4): App\Kernel::handle('POST')
+#4 {main}`)},
+	other: map[string]Error{
+		"function": thrown("App\\PaymentFailed", "card was declined", `
+#0 /var/www/app/Shop.php(33): App\Pay->refund(Object(App\Card), 100)
+#3 /var/www/public/index.php(3): App\Kernel::handle('GET')
+#4 {main}`),
+		"type": thrown("App\\RefundFailed", "card was declined", `
+#0 /var/www/app/Shop.php(33): App\Pay->charge(Object(App\Card), 100)
+#3 /var/www/public/index.php(3): App\Kernel::handle('GET')
+#4 {main}`),
+	},
+}}
+
+var dotnetKin = []kin{{
+	name: "dotnet",
+	base: thrown("System.InvalidOperationException", "Sequence contains no elements", `
+   at System.Linq.ThrowHelper.ThrowNoElementsException()
+   at Acme.Orders.<>c__DisplayClass3_0.<Find>b__0(Order o) in /src/Orders.cs:line 42
+   at Acme.Orders.<LoadAsync>d__5.MoveNext() in /src/Orders.cs:line 50
+--- End of stack trace from previous location ---
+   at System.Runtime.CompilerServices.TaskAwaiter.ThrowForNonSuccess(Task task)
+   at Acme.Cache.<Read>g__Local|3_0(List`+"`"+`1 list) in /src/Cache.cs:line 2`),
+	same: map[string]Error{"lines, paths, counters": thrown("System.InvalidOperationException", "Sequence contains no elements", `
+   at System.Linq.ThrowHelper.ThrowNoElementsException()
+   at Acme.Orders.<>c__DisplayClass4_0.<Find>b__1(Order o) in C:\b\Orders.cs:line 43
+   at Acme.Orders.<LoadAsync>d__9.MoveNext() in C:\b\Orders.cs:line 51
+   at Acme.Cache.<Read>g__Local|4_1(List`+"`"+`1 list)`)},
+	other: map[string]Error{"method": thrown("System.InvalidOperationException", "Sequence contains no elements", `
+   at Acme.Orders.<>c__DisplayClass3_0.<Count>b__0(Order o) in /src/Orders.cs:line 42
+   at Acme.Orders.<LoadAsync>d__5.MoveNext() in /src/Orders.cs:line 50
+   at Acme.Cache.<Read>g__Local|3_0(List`+"`"+`1 list) in /src/Cache.cs:line 2`)},
+}, {
+	name: "dotnet chain",
+	base: thrown("System.AggregateException", "One or more errors occurred.", `
+System.AggregateException: One or more errors occurred.
+ ---> System.NullReferenceException: Object reference not set to an instance of an object.
+   at Acme.Db.Query(String sql) in /src/Db.cs:line 3
+   --- End of inner exception stack trace ---
+   at Acme.Web.Handle(Request r) in /src/Web.cs:line 9`),
+	same: map[string]Error{"wrapper": thrown("Acme.Failed", "no", `
+Acme.Failed: no
+ ---> System.NullReferenceException: Object reference not set to an instance of an object.
+   at Acme.Db.Query(String sql) in /src/Db.cs:line 4
+   --- End of inner exception stack trace ---
+   at Acme.Job.Run() in /src/Job.cs:line 9`)},
+	other: map[string]Error{"cause": thrown("System.AggregateException", "One or more errors occurred.", `
+System.AggregateException: One or more errors occurred.
+ ---> System.NullReferenceException: Object reference not set to an instance of an object.
+   at Acme.Db.Execute(String sql) in /src/Db.cs:line 3
+   --- End of inner exception stack trace ---
+   at Acme.Web.Handle(Request r) in /src/Web.cs:line 9`)},
+}}
+
+var otherKin = []kin{{
+	name: "rust",
+	base: thrown("panic", "called Option::unwrap() on a None value", `
+thread 'main' panicked at src/main.rs:27:5:
+   0: rust_begin_unwind
+             at /rustc/90b35a6239c3d8bdabc530a6a0816f7ff89a0aaf/library/std/src/panicking.rs:645:5
+   1: core::panicking::panic_fmt::h3e3f989126541ea9
+             at /rustc/90b35a6239c3d8bdabc530a6a0816f7ff89a0aaf/library/core/src/panicking.rs:72:14
+   2: shop::cart::total::{{closure}}::h00112233445566aa
+             at ./src/cart.rs:27:5
+   3: shop::main::h99112233445566bb
+             at ./src/main.rs:3:5`),
+	same: map[string]Error{"hashes and lines": thrown("panic", "called Option::unwrap() on a None value", `
+   5: shop::cart::total::{{closure}}::haa112233445566aa
+             at ./src/cart.rs:29:5
+   6: shop::main::hbb112233445566bb
+             at ./src/main.rs:4:5`)},
+	other: map[string]Error{"function": thrown("panic", "called Option::unwrap() on a None value", `
+   5: shop::cart::count::{{closure}}::haa112233445566aa
+             at ./src/cart.rs:29:5
+   6: shop::main::hbb112233445566bb`)},
+}, {
+	name: "elixir",
+	base: thrown("RuntimeError", "oops", `
+(my_app 0.1.0) lib/a.ex:12: MyApp.A.run/2
+(cowboy 2.9.0) /app/deps/cowboy/src/cowboy_stream_h.erl:295: :cowboy_stream_h.request_process/3`),
+	same: map[string]Error{"versions, lines, paths": thrown("RuntimeError", "oops", `
+(my_app 0.2.0) lib/a.ex:14: MyApp.A.run/2
+(cowboy 2.9.1) /srv/deps/cowboy/src/cowboy_stream_h.erl:300: :cowboy_stream_h.request_process/3`)},
+	other: map[string]Error{"function": thrown("RuntimeError", "oops", `
+(my_app 0.1.0) lib/a.ex:12: MyApp.A.stop/2
+(cowboy 2.9.0) /app/deps/cowboy/src/cowboy_stream_h.erl:295: :cowboy_stream_h.request_process/3`)},
+}, {
+	name: "names in messages beside a trace",
+	base: thrown("NotFound", "user alice not found in tenant acme (request 7f3a9c21)", `
+  File "/app/users.py", line 5, in load`),
+	same: map[string]Error{"names and ids": thrown("NotFound", "user bob not found in tenant globex (request 11aa22bb)", `
+  File "/app/users.py", line 6, in load`)},
+	other: map[string]Error{"words": thrown("NotFound", "cannot connect to database", `
+  File "/app/users.py", line 5, in load`)},
+}, {
+	name: "no trace",
+	base: Error{Type: "TimeoutError", Message: `GET https://a.example/v1/users/42?x=1 timed out after 30s for "alice" id=7f3a9c21 user=alice`},
+	same: map[string]Error{
+		"values":           {Type: "TimeoutError", Message: `GET https://b.example/v2/users/9 timed out after 45s for "bob" id=99 user=bob`},
+		"unusable trace":   {Type: "TimeoutError", Message: `GET https://b.example/v2/users/9 timed out after 45s for "bob" id=99 user=bob`, StackTrace: []string{"", "0x0012", "12"}},
+		"further lines":    {Type: "TimeoutError", Message: "GET https://b.example/v2/users/9 timed out after 45s for \"bob\" id=99 user=bob\n3"},
+		"spelling of case": {Type: "TimeoutError", Message: `get https://b.example/v2/users/9 Timed out after 45s for "bob" id=99 user=bob`},
+	},
+	other: map[string]Error{
+		"type":  {Type: "AuthError", Message: `GET https://a.example/v1/users/42?x=1 timed out after 30s for "alice" id=7f3a9c21 user=alice`},
+		"words": {Type: "TimeoutError", Message: `GET https://a.example/v1/users/42?x=1 was refused after 30s`},
+	},
+}}

@@ -1,0 +1,89 @@
+package app_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// What was accepted is found again byte for byte, once, in order, whatever its spelling.
+func TestReadBack(t *testing.T) {
+	r := newRig(t)
+	r.account("org_a", nil)
+	r.account("org_b", nil)
+	key, foreign := r.key("org_a", "prj_a", nil), r.key("org_b", "prj_b", nil)
+	p := r.start(nil)
+	sent := []string{
+		`{"timestamp":"2026-01-01T00:00:00Z","level":"warn","message":"\u0000 é \ud83d\ude00 \/","metadata":{"a":1e400,"a":-0.0,"b":12345678901234567890}}`,
+		`{"level":"error","timestamp":"2026-01-01T00:00:00.000000001Z","message":"","zzz":[{},[],null,true],"error":{"stack_trace":[],"context":{"x":1,"x":2}}}`,
+		`{"message":"日本語","environment":null,"timestamp":"9999-12-31T23:59:59.999999999Z","level":"debug"}`,
+	}
+	if got := p.post(key, bodyOf(sent...)); got.status != 200 {
+		t.Fatalf("%d %s", got.status, got.text)
+	}
+	var got []string
+	testenv.Eventually(t, patience, func() error {
+		got = nil
+		page := p.get(key, "/v1/logs?order=asc")
+		items, _ := page.body["items"].([]any)
+		for _, item := range items {
+			member, _ := item.(map[string]any)
+			got = append(got, fmt.Sprint(member["entry"]))
+		}
+		if len(got) < len(sent) {
+			return fmt.Errorf("found %d of %d: %s", len(got), len(sent), page.text)
+		}
+		return nil
+	})
+	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", sent) {
+		t.Errorf("got\n%q, want\n%q", got, sent)
+	}
+	if page := p.get(foreign, "/v1/logs"); !strings.Contains(string(page.text), `"items":[]`) {
+		t.Errorf("another organization sees %s", page.text)
+	}
+	if page := p.get(foreign, "/v1/logs?project=prj_a"); page.status != 404 || page.code() != "not_found" {
+		t.Errorf("foreign project: %d", page.status)
+	}
+}
+
+// A request larger than a record is cut into parts and comes back whole.
+func TestReadBackLargeRequest(t *testing.T) {
+	r := newRig(t)
+	r.account("org_a", nil)
+	key := r.key("org_a", "prj_a", nil)
+	p := r.start(nil)
+	entries := make([]string, 1000)
+	charged := int64(0)
+	for i := range entries {
+		entries[i] = entry(fmt.Sprintf("entry %d", i), `,"metadata":{"x":"`+strings.Repeat("é", 5000)+`"}`)
+		charged += int64(len(entries[i]))
+	}
+	got := p.post(key, compressed(t, bodyOf(entries...), zstded), "Content-Encoding", "zstd")
+	if got.status != 200 || got.number("bytes_used") != charged || got.number("processed") != 1000 {
+		t.Fatalf("%d %s, want %d bytes", got.status, got.text, charged)
+	}
+	testenv.Eventually(t, patience, func() error {
+		seen := map[string]bool{}
+		for cursor := ""; ; {
+			page := p.get(key, "/v1/logs?limit=1000"+cursor)
+			items, _ := page.body["items"].([]any)
+			for _, item := range items {
+				member, _ := item.(map[string]any)
+				seen[fmt.Sprint(member["entry"])] = true
+			}
+			next, more := page.body["next_cursor"].(string)
+			if !more {
+				break
+			}
+			cursor = "&cursor=" + next
+		}
+		for _, e := range entries {
+			if !seen[e] {
+				return fmt.Errorf("%d of 1000 are there", len(seen))
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,57 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Verify finds what was tampered with.
+func TestVerifyFinds(t *testing.T) {
+	tests := map[string]string{
+		postgres.BalanceIsEntries: `UPDATE books SET grant_left = grant_left + 1, consumed = consumed - 1 WHERE consumed > 0`,
+		postgres.UsageIsCharges:   `UPDATE usage SET bytes = bytes + 1`,
+	}
+	for invariant, tamper := range tests {
+		t.Run(invariant, func(t *testing.T) {
+			d := newDesk(t)
+			d.subscribe(t, "acme", ledger.Indie)
+			d.book(t, d.charge("acme", 30))
+			d.as(t, func(ctx context.Context, tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, tamper); err != nil {
+					return err
+				}
+				violations, err := postgres.Verify(ctx, tx)
+				if len(violations) != 1 || violations[0].Invariant != invariant {
+					t.Errorf("violations %v", violations)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// Books that do not sum to zero can't even be written.
+func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
+	d := newDesk(t)
+	d.subscribe(t, "acme", ledger.Indie)
+	d.book(t, d.charge("acme", 30))
+	for _, tamper := range []string{
+		`UPDATE books SET consumed = consumed + 1`,
+		`UPDATE books SET grant_left = -1, consumed = consumed + grant_left + 1`,
+		`INSERT INTO transfers SELECT organization, effective_at, source, partition, "offset", 99, period_start, 1, 1, 5, 0, 2, '', '', '', now() FROM transfers`,
+	} {
+		err := d.try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, tamper)
+			return err
+		})
+		if !pg.IsData(err) {
+			t.Errorf("%s: error %v", tamper, err)
+		}
+	}
+}

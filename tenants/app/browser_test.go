@@ -1,0 +1,96 @@
+package app_test
+
+import (
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// A browser keeps cookies and says of its forms that they come from the console itself.
+type browser struct {
+	p       *process
+	address string
+	cookies map[string]*http.Cookie
+}
+
+func (p *process) browser(address string) *browser {
+	return &browser{p: p, address: address, cookies: map[string]*http.Cookie{}}
+}
+
+// A page is what a browser was shown.
+type page struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// text is the page as its reader sees it, more or less: with the entities resolved.
+func (p page) text() string { return html.UnescapeString(p.body) }
+
+func (b *browser) send(t *testing.T, request *http.Request) page {
+	t.Helper()
+	request.RemoteAddr = b.address + ":40000"
+	for _, cookie := range b.cookies {
+		request.AddCookie(cookie)
+	}
+	recorder := httptest.NewRecorder()
+	b.p.Handler().ServeHTTP(recorder, request)
+	for _, cookie := range recorder.Result().Cookies() {
+		if cookie.MaxAge < 0 {
+			delete(b.cookies, cookie.Name)
+		} else {
+			b.cookies[cookie.Name] = cookie
+		}
+	}
+	return page{recorder.Code, recorder.Header(), recorder.Body.String()}
+}
+
+func (b *browser) get(t *testing.T, path string) page {
+	t.Helper()
+	return b.send(t, httptest.NewRequestWithContext(t.Context(), "GET", "https://weir.example"+path, nil))
+}
+
+func (b *browser) post(t *testing.T, path string, form map[string]string, headers ...header) page {
+	t.Helper()
+	values := url.Values{}
+	for name, value := range form {
+		values.Set(name, value)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), "POST", "https://weir.example"+path, strings.NewReader(values.Encode()))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	for _, h := range headers {
+		request.Header.Set(h.name, h.value)
+	}
+	return b.send(t, request)
+}
+
+func (b *browser) signIn(t *testing.T, email, password string) page {
+	t.Helper()
+	return b.post(t, "/console/sign-in", map[string]string{"email": email, "password": password})
+}
+
+// secret is that of the browser's session, "" where it has none.
+func (b *browser) secret() string {
+	if cookie, ok := b.cookies[identity.SessionCookie]; ok {
+		return cookie.Value
+	}
+	return ""
+}
+
+// signedIn returns a browser in which a new member of a tenant has signed in.
+func (p *process) signedIn(t *testing.T, of tenant, role string) *browser {
+	t.Helper()
+	email := emailOf(of, role)
+	p.must(t, 201, "POST", "/v1/members", text(member(of.organization, email, role)))
+	b := p.browser("192.0.2.7")
+	if got := b.signIn(t, email, password); got.status != 303 || b.secret() == "" {
+		t.Fatalf("sign in as %s: %d %s", email, got.status, got.body)
+	}
+	return b
+}
