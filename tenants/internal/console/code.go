@@ -112,7 +112,7 @@ func (c *console) writeWelcome(w http.ResponseWriter, r *http.Request, status in
 		Autocomplete: "organization", MaxLength: 200, Required: true, Hint: "Your company or team. You can rename it later.",
 	}
 	c.writeCodePage(w, r, status, "Welcome to Weir", codePage{
-		Intro: "You become the first owner here. Others you invite.", Action: WelcomePath, Button: "Begin",
+		Intro: "You become the first owner here, and invite the others.", Action: WelcomePath, Button: "Begin",
 		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), newPassword(err)},
 	}, flash)
 }
