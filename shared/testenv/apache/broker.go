@@ -106,10 +106,14 @@ func startTogether(ctx context.Context, nodes []*Broker) error {
 	return nil
 }
 
-// clusterID is a random one, as Kafka's tool would give it a second later.
+// clusterID is a random one, as Kafka's tool would give it a second later: none begins with a dash, which the tool would take for an option.
 func clusterID() string {
-	id := uuid.New()
-	return base64.RawURLEncoding.EncodeToString(id[:])
+	for {
+		id := uuid.New()
+		if text := base64.RawURLEncoding.EncodeToString(id[:]); text[0] != '-' {
+			return text
+		}
+	}
 }
 
 // stopCluster ends all nodes and removes their folders.

@@ -20,3 +20,12 @@ func TestPropertiesAreOfASingleNode(t *testing.T) {
 		}
 	}
 }
+
+// No id is an option of Kafka's tool, as one of 64 random ones would be.
+func TestClusterIDIsNoOption(t *testing.T) {
+	for range 1000 {
+		if id := clusterID(); strings.HasPrefix(id, "-") || len(id) != 22 {
+			t.Fatalf("%q is an id", id)
+		}
+	}
+}
