@@ -35,7 +35,8 @@ func changing[W, T, J any](a *API, what string, read func(http.ResponseWriter, *
 }
 
 // without makes a change that takes no more than the name of the thing fit for changing, with nothing to read.
-func without[T any](carryOut func(context.Context, registrar.Request, string) (T, error)) func(context.Context, registrar.Request, string, struct{}) (T, error) {
+func without[T any](carryOut func(context.Context, registrar.Request, string) (T, error)) func(
+	context.Context, registrar.Request, string, struct{}) (T, error) {
 	return func(ctx context.Context, request registrar.Request, id string, _ struct{}) (T, error) {
 		return carryOut(ctx, request, id)
 	}
