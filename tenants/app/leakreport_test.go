@@ -80,7 +80,7 @@ func TestLeakReports(t *testing.T) {
 	p.must(t, 200, "PUT", "/v1/organizations/"+urgent.organization+"/security-policy", `{"leaked_keys":"rotate","plain_http_keys":"flag"}`)
 	unknown := "weir_" + strings.Repeat("e", 48)
 	match := func(token string) map[string]string {
-		return map[string]string{"token": token, "type": "weir_api_key", "source": "content", "url": "https://code.example/x?" + token}
+		return map[string]string{"token": token, "type": "weir_api_key", "source": "content of " + token, "url": "https://code.example/x?" + token + "&" + unknown}
 	}
 	body := text([]any{match(acme.secret), match(strict.secret), match(urgent.secret), match(unknown), match("weir_short"), match(acme.token)})
 	for range 2 { // a report that comes again is answered the same, and changes nothing
@@ -103,7 +103,7 @@ func TestLeakReports(t *testing.T) {
 	n.knows(t, urgent.secret, nil)
 	for _, a := range []tenant{acme, strict, urgent} {
 		got := p.must(t, 200, "GET", "/v1/api-keys/"+a.key, "")
-		if exposures, _ := got.body["exposures"].([]any); len(exposures) != 1 || exposures[0].(map[string]any)["where"] != "https://code.example/x?[redacted]" {
+		if exposures, _ := got.body["exposures"].([]any); len(exposures) != 1 || exposures[0].(map[string]any)["where"] != "https://code.example/x?weir_[redacted]&weir_[redacted]" {
 			t.Errorf("%s is told as exposed by %v", a.key, exposures)
 		}
 		ends, _ := time.Parse(time.RFC3339Nano, got.get("expires_at"))

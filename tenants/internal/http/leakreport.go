@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -95,7 +94,7 @@ func (a *API) takeLeak(r *http.Request, match leakMatch) (leakLabel, error) {
 		return label, nil //nolint:nilerr // it is none of ours, which is the answer
 	}
 	isKey, err := a.registrar.ReportLeak(r.Context(), registrar.Leak{
-		Hash: label.TokenHash, Source: match.Source, Where: strings.ReplaceAll(match.URL, match.Token, "[redacted]"),
+		Hash: label.TokenHash, Where: httpapi.Redact(match.URL), Source: httpapi.Redact(match.Source),
 	})
 	if isKey {
 		label.Label = "true_positive"
