@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -142,6 +143,26 @@ func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	w.sql(t, `DROP TRIGGER refuse ON api_keys`)
 	if status, labels, answered := s.report(t, p, body, false); status != 200 || len(labels) != 2 || labels[0]["label"] != "true_positive" {
 		t.Errorf("sent again: %d %s", status, answered)
+	}
+}
+
+// A report that can't be acted on at all leaves one short line in the log, however much it tells of.
+func TestLeaksThatAllFail(t *testing.T) {
+	w := newWorld(t)
+	s := w.scanner(t)
+	p := w.start(t, operatorToken)
+	w.sql(t, `ALTER TABLE api_keys RENAME TO away`)
+	matches := make([]any, 500)
+	for i := range matches {
+		matches[i] = map[string]string{"token": fmt.Sprintf("weir_%048x", i)}
+	}
+	if status, _, answered := s.report(t, p, text(matches), false); status != 500 {
+		t.Errorf("got %d %s", status, answered)
+	}
+	for line := range strings.Lines(w.log.String()) {
+		if len(line) > 2000 || strings.Contains(line, "all leaks") && !strings.Contains(line, "missed=500 of=500") {
+			t.Errorf("%d bytes are logged: %.300s", len(line), line)
+		}
 	}
 }
 

@@ -43,22 +43,27 @@ func (a *API) reportLeaks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	labels, err := a.takeLeaks(r, matches)
-	if err != nil {
-		httpapi.Logger(r.Context()).Error("cannot act on all leaks of a report", slog.String("error", err.Error()))
+	labels, faults := a.takeLeaks(r, matches)
+	if len(faults) > 0 {
+		httpapi.Logger(r.Context()).Error("cannot act on all leaks of a report",
+			slog.Int("missed", len(faults)), slog.Int("of", len(matches)), slog.String("error", faults[0].Error()))
 		return httpapi.Unavailable("Not all of the report was taken. Send the whole report again.", time.Second)
 	}
 	httpapi.WriteJSON(w, http.StatusOK, labels)
 	return nil
 }
 
-// takeLeaks acts on each match for itself: one that can't be acted on must not save the keys behind it.
-func (a *API) takeLeaks(r *http.Request, matches []leakMatch) ([]leakLabel, error) {
-	labels, errs := make([]leakLabel, len(matches)), make([]error, len(matches))
+// takeLeaks acts on each match for itself: one that can't be acted on must not save the keys behind it. faults are the errors
+// of those.
+func (a *API) takeLeaks(r *http.Request, matches []leakMatch) (labels []leakLabel, faults []error) {
+	labels = make([]leakLabel, len(matches))
 	for i, match := range matches {
-		labels[i], errs[i] = a.takeLeak(r, match)
+		var err error
+		if labels[i], err = a.takeLeak(r, match); err != nil {
+			faults = append(faults, err)
+		}
 	}
-	return labels, errors.Join(errs...)
+	return labels, faults
 }
 
 // readLeakReport reads a report, whose signature counts before anything that it says.
