@@ -124,6 +124,9 @@ func (s *StateReader) measure() {
 	}
 	gauge("weir_bus_state_age_seconds", "How long ago the brokers last confirmed that the state is complete; +Inf before it is ready.", s.ageSeconds)
 	gauge("weir_bus_state_keys", "Keys that the state holds.", func() float64 { return float64(s.keys()) })
+	s.passedOver = promauto.With(s.cfg.Metrics).NewCounter(prometheus.CounterOpts{
+		Name: "weir_bus_state_passed_over_records_total", Help: "Records that could not be applied to the state and were passed over.", ConstLabels: labels,
+	})
 }
 
 func (s *StateReader) ageSeconds() float64 {

@@ -24,7 +24,7 @@ type StateConfig struct {
 	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time, in order within each
 	// partition, and may see a record again after the log was replaced. It may keep the record. A key that is not in the log any
 	// more, although nobody was seen to remove it, is removed by a record with nothing but that key. A record that Apply fails
-	// for is logged and passed over: one that can't be read must not keep out all news.
+	// for is logged, counted and passed over: one that can't be read must not keep out all news.
 	Apply func(Record) error
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
@@ -41,10 +41,11 @@ type StateConfig struct {
 // StateReader follows a compacted topic from its beginning, so that a service holds the state of another in memory. With a
 // snapshot it goes on where that was taken.
 type StateReader struct {
-	cfg      StateConfig
-	logger   *slog.Logger
-	ready    chan struct{}
-	settings topicSettings // as at the start
+	cfg        StateConfig
+	logger     *slog.Logger
+	ready      chan struct{}
+	settings   topicSettings // as at the start
+	passedOver prometheus.Counter
 
 	mu      sync.Mutex
 	id      topicID // of the topic that is followed
@@ -283,6 +284,7 @@ func (s *StateReader) take(r Record) {
 		s.hold(r)
 	}
 	if err := s.cfg.Apply(r); err != nil {
+		s.passedOver.Inc()
 		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -143,7 +144,7 @@ func TestStateReaderWaitsForItsTopic(t *testing.T) {
 	}
 }
 
-// A record that can't be applied keeps out none of those behind it, and is logged with its place.
+// A record that can't be applied keeps out none of those behind it, is logged with its place, and is counted.
 func TestStateReaderPassesOverWhatItCannotApply(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.unreadable"
@@ -152,8 +153,8 @@ func TestStateReaderPassesOverWhatItCannotApply(t *testing.T) {
 	if err := p.Publish(topic, put("good", []byte("1")), put("bad", []byte("2")), put("better", []byte("3"))); err != nil {
 		t.Fatal(err)
 	}
-	s, log := &table{rows: make(map[string]string)}, &bytes.Buffer{}
-	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Apply: func(r bus.Record) error {
+	s, log, registry := &table{rows: make(map[string]string)}, &bytes.Buffer{}, telemetry.New()
+	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: topic, Metrics: registry.For("test"), Apply: func(r bus.Record) error {
 		if string(r.Key) == "bad" {
 			return errors.New("it is no number")
 		}
@@ -173,6 +174,7 @@ func TestStateReaderPassesOverWhatItCannotApply(t *testing.T) {
 			t.Errorf("the log does not say %q: %s", part, log)
 		}
 	}
+	shows(t, registry, `weir_bus_state_passed_over_records_total{service="test",topic="test.unreadable"} 1`)
 }
 
 // Compaction leaves holes and batches without records, at the end of the log as well: a reader gets past all of them, and comes
