@@ -4,13 +4,12 @@ package browser
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/allinone/allinonetest"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
@@ -37,32 +36,12 @@ func newInstallation(t *testing.T) installation {
 		Modules: modules, NoDemo: true,
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must(t, err)
-	run(t, app)
+	allinonetest.Run(t, app)
 	env := app.Env()
 	api, err := client.New(env.BaseURL, env.CAFile, 4)
 	must(t, err)
 	t.Cleanup(api.Close)
 	return installation{app: app, origin: strings.TrimSuffix(env.BaseURL, "/v1"), api: api, token: env.OperatorToken, printed: &printed}
-}
-
-// run runs app until the test ends, and returns when it is ready.
-func run(t *testing.T, app *allinone.App) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- app.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-stopped; err != nil {
-			t.Errorf("did not stop in order: %v", err)
-		}
-	})
-	select {
-	case <-app.Started():
-	case err := <-stopped:
-		stopped <- nil
-		t.Fatal(errors.Join(errors.New("did not start"), err))
-	}
 }
 
 func must(t *testing.T, err error) {

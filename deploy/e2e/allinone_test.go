@@ -1,13 +1,12 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/allinone/allinonetest"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
@@ -22,29 +21,9 @@ func TestAllInOne(t *testing.T) {
 		Listen: "127.0.0.1:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t), Modules: modules,
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must(t, err)
-	start(t, app)
+	allinonetest.Run(t, app)
 	env := app.Env()
 	scenario(t, connect(t, env.BaseURL, env.CAFile, env.OperatorToken), nil)
-}
-
-// start runs app until the test ends, and returns when it is ready. It must stop in order.
-func start(t *testing.T, app *allinone.App) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- app.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-stopped; err != nil {
-			t.Errorf("did not stop in order: %v", err)
-		}
-	})
-	select {
-	case <-app.Started():
-	case err := <-stopped:
-		stopped <- nil
-		t.Fatal(errors.Join(errors.New("did not start"), err))
-	}
 }
 
 // connect makes the client of the scenario.
