@@ -187,7 +187,7 @@ func roleOf(r *http.Request) tenants.Role {
 // anonymous is a request of somebody who is not known yet.
 func (c *console) anonymous(r *http.Request) registrar.Request {
 	return registrar.Request{
-		Address: httpapi.ClientAddress(r, c.TrustedProxies), Client: httpapi.Redact(r.UserAgent()), ID: httpapi.RequestID(r.Context()),
+		Address: httpapi.ClientAddress(r, c.TrustedProxies), Client: r.UserAgent(), ID: httpapi.RequestID(r.Context()),
 	}
 }
 

@@ -90,7 +90,7 @@ func callerOf(r *http.Request) tenants.Caller {
 func (a *API) requestOf(r *http.Request) (registrar.Request, error) {
 	key, err := idempotencyKey(r)
 	return registrar.Request{
-		Caller: callerOf(r), Address: httpapi.ClientAddress(r, a.proxies), Client: httpapi.Redact(r.UserAgent()),
+		Caller: callerOf(r), Address: httpapi.ClientAddress(r, a.proxies), Client: r.UserAgent(),
 		ID: httpapi.RequestID(r.Context()), IdempotencyKey: key,
 	}, err
 }
