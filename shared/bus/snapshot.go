@@ -136,10 +136,10 @@ func (s *StateReader) snapshot() (snap snapshot, changes int, ok bool) {
 	}
 	snap = snapshot{topic: s.cfg.Topic, id: s.id}
 	for _, p := range slices.Sorted(maps.Keys(s.next)) {
-		at, ever := s.heard[p]
-		if !ever || s.ids[p] != s.id {
+		if s.ids[p] != s.id {
 			return snapshot{}, 0, false
 		}
+		at := s.asOf(p)
 		if snap.taken.IsZero() || at.Before(snap.taken) {
 			snap.taken = at
 		}

@@ -48,7 +48,8 @@ type StateReader struct {
 	passedOver prometheus.Counter
 
 	mu      sync.Mutex
-	id      topicID // of the topic that is followed
+	id      topicID   // of the topic that is followed
+	begun   time.Time // when the brokers were asked what there is
 	next    map[int]int64
 	missing map[int]int64 // per partition, the end of the log as first seen, until it is reached
 	heard   map[int]time.Time
@@ -103,10 +104,19 @@ func (s *StateReader) Age() time.Duration {
 		return 0
 	}
 	var oldest time.Duration
-	for _, at := range s.heard {
-		oldest = max(oldest, s.cfg.Clock().Sub(at))
+	for p := range s.next {
+		oldest = max(oldest, s.cfg.Clock().Sub(s.asOf(p)))
 	}
 	return oldest
+}
+
+// asOf is when a partition that nothing is missing of was last known to be read whole: before anything is heard of it, when the
+// reader asked how much there is. It is called with the lock.
+func (s *StateReader) asOf(partition int) time.Time {
+	if at, ever := s.heard[partition]; ever {
+		return at
+	}
+	return s.begun
 }
 
 // hear notes that a broker has just said all there is of a partition.
@@ -167,6 +177,7 @@ func (s *StateReader) follow(ctx context.Context, c *cluster) error {
 
 // begin finds where each partition's log starts, and where it ends now, and takes up the snapshot if there is one.
 func (s *StateReader) begin(ctx context.Context, c *cluster) error {
+	begun := s.cfg.Clock()
 	logs, err := s.look(ctx, c)
 	if err != nil {
 		return err
@@ -174,7 +185,7 @@ func (s *StateReader) begin(ctx context.Context, c *cluster) error {
 	if s.settings, err = c.settings(ctx, s.cfg.Topic); err != nil {
 		s.logger.Warn("cannot tell how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
 	}
-	s.expect(logs)
+	s.expect(logs, begun)
 	s.restore(logs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,10 +214,10 @@ func (s *StateReader) look(ctx context.Context, c *cluster) (topicLogs, error) {
 }
 
 // expect sets the goal: ready once every partition has reached the end that its log has now.
-func (s *StateReader) expect(logs topicLogs) {
+func (s *StateReader) expect(logs topicLogs, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.id, s.missing = logs.id, make(map[int]int64)
+	s.begun, s.id, s.missing = begun, logs.id, make(map[int]int64)
 	for p, log := range logs.bounds {
 		s.next[p], s.ids[p] = log.start, logs.id
 		if log.end > log.start {

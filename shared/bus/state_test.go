@@ -305,6 +305,27 @@ func TestStateReaderSaysWhatKeepsIt(t *testing.T) {
 	}
 }
 
+// A state of which nothing was heard since its start grows old, also where there was nothing to read at first.
+func TestStateReaderThatHearsNothingGrowsOld(t *testing.T) {
+	t.Parallel()
+	const topic = "test.unheard"
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.TopicAuthorizationFailed, Count: -1})
+	var clock shifted
+	s := &table{rows: make(map[string]string)}
+	r := bus.NewStateReader(bus.StateConfig{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply, Clock: clock.now}, testenv.Logger(t))
+	start(t, r.Run)
+	<-r.Ready()
+	clock.ahead.Add(int64(time.Hour))
+	if age := r.Age(); age < time.Hour {
+		t.Errorf("age is %v, want an hour at least", age)
+	}
+}
+
 // lines are what a logger wrote.
 type lines chan string
 
