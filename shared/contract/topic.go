@@ -41,7 +41,7 @@ const keyNewsRetention = 30 * 24 * time.Hour
 // A Topic is one topic as it has to exist on the broker.
 type Topic struct {
 	Name       string
-	Writer     string // the module that writes it, alone
+	Writer     string // the module that makes it, and alone writes it; only TopicIngest has more to say something
 	Partitions int
 	Config     map[string]string // the broker's own setting names
 }
