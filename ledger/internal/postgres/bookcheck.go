@@ -13,18 +13,23 @@ import (
 // of its books a second look at everything, no more.
 const lateness = time.Minute
 
+// wholeEvery is how often all transfers of a book are added up all the same.
+const wholeEvery = time.Hour
+
 // maxSummed bounds how many books a BookCheck remembers.
 const maxSummed = 10_000
 
-// A BookCheck compares books with their transfers again and again. All transfers of a book are added up the first time; later
-// only those booked since, onto the sum of before. So what is changed in a book after it was looked at is found, and what is
-// changed in transfers that were added up before is left for Verify to find. The zero value is ready; one goroutine uses it.
+// A BookCheck compares books with their transfers again and again. All transfers of a book are added up the first time, and
+// once an hour; in between only those booked since, onto the sum of before. So what is changed in a book after it was looked at is
+// found at once, and what is changed in transfers that were added up before within an hour, where the book is still written to. The
+// zero value is ready; one goroutine uses it.
 type BookCheck struct {
 	summed map[bookKey]summed
 }
 
 // summed is the sum of a book's transfers that were booked by an instant.
 type summed struct {
+	whole    time.Time // when everything was added up
 	by       time.Time
 	balances ledger.Balances
 }
@@ -73,10 +78,13 @@ func touchedBy(ctx context.Context, tx pgx.Tx, r Range, limit int) (map[bookKey]
 // may have committed late: then everything is added up.
 func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (ledger.Balances, error) {
 	key := bookKey{organization, book.Period.Start}
-	before, known := c.summed[key]
+	before := c.summed[key]
+	if by.Sub(before.whole) >= wholeEvery {
+		before = summed{whole: by}
+	}
 	next, all, err := before.add(ctx, tx, organization, book, by)
-	if err == nil && known && all != book.Balances {
-		next, all, err = summed{}.add(ctx, tx, organization, book, by)
+	if err == nil && !before.by.IsZero() && all != book.Balances {
+		next, all, err = summed{whole: by}.add(ctx, tx, organization, book, by)
 	}
 	if err == nil {
 		c.remember(key, next)
@@ -94,9 +102,9 @@ func (c *BookCheck) remember(key bookKey, sum summed) {
 
 // add goes on from a sum: it returns that of what was booked by an instant, and that of all there is.
 func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (next summed, all ledger.Balances, err error) {
-	next, all = summed{by: by, balances: s.balances}, s.balances
-	if by.Before(s.by) {
-		next.by = s.by // a clock that was set back
+	next, all = s, s.balances
+	if by.After(s.by) { // else the clock was set back
+		next.by = by
 	}
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint, booked_at <= $5 FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4

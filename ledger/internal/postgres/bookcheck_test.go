@@ -48,8 +48,8 @@ func (d *desk) passes(span time.Duration) time.Time {
 	return later
 }
 
-// A book is added up whole once; later only what was booked since is read. A transaction that commits long after it has booked is
-// no alarm.
+// A book is added up whole at first and once an hour; in between only what was booked since is read. A transaction that commits long
+// after it has booked is no alarm.
 func TestBookCheckGoesOn(t *testing.T) {
 	d, check := newDesk(t), &postgres.BookCheck{}
 	d.subscribe(t, "acme", "scale")
@@ -63,11 +63,14 @@ func TestBookCheckGoesOn(t *testing.T) {
 		t.Errorf("after a late commit: %v", found)
 	}
 	d.exec(t, `UPDATE transfers SET amount = amount + 1 WHERE "offset" = $1`, first.First)
-	if found := d.checked(t, check, d.chargeRange(t, "acme", 30, d.passes(time.Hour))); len(found) > 0 {
+	if found := d.checked(t, check, d.chargeRange(t, "acme", 30, d.passes(20*time.Minute))); len(found) > 0 {
 		t.Errorf("what was added up before is read again: %v", found)
 	}
 	if found := d.checked(t, &postgres.BookCheck{}, late); len(found) != 1 || found[0] != postgres.BalanceIsEntries {
 		t.Errorf("a check that begins finds %v", found)
+	}
+	if found := d.checked(t, check, d.chargeRange(t, "acme", 40, d.passes(time.Hour))); len(found) != 1 || found[0] != postgres.BalanceIsEntries {
+		t.Errorf("a check that goes on finds %v within the hour", found)
 	}
 }
 
@@ -86,7 +89,7 @@ func TestBookCheckFinds(t *testing.T) {
 			if found := d.checked(t, check, d.chargeRange(t, "acme", 5, d.passes(time.Hour))); len(found) > 0 {
 				t.Fatalf("at first: %v", found)
 			}
-			r := d.chargeRange(t, "acme", 10, d.passes(time.Hour))
+			r := d.chargeRange(t, "acme", 10, d.passes(20*time.Minute))
 			also := d.chargeRange(t, "acme", 10, r.Booked)
 			d.exec(t, tamper, r.First)
 			if found := d.checked(t, check, also); len(found) != 1 || found[0] != postgres.BalanceIsEntries {
