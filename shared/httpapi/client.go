@@ -8,12 +8,12 @@ import (
 // ClipClient is as much of what a client says of itself (User-Agent) as is told: no credentials, valid UTF-8, at most limit bytes,
 // whole characters, none of them a control character.
 func ClipClient(client string, limit int) string {
-	client = strings.Map(func(r rune) rune {
+	client = Redact(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {
 			return -1
 		}
 		return r
-	}, Redact(client))
+	}, client)) // not the other way round: what is left out may have parted a credential
 	if len(client) <= limit {
 		return client
 	}
