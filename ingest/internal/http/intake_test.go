@@ -241,7 +241,7 @@ func TestOverloaded(t *testing.T) {
 	}
 }
 
-// Bodies of 384 MB in all, eight at a time, do not make the process larger than a few times what may be lent at once.
+// Bodies of 192 MB in all, eight at a time, do not make the process larger than a few times what may be lent at once.
 func TestMemoryStaysFlat(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	in.Bodies.Buffers = NewBuffers(24 << 20)
@@ -250,9 +250,9 @@ func TestMemoryStaysFlat(t *testing.T) {
 	var peak, good atomic.Uint64
 	for range 8 {
 		wait.Go(func() {
-			for range 8 {
+			for range 4 {
 				for serve(in, newPost(struct{ io.Reader }{bytes.NewReader(large)})).Code != 200 {
-					runtime.Gosched()
+					time.Sleep(time.Millisecond) // as a client would that is told to come back
 				}
 				good.Add(1)
 				var memory runtime.MemStats
@@ -262,7 +262,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if limit := uint64(6<<20 + 6*24<<20); peak.Load() > limit || good.Load() != 64 {
+	if limit := uint64(6<<20 + 6*24<<20); peak.Load() > limit || good.Load() != 32 {
 		t.Errorf("the heap grew to %d MB, %d accepted", peak.Load()>>20, good.Load())
 	}
 }
