@@ -21,7 +21,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away")
+var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away. From 1000 on it measures: the second is the limit then")
+
+// revokeLimit is the second that is promised where the machine has nothing else to do, which only who measures sees to.
+func revokeLimit() time.Duration {
+	if *revocations >= 1000 {
+		return time.Second
+	}
+	return quietTimeout
+}
 
 // Load while keys are revoked: organizations of their own, each with a client that posts to the replicas in turn.
 const (
@@ -74,8 +82,8 @@ func (f *fleet) report(t *testing.T, took []time.Duration) {
 		return took[min(len(took)-1, int(share*float64(len(took))))].Round(100 * time.Microsecond)
 	}
 	t.Logf("%d revocations, in force on %d replicas after: min %s, p50 %s, p99 %s, max %s", len(took), len(f.ingest), at(0), at(0.5), at(0.99), at(1))
-	if longest := took[len(took)-1]; longest >= revokeDeadline {
-		t.Errorf("a revocation took %s, want less than %s", longest, revokeDeadline)
+	if longest := took[len(took)-1]; longest >= revokeLimit() {
+		t.Errorf("a revocation took %s, want less than %s", longest, revokeLimit())
 	}
 }
 

@@ -21,15 +21,14 @@ type installation struct {
 	operator string
 }
 
-// Bounds of the waits. Views are promised within a second of an answer. quietTimeout holds them to it where nothing else
+// Bounds of the waits. Views and revocations are promised within a second of an answer. quietTimeout holds them to it where nothing else
 // is going on, five times over, because the machine may be busy with other tests; viewTimeout is for views that come after
 // a load, which is not what the scenario is about.
 const (
-	viewTimeout    = 60 * time.Second
-	quietTimeout   = 5 * time.Second
-	setupTimeout   = 60 * time.Second
-	scenarioLimit  = 10 * time.Minute
-	revokeDeadline = time.Second
+	viewTimeout   = 60 * time.Second
+	quietTimeout  = 5 * time.Second
+	setupTimeout  = 60 * time.Second
+	scenarioLimit = 10 * time.Minute
 )
 
 // quotaBytes is what the scenario's installations grant the tier bootstrapper, so that a quota can be used up.
