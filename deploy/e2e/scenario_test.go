@@ -97,6 +97,8 @@ const (
 	clients        = 4
 	batchesEach    = 15
 	disturbedPause = 50 * time.Millisecond // stays within the rate of the tier
+	calmBatch      = 80                    // entries at most
+	disturbedBatch = 12                    // a disturbance lasts minutes, and all that was sent meanwhile is read back
 )
 
 // traffic posts every trial and ordinary batches from several clients at once, through whatever happens.
@@ -110,6 +112,10 @@ func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *m
 			disturb(ctx, underway)
 		}
 	})
+	largest := calmBatch
+	if disturb != nil {
+		largest = disturbedBatch
+	}
 	for _, trial := range trials(t, m) {
 		work.Go(func() { try(t, ctx, in, to, trial, h) })
 	}
@@ -117,7 +123,8 @@ func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *m
 	for number := range clients {
 		work.Go(func() {
 			for i := 0; (i < batchesEach || !isClosed(disturbed)) && ctx.Err() == nil && !t.Failed(); i++ {
-				ordinary(t, ctx, in, to, m, h, fmt.Sprintf("client %d batch %d", number, i), i%5 == 4)
+				entries := m.some(1 + int(m.serial.Load())%largest)
+				ordinary(t, ctx, in, to, entries, h, fmt.Sprintf("client %d batch %d", number, i), i%5 == 4)
 				if disturb != nil {
 					time.Sleep(disturbedPause) // a pace, not a wait
 				}
@@ -177,8 +184,7 @@ func (m *maker) many(n int) []sent {
 }
 
 // ordinary posts one batch: until it is accepted, or, once, without caring what becomes of it.
-func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, name string, careless bool) {
-	entries := m.some(20 + int(m.serial.Load())%60)
+func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, entries []sent, h *history, name string, careless bool) {
 	if careless {
 		once(t, ctx, in, to, name, entries, h)
 		return
