@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -74,7 +73,7 @@ func (w *Watch) look(ctx context.Context, request httpapi.InClear) {
 	}
 	news := contract.KeyExposed{
 		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedOnSocket, At: w.clock().UTC(),
-		Address: shown(request.Address), Client: httpapi.ClipClient(request.Client, contract.MaxClient),
+		Address: httpapi.AddressText(request.Address), Client: httpapi.ClipClient(request.Client, contract.MaxClient),
 	}
 	if request.ByWord {
 		news.How = contract.ExposedByWord
@@ -91,12 +90,4 @@ func (w *Watch) look(ctx context.Context, request httpapi.InClear) {
 		return
 	}
 	w.said[what] = news.At
-}
-
-// shown is an address as it is told; empty where it is none.
-func shown(address netip.Addr) string {
-	if !address.IsValid() {
-		return ""
-	}
-	return address.String()
 }

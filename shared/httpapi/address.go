@@ -48,3 +48,11 @@ func within(prefixes []netip.Prefix, address netip.Addr) bool {
 	}
 	return false
 }
+
+// AddressText is an address as it is told; empty where it is none.
+func AddressText(address netip.Addr) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.String()
+}

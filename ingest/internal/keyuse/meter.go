@@ -1,5 +1,5 @@
-// Package keyuse watches API keys: how they are used. What it learns is told now and
-// then, by Meter.Run and Watch.Run; a request does no more than count.
+// Package keyuse watches how API keys are used. What it learns is told now and then, by Meter.Run; a request does no more
+// than count.
 package keyuse
 
 import (
@@ -201,7 +201,7 @@ func (s *sum) take() (used contract.KeyUsed, any bool) {
 		used.FirstAcceptedAt = &first
 	}
 	if by := s.sender.Load(); by != nil {
-		used.Address, used.Client = shown(by.address), httpapi.ClipClient(by.client, contract.MaxClient)
+		used.Address, used.Client = httpapi.AddressText(by.address), httpapi.ClipClient(by.client, contract.MaxClient)
 	}
 	return used, true
 }
@@ -214,11 +214,4 @@ func (s *sum) putBack(used contract.KeyUsed) {
 	if used.FirstAcceptedAt != nil {
 		s.firstAccepted.Store(used.FirstAcceptedAt.UnixNano())
 	}
-}
-
-func shown(address netip.Addr) string {
-	if !address.IsValid() {
-		return ""
-	}
-	return address.String()
 }

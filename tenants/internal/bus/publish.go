@@ -16,6 +16,7 @@ import (
 // RelayName is under which name the relay keeps how far it has published. It is data.
 const RelayName = "tenants"
 
+// Source is the ce_source of what tenants says.
 const Source = "weir/tenants"
 
 // perEvent is the most messages that one event becomes.

@@ -30,13 +30,10 @@ func (r Request) by(member tenants.Member) Request {
 
 // metadata is what is kept of a request with each event that follows from it.
 func (r Request) metadata() eventstore.Metadata {
-	metadata := tenants.Origin{
-		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Client: httpapi.ClipClient(r.Client, maxClient), Request: r.ID,
-	}
-	if r.Address.IsValid() {
-		metadata.Address = r.Address.String()
-	}
-	return metadata.Metadata()
+	return tenants.Origin{
+		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Address: httpapi.AddressText(r.Address), Client: httpapi.ClipClient(r.Client, maxClient),
+		Request: r.ID,
+	}.Metadata()
 }
 
 func (r Request) kind() tenants.ActorKind {
