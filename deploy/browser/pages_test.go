@@ -59,9 +59,9 @@ func TestPages(t *testing.T) {
 // Where there is nothing yet, a page says what would be there and how to get it.
 func TestEmptyPages(t *testing.T) {
 	in := newInstallation(t)
-	in.addOwner(t, "Fresh", "Ada Owner", "ada@fresh.example", "a long enough password")
+	in.addOwner(t, "Fresh", "Ada Owner", "ada@fresh.example", ownerPassword)
 	b := openTab(t, startChromium(t, in.origin), in.origin)
-	b.signIn("ada@fresh.example", "a long enough password")
+	b.signIn("ada@fresh.example", ownerPassword)
 	for _, path := range []string{"logs", "errors", "usage", "settings/projects", "settings/api-keys", "settings/api-keys/new",
 		"settings/service-tokens", "settings/members/invitations", "settings/account", "settings/audit?target=none"} {
 		b.inspect("empty "+path, "/console/"+path)
