@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/rate"
 )
 
 // maxClients is how many client networks are told apart. Beyond it some of those that are under way start anew.
@@ -16,27 +16,27 @@ type Clients struct {
 	perMinute int
 
 	mu      sync.Mutex
-	buckets map[netip.Prefix]*ingest.Bucket
+	buckets map[netip.Prefix]*rate.Bucket
 	swept   int64 // when those that lack no token were last forgotten, nanoseconds since 1970
 }
 
 // NewClients allows each network perMinute such requests, at least 1.
 func NewClients(perMinute int) *Clients {
-	return &Clients{perMinute: max(perMinute, 1), buckets: map[netip.Prefix]*ingest.Bucket{}}
+	return &Clients{perMinute: max(perMinute, 1), buckets: map[netip.Prefix]*rate.Bucket{}}
 }
 
 // Take takes a token of network; now is nanoseconds since 1970.
-func (c *Clients) Take(network netip.Prefix, now int64) ingest.Rate {
+func (c *Clients) Take(network netip.Prefix, now int64) rate.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return ingest.Take(now, []ingest.RateLimit{c.limit(network, now)})
+	return rate.Take(now, []rate.Limit{c.limit(network, now)})
 }
 
 // Give puts a token of network back: its request turned out to carry a valid key.
 func (c *Clients) Give(network netip.Prefix, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ingest.Give(c.limit(network, now))
+	rate.Give(c.limit(network, now))
 }
 
 // Len is how many networks are known.
@@ -46,14 +46,14 @@ func (c *Clients) Len() int {
 	return len(c.buckets)
 }
 
-func (c *Clients) limit(network netip.Prefix, now int64) ingest.RateLimit {
+func (c *Clients) limit(network netip.Prefix, now int64) rate.Limit {
 	found := c.buckets[network]
 	if found == nil {
 		c.makeRoom(now)
-		found = &ingest.Bucket{}
+		found = &rate.Bucket{}
 		c.buckets[network] = found
 	}
-	return ingest.RateLimit{Scope: ingest.ScopeClient, Limit: c.perMinute, Bucket: found}
+	return rate.Limit{Scope: rate.ScopeClient, PerMinute: c.perMinute, Bucket: found}
 }
 
 // makeRoom forgets clients that lack no token, and failing that any one. It looks at all of them at most once a second:

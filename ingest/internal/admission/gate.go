@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/rate"
 )
 
 // maxBuckets is how many buckets of projects or keys an organization has before those that are full are forgotten.
@@ -23,9 +24,9 @@ type Gate struct {
 type organization struct {
 	mu       sync.Mutex
 	rate     int // requests per minute; 0 while the account is unknown
-	bucket   ingest.Bucket
-	projects map[string]*ingest.Bucket
-	keys     map[string]*ingest.Bucket
+	bucket   rate.Bucket
+	projects map[string]*rate.Bucket
+	keys     map[string]*rate.Bucket
 	quota    ingest.Quota
 }
 
@@ -70,7 +71,7 @@ func (g *Gate) Marker() ingest.Positions {
 // A Passage says how a request fared at the gate.
 type Passage struct {
 	Verdict ingest.Verdict
-	Rate    ingest.Rate // zero if Verdict is Unknown
+	Rate    rate.Result // zero if Verdict is Unknown
 	Limits  [3]int      // requests per minute of organization, project and key
 	Quota   ingest.QuotaStatus
 	Time    time.Time
@@ -91,35 +92,35 @@ func (g *Gate) Enter(who identity.Principal) Passage {
 		key = min(key, who.RatePerMinute)
 	}
 	now := passage.Time.UnixNano()
-	limits := [3]ingest.RateLimit{
-		{Scope: ingest.ScopeOrganization, Limit: o.rate, Bucket: &o.bucket},
-		{Scope: ingest.ScopeProject, Limit: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
-		{Scope: ingest.ScopeKey, Limit: key, Bucket: bucket(&o.keys, who.ID, now)},
+	limits := [3]rate.Limit{
+		{Scope: rate.ScopeOrganization, PerMinute: o.rate, Bucket: &o.bucket},
+		{Scope: rate.ScopeProject, PerMinute: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
+		{Scope: rate.ScopeKey, PerMinute: key, Bucket: bucket(&o.keys, who.ID, now)},
 	}
 	passage.Limits = [3]int{o.rate, o.rate, key}
-	passage.Rate = ingest.Take(now, limits[:])
+	passage.Rate = rate.Take(now, limits[:])
 	passage.Verdict = o.quota.Check(passage.Time)
 	passage.Quota = o.quota.Status(passage.Time)
 	return passage
 }
 
 // bucket finds the bucket of name or begins a full one.
-func bucket(buckets *map[string]*ingest.Bucket, name string, now int64) *ingest.Bucket {
+func bucket(buckets *map[string]*rate.Bucket, name string, now int64) *rate.Bucket {
 	if found := (*buckets)[name]; found != nil {
 		return found
 	}
 	if *buckets == nil {
-		*buckets = map[string]*ingest.Bucket{}
+		*buckets = map[string]*rate.Bucket{}
 	}
 	if len(*buckets) >= maxBuckets {
 		forgetFull(*buckets, now)
 	}
-	fresh := &ingest.Bucket{}
+	fresh := &rate.Bucket{}
 	(*buckets)[name] = fresh
 	return fresh
 }
 
-func forgetFull[K comparable](buckets map[K]*ingest.Bucket, now int64) {
+func forgetFull[K comparable](buckets map[K]*rate.Bucket, now int64) {
 	for name, b := range buckets {
 		if b.Full(now) {
 			delete(buckets, name)

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/rate"
 )
 
 // maxPartBytes is how many bytes of lines go into one record. It must never change while idempotency keys are alive:
@@ -97,8 +98,8 @@ func (q *request) serve() error {
 	}
 	err := q.authenticate(key)
 	if err != nil {
-		if rate := q.takeClient(); !rate.Allowed {
-			return rateLimited(rate)
+		if client := q.takeClient(); !client.Allowed {
+			return rateLimited(client)
 		}
 		return errors.Join(unreadable, err)
 	}
@@ -111,8 +112,8 @@ func (q *request) serve() error {
 // withKeyInBody serves the deprecated way: who it is only shows when the body is read. Such a body gets less memory, so
 // that nobody without a key can keep out those who have one.
 func (q *request) withKeyInBody() error {
-	if rate := q.takeClient(); !rate.Allowed {
-		return rateLimited(rate)
+	if client := q.takeClient(); !client.Allowed {
+		return rateLimited(client)
 	}
 	return q.parse(q.Strangers, func(batch *ingest.Batch, invalid error) error {
 		if !batch.HasAPIKey {
@@ -153,7 +154,7 @@ func (q *request) network() netip.Prefix {
 	return httpapi.ClientNetwork(httpapi.ClientAddress(q.r, q.Proxies))
 }
 
-func (q *request) takeClient() ingest.Rate {
+func (q *request) takeClient() rate.Result {
 	return q.Clients.Take(q.network(), q.Clock().UnixNano())
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/rate"
 )
 
 // setLimits tells the client of its rate limits and quota: the headers that the interface has, and those of the IETF's
@@ -24,7 +25,7 @@ func setLimits(header http.Header, p admission.Passage) {
 // policies are the rules: a bucket for each level, and the quota of the period.
 func policies(p admission.Passage) string {
 	text := make([]byte, 0, 160)
-	for i, scope := range [...]ingest.Scope{ingest.ScopeOrganization, ingest.ScopeProject, ingest.ScopeKey} {
+	for i, scope := range [...]rate.Scope{rate.ScopeOrganization, rate.ScopeProject, rate.ScopeKey} {
 		text = append(append(append(text, '"'), scope...), `";q=`...)
 		text = append(strconv.AppendInt(text, int64(p.Limits[i]), 10), `;w=60, `...)
 	}
@@ -52,13 +53,13 @@ func ceilSeconds(nanoseconds int64) int64 {
 	return (nanoseconds + int64(time.Second) - 1) / int64(time.Second)
 }
 
-func rateLimited(rate ingest.Rate) *httpapi.Problem {
-	scope := string(rate.Scope)
-	if rate.Scope == ingest.ScopeClient {
+func rateLimited(limited rate.Result) *httpapi.Problem {
+	scope := string(limited.Scope)
+	if limited.Scope == rate.ScopeClient {
 		scope = "address without a valid key"
 	}
 	return httpapi.NewProblem(http.StatusTooManyRequests, "rate_limited",
-		"There are too many requests: the limit is "+strconv.Itoa(rate.Limit)+" a minute for this "+scope+".").RetryAfter(rate.RetryAfter)
+		"There are too many requests: the limit is "+strconv.Itoa(limited.Limit)+" a minute for this "+scope+".").RetryAfter(limited.RetryAfter)
 }
 
 // refusal is the answer to a request that the quota does not let pass, or nil.

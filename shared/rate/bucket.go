@@ -1,4 +1,6 @@
-package ingest
+// Package rate limits how often, and how much, somebody may ask: token buckets that need one number each, and bounded tables of
+// them. It is pure: time is an argument, in nanoseconds since 1970.
+package rate
 
 import "time"
 
@@ -26,15 +28,15 @@ const (
 	ScopeClient       Scope = "client" // an address from which unauthenticated requests come
 )
 
-// A RateLimit is one bucket that a request has to pass. Capacity and refill per minute are both Limit, at least 1.
-type RateLimit struct {
-	Scope  Scope
-	Limit  int
-	Bucket *Bucket
+// A Limit is one bucket that a request has to pass. Capacity and refill per minute are both PerMinute, at least 1.
+type Limit struct {
+	Scope     Scope
+	PerMinute int
+	Bucket    *Bucket
 }
 
-// A Rate says how a request fared, at the level with the fewest tokens left.
-type Rate struct {
+// A Result says how a request fared, at the level with the fewest tokens left.
+type Result struct {
 	Allowed    bool
 	Scope      Scope
 	Limit      int
@@ -44,7 +46,7 @@ type Rate struct {
 }
 
 // Take takes one token from every level, or none from any. now is nanoseconds since 1970; limits is not empty.
-func Take(now int64, limits []RateLimit) Rate {
+func Take(now int64, limits []Limit) Result {
 	wait := int64(0)
 	for _, limit := range limits {
 		wait = max(wait, limit.wait(now))
@@ -60,31 +62,31 @@ func Take(now int64, limits []RateLimit) Rate {
 }
 
 // Give puts one token back: the request turned out to belong elsewhere.
-func Give(limit RateLimit) { limit.Bucket.full -= limit.interval() }
+func Give(limit Limit) { limit.Bucket.full -= limit.interval() }
 
 // tightest describes the level with the fewest tokens; of several, the one that is full last, then the widest.
-func tightest(now int64, limits []RateLimit) Rate {
-	var rate Rate
+func tightest(now int64, limits []Limit) Result {
+	var rate Result
 	for i, limit := range limits {
 		remaining := limit.remaining(now)
 		full := max(limit.Bucket.full, now)
 		if i == 0 || remaining < rate.Remaining || remaining == rate.Remaining && full > rate.Full {
-			rate = Rate{Scope: limit.Scope, Limit: limit.Limit, Remaining: remaining, Full: full}
+			rate = Result{Scope: limit.Scope, Limit: limit.PerMinute, Remaining: remaining, Full: full}
 		}
 	}
 	return rate
 }
 
 // interval is the time in which one token comes back.
-func (l RateLimit) interval() int64 { return max(1, window/int64(l.Limit)) }
+func (l Limit) interval() int64 { return max(1, window/int64(l.PerMinute)) }
 
 // wait is how long it takes until there is a token; 0 if there is one.
-func (l RateLimit) wait(now int64) int64 {
+func (l Limit) wait(now int64) int64 {
 	ahead := max(l.Bucket.full, now) + l.interval() - now
-	return max(0, ahead-l.interval()*int64(l.Limit))
+	return max(0, ahead-l.interval()*int64(l.PerMinute))
 }
 
-func (l RateLimit) remaining(now int64) int {
+func (l Limit) remaining(now int64) int {
 	missing := max(l.Bucket.full, now) - now
-	return int(max(0, (l.interval()*int64(l.Limit)-missing)/l.interval()))
+	return int(max(0, (l.interval()*int64(l.PerMinute)-missing)/l.interval()))
 }

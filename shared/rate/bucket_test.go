@@ -1,0 +1,144 @@
+package rate_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// modelBucket is a token bucket as textbooks have it, in fractions of a token.
+type modelBucket struct {
+	tokens float64
+	at     int64
+}
+
+func (m *modelBucket) refill(now int64, limit int) {
+	if m.at == 0 {
+		m.tokens = float64(limit)
+	}
+	m.tokens = min(float64(limit), m.tokens+float64(now-m.at)*float64(limit)/float64(time.Minute))
+	m.at = now
+}
+
+// Three levels behave like three textbook buckets of which a request takes one token each or none, under random
+// arrivals: admission, whole tokens left at the tightest level, and that waiting as told always helps.
+func TestTakeAgreesWithModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 200 {
+		limits, models := randomLimits(random)
+		now := int64(1_800_000_000_000_000_000)
+		for range 400 {
+			now += int64(random.ExpFloat64() * float64(time.Minute) / float64(1+random.IntN(600)))
+			checkTake(t, now, limits, models)
+		}
+	}
+}
+
+func randomLimits(random *rand.Rand) ([]rate.Limit, []modelBucket) {
+	organization := []int{1, 7, 60, 300, 1800}[random.IntN(5)]
+	limits := []rate.Limit{
+		{Scope: rate.ScopeOrganization, PerMinute: organization, Bucket: &rate.Bucket{}},
+		{Scope: rate.ScopeProject, PerMinute: organization, Bucket: &rate.Bucket{}},
+		{Scope: rate.ScopeKey, PerMinute: 1 + random.IntN(organization), Bucket: &rate.Bucket{}},
+	}
+	return limits, make([]modelBucket, 3)
+}
+
+func checkTake(t *testing.T, now int64, limits []rate.Limit, models []modelBucket) {
+	t.Helper()
+	least := 1e18
+	for i := range models {
+		models[i].refill(now, limits[i].PerMinute)
+		least = min(least, models[i].tokens)
+	}
+	got := rate.Take(now, limits)
+	if undecided := least > 1-1e-4 && least < 1+1e-4; !undecided && got.Allowed != (least >= 1) {
+		t.Fatalf("allowed %t with %f tokens", got.Allowed, least)
+	}
+	left := 1e18
+	for i := range models {
+		if got.Allowed {
+			models[i].tokens--
+		}
+		left = min(left, models[i].tokens)
+	}
+	if d := float64(got.Remaining) - left; d > 1e-3 || d < -1-1e-3 {
+		t.Fatalf("%d tokens left, the model has %f", got.Remaining, left)
+	}
+	if got.Remaining < 0 || got.Remaining > got.Limit || got.Full < now || got.Allowed != (got.RetryAfter == 0) {
+		t.Fatalf("impossible: %+v", got)
+	}
+	if !got.Allowed {
+		later := make([]rate.Limit, len(limits))
+		for i, limit := range limits {
+			bucket := *limit.Bucket
+			later[i] = rate.Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Bucket: &bucket}
+		}
+		if again := rate.Take(now+int64(got.RetryAfter), later); !again.Allowed {
+			t.Fatalf("waiting %v did not help", got.RetryAfter)
+		}
+	}
+}
+
+// A full bucket lets exactly its limit pass at once; then the limit's 60th, and no more, each second.
+func TestTakeBurst(t *testing.T) {
+	limits := []rate.Limit{{Scope: rate.ScopeOrganization, PerMinute: 60, Bucket: &rate.Bucket{}}}
+	now := int64(1_800_000_000_000_000_000)
+	for i := range 60 {
+		if got := rate.Take(now, limits); !got.Allowed || got.Remaining != 59-i {
+			t.Fatalf("request %d: %+v", i, got)
+		}
+	}
+	got := rate.Take(now, limits)
+	if got.Allowed || got.RetryAfter != time.Second || got.Full != now+int64(time.Minute) {
+		t.Fatalf("request 61: %+v", got)
+	}
+	if got := rate.Take(now+int64(time.Second), limits); !got.Allowed || got.Remaining != 0 {
+		t.Fatalf("a second later: %+v", got)
+	}
+}
+
+// A request that one level refuses takes no token from the others, and is told of that level.
+func TestTakeAllOrNone(t *testing.T) {
+	organization, key := &rate.Bucket{}, &rate.Bucket{}
+	limits := []rate.Limit{
+		{Scope: rate.ScopeOrganization, PerMinute: 100, Bucket: organization},
+		{Scope: rate.ScopeKey, PerMinute: 1, Bucket: key},
+	}
+	now := int64(1_800_000_000_000_000_000)
+	rate.Take(now, limits)
+	for range 10 {
+		if got := rate.Take(now, limits); got.Allowed || got.Scope != rate.ScopeKey || got.RetryAfter != time.Minute {
+			t.Fatalf("got %+v", got)
+		}
+	}
+	if got := rate.Take(now, limits[:1]); !got.Allowed || got.Remaining != 98 {
+		t.Fatalf("the organization lost tokens: %+v", got)
+	}
+}
+
+// A limit that changes at any time never makes the numbers leave their range.
+func TestTakeWithChangingLimit(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	bucket := &rate.Bucket{}
+	now := int64(1_800_000_000_000_000_000)
+	for range 10_000 {
+		now += int64(random.IntN(int(time.Second)))
+		limit := rate.Limit{Scope: rate.ScopeOrganization, PerMinute: 1 + random.IntN(2000), Bucket: bucket}
+		if got := rate.Take(now, []rate.Limit{limit}); got.Remaining < 0 || got.Remaining > limit.PerMinute || got.RetryAfter > time.Minute {
+			t.Fatalf("got %+v", got)
+		}
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	limits, _ := randomLimits(rand.New(rand.NewPCG(1, 1)))
+	now := int64(1_800_000_000_000_000_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		now += int64(time.Second)
+		rate.Take(now, limits)
+	}
+}
