@@ -2,9 +2,12 @@
 // them. It is pure: time is an argument, in nanoseconds since 1970.
 package rate
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// window is the time in which an empty bucket fills up: limits are requests per minute.
+// window is the time that limits speak of: they are requests per minute.
 const window = int64(time.Minute)
 
 // A Bucket is a token bucket in one number: when it will be full again, in nanoseconds since 1970. The zero value is
@@ -28,10 +31,12 @@ const (
 	ScopeClient       Scope = "client" // an address from which unauthenticated requests come
 )
 
-// A Limit is one bucket that a request has to pass. Capacity and refill per minute are both PerMinute, at least 1.
+// A Limit is one bucket that a request has to pass. PerMinute tokens come back each minute, at least 1; Burst is how many a full
+// bucket holds, PerMinute where it is 0.
 type Limit struct {
 	Scope     Scope
 	PerMinute int
+	Burst     int
 	Bucket    *Bucket
 }
 
@@ -39,7 +44,7 @@ type Limit struct {
 type Result struct {
 	Allowed    bool
 	Scope      Scope
-	Limit      int
+	Limit      int           // requests per minute
 	Remaining  int           // whole tokens, never negative
 	Full       int64         // when that bucket is full again, nanoseconds since 1970
 	RetryAfter time.Duration // 0 if allowed; else when every level has a token, if nobody else takes one
@@ -80,13 +85,16 @@ func tightest(now int64, limits []Limit) Result {
 // interval is the time in which one token comes back.
 func (l Limit) interval() int64 { return max(1, window/int64(l.PerMinute)) }
 
+// capacity is the time in which an empty bucket fills up.
+func (l Limit) capacity() int64 { return l.interval() * int64(cmp.Or(l.Burst, l.PerMinute)) }
+
 // wait is how long it takes until there is a token; 0 if there is one.
 func (l Limit) wait(now int64) int64 {
 	ahead := max(l.Bucket.full, now) + l.interval() - now
-	return max(0, ahead-l.interval()*int64(l.PerMinute))
+	return max(0, ahead-l.capacity())
 }
 
 func (l Limit) remaining(now int64) int {
 	missing := max(l.Bucket.full, now) - now
-	return int(max(0, (l.interval()*int64(l.PerMinute)-missing)/l.interval()))
+	return int(max(0, (l.capacity()-missing)/l.interval()))
 }

@@ -1,0 +1,15 @@
+package rate
+
+import "time"
+
+// Spend takes amount from a bucket that gains perSecond, whether or not it holds as much: what was used already can't be
+// refused any more, but what comes next can wait. amount is not negative, perSecond is at least 1.
+func (b *Bucket) Spend(now, amount, perSecond int64) {
+	b.full = max(b.full, now) + int64(float64(amount)/float64(perSecond)*float64(time.Second))
+}
+
+// Wait is how long it takes until a bucket of the given capacity, which gains perSecond, holds anything; 0 if it does.
+func (b *Bucket) Wait(now, capacity, perSecond int64) time.Duration {
+	filled := int64(float64(capacity) / float64(perSecond) * float64(time.Second))
+	return time.Duration(max(0, b.full-now-filled))
+}

@@ -1,0 +1,114 @@
+package rate
+
+import (
+	"sync"
+	"time"
+)
+
+// sweepInterval is how often at most a full table looks for buckets that can be forgotten.
+const sweepInterval = int64(time.Second)
+
+// A Table holds a bucket for each of many keys, such as client networks, at most as many as it is made for. It is safe for
+// concurrent use.
+type Table[K comparable] struct {
+	max int
+
+	mu      sync.Mutex
+	buckets map[K]*Bucket
+	swept   int64 // when full buckets were last forgotten
+}
+
+// NewTable makes a table of at most limit buckets, at least 1.
+func NewTable[K comparable](limit int) *Table[K] {
+	return &Table[K]{max: max(limit, 1), buckets: map[K]*Bucket{}}
+}
+
+// An Ask is what a request wants of the bucket of Key: see Limit.
+type Ask[K comparable] struct {
+	Scope     Scope
+	Key       K
+	PerMinute int
+	Burst     int
+}
+
+// Take takes one token from the bucket of every ask, or none from any. There is at least one ask.
+func (t *Table[K]) Take(now int64, asks ...Ask[K]) Result {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	limits := make([]Limit, len(asks))
+	for i, ask := range asks {
+		limits[i] = t.limit(ask, now)
+	}
+	return Take(now, limits)
+}
+
+// Give puts back the token of a request that turned out to belong elsewhere.
+func (t *Table[K]) Give(now int64, ask Ask[K]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	Give(t.limit(ask, now))
+}
+
+// Spend is Bucket.Spend of the bucket of key.
+func (t *Table[K]) Spend(now int64, key K, amount, perSecond int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bucket(key, now).Spend(now, amount, perSecond)
+}
+
+// Wait is Bucket.Wait of the bucket of key.
+func (t *Table[K]) Wait(now int64, key K, capacity, perSecond int64) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found := t.buckets[key]; found != nil {
+		return found.Wait(now, capacity, perSecond)
+	}
+	return 0
+}
+
+// Len is how many buckets there are.
+func (t *Table[K]) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.buckets)
+}
+
+func (t *Table[K]) limit(ask Ask[K], now int64) Limit {
+	return Limit{Scope: ask.Scope, PerMinute: ask.PerMinute, Burst: ask.Burst, Bucket: t.bucket(ask.Key, now)}
+}
+
+func (t *Table[K]) bucket(key K, now int64) *Bucket {
+	found := t.buckets[key]
+	if found == nil {
+		t.makeRoom(now)
+		found = &Bucket{}
+		t.buckets[key] = found
+	}
+	return found
+}
+
+// makeRoom forgets buckets that are full, which are as good as new ones, and failing that any: whoever comes with ever new
+// keys must not fill the memory. It looks at all of them once a second at most, so that such a flood stays cheap.
+func (t *Table[K]) makeRoom(now int64) {
+	if len(t.buckets) < t.max {
+		return
+	}
+	if now-t.swept >= sweepInterval {
+		t.swept = now
+		t.forgetFull(now)
+	}
+	for key := range t.buckets {
+		if len(t.buckets) < t.max {
+			return
+		}
+		delete(t.buckets, key)
+	}
+}
+
+func (t *Table[K]) forgetFull(now int64) {
+	for key, bucket := range t.buckets {
+		if bucket.Full(now) {
+			delete(t.buckets, key)
+		}
+	}
+}

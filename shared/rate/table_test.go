@@ -1,0 +1,70 @@
+package rate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/rate"
+)
+
+const start = int64(1_800_000_000_000_000_000)
+
+func ask(key int) rate.Ask[int] { return rate.Ask[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3} }
+
+// A key gets its burst at once, then one more each interval; waiting as told always helps, and one key takes nothing from another.
+func TestTable(t *testing.T) {
+	table := rate.NewTable[int](10)
+	for i := range 3 {
+		if got := table.Take(start, ask(1)); !got.Allowed || got.Remaining != 2-i {
+			t.Fatalf("request %d: %+v", i+1, got)
+		}
+	}
+	for range 5 { // what is refused takes nothing
+		if got := table.Take(start, ask(1)); got.Allowed || got.RetryAfter != 10*time.Second {
+			t.Fatalf("the fourth: %+v", got)
+		}
+	}
+	if got := table.Take(start, ask(2)); !got.Allowed {
+		t.Errorf("another key: %+v", got)
+	}
+	later := start + int64(10*time.Second)
+	if first, second := table.Take(later, ask(1)), table.Take(later, ask(1)); !first.Allowed || second.Allowed {
+		t.Errorf("after the wait: %+v, then %+v", first, second)
+	}
+	table.Give(later, ask(1))
+	if !table.Take(later, ask(1)).Allowed {
+		t.Error("what was put back is not there")
+	}
+}
+
+// However many keys come, at most so many buckets are kept, and the newest key is still limited.
+func TestTableIsBounded(t *testing.T) {
+	table := rate.NewTable[int](100)
+	for key := range 10_000 {
+		table.Take(start, ask(key))
+		if n := table.Len(); n > 100 {
+			t.Fatalf("%d buckets after %d keys", n, key+1)
+		}
+	}
+	for range 2 {
+		table.Take(start, ask(9_999))
+	}
+	if table.Take(start, ask(9_999)).Allowed {
+		t.Error("the newest key is not limited")
+	}
+}
+
+// What was spent beyond the capacity has to come back before more is let through, and no longer.
+func TestSpend(t *testing.T) {
+	const capacity, perSecond = 1000, 100
+	table := rate.NewTable[string](10)
+	if wait := table.Wait(start, "acme", capacity, perSecond); wait != 0 || table.Len() != 0 {
+		t.Fatalf("a new key waits %s; %d buckets", wait, table.Len())
+	}
+	table.Spend(start, "acme", 1500, perSecond)
+	for after, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 3 * time.Second, 5 * time.Second: 0, time.Hour: 0} {
+		if wait := table.Wait(start+int64(after), "acme", capacity, perSecond); wait != want {
+			t.Errorf("after %s the wait is %s, want %s", after, wait, want)
+		}
+	}
+}
