@@ -9,7 +9,9 @@ import (
 
 const start = int64(1_800_000_000_000_000_000)
 
-func ask(key int) rate.Ask[int] { return rate.Ask[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3} }
+func ask(key int) rate.Ask[int] {
+	return rate.Ask[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
+}
 
 // A key gets its burst at once, then one more each interval; waiting as told always helps, and one key takes nothing from another.
 func TestTable(t *testing.T) {

@@ -1,0 +1,163 @@
+// Package fair shares a few slots, such as searches that may run at once, among many keys, such as organizations, so that
+// whoever asks most does not get most.
+package fair
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrFull says that a key, or all of them together, have as many waiting as they may.
+var ErrFull = errors.New("too many are waiting")
+
+// Limits bound a Queue. Each is at least 1.
+type Limits struct {
+	Slots   int // held at once, by all keys
+	PerKey  int // held at once by one key
+	Waiting int // waiting at once for one key
+	Queued  int // waiting at once for all keys
+}
+
+// A Queue lends slots. While some wait, keys are served in turn, one slot each, whatever the number of their waiters; those
+// of one key are served in the order in which they came. It is safe for concurrent use.
+type Queue struct {
+	limits Limits
+
+	mu     sync.Mutex
+	held   int
+	queued int
+	keys   map[string]*line
+	turns  []*line // those with somebody waiting, the next to be served first
+}
+
+// A line is what one key holds and who waits for it. It is known while it is not empty.
+type line struct {
+	key     string
+	held    int
+	waiters []*waiter
+}
+
+// A waiter waits for one slot.
+type waiter struct {
+	served chan struct{} // closed when the slot is its own
+}
+
+// NewQueue makes a queue.
+func NewQueue(limits Limits) *Queue { return &Queue{limits: limits, keys: map[string]*line{}} }
+
+// Acquire waits until key has a slot, which release gives back; release may be called more than once. The error is
+// ErrFull at once, or that of ctx.
+func (q *Queue) Acquire(ctx context.Context, key string) (release func(), err error) {
+	own, w, err := q.join(key)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-w.served:
+	case <-ctx.Done():
+		if q.leave(own, w) {
+			return nil, ctx.Err()
+		}
+	}
+	return sync.OnceFunc(func() { q.giveBack(own) }), nil
+}
+
+// Held is how many slots are held.
+func (q *Queue) Held() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.held
+}
+
+// Queued is how many wait.
+func (q *Queue) Queued() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queued
+}
+
+func (q *Queue) join(key string) (*line, *waiter, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	own := q.keys[key]
+	if own == nil {
+		own = &line{key: key}
+	}
+	if !q.free(own) && (len(own.waiters) >= q.limits.Waiting || q.queued >= q.limits.Queued) {
+		return nil, nil, ErrFull
+	}
+	q.keys[key] = own
+	w := &waiter{served: make(chan struct{})}
+	if own.waiters = append(own.waiters, w); len(own.waiters) == 1 {
+		q.turns = append(q.turns, own)
+	}
+	q.queued++
+	q.serve()
+	return own, w, nil
+}
+
+// free tells whether somebody who comes now gets a slot at once.
+func (q *Queue) free(own *line) bool {
+	return q.held < q.limits.Slots && own.held < q.limits.PerKey && len(own.waiters) == 0
+}
+
+// serve gives free slots to those whose turn it is. A key that holds its share keeps its place and is passed over.
+func (q *Queue) serve() {
+	for i := 0; i < len(q.turns) && q.held < q.limits.Slots; {
+		next := q.turns[i]
+		if next.held >= q.limits.PerKey {
+			i++
+			continue
+		}
+		close(next.waiters[0].served)
+		next.waiters = next.waiters[1:]
+		next.held++
+		q.held++
+		q.queued--
+		q.turns = append(q.turns[:i], q.turns[i+1:]...)
+		if len(next.waiters) > 0 {
+			q.turns = append(q.turns, next)
+		}
+	}
+}
+
+// leave takes a waiter out whose request ended; false: it was served meanwhile and holds a slot.
+func (q *Queue) leave(own *line, w *waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, other := range own.waiters {
+		if other == w {
+			own.waiters = append(own.waiters[:i:i], own.waiters[i+1:]...)
+			q.queued--
+			q.forget(own)
+			return true
+		}
+	}
+	return false
+}
+
+func (q *Queue) giveBack(own *line) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	own.held--
+	q.held--
+	q.serve()
+	q.forget(own)
+}
+
+// forget drops what is not needed for a key of whom nobody waits, and the key where it holds nothing either.
+func (q *Queue) forget(own *line) {
+	if len(own.waiters) > 0 {
+		return
+	}
+	for i, other := range q.turns {
+		if other == own {
+			q.turns = append(q.turns[:i], q.turns[i+1:]...)
+			break
+		}
+	}
+	if own.held == 0 {
+		delete(q.keys, own.key)
+	}
+}

@@ -1,0 +1,149 @@
+package fair_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weirlog/weir/shared/fair"
+)
+
+func acquire(t *testing.T, q *fair.Queue, key string) func() {
+	t.Helper()
+	release, err := q.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	return release
+}
+
+// One key never holds more than its share, so that another gets a slot at once however many of the first wait.
+func TestOneKeyLeavesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := fair.NewQueue(fair.Limits{Slots: 4, PerKey: 3, Waiting: 100, Queued: 1000})
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 50 {
+			go func() { _, _ = q.Acquire(ctx, "noisy") }()
+		}
+		synctest.Wait()
+		if q.Held() != 3 || q.Queued() != 47 {
+			t.Fatalf("%d held, %d queued", q.Held(), q.Queued())
+		}
+		release := acquire(t, q, "quiet")
+		release()
+		release() // once more changes nothing
+		if q.Held() != 3 {
+			t.Errorf("%d held after the release", q.Held())
+		}
+		cancel()
+		synctest.Wait()
+		if q.Queued() != 0 {
+			t.Errorf("%d queued after all have left", q.Queued())
+		}
+	})
+}
+
+// While several keys wait they are served in turn, and each key's in the order in which they came.
+func TestKeysAreServedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 10, Queued: 10})
+		hold := acquire(t, q, "first")
+		var mu sync.Mutex
+		var served []string
+		for _, name := range []string{"a1", "a2", "a3", "b1", "c1", "b2"} {
+			go func() {
+				release, err := q.Acquire(t.Context(), name[:1])
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				served = append(served, name)
+				mu.Unlock()
+				release()
+			}()
+			synctest.Wait()
+		}
+		hold()
+		synctest.Wait()
+		want := []string{"a1", "b1", "c1", "a2", "b2", "a3"}
+		if len(served) != len(want) {
+			t.Fatalf("served %v", served)
+		}
+		for i := range want {
+			if served[i] != want[i] {
+				t.Fatalf("served %v, want %v", served, want)
+			}
+		}
+	})
+}
+
+// A key that has too many waiting is told at once; others still may wait, until all together are too many.
+func TestFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 2, Queued: 3})
+		hold := acquire(t, q, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := func(key string) {
+			go func() { _, _ = q.Acquire(ctx, key) }()
+			synctest.Wait()
+		}
+		wait("a")
+		wait("a")
+		if _, err := q.Acquire(ctx, "a"); !errors.Is(err, fair.ErrFull) {
+			t.Errorf("the third of one key: %v", err)
+		}
+		wait("b")
+		if _, err := q.Acquire(ctx, "c"); !errors.Is(err, fair.ErrFull) {
+			t.Errorf("the fourth of all: %v", err)
+		}
+		cancel()
+		synctest.Wait()
+		if _, err := q.Acquire(ctx, "a"); !errors.Is(err, context.Canceled) {
+			t.Errorf("with an ended context: %v", err)
+		}
+		hold()
+		acquire(t, q, "c")()
+		if q.Held() != 0 || q.Queued() != 0 {
+			t.Errorf("%d held, %d queued at the end", q.Held(), q.Queued())
+		}
+	})
+}
+
+// Under any interleaving no limit is passed and no slot is lost.
+func TestConcurrently(t *testing.T) {
+	q := fair.NewQueue(fair.Limits{Slots: 3, PerKey: 2, Waiting: 1000, Queued: 1000})
+	var mu sync.Mutex
+	held, all := map[string]int{}, 0
+	count := func(key string, by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		held[key] += by
+		if all += by; all > 3 || held[key] > 2 {
+			t.Errorf("%d held, %d of them by %s", all, held[key], key)
+		}
+	}
+	var workers sync.WaitGroup
+	for i := range 16 {
+		workers.Go(func() {
+			key := string(rune('a' + i%5))
+			for n := range 500 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if n%3 == 0 {
+					go cancel()
+				}
+				if release, err := q.Acquire(ctx, key); err == nil {
+					count(key, 1)
+					count(key, -1)
+					release()
+				}
+				cancel()
+			}
+		})
+	}
+	workers.Wait()
+	if q.Held() != 0 || q.Queued() != 0 {
+		t.Errorf("%d held, %d queued at the end", q.Held(), q.Queued())
+	}
+}
