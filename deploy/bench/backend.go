@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 
-	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/testenv/apache"
 )
 
@@ -51,15 +49,3 @@ var local = broker{"Apache Kafka " + apache.Version, func(ctx context.Context, d
 	}
 	return running{brokers: node.Addr(), pid: node.Pid(), stop: node.Stop}, nil
 }}
-
-// database returns the URL of the given database, or starts a server that flushes to disk as any real one does.
-func database(ctx context.Context, url, dir string, logger *slog.Logger) (string, func() error, error) {
-	if url != "" {
-		return url, func() error { return nil }, nil
-	}
-	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(dir, "postgres"), Logger: logger})
-	if err != nil {
-		return "", nil, err
-	}
-	return server.URL(), func() error { return server.Stop(context.WithoutCancel(ctx)) }, nil
-}

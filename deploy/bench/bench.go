@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/measure"
 )
 
 // Config says what to measure.
@@ -71,7 +72,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, erro
 	var results []Result
 	for number, b := range brokers {
 		fmt.Fprintf(progress, "Measuring with the %s:\n", b.name)
-		result, err := measure(ctx, config, b, filepath.Join(config.Dir, fmt.Sprint(number)), progress)
+		result, err := measureWith(ctx, config, b, filepath.Join(config.Dir, fmt.Sprint(number)), progress)
 		if errors.Is(err, errSkipped) {
 			fmt.Fprintf(progress, "  %v\n", err)
 			result.Skipped, err = err, nil
@@ -85,8 +86,8 @@ func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, erro
 	return results, nil
 }
 
-// measure starts everything that a run needs, measures, and stops it again.
-func measure(ctx context.Context, config Config, b broker, dir string, progress io.Writer) (result Result, err error) {
+// measureWith starts everything that a run needs, measures, and stops it again.
+func measureWith(ctx context.Context, config Config, b broker, dir string, progress io.Writer) (result Result, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return result, err
 	}
@@ -95,7 +96,7 @@ func measure(ctx context.Context, config Config, b broker, dir string, progress 
 		return result, err
 	}
 	defer func() { err = errors.Join(err, running.stop()) }()
-	url, stopDatabase, err := database(ctx, config.DatabaseURL, dir, config.Logger)
+	url, stopDatabase, err := measure.Database(ctx, config.DatabaseURL, dir, config.Logger)
 	if err != nil {
 		return result, err
 	}
@@ -104,12 +105,12 @@ func measure(ctx context.Context, config Config, b broker, dir string, progress 
 	if config.Profiles != "" {
 		variables["WEIR_CPU_PROFILE"] = filepath.Join(config.Profiles, filepath.Base(dir)+".pprof")
 	}
-	subject, err := startSubject(ctx, config.Program, filepath.Join(dir, "weir"), variables)
+	subject, err := measure.StartSubject(ctx, config.Program, filepath.Join(dir, "weir"), variables)
 	if err != nil {
 		return result, err
 	}
-	defer func() { err = errors.Join(err, subject.stop()) }()
-	r := &run{config: config, progress: progress, subject: subject, postmaster: postmaster(ctx, url), broker: running.pid}
+	defer func() { err = errors.Join(err, subject.Stop()) }()
+	r := &run{config: config, progress: progress, subject: subject, postmaster: measure.Postmaster(ctx, url), broker: running.pid}
 	return r.measure(ctx)
 }
 
@@ -117,7 +118,7 @@ func measure(ctx context.Context, config Config, b broker, dir string, progress 
 type run struct {
 	config     Config
 	progress   io.Writer
-	subject    *subject
+	subject    *measure.Subject
 	postmaster int
 	broker     int
 	api        *client.Client
@@ -126,11 +127,11 @@ type run struct {
 }
 
 func (r *run) measure(ctx context.Context) (result Result, err error) {
-	if r.api, err = r.subject.client(r.config.Senders + 4*r.config.Probes); err != nil {
+	if r.api, err = r.subject.Client(r.config.Senders + 4*r.config.Probes); err != nil {
 		return result, err
 	}
 	defer r.api.Close()
-	result.Idle = usageOf(r.subject.pid()).memory
+	result.Idle = measure.UsageOf(r.subject.Pid()).Memory
 	if err := r.prepare(ctx); err != nil {
 		return result, err
 	}
@@ -146,11 +147,11 @@ func (r *run) measure(ctx context.Context) (result Result, err error) {
 	}
 	for _, view := range []struct {
 		into *[2]time.Duration
-		from *samples
+		from *measure.Samples
 	}{{&result.Views.Balance, &r.probes.balance}, {&result.Views.Groups, &r.probes.groups}, {&result.Views.Entries, &r.probes.entries}} {
-		*view.into = [2]time.Duration(view.from.percentiles(50, 99))
+		*view.into = [2]time.Duration(view.from.Percentiles(50, 99))
 	}
-	result.Probed = r.probes.balance.count()
+	result.Probed = r.probes.balance.Count()
 	return result, nil
 }
 
@@ -161,11 +162,11 @@ func (r *run) say(format string, values ...any) {
 // prepare creates the organizations.
 func (r *run) prepare(ctx context.Context) error {
 	r.say("creating %d organizations", r.config.Organizations+r.config.Probes)
-	tenants, err := newTenants(ctx, r.api, r.subject.env.OperatorToken, "load", r.config.Organizations)
+	tenants, err := measure.NewTenants(ctx, r.api, r.subject.Env.OperatorToken, "load", r.config.Organizations)
 	if err != nil {
 		return err
 	}
-	probed, err := newTenants(ctx, r.api, r.subject.env.OperatorToken, "probe", r.config.Probes)
+	probed, err := measure.NewTenants(ctx, r.api, r.subject.Env.OperatorToken, "probe", r.config.Probes)
 	r.load, r.probes = newLoad(r.api, tenants), &probes{api: r.api, tenants: probed}
 	return err
 }
@@ -195,7 +196,7 @@ func (r *run) pace(ctx context.Context, accepted float64) (Phase, error) {
 		r.probes.run(ctx, stop)
 	}()
 	before := r.cpu()
-	took := r.load.pace(ctx, r.config.Senders, entries/entriesPerBatch, r.config.Paced)
+	took := r.load.pace(ctx, r.config.Senders, entries/measure.EntriesPerBatch, r.config.Paced)
 	phase, err := r.phase(ctx, took, before)
 	close(stop)
 	<-probed
@@ -204,29 +205,29 @@ func (r *run) pace(ctx context.Context, accepted float64) (Phase, error) {
 
 // cpu is what each process has used so far.
 func (r *run) cpu() CPU {
-	used := CPU{Weir: usageOf(r.subject.pid()).cpu, Load: usageOf(os.Getpid()).cpu}
+	used := CPU{Weir: measure.UsageOf(r.subject.Pid()).CPU, Load: measure.UsageOf(os.Getpid()).CPU}
 	if r.postmaster != 0 {
-		used.Postgres = familyUsage(r.postmaster).cpu
+		used.Postgres = measure.FamilyUsage(r.postmaster).CPU
 	}
 	if r.broker != 0 {
-		used.Broker = usageOf(r.broker).cpu
+		used.Broker = measure.UsageOf(r.broker).CPU
 	}
 	return used
 }
 
 // phase sums a stretch of load up.
 func (r *run) phase(ctx context.Context, took time.Duration, before CPU) (Phase, error) {
-	after, memory := r.cpu(), usageOf(r.subject.pid())
+	after, memory := r.cpu(), measure.UsageOf(r.subject.Pid())
 	batches := max(1, r.load.batches.Load())
 	each := func(after, before time.Duration) time.Duration { return (after - before) / time.Duration(batches) }
 	return Phase{
-		EntriesPerSecond: float64(batches*entriesPerBatch) / took.Seconds(),
+		EntriesPerSecond: float64(batches*measure.EntriesPerBatch) / took.Seconds(),
 		Batches:          batches,
-		Answer:           [3]time.Duration(r.load.took.percentiles(50, 99, 100)),
+		Answer:           [3]time.Duration(r.load.took.Percentiles(50, 99, 100)),
 		CPU: CPU{
 			Weir: each(after.Weir, before.Weir), Postgres: each(after.Postgres, before.Postgres),
 			Broker: each(after.Broker, before.Broker), Load: each(after.Load, before.Load),
 		},
-		Memory: memory.memory, Peak: memory.peak,
+		Memory: memory.Memory, Peak: memory.Peak,
 	}, errors.Join(r.load.err(), context.Cause(ctx))
 }

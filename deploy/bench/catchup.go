@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/measure"
 )
 
 // Bounds of the wait until the views have caught up with a full load.
@@ -62,9 +63,9 @@ func (l *load) missingBytes(ctx context.Context) (int64, error) {
 }
 
 func (l *load) missingErrors(ctx context.Context) (int64, error) {
-	missing := l.posted.Load() * (entriesPerBatch / errorEvery)
+	missing := l.posted.Load() * (measure.EntriesPerBatch / measure.ErrorEvery)
 	for _, t := range l.tenants {
-		groups, err := l.api.ErrorGroups(ctx, t.key, t.project)
+		groups, err := l.api.ErrorGroups(ctx, t.Key, t.Project)
 		if err != nil {
 			return 0, err
 		}
@@ -78,14 +79,26 @@ func (l *load) missingErrors(ctx context.Context) (int64, error) {
 // missingEntries counts the organizations whose newest accepted entry can't be read back yet.
 func (l *load) missingEntries(ctx context.Context) (missing int64, err error) {
 	for i, t := range l.tenants {
-		page, err := l.api.Logs(ctx, t.key, client.LogsQuery{Project: t.project, Limit: 1})
+		page, err := l.api.Logs(ctx, t.Key, client.LogsQuery{Project: t.Project, Limit: 1})
 		if err != nil {
 			return 0, err
 		}
 		newest := l.newest[i].Load()
-		if newest != 0 && (len(page.Items) == 0 || stampOf(page.Items[0].Entry) < newest) {
+		if newest != 0 && (len(page.Items) == 0 || measure.StampOf(page.Items[0].Entry) < newest) {
 			missing++
 		}
 	}
 	return missing, nil
+}
+
+// consumed adds up what the ledger has charged to tenants.
+func consumed(ctx context.Context, api *client.Client, tenants []measure.Tenant) (bytes int64, err error) {
+	for _, t := range tenants {
+		balance, err := api.Balance(ctx, t.Billing, t.Organization)
+		if err != nil {
+			return 0, err
+		}
+		bytes += balance.Consumed
+	}
+	return bytes, nil
 }

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/measure"
 )
 
 // A load posts batches of many organizations.
 type load struct {
 	api     *client.Client
-	tenants []tenant
+	tenants []measure.Tenant
 	newest  []atomic.Int64 // of each tenant: the event time of what was accepted last, ms
 	serial  atomic.Int64   // stamped into entries
 	next    atomic.Int64   // tenant
@@ -23,26 +24,26 @@ type load struct {
 	batches atomic.Int64
 	failed  atomic.Int64
 	failure atomic.Pointer[error] // the first
-	took    *samples
+	took    *measure.Samples
 }
 
-func newLoad(api *client.Client, tenants []tenant) *load {
-	return &load{api: api, tenants: tenants, newest: make([]atomic.Int64, len(tenants)), took: &samples{}}
+func newLoad(api *client.Client, tenants []measure.Tenant) *load {
+	return &load{api: api, tenants: tenants, newest: make([]atomic.Int64, len(tenants)), took: &measure.Samples{}}
 }
 
 // reset forgets what was counted, but not which entries and tenants have had their turn.
 func (l *load) reset() {
 	l.batches.Store(0)
 	l.failed.Store(0)
-	l.took = &samples{}
+	l.took = &measure.Samples{}
 }
 
-// post sends b for the next tenant and counts it; begun is when it should have been sent.
-func (l *load) post(ctx context.Context, b *body, begun time.Time) {
+// post sends b for the next measure.Tenant and counts it; begun is when it should have been sent.
+func (l *load) post(ctx context.Context, b *measure.Body, begun time.Time) {
 	at := time.Now()
-	b.stamp(at, l.serial.Add(entriesPerBatch))
+	b.Stamp(at, l.serial.Add(measure.EntriesPerBatch))
 	number := int(l.next.Add(1)) % len(l.tenants)
-	accepted, err := l.api.Post(ctx, l.tenants[number].key, client.Batch{Body: b.text})
+	accepted, err := l.api.Post(ctx, l.tenants[number].Key, client.Batch{Body: b.Text})
 	if err != nil {
 		if ctx.Err() == nil {
 			l.failed.Add(1)
@@ -50,7 +51,7 @@ func (l *load) post(ctx context.Context, b *body, begun time.Time) {
 		}
 		return
 	}
-	l.took.add(time.Since(begun))
+	l.took.Add(time.Since(begun))
 	l.batches.Add(1)
 	l.posted.Add(1)
 	l.bytes.Add(accepted.BytesUsed)
@@ -69,7 +70,7 @@ func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.
 	var work sync.WaitGroup
 	for range senders {
 		work.Go(func() {
-			for b := newBody(entriesPerBatch); time.Now().Before(end) && ctx.Err() == nil; {
+			for b := measure.NewBody(measure.EntriesPerBatch); time.Now().Before(end) && ctx.Err() == nil; {
 				l.post(ctx, b, time.Now())
 			}
 		})
@@ -86,7 +87,7 @@ func (l *load) pace(ctx context.Context, senders int, perSecond float64, d time.
 	var work sync.WaitGroup
 	for range senders {
 		work.Go(func() {
-			b := newBody(entriesPerBatch)
+			b := measure.NewBody(measure.EntriesPerBatch)
 			for at := range due {
 				l.post(ctx, b, at)
 			}

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/measure"
 )
 
 // Probes post small batches to organizations of their own while the load runs, and look at each view until it shows them.
 type probes struct {
 	api     *client.Client
-	tenants []tenant
+	tenants []measure.Tenant
 
-	balance, groups, entries samples
+	balance, groups, entries measure.Samples
 	mu                       sync.Mutex
 	failure                  error
 }
@@ -41,10 +42,10 @@ func (p *probes) run(ctx context.Context, stop <-chan struct{}) {
 	work.Wait()
 }
 
-func (p *probes) probe(ctx context.Context, t tenant, stop <-chan struct{}) error {
-	b := newBody(errorEvery) // with one error
+func (p *probes) probe(ctx context.Context, t measure.Tenant, stop <-chan struct{}) error {
+	b := measure.NewBody(measure.ErrorEvery) // with one error
 	var bytes, errors int64
-	for serial := int64(1); ; serial += errorEvery {
+	for serial := int64(1); ; serial += measure.ErrorEvery {
 		select {
 		case <-stop:
 			return nil
@@ -53,8 +54,8 @@ func (p *probes) probe(ctx context.Context, t tenant, stop <-chan struct{}) erro
 		case <-time.After(probePause):
 		}
 		at := time.Now()
-		b.stamp(at, serial)
-		accepted, err := p.api.Post(ctx, t.key, client.Batch{Body: b.text})
+		b.Stamp(at, serial)
+		accepted, err := p.api.Post(ctx, t.Key, client.Batch{Body: b.Text})
 		if err != nil {
 			return err
 		}
@@ -66,24 +67,24 @@ func (p *probes) probe(ctx context.Context, t tenant, stop <-chan struct{}) erro
 }
 
 // await looks at the three views, each by itself, until it shows what was just accepted.
-func (p *probes) await(ctx context.Context, t tenant, bytes, errors, newest int64) error {
+func (p *probes) await(ctx context.Context, t measure.Tenant, bytes, errors, newest int64) error {
 	accepted := time.Now()
 	views := []struct {
 		name  string
-		took  *samples
+		took  *measure.Samples
 		shows func() (bool, error)
 	}{
 		{"the balance", &p.balance, func() (bool, error) {
-			balance, err := p.api.Balance(ctx, t.billing, t.organization)
+			balance, err := p.api.Balance(ctx, t.Billing, t.Organization)
 			return balance.Consumed >= bytes, err
 		}},
 		{"the error group", &p.groups, func() (bool, error) {
-			groups, err := p.api.ErrorGroups(ctx, t.key, t.project)
+			groups, err := p.api.ErrorGroups(ctx, t.Key, t.Project)
 			return countAll(groups) >= errors, err
 		}},
 		{"the read-back", &p.entries, func() (bool, error) {
-			page, err := p.api.Logs(ctx, t.key, client.LogsQuery{Project: t.project, Limit: 1})
-			return len(page.Items) > 0 && stampOf(page.Items[0].Entry) >= newest, err
+			page, err := p.api.Logs(ctx, t.Key, client.LogsQuery{Project: t.Project, Limit: 1})
+			return len(page.Items) > 0 && measure.StampOf(page.Items[0].Entry) >= newest, err
 		}},
 	}
 	failures := make([]error, len(views))
@@ -101,14 +102,14 @@ func (p *probes) await(ctx context.Context, t tenant, bytes, errors, newest int6
 }
 
 // look repeats shows until it is true and keeps how long that took.
-func look(accepted time.Time, name string, took *samples, shows func() (bool, error)) error {
+func look(accepted time.Time, name string, took *measure.Samples, shows func() (bool, error)) error {
 	for {
 		shown, err := shows()
 		switch {
 		case err != nil:
 			return err
 		case shown:
-			took.add(time.Since(accepted))
+			took.Add(time.Since(accepted))
 			return nil
 		case time.Since(accepted) > probeTimeout:
 			return fmt.Errorf("%s does not show a batch %s after its answer", name, probeTimeout)

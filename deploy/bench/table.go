@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"text/tabwriter"
 	"time"
+
+	"github.com/weirlog/weir/deploy/measure"
 )
 
 // The least that a sound design gives on two cores.
@@ -17,7 +19,7 @@ const (
 // Write prints the results side by side.
 func Write(out io.Writer, config Config, results []Result) error {
 	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. Batches of %d entries, %d KB. Load, Weir, PostgreSQL and broker share the machine.\n\n",
-		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), entriesPerBatch, len(newBody(entriesPerBatch).text)>>10)
+		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), measure.EntriesPerBatch, len(measure.NewBody(measure.EntriesPerBatch).Text)>>10)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(title string, cell func(Result) string) {
 		fmt.Fprint(table, title)

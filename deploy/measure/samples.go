@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"slices"
@@ -7,19 +7,19 @@ import (
 )
 
 // Samples are durations that were measured. Safe for concurrent use.
-type samples struct {
+type Samples struct {
 	mu  sync.Mutex
 	all []time.Duration
 }
 
-func (s *samples) add(d time.Duration) {
+func (s *Samples) Add(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, d)
 }
 
-// percentiles returns the p-th percentiles by the nearest-rank method; zeros where nothing was measured.
-func (s *samples) percentiles(ps ...float64) []time.Duration {
+// Percentiles returns the p-th percentiles by the nearest-rank method; zeros where nothing was measured.
+func (s *Samples) Percentiles(ps ...float64) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.all)
@@ -32,7 +32,7 @@ func (s *samples) percentiles(ps ...float64) []time.Duration {
 	return found
 }
 
-func (s *samples) count() int {
+func (s *Samples) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.all)

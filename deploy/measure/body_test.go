@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"encoding/json"
@@ -8,14 +8,14 @@ import (
 
 // The measured batch is legal, of the size that is claimed, and no two are alike.
 func TestBody(t *testing.T) {
-	b := newBody(entriesPerBatch)
-	if size := len(b.text); size < 47<<10 || size > 49<<10 {
+	b := NewBody(EntriesPerBatch)
+	if size := len(b.Text); size < 47<<10 || size > 49<<10 {
 		t.Errorf("a batch has %d bytes, want about 48 KB", size)
 	}
-	b.stamp(time.Now(), 1)
-	first := string(b.text)
-	b.stamp(time.Now(), 1+entriesPerBatch*2)
-	if first == string(b.text) {
+	b.Stamp(time.Now(), 1)
+	first := string(b.Text)
+	b.Stamp(time.Now(), 1+EntriesPerBatch*2)
+	if first == string(b.Text) {
 		t.Error("two batches are alike")
 	}
 	var batch struct {
@@ -24,7 +24,7 @@ func TestBody(t *testing.T) {
 			Error     *struct{ Type string }
 		}
 	}
-	if err := json.Unmarshal(b.text, &batch); err != nil || len(batch.Logs) != entriesPerBatch {
+	if err := json.Unmarshal(b.Text, &batch); err != nil || len(batch.Logs) != EntriesPerBatch {
 		t.Fatalf("%d entries, %v", len(batch.Logs), err)
 	}
 	errors := 0
@@ -33,7 +33,7 @@ func TestBody(t *testing.T) {
 			errors++
 		}
 	}
-	if errors != entriesPerBatch/errorEvery {
+	if errors != EntriesPerBatch/ErrorEvery {
 		t.Errorf("%d errors", errors)
 	}
 }

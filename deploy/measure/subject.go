@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A subject is the process that is measured: all of Weir in one.
-type subject struct {
+// A Subject is the process that is measured: all of Weir in one.
+type Subject struct {
 	command *exec.Cmd
 	output  bytes.Buffer
 	ended   chan error
-	env     allinone.DevEnv
+	Env     allinone.DevEnv
 }
 
 // Bounds of the subject's life.
@@ -31,9 +31,9 @@ const (
 	subjectPoll  = 50 * time.Millisecond
 )
 
-// startSubject runs program, which is this one, with `run` and waits until it is ready.
-func startSubject(ctx context.Context, program, dir string, variables map[string]string) (*subject, error) {
-	s := &subject{command: exec.Command(program, "run"), ended: make(chan error, 1)}
+// StartSubject runs program, which is this one, with `run` and waits until it is ready.
+func StartSubject(ctx context.Context, program, dir string, variables map[string]string) (*Subject, error) {
+	s := &Subject{command: exec.Command(program, "run"), ended: make(chan error, 1)}
 	s.command.Env = append(os.Environ(), "WEIR_LISTEN=127.0.0.1:0", "WEIR_DATA_DIR="+dir)
 	for name, value := range variables {
 		s.command.Env = append(s.command.Env, name+"="+value)
@@ -45,17 +45,17 @@ func startSubject(ctx context.Context, program, dir string, variables map[string
 	}
 	go func() { s.ended <- s.command.Wait() }()
 	if err := s.awaitReady(ctx, filepath.Join(dir, allinone.EnvFile)); err != nil {
-		return nil, errors.Join(err, s.stop())
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
 // awaitReady waits until the process serves and has its demo organization.
-func (s *subject) awaitReady(ctx context.Context, envFile string) (err error) {
+func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, subjectStart)
 	defer cancel()
 	for {
-		if s.env, err = allinone.ReadDevEnv(envFile); err == nil && s.env.ConsolePassword != "" {
+		if s.Env, err = allinone.ReadDevEnv(envFile); err == nil && s.Env.ConsolePassword != "" {
 			return nil
 		}
 		select {
@@ -69,14 +69,14 @@ func (s *subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	}
 }
 
-func (s *subject) pid() int { return s.command.Process.Pid }
+func (s *Subject) Pid() int { return s.command.Process.Pid }
 
-func (s *subject) client(connections int) (*client.Client, error) {
-	return client.New(s.env.BaseURL, s.env.CAFile, connections)
+func (s *Subject) Client(connections int) (*client.Client, error) {
+	return client.New(s.Env.BaseURL, s.Env.CAFile, connections)
 }
 
 // stop ends the process in order, and says what it wrote when it did not.
-func (s *subject) stop() error {
+func (s *Subject) Stop() error {
 	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-s.ended:

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 
 // The batch that is measured: 100 entries in 48 KB, every tenth with an error and its stack.
 const (
-	entriesPerBatch = 100
-	errorEvery      = 10
+	EntriesPerBatch = 100
+	ErrorEvery      = 10
 )
 
 // Widths of what is stamped into each entry, so that no two batches are alike.
@@ -20,15 +20,15 @@ const (
 	serialWidth = 10
 )
 
-// A body is a batch whose entries can be stamped in place. It belongs to one sender.
-type body struct {
-	text    []byte
+// A Body is a batch whose entries can be stamped in place. It belongs to one sender.
+type Body struct {
+	Text    []byte
 	stamps  []int // where the timestamps stand
 	serials []int // where the serial numbers stand
 }
 
-// newBody makes a batch of entries of a service; errors of the same kind stand in the same group.
-func newBody(entries int) *body {
+// NewBody makes a batch of entries of a service; errors of the same kind stand in the same group.
+func NewBody(entries int) *Body {
 	var text bytes.Buffer
 	text.WriteString(`{"logs":[`)
 	for i := range entries {
@@ -38,8 +38,8 @@ func newBody(entries int) *body {
 		text.WriteString(entryText(i))
 	}
 	text.WriteString(`]}`)
-	b := &body{text: text.Bytes()}
-	b.stamps, b.serials = positions(b.text, stampForm), positions(b.text, strings.Repeat("#", serialWidth))
+	b := &Body{Text: text.Bytes()}
+	b.stamps, b.serials = positions(b.Text, stampForm), positions(b.Text, strings.Repeat("#", serialWidth))
 	return b
 }
 
@@ -57,14 +57,14 @@ func positions(text []byte, mark string) (at []int) {
 // entryText is one entry of about 484 bytes on average, with marks for what is stamped.
 func entryText(i int) string {
 	serial := strings.Repeat("#", serialWidth)
-	failed := i%errorEvery == errorEvery-1
+	failed := i%ErrorEvery == ErrorEvery-1
 	level := []string{"info", "debug", "info", "warn"}[i%4]
 	rest := ""
 	if failed {
 		level = "error"
 		rest = fmt.Sprintf(`,"error":{"type":"TimeoutError%d","message":"upstream did not answer in time for order %s","stack_trace":[`+
 			`"at Client.call (/srv/shop/src/upstream/client.js:%d:17)","at Prices.load (/srv/shop/src/prices.js:42:11)",`+
-			`"at Cart.total (/srv/shop/src/cart.js:118:9)","at checkout (/srv/shop/src/checkout.js:71:20)"]}`, i/errorEvery%5, serial, 80+i%7)
+			`"at Cart.total (/srv/shop/src/cart.js:118:9)","at checkout (/srv/shop/src/checkout.js:71:20)"]}`, i/ErrorEvery%5, serial, 80+i%7)
 	}
 	return fmt.Sprintf(`{"timestamp":"%s","level":"%s","message":"request %s to /api/v2/orders/%d/items answered in %d ms by upstream pool %d",`+
 		`"environment":"prod","metadata":{"request_id":"%s-%04x","host":"web-%02d.eu-1.example","service":"storefront","user":"usr_%06d","dc":"eu-1","status":%d,`+
@@ -72,20 +72,20 @@ func entryText(i int) string {
 		stampForm, level, serial, 1000+i*37, 3+i%90, i%8, serial, i*257, i%24, i*9973%1000000, 200+i%5, 900+i*13, rest)
 }
 
-// stamp gives every entry the time and a serial number of its own, the first being serial.
-func (b *body) stamp(at time.Time, serial int64) {
+// Stamp gives every entry the time and a serial number of its own, the first being serial.
+func (b *Body) Stamp(at time.Time, serial int64) {
 	now := at.UTC().AppendFormat(make([]byte, 0, len(stampForm)), stampForm)
 	for _, position := range b.stamps {
-		copy(b.text[position:], now)
+		copy(b.Text[position:], now)
 	}
 	for i, position := range b.serials {
 		digits := strconv.AppendInt(make([]byte, 0, 20), 1_000_000_000+(serial+int64(i))%9_000_000_000, 10)
-		copy(b.text[position:position+serialWidth], digits)
+		copy(b.Text[position:position+serialWidth], digits)
 	}
 }
 
-// stampOf reads the time that an entry was stamped with, in Unix milliseconds; 0 where it was not.
-func stampOf(entry string) int64 {
+// StampOf reads the time that an entry was stamped with, in Unix milliseconds; 0 where it was not.
+func StampOf(entry string) int64 {
 	_, rest, _ := strings.Cut(entry, `"timestamp":"`)
 	if len(rest) < len(stampForm) {
 		return 0

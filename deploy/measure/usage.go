@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bytes"
@@ -13,36 +13,36 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A usage is what a process has used so far. Known is false where the system does not tell (it needs /proc).
-type usage struct {
-	known  bool
-	cpu    time.Duration // of all its threads and of children that have ended
-	memory int64         // resident, bytes
-	peak   int64         // the most that it ever was resident, bytes
+// A Usage is what a process has used so far. Known is false where the system does not tell (it needs /proc).
+type Usage struct {
+	Known  bool
+	CPU    time.Duration // of all its threads and of children that have ended
+	Memory int64         // resident, bytes
+	Peak   int64         // the most that it ever was resident, bytes
 }
 
 // clockTick is the unit of CPU times in /proc: USER_HZ is 100 on every Linux platform that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// usageOf reads what a process has used.
-func usageOf(pid int) usage {
+// UsageOf reads what a process has used.
+func UsageOf(pid int) Usage {
 	cpu, _, ok := readStat(pid)
 	if !ok {
-		return usage{}
+		return Usage{}
 	}
-	u := usage{known: true, cpu: cpu}
+	u := Usage{Known: true, CPU: cpu}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return usage{}
+		return Usage{}
 	}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
 		kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 		switch name {
 		case "VmRSS":
-			u.memory = kilobytes << 10
+			u.Memory = kilobytes << 10
 		case "VmHWM":
-			u.peak = kilobytes << 10
+			u.Peak = kilobytes << 10
 		}
 	}
 	return u
@@ -68,11 +68,11 @@ func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
 	return time.Duration(ticks) * clockTick, parent, err == nil
 }
 
-// familyUsage adds up a process and its children, as PostgreSQL has one for each connection. The memory that they share
+// FamilyUsage adds up a process and its children, as PostgreSQL has one for each connection. The memory that they share
 // counts once for each, so it is left out.
-func familyUsage(pid int) usage {
-	total := usageOf(pid)
-	total.memory, total.peak = 0, 0
+func FamilyUsage(pid int) Usage {
+	total := UsageOf(pid)
+	total.Memory, total.Peak = 0, 0
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {
 		child, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
@@ -80,14 +80,14 @@ func familyUsage(pid int) usage {
 			continue
 		}
 		if cpu, parent, ok := readStat(child); ok && parent == pid {
-			total.cpu += cpu
+			total.CPU += cpu
 		}
 	}
 	return total
 }
 
-// postmaster finds the process of the PostgreSQL server at url, 0 where it runs elsewhere.
-func postmaster(ctx context.Context, url string) int {
+// Postmaster finds the process of the PostgreSQL server at url, 0 where it runs elsewhere.
+func Postmaster(ctx context.Context, url string) int {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return 0

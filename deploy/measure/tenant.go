@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// A Tenant is an organization of tier Scale with one project, its key and its billing token.
+type Tenant struct {
+	Organization, Project, Key, Billing string
+}
+
+// admittedPoll is how often it is looked whether a new organization is known everywhere.
+const admittedPoll = 20 * time.Millisecond
+
+// NewTenants creates n of them through the API and waits until their posts are admitted.
+func NewTenants(ctx context.Context, api *client.Client, operator, name string, n int) ([]Tenant, error) {
+	var made []Tenant
+	for i := range n {
+		t, err := newTenant(ctx, api, operator, fmt.Sprintf("%s %d", name, i))
+		if err != nil {
+			return nil, fmt.Errorf("cannot create an organization: %w", err)
+		}
+		made = append(made, t)
+	}
+	for _, t := range made {
+		if err := t.AwaitAdmission(ctx, api); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+func newTenant(ctx context.Context, api *client.Client, operator, name string) (t Tenant, err error) {
+	organization, err := api.CreateOrganization(ctx, operator, name, "scale")
+	if err != nil {
+		return t, err
+	}
+	project, err := api.CreateProject(ctx, operator, organization.ID, name)
+	if err != nil {
+		return t, err
+	}
+	key, err := api.CreateAPIKey(ctx, operator, project.ID, "prod", name)
+	if err != nil {
+		return t, err
+	}
+	token, err := api.CreateServiceToken(ctx, operator, organization.ID, name, "billing:read")
+	return Tenant{organization.ID, project.ID, key.Key, token.Token}, err
+}
+
+// AwaitAdmission posts an empty batch, which costs nothing, until it is refused for being empty.
+func (t Tenant) AwaitAdmission(ctx context.Context, api *client.Client) error {
+	for {
+		answer, err := api.Call(ctx, client.Batch{Body: []byte(`{"logs":[]}`)}.Request(t.Key))
+		if err == nil && answer.Status == http.StatusBadRequest {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("a new organization is not admitted: answered %d, %w", answer.Status, ctx.Err())
+		case <-time.After(admittedPoll):
+		}
+	}
+}
