@@ -14,10 +14,7 @@ import (
 // setLimits tells the client of its rate limits and quota: the headers that the interface has, and those of the IETF's
 // draft-ietf-httpapi-ratelimit-headers.
 func setLimits(header http.Header, p admission.Passage) {
-	header.Set("X-RateLimit-Limit", strconv.Itoa(p.Rate.Limit))
-	header.Set("X-RateLimit-Remaining", strconv.Itoa(p.Rate.Remaining))
-	header.Set("X-RateLimit-Reset", strconv.FormatInt(ceilSeconds(p.Rate.Full), 10))
-	header.Set("X-RateLimit-Scope", string(p.Rate.Scope))
+	httpapi.SetRateLimit(header, p.Rate)
 	header.Set("RateLimit-Policy", policies(p))
 	setRateLimit(header, p, p.Quota)
 }
@@ -26,40 +23,26 @@ func setLimits(header http.Header, p admission.Passage) {
 func policies(p admission.Passage) string {
 	text := make([]byte, 0, 160)
 	for i, scope := range [...]rate.Scope{rate.ScopeOrganization, rate.ScopeProject, rate.ScopeKey} {
-		text = append(append(append(text, '"'), scope...), `";q=`...)
-		text = append(strconv.AppendInt(text, int64(p.Limits[i]), 10), `;w=60, `...)
+		text = httpapi.AppendPolicy(text, scope, p.Limits[i])
 	}
-	text = strconv.AppendInt(append(text, `"quota";q=`...), p.Quota.Limit, 10)
+	text = strconv.AppendInt(append(text, `, "quota";q=`...), p.Quota.Limit, 10)
 	text = append(text, `;qu="content-bytes";w=`...)
 	return string(strconv.AppendInt(text, int64(p.Quota.Period/time.Second), 10))
 }
 
 // setRateLimit tells what is left: at the tightest level, and of the quota.
 func setRateLimit(header http.Header, p admission.Passage, quota ingest.QuotaStatus) {
-	text := make([]byte, 0, 96)
-	text = append(append(append(text, '"'), p.Rate.Scope...), `";r=`...)
-	text = strconv.AppendInt(text, int64(p.Rate.Remaining), 10)
-	text = strconv.AppendInt(append(text, ";t="...), seconds(time.Duration(p.Rate.Full-p.Time.UnixNano())), 10)
+	text := httpapi.AppendRateLimit(make([]byte, 0, 96), p.Rate, p.Time.UnixNano())
 	text = strconv.AppendInt(append(text, `, "quota";r=`...), quota.Remaining, 10)
-	text = strconv.AppendInt(append(text, ";t="...), seconds(quota.ResetsAt.Sub(p.Time)), 10)
+	text = strconv.AppendInt(append(text, ";t="...), httpapi.Seconds(quota.ResetsAt.Sub(p.Time)), 10)
 	header.Set("RateLimit", string(text))
 }
 
-// seconds is d in whole seconds, rounded up, never negative.
-func seconds(d time.Duration) int64 { return int64(max(0, (d+time.Second-1)/time.Second)) }
-
-// ceilSeconds is a time in whole seconds, rounded up.
-func ceilSeconds(nanoseconds int64) int64 {
-	return (nanoseconds + int64(time.Second) - 1) / int64(time.Second)
-}
-
 func rateLimited(limited rate.Result) *httpapi.Problem {
-	scope := string(limited.Scope)
 	if limited.Scope == rate.ScopeClient {
-		scope = "address without a valid key"
+		return httpapi.RateLimited(limited, "address without a valid key")
 	}
-	return httpapi.NewProblem(http.StatusTooManyRequests, "rate_limited",
-		"There are too many requests: the limit is "+strconv.Itoa(limited.Limit)+" a minute for this "+scope+".").RetryAfter(limited.RetryAfter)
+	return httpapi.RateLimited(limited, string(limited.Scope))
 }
 
 // refusal is the answer to a request that the quota does not let pass, or nil.
