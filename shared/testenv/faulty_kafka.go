@@ -2,9 +2,7 @@ package testenv
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
@@ -102,41 +99,9 @@ func apacheCluster(size int) ([]*apache.Broker, error) {
 	return nodes, nil
 }
 
-// envServe makes a test program an embedded broker: that is how one gets a process of its own.
-const envServe = "WEIR_TEST_SERVE_BROKER"
-
-// served is what envServe holds.
-type served struct {
-	Dir  string
-	Port int
-}
-
-// A test of any package may need such a process, and a package has at most one TestMain.
-func init() { //nolint:gochecknoinits // see above
-	text := os.Getenv(envServe)
-	if text == "" {
-		return
-	}
-	var s served
-	err := json.Unmarshal([]byte(text), &s)
-	if err == nil {
-		_, err = kafka.Start(kafka.Config{Dir: s.Dir, Port: s.Port, Logger: discard()})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	_, _ = io.Copy(io.Discard, os.Stdin) // never ends: it is killed
-	select {}
-}
-
 // embeddedNode starts this program once more, as a broker.
 func embeddedNode() (kafkaSet, error) {
 	dir, err := os.MkdirTemp("", "weir-test-broker-")
-	if err != nil {
-		return kafkaSet{}, err
-	}
-	program, err := os.Executable()
 	if err != nil {
 		return kafkaSet{}, err
 	}
@@ -144,15 +109,12 @@ func embeddedNode() (kafkaSet, error) {
 	if err != nil {
 		return kafkaSet{}, err
 	}
-	text, err := json.Marshal(served{Dir: filepath.Join(dir, "data"), Port: port})
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	process, err := serving(served{What: "broker", Dir: filepath.Join(dir, "data"), Port: port})
 	if err != nil {
 		return kafkaSet{}, err
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	process := &fault.Command{
-		Line: []string{program}, Env: []string{envServe + "=" + string(text)}, Dir: dir,
-		Answer: func(ctx context.Context) error { return pingKafka(ctx, address) },
-	}
+	process.Dir, process.Answer = dir, func(ctx context.Context) error { return pingKafka(ctx, address) }
 	if err := process.Start(); err != nil {
 		return kafkaSet{}, err
 	}
@@ -172,13 +134,4 @@ func pingKafka(ctx context.Context, address string) error {
 	}
 	defer client.Close()
 	return client.Ping(ctx)
-}
-
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
 }

@@ -24,5 +24,5 @@ func cacheServer(t testing.TB) (url string, process fault.Process, where string,
 	if err != nil {
 		return "", nil, "", err
 	}
-	return lend(t, server.url), &server.Command, "local server " + server.Line[0], nil
+	return lend(t, server.url), server.Command, server.what, nil
 }

@@ -34,14 +34,15 @@ func Redis(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("testenv: no Redis for the tests: %v", err)
 	}
-	announceOnce("Redis", "local server "+server.Line[0])
+	announceOnce("Redis", server.what)
 	return lend(t, server.url)
 }
 
 // A redisServer is one of this machine.
 type redisServer struct {
-	fault.Command
-	url string
+	*fault.Command
+	url  string
+	what string // for people
 }
 
 // localRedis is this package's own server; it ends with the process.
@@ -50,21 +51,17 @@ var localRedis = sync.OnceValues(startRedis)
 // redisPrograms are the servers that speak the protocol, the first that is found.
 var redisPrograms = []string{"valkey-server", "redis-server"}
 
-func findRedis() (string, error) {
+// findRedis returns the machine's server, none where it has none.
+func findRedis() (string, bool) {
 	for _, name := range redisPrograms {
 		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
+			return path, true
 		}
 	}
-	return "", fmt.Errorf("tried %s (not set) and %s on PATH (none there): install one (Debian and Ubuntu: apt install redis-server), "+
-		"or give the URL of a server for tests", EnvRedis, strings.Join(redisPrograms, ", "))
+	return "", false
 }
 
 func startRedis() (*redisServer, error) {
-	program, err := findRedis()
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp("", "weir-test-redis-")
 	if err != nil {
 		return nil, err
@@ -73,11 +70,18 @@ func startRedis() (*redisServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	s := &redisServer{url: "redis://" + address}
-	s.Line = append([]string{program, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}, redisDurable...)
-	s.Dir = dir
-	s.Answer = func(ctx context.Context) error { return command(ctx, s.url, "PING") }
+	s := &redisServer{url: "redis://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	if program, found := findRedis(); found {
+		line := append([]string{program, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir}, redisDurable...)
+		s.Command, s.what = &fault.Command{Line: line}, "local server "+program
+	} else {
+		s.what = "of a Go module (miniredis), in a process of its own: neither " + strings.Join(redisPrograms, " nor ") + " is on PATH"
+		s.Command, err = serving(served{What: "redis", Dir: dir, Port: port})
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Dir, s.Answer = dir, func(ctx context.Context) error { return command(ctx, s.url, "PING") }
 	return s, s.Start()
 }
 
