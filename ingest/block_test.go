@@ -156,7 +156,7 @@ func TestSearchFindsWhatAFilterFinds(t *testing.T) {
 }
 
 func someSearch(random *rand.Rand) ingest.Search {
-	search := ingest.Search{Limit: 1 + random.IntN(9), OldestFirst: random.IntN(2) == 0}
+	search := ingest.Search{Limit: 1 + random.IntN(9), MaxBytes: 20 + random.IntN(300), OldestFirst: random.IntN(2) == 0}
 	if random.IntN(2) == 0 {
 		search.From = &ingest.Instant{Seconds: random.Int64N(40) - 20}
 	}
@@ -221,16 +221,38 @@ func page(t *testing.T, list []ingest.Block, search ingest.Search, most int) ([]
 			break
 		}
 		if i >= most && search.MayStop(first) {
-			place := search.Frontier(first)
-			return gathered.ResultUpTo(first), &place
+			return gathered.ResultUpTo(first)
 		}
 		if err := gathered.Offer(block.List, "prj", func(text []byte) ([]byte, error) { return text, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	result := gathered.Result()
-	if len(result) <= search.Limit {
-		return result, nil
+	return gathered.Result()
+}
+
+// A page of large entries ends at its bytes, with a cursor, and holds no more memory than its texts: nothing of the blocks.
+func TestAPageEndsAtItsBytes(t *testing.T) {
+	search := ingest.Search{Limit: 1000}
+	page := ingest.NewPage(&search)
+	whole := make([]byte, 200*500<<10)
+	entries := make([]ingest.Stored, 200)
+	for i := range entries {
+		entries[i] = ingest.Stored{Place: ingest.Place{Index: i}, Text: whole[i*500<<10 : (i+1)*500<<10]}
 	}
-	return result[:search.Limit], &result[search.Limit-1].Place
+	if err := page.Offer(entries, "prj", nil); err != nil {
+		t.Fatal(err)
+	}
+	found, next := page.Result()
+	size := 0
+	for _, f := range found {
+		size += cap(f.Text)
+	}
+	if len(found) != ingest.MaxPageBytes/(500<<10) || next == nil || size > ingest.MaxPageBytes*5/4 || found[0].Index != 199 {
+		t.Errorf("%d entries that hold %d bytes, next %v", len(found), size, next)
+	}
+	clear(whole)
+	whole[199*500<<10] = 1
+	if found[0].Text[0] != 0 {
+		t.Error("a text shares the memory of its block")
+	}
 }

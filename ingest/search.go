@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"bytes"
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -16,7 +18,13 @@ type Search struct {
 	OldestFirst bool
 	After       *Place // where the page before ended; nil: the first page
 	Limit       int    // most entries of a page, at least 1
+	MaxBytes    int    // of a page's texts, beside the entry that goes past it; 0: MaxPageBytes
 }
+
+// MaxPageBytes is how much text a page holds before it ends, whatever its limit.
+const MaxPageBytes = 8 << 20
+
+func (s *Search) maxBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
 
 // Wants tells whether the search wants an entry, apart from its words.
 func (s *Search) Wants(entry *Stored) bool {
@@ -86,9 +94,10 @@ func (s *Search) MayStop(first Instant) bool {
 type Page struct {
 	search *Search
 	best   worstFirst
+	bytes  int // of the texts in best
 }
 
-// NewPage starts a page. It gathers one entry more than the limit, which tells whether there is a next page.
+// NewPage starts a page. It gathers one entry more than fits, which tells whether there is a next page.
 func NewPage(search *Search) *Page {
 	return &Page{search: search, best: worstFirst{before: search.before}}
 }
@@ -114,6 +123,11 @@ func (p *Page) Offer(entries []Stored, project string, message func(entry []byte
 	return nil
 }
 
+// full tells whether the page holds all that fits and one entry more.
+func (p *Page) full() bool {
+	return len(p.best.list) > p.search.Limit || p.bytes > p.search.maxBytes() && len(p.best.list) > 1
+}
+
 // Found is an entry that was found, and its project.
 type Found struct {
 	Stored
@@ -121,43 +135,64 @@ type Found struct {
 }
 
 func (p *Page) improves(place Place) bool {
-	return len(p.best.list) <= p.search.Limit || p.search.before(place, p.best.list[0].Place)
+	return !p.full() || p.search.before(place, p.best.list[0].Place)
 }
 
+// take copies the text: it shares the memory of a whole block. What no longer fits goes, but for the one entry more.
 func (p *Page) take(found Found) {
+	found.Text = bytes.Clone(found.Text)
 	heap.Push(&p.best, found)
-	if len(p.best.list) > p.search.Limit+1 {
-		heap.Pop(&p.best)
+	p.bytes += len(found.Text)
+	for p.fullWithout(p.best.list[0]) {
+		p.bytes -= len(heap.Pop(&p.best).(Found).Text) //nolint:forcetypeassert // the heap holds nothing else
 	}
+}
+
+// fullWithout tells whether the page is full although worst, its last entry, goes.
+func (p *Page) fullWithout(worst Found) bool {
+	n, size := len(p.best.list)-1, p.bytes-len(worst.Text)
+	return n > p.search.Limit || size > p.search.maxBytes() && n > 1
 }
 
 // Complete tells whether no block that begins at first or later can improve the page.
 func (p *Page) Complete(first Instant) bool {
-	return len(p.best.list) > p.search.Limit && !p.search.before(p.search.Frontier(first), p.best.list[0].Place)
+	return p.full() && !p.search.before(p.search.Frontier(first), p.best.list[0].Place)
 }
 
-// Result is the page in order, one entry more than the limit where there is a next page.
-func (p *Page) Result() []Found {
-	list := p.best.list
-	slices.SortFunc(list, func(a, b Found) int {
-		if p.search.before(a.Place, b.Place) {
-			return -1
-		}
-		return 1
-	})
-	return list
+// Result is the page in order, and where the next one starts; nil: there is none.
+func (p *Page) Result() (list []Found, next *Place) {
+	list = p.sorted()
+	if !p.full() {
+		return list, nil
+	}
+	list = list[:len(list)-1]
+	return list, &list[len(list)-1].Place
 }
 
 // ResultUpTo is what the page holds that no block beginning at first or later can come before: what a search that ends
 // there has found for certain.
-func (p *Page) ResultUpTo(first Instant) []Found {
+func (p *Page) ResultUpTo(first Instant) (list []Found, next *Place) {
 	frontier := p.search.Frontier(first)
-	result := p.Result()
-	certain := slices.IndexFunc(result, func(f Found) bool { return !p.search.before(f.Place, frontier) })
-	if certain < 0 {
-		return result
+	list, next = p.Result()
+	certain := slices.IndexFunc(list, func(f Found) bool { return !p.search.before(f.Place, frontier) })
+	if certain >= 0 {
+		return list[:certain], &frontier
 	}
-	return result[:certain]
+	if next == nil {
+		next = &frontier
+	}
+	return list, next
+}
+
+func (p *Page) sorted() []Found {
+	list := p.best.list
+	slices.SortFunc(list, func(a, b Found) int {
+		if p.search.OldestFirst {
+			return a.Compare(b.Place)
+		}
+		return b.Compare(a.Place)
+	})
+	return list
 }
 
 // worstFirst is a heap whose root is the entry that goes when a better one comes.

@@ -84,7 +84,7 @@ func (l *load) missingEntries(ctx context.Context) (missing int64, err error) {
 			return 0, err
 		}
 		newest := l.newest[i].Load()
-		if newest != 0 && (len(page.Items) == 0 || measure.StampOf(page.Items[0].Entry) < newest) {
+		if newest != 0 && (len(page.Items) == 0 || measure.StampOf(string(page.Items[0].Entry)) < newest) {
 			missing++
 		}
 	}

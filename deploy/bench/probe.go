@@ -84,7 +84,7 @@ func (p *probes) await(ctx context.Context, t measure.Tenant, bytes, errors, new
 		}},
 		{"the read-back", &p.entries, func() (bool, error) {
 			page, err := p.api.Logs(ctx, t.Key, client.LogsQuery{Project: t.Project, Limit: 1})
-			return len(page.Items) > 0 && measure.StampOf(page.Items[0].Entry) >= newest, err
+			return len(page.Items) > 0 && measure.StampOf(string(page.Items[0].Entry)) >= newest, err
 		}},
 	}
 	failures := make([]error, len(views))

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -51,11 +52,12 @@ func (b Batch) Request(key string) Request {
 
 // A StoredEntry is an entry as it is read back.
 type StoredEntry struct {
-	ID           string    `json:"id"`
-	Organization string    `json:"organization"`
-	Project      string    `json:"project"`
-	ReceivedAt   time.Time `json:"received_at"`
-	Entry        string    `json:"entry"` // the JSON text, byte for byte as it was accepted
+	ID           string          `json:"id"`
+	Organization string          `json:"organization"`
+	Project      string          `json:"project"`
+	Environment  string          `json:"environment"`
+	ReceivedAt   time.Time       `json:"received_at"`
+	Entry        json.RawMessage `json:"entry"` // byte for byte as it was accepted
 }
 
 // A LogsQuery chooses entries; the zero value of a member chooses by nothing.

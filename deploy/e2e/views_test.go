@@ -70,15 +70,15 @@ func readBack(ctx context.Context, in installation, who tenant) (stored []string
 			return fmt.Errorf("entry %s of %s comes after one of %s: not newest first", e.ID, at, last)
 		}
 		last = at
-		stored = append(stored, e.Entry)
+		stored = append(stored, string(e.Entry))
 		return nil
 	})
 	return stored, err
 }
 
-func eventTime(text string) (time.Time, error) {
+func eventTime(text []byte) (time.Time, error) {
 	var entry struct{ Timestamp time.Time }
-	err := json.Unmarshal([]byte(text), &entry)
+	err := json.Unmarshal(text, &entry)
 	return entry.Timestamp, err
 }
 

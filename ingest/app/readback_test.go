@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func TestReadBack(t *testing.T) {
 	key, foreign := r.key("org_a", "prj_a", nil), r.key("org_b", "prj_b", nil)
 	p := r.start(nil)
 	sent := []string{
-		`{"timestamp":"2026-01-01T00:00:00Z","level":"warn","message":"\u0000 é \ud83d\ude00 \/","metadata":{"a":1e400,"a":-0.0,"b":12345678901234567890}}`,
+		`{"timestamp":"2026-01-01T00:00:00Z","level":"warn","message":"\u0000 <&> \u2028 é \ud83d\ude00 \/","metadata":{"a":1e400,"a":-0.0,"b":12345678901234567890}}`,
 		`{"level":"error","timestamp":"2026-01-01T00:00:00.000000001Z","message":"","zzz":[{},[],null,true],"error":{"stack_trace":[],"context":{"x":1,"x":2}}}`,
 		`{"message":"日本語","environment":null,"timestamp":"9999-12-31T23:59:59.999999999Z","level":"debug"}`,
 	}
@@ -27,11 +28,7 @@ func TestReadBack(t *testing.T) {
 	testenv.Eventually(t, patience, func() error {
 		got = nil
 		page := p.get(key, "/v1/logs?order=asc")
-		items, _ := page.body["items"].([]any)
-		for _, item := range items {
-			member, _ := item.(map[string]any)
-			got = append(got, fmt.Sprint(member["entry"]))
-		}
+		got = append(got, entriesOf(t, page.text)...)
 		if len(got) < len(sent) {
 			return fmt.Errorf("found %d of %d: %s", len(got), len(sent), page.text)
 		}
@@ -46,6 +43,21 @@ func TestReadBack(t *testing.T) {
 	if page := p.get(foreign, "/v1/logs?project=prj_a"); page.status != 404 || page.code() != "not_found" {
 		t.Errorf("foreign project: %d", page.status)
 	}
+}
+
+// entriesOf are the texts of a page's entries, byte for byte.
+func entriesOf(t *testing.T, text []byte) (entries []string) {
+	t.Helper()
+	var page struct {
+		Items []struct{ Entry json.RawMessage }
+	}
+	if err := json.Unmarshal(text, &page); err != nil {
+		t.Fatalf("cannot read %.200s: %v", text, err)
+	}
+	for _, item := range page.Items {
+		entries = append(entries, string(item.Entry))
+	}
+	return entries
 }
 
 // A request larger than a record is cut into parts and comes back whole.
@@ -68,10 +80,8 @@ func TestReadBackLargeRequest(t *testing.T) {
 		seen := map[string]bool{}
 		for cursor := ""; ; {
 			page := p.get(key, "/v1/logs?limit=1000"+cursor)
-			items, _ := page.body["items"].([]any)
-			for _, item := range items {
-				member, _ := item.(map[string]any)
-				seen[fmt.Sprint(member["entry"])] = true
+			for _, e := range entriesOf(t, page.text) {
+				seen[e] = true
 			}
 			next, more := page.body["next_cursor"].(string)
 			if !more {

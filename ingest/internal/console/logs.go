@@ -2,15 +2,12 @@
 package console
 
 import (
-	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 
@@ -148,23 +145,8 @@ func (c *console) show(found ingest.Found) shownEntry {
 	if read, err := ingest.NewParser(ingest.DefaultLimits()).ReadEntry(found.Text); err == nil {
 		entry.Message, _ = beginning(string(read.Message), maxMessage)
 	}
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, found.Text, "", "  "); err != nil {
-		indented.Write(found.Text)
-	}
-	entry.Text, entry.Cut = beginning(indented.String(), maxEntry)
+	entry.Text, entry.Cut = indent(found.Text, maxEntry)
 	return entry
-}
-
-// beginning is text, or as much of it as fits into limit bytes without cutting a character in two.
-func beginning(text string, limit int) (begun string, cut bool) {
-	if len(text) <= limit {
-		return text, false
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + "…", true
 }
 
 // Tone is the color of the level's badge; the word is there for those who do not see it.

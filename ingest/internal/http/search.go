@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/postgres"
@@ -22,15 +20,6 @@ type Logs struct {
 		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error)
 	}
 	Directory *identity.Directory
-}
-
-// storedEntry is one item of the list.
-type storedEntry struct {
-	ID           string    `json:"id"`
-	Organization string    `json:"organization"`
-	Project      string    `json:"project"`
-	ReceivedAt   time.Time `json:"received_at"`
-	Entry        string    `json:"entry"` // the compact text, so that no JSON library changes a byte of it
 }
 
 // place is the form of a Place in a cursor.
@@ -57,19 +46,12 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteJSON(w, http.StatusOK, httpapi.List[storedEntry]{Items: items(organization, result.Found), NextCursor: NextCursor(result.Next)})
-	return nil
-}
-
-func items(organization string, found []ingest.Found) []storedEntry {
-	list := make([]storedEntry, len(found))
-	for i := range found {
-		list[i] = storedEntry{
-			ID:           hex.EncodeToString(found[i].Batch[:]) + "-" + strconv.Itoa(found[i].Index),
-			Organization: organization, Project: found[i].Project, ReceivedAt: found[i].ReceivedAt, Entry: string(found[i].Text),
-		}
+	w.Header().Set("Content-Type", "application/json")
+	page := page{organization: organization, found: result.Found, next: NextCursor(result.Next)}
+	if err := page.write(w); err != nil {
+		panic(http.ErrAbortHandler) // the client went away, and must not take what it has got for whole
 	}
-	return list
+	return nil
 }
 
 // NextCursor is the cursor of the page that starts at next; nil where there is none.

@@ -176,20 +176,12 @@ func (s *scan) message(entry []byte) ([]byte, error) {
 }
 
 func (s *scan) complete() Result {
-	return s.cut(s.page.Result(), nil)
+	found, next := s.page.Result()
+	return Result{Found: found, Next: next}
 }
 
 // stopped is a page that ends before the blocks that begin at first, full or not.
 func (s *scan) stopped(first ingest.Instant) Result {
-	frontier := s.search.Frontier(first)
-	return s.cut(s.page.ResultUpTo(first), &frontier)
-}
-
-// cut leaves out what is more than a page, which then goes on behind its last entry.
-func (s *scan) cut(found []ingest.Found, next *ingest.Place) Result {
-	if len(found) > s.search.Limit {
-		found = found[:s.search.Limit]
-		next = &found[len(found)-1].Place
-	}
+	found, next := s.page.ResultUpTo(first)
 	return Result{Found: found, Next: next}
 }

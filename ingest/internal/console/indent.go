@@ -1,0 +1,70 @@
+package console
+
+import "unicode/utf8"
+
+// indent is compact JSON over several lines, as far as limit bytes go: it stops there, whatever follows and however deep it is
+// nested. Text that is no JSON comes back in some form; nothing is lost of it before the limit.
+func indent(text []byte, limit int) (indented string, cut bool) {
+	out, depth := make([]byte, 0, limit), 0
+	for i := 0; i < len(text); i++ {
+		if len(out) > limit {
+			return beginning(string(out), limit)
+		}
+		switch c := text[i]; {
+		case c == '"':
+			length := stringLength(text[i:], limit)
+			out = append(out, text[i:i+length]...)
+			i += length - 1
+		case (c == '{' || c == '[') && i+1 < len(text) && text[i+1] == c+2: // empty
+			out = append(out, c, c+2)
+			i++
+		case c == '{' || c == '[':
+			depth++
+			out = newLine(append(out, c), depth)
+		case c == '}' || c == ']':
+			depth = max(depth-1, 0)
+			out = append(newLine(out, depth), c)
+		case c == ',':
+			out = newLine(append(out, c), depth)
+		case c == ':':
+			out = append(out, c, ' ')
+		default:
+			out = append(out, c)
+		}
+	}
+	return beginning(string(out), limit)
+}
+
+func newLine(out []byte, depth int) []byte {
+	out = append(out, '\n')
+	for range depth {
+		out = append(out, ' ', ' ')
+	}
+	return out
+}
+
+// stringLength is how much of text is the string that it begins with, quotes counted; no more than a little beyond limit.
+func stringLength(text []byte, limit int) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			return i + 1
+		case i > limit:
+			return i
+		case text[i] == '\\':
+			i++
+		}
+	}
+	return len(text)
+}
+
+// beginning is text, or as much of it as fits into limit bytes without cutting a character in two.
+func beginning(text string, limit int) (begun string, cut bool) {
+	if len(text) <= limit {
+		return text, false
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…", true
+}
