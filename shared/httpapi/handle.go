@@ -12,13 +12,40 @@ import (
 )
 
 // Handle makes a handler of a function that returns its failure. A Problem is answered as it is; anything else is a
-// 500 that shows nothing of the inside, which goes to the log under the request's id.
+// 500 that shows nothing of the inside, which goes to the log under the request's id. Where the answer has begun, its
+// connection is cut instead: nobody shall take a part for the whole.
 func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := handle(w, r); err != nil {
+		err := handle(w, r)
+		if err != nil && hasBegun(w) {
+			cut(r, err)
+		}
+		if err != nil {
 			writeError(w, r, err)
 		}
 	}
+}
+
+// hasBegun tells whether the status of an answer is out, as far as the router's own writer under w has seen.
+func hasBegun(w http.ResponseWriter) bool {
+	for {
+		if watched, ok := w.(interface{ Status() int }); ok {
+			return watched.Status() != 0
+		}
+		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = wrapper.Unwrap()
+	}
+}
+
+// cut ends an answer that can't be finished. That its reader has gone is nobody's failure here.
+func cut(r *http.Request, err error) {
+	if !errors.Is(err, ErrReaderTooSlow) && r.Context().Err() == nil {
+		_ = hide(r, err)
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // writeError answers with err (see Handle).

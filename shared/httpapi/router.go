@@ -119,12 +119,14 @@ func watch(options Options) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			started := options.Clock()
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+			defer func() { // an answer that is cut is one as well
+				status, took := cmp.Or(wrapped.Status(), http.StatusOK), options.Clock().Sub(started)
+				observe(route(r), r.Method, status, took)
+				Logger(r.Context()).Log(r.Context(), level(status), "request",
+					slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", status),
+					slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("took", took))
+			}()
 			next.ServeHTTP(wrapped, r)
-			status, took := cmp.Or(wrapped.Status(), http.StatusOK), options.Clock().Sub(started)
-			observe(route(r), r.Method, status, took)
-			Logger(r.Context()).Log(r.Context(), level(status), "request",
-				slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", status),
-				slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("took", took))
 		})
 	}
 }

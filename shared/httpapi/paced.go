@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Bounds of an answer that is sent piece by piece. A reader that takes less than a piece in pieceTimeout is closed: what
+// an answer holds, memory and a place in a queue, is not held for readers that don't read.
+const (
+	pieceSize     = 32 << 10
+	pieceTimeout  = 20 * time.Second
+	answerTimeout = 10 * time.Minute // for the whole answer, at whatever pace
+)
+
+// ErrReaderTooSlow is why a PacedWriter fails: the reader of the answer took too little, or has gone.
+var ErrReaderTooSlow = errors.New("the reader of the answer is too slow or has gone")
+
+// A PacedWriter sends a long answer in pieces, each with its own deadline, and fails with ErrReaderTooSlow once a piece
+// is not taken in time. It holds one piece; Flush sends what it holds and must be called at the end. It is not for
+// concurrent use.
+type PacedWriter struct {
+	w        http.ResponseWriter
+	control  *http.ResponseController
+	ends     time.Time
+	piece    []byte
+	failure  error
+	deadline func() time.Time // of the next piece
+}
+
+// NewPacedWriter makes one for an answer that begins now. Headers and status are set on w, as ever, before the first write.
+func NewPacedWriter(w http.ResponseWriter) *PacedWriter {
+	return newPacedWriter(w, pieceTimeout, answerTimeout)
+}
+
+func newPacedWriter(w http.ResponseWriter, piece, answer time.Duration) *PacedWriter {
+	now := time.Now //nolint:forbidigo // a socket knows the system's time only
+	ends := now().Add(answer)
+	return &PacedWriter{w: w, control: http.NewResponseController(w), ends: ends, deadline: func() time.Time {
+		if next := now().Add(piece); next.Before(ends) {
+			return next
+		}
+		return ends
+	}}
+}
+
+// Write takes text, and sends it as soon as there is a piece.
+func (p *PacedWriter) Write(text []byte) (int, error) {
+	taken := 0
+	for taken < len(text) && p.failure == nil {
+		n := min(pieceSize-len(p.piece), len(text)-taken)
+		p.piece = append(p.piece, text[taken:taken+n]...)
+		taken += n
+		if len(p.piece) == pieceSize {
+			_ = p.Flush()
+		}
+	}
+	return taken, p.failure
+}
+
+// Flush sends what was written and waits until the connection has taken it.
+func (p *PacedWriter) Flush() error {
+	if p.failure != nil {
+		return p.failure
+	}
+	_ = p.control.SetWriteDeadline(p.deadline()) // a writer without deadlines is a test's
+	_, err := p.w.Write(p.piece)
+	if flushing := p.control.Flush(); err == nil && !errors.Is(flushing, http.ErrNotSupported) {
+		err = flushing
+	}
+	if err != nil {
+		p.failure = fmt.Errorf("%w: %w", ErrReaderTooSlow, err)
+		return p.failure
+	}
+	p.piece = p.piece[:0]
+	_ = p.control.SetWriteDeadline(p.ends) // what comes next may take its maker longer than a piece may take
+	return nil
+}

@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// What is written arrives whole, in pieces of a bounded size.
+func TestPacedWriterSendsPieces(t *testing.T) {
+	counted := &pieces{ResponseRecorder: httptest.NewRecorder()}
+	out, want := NewPacedWriter(counted), bytes.Repeat([]byte("0123456789"), 20_000)
+	for part := want; len(part) > 0; part = part[min(777, len(part)):] {
+		if _, err := out.Write(part[:min(777, len(part))]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(counted.Body.Bytes(), want) {
+		t.Errorf("%d bytes arrived, %d were written", counted.Body.Len(), len(want))
+	}
+	if counted.largest != pieceSize || counted.writes != len(want)/pieceSize+1 {
+		t.Errorf("%d writes, the largest of %d bytes", counted.writes, counted.largest)
+	}
+}
+
+// pieces counts what comes at once.
+type pieces struct {
+	*httptest.ResponseRecorder
+	writes, largest int
+}
+
+func (p *pieces) Write(text []byte) (int, error) {
+	p.writes, p.largest = p.writes+1, max(p.largest, len(text))
+	return p.ResponseRecorder.Write(text)
+}
+
+// A reader that takes nothing ends an answer that would never end, over HTTP/1 and HTTP/2; the handler learns why.
+func TestPacedWriterClosesSlowReaders(t *testing.T) {
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			failed := make(chan error, 1)
+			server := httptest.NewUnstartedServer(routerOf(t, func(w http.ResponseWriter, _ *http.Request) error {
+				out := newPacedWriter(w, 100*time.Millisecond, time.Minute)
+				for {
+					if _, err := out.Write(make([]byte, 1000)); err != nil {
+						failed <- err
+						return err
+					}
+				}
+			}))
+			if protocol == "h2" { // has a window of its own
+				server.EnableHTTP2 = true
+				server.StartTLS()
+			} else {
+				server.Start()
+				server.Client().Transport.(*http.Transport).DialContext = smallWindow
+			}
+			defer server.Close()
+			response, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if protocol == "h2" && response.ProtoMajor != 2 {
+				t.Fatalf("the protocol is %s", response.Proto)
+			}
+			if err := <-failed; !errors.Is(err, ErrReaderTooSlow) {
+				t.Errorf("the handler got %v", err)
+			}
+		})
+	}
+}
+
+// An answer at a good pace ends as well, where it takes too long in all.
+func TestPacedWriterBoundsTheWhole(t *testing.T) {
+	out := newPacedWriter(httptest.NewRecorder(), time.Hour, time.Minute)
+	if in := time.Until(out.deadline()); in > time.Minute {
+		t.Errorf("a piece may take %s, the whole answer a minute", in)
+	}
+}
+
+// A failure after the answer has begun cuts the connection; a reader sees that this was not all.
+func TestHandleCutsWhatHasBegun(t *testing.T) {
+	server := httptest.NewServer(routerOf(t, func(w http.ResponseWriter, _ *http.Request) error {
+		out := NewPacedWriter(w)
+		_, _ = io.WriteString(out, "half")
+		_ = out.Flush()
+		return errors.New("the database has gone")
+	}))
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); err == nil || string(text) != "half" {
+		t.Errorf("read %q, %v; want half and an error", text, err)
+	}
+}
+
+// routerOf is a router with one handler.
+func routerOf(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) error) http.Handler {
+	t.Helper()
+	router := NewRouter(Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	router.Get("/", Handle(handle))
+	return router
+}
+
+// smallWindow dials with a small buffer, so that a reader that reads nothing is felt early.
+func smallWindow(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return conn, conn.(*net.TCPConn).SetReadBuffer(32 << 10)
+}
