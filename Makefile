@@ -15,7 +15,7 @@ TESTFLAGS = -timeout=15m -vet=off # vet is part of lint
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
+.PHONY: help run demo bench bench-fair bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ demo: bin/weir ## send a minute of believable traffic to what `make run` started
 
 bench: bin/weir ## measure throughput, latency and memory, with the embedded broker and with Apache Kafka
 	@exec bin/weir bench $(ARGS)
+
+bench-fair: bin/weir ## measure what quiet organizations notice of a noisy one, beside each way to be noisy, and the memory
+	@exec bin/weir fair $(ARGS)
 
 bench-revocation: ## revoke 1,000 API keys under load, with processes killed and the broker away; how long each took to be in force
 	$(BACKENDS) -- $(GO) test ./deploy/e2e -run '^TestRevoked$$' -count=1 -v -timeout=30m -revocations=1000 $(ARGS)

@@ -25,7 +25,7 @@ type Client struct {
 // New makes a client for base, which ends in /v1. It trusts the authorities in the PEM file caFile; the system's where
 // that is empty. It keeps up to connections connections alive.
 func New(base, caFile string, connections int) (*Client, error) {
-	pool, err := authorities(caFile)
+	pool, err := Authorities(caFile)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,8 @@ func New(base, caFile string, connections int) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: transport, Timeout: time.Minute}}, nil
 }
 
-func authorities(caFile string) (*x509.CertPool, error) {
+// Authorities reads the certificates in the PEM file caFile; nil, which stands for those of the system, where that is empty.
+func Authorities(caFile string) (*x509.CertPool, error) {
 	if caFile == "" {
 		return nil, nil
 	}

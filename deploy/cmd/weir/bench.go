@@ -39,18 +39,11 @@ func (b *benchCommand) Validate() error {
 
 // Run measures and prints a table.
 func (b *benchCommand) Run(ctx context.Context, logger *slog.Logger) error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "weir-bench-")
+	program, dir, err := workplace("weir-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may run as another user
-		return err
-	}
 	config := bench.Config{
 		Program: program, Dir: dir, DatabaseURL: b.DatabaseURL.Reveal(), Brokers: b.Brokers,
 		Embedded: b.Broker != "kafka", Kafka: b.Broker != "embedded",
@@ -64,4 +57,15 @@ func (b *benchCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	}
 	fmt.Fprintf(os.Stdout, "Measured in %s.\n", time.Since(begun).Round(time.Second))
 	return bench.Write(os.Stdout, config, results)
+}
+
+// workplace is this program, to be run as a process of its own, and an empty directory for what it writes.
+func workplace(name string) (program, dir string, err error) {
+	if program, err = os.Executable(); err != nil {
+		return "", "", err
+	}
+	if dir, err = os.MkdirTemp("", name); err != nil {
+		return "", "", err
+	}
+	return program, dir, os.Chmod(dir, 0o755) // PostgreSQL may run as another user
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/weirlog/weir/deploy/fairness"
 )
 
 const description = `Weir takes batches of log entries over HTTPS, never loses one that it acknowledged, charges each byte exactly once,
@@ -19,6 +21,7 @@ and groups the errors.
   weir run     starts everything on https://localhost:8443 and prints what to do next
   weir demo    sends a minute of traffic to it, in a second terminal
   weir bench   measures this machine
+  weir fair    measures what quiet organizations notice of noisy ones
   weir parked  shows records that could not be applied, and has them applied or discarded
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
@@ -30,13 +33,15 @@ type commands struct {
 	Run    runCommand    `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
 	Demo   demoCommand   `cmd:"" help:"Send a minute of believable traffic through the public API."`
 	Bench  benchCommand  `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
+	Fair   fairCommand   `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
 	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 }
 
 func main() {
 	var chosen commands
-	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"attacks": strings.Join(fairness.Attacks(), ", ")})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))

@@ -1,0 +1,151 @@
+package fairness
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/deploy/measure"
+)
+
+// An attacker is a process that attacks: its work is not that of the process that measures.
+type attacker struct {
+	command    *exec.Cmd
+	orders     io.WriteCloser
+	says       *bufio.Reader
+	complaints bytes.Buffer
+}
+
+// How long an attack may take to prepare itself, and to end.
+const (
+	prepareTimeout = 3 * time.Minute
+	stopTimeout    = time.Minute
+)
+
+// startAttacker makes an organization for an attack, and has it prepared and begun.
+func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, error) {
+	task, err := r.job(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	n := &attacker{command: exec.CommandContext(ctx, r.Program, r.AttackWith...)}
+	n.command.Stderr = &n.complaints
+	if n.orders, err = n.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := n.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	n.says = bufio.NewReader(out)
+	if err := n.command.Start(); err != nil {
+		return nil, err
+	}
+	if err := n.begin(task); err != nil {
+		return nil, errors.Join(err, n.kill())
+	}
+	return n, nil
+}
+
+// job is what the attacker has to know. Deep entries are looked at in the console, so they belong to the organization that
+// has a member.
+func (r *run) job(ctx context.Context, a attack) (job, error) {
+	env := r.subject.Env
+	task := job{
+		Attack: a.name, BaseURL: env.BaseURL, CAFile: env.CAFile,
+		ConsoleURL: env.ConsoleURL, ConsoleEmail: env.ConsoleEmail, ConsoleWord: env.ConsolePassword,
+		Tenant: measure.Tenant{Organization: env.Organization, Project: env.Project, Key: env.APIKey},
+	}
+	if a.name == "deep-entries" {
+		return task, nil
+	}
+	made, err := measure.NewTenants(ctx, r.api, env.OperatorToken, a.name, 1)
+	if err != nil {
+		return task, err
+	}
+	task.Tenant = made[0]
+	token, err := r.api.CreateServiceToken(ctx, env.OperatorToken, task.Tenant.Organization, a.name, "tenants:admin")
+	task.AdminToken = token.Token
+	return task, err
+}
+
+// begin hands the job over, waits until it is prepared, and has it begin.
+func (n *attacker) begin(task job) error {
+	timeout := time.AfterFunc(prepareTimeout, func() { _ = n.command.Process.Kill() })
+	defer timeout.Stop()
+	if err := json.NewEncoder(n.orders).Encode(task); err != nil {
+		return err
+	}
+	if _, err := n.says.ReadString('\n'); err != nil {
+		return fmt.Errorf("it was not prepared: %w: %s", err, n.complaints.String())
+	}
+	_, err := io.WriteString(n.orders, "true\n")
+	return err
+}
+
+// stop ends the attack and returns what the noisy tenant was told.
+func (n *attacker) stop() (*Outcome, error) {
+	timeout := time.AfterFunc(stopTimeout, func() { _ = n.command.Process.Kill() })
+	defer timeout.Stop()
+	outcome := &Outcome{}
+	failed := errors.Join(n.orders.Close(), json.NewDecoder(n.says).Decode(outcome))
+	if err := n.command.Wait(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, n.complaints.String())
+	}
+	return outcome, failed
+}
+
+func (n *attacker) kill() error {
+	_ = n.command.Process.Kill()
+	_ = n.command.Wait()
+	return nil
+}
+
+// makers is how many organizations are created at the same time.
+const makers = 8
+
+// makeIdle creates organizations with a project and a key that do nothing.
+func (r *run) makeIdle(ctx context.Context) error {
+	r.say("creating %d organizations that do nothing", r.Idle)
+	numbers, failures := make(chan int), make(chan error, makers)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var working sync.WaitGroup
+	for range makers {
+		working.Go(func() {
+			for number := range numbers {
+				if _, err := measure.NewTenant(ctx, r.api, r.subject.Env.OperatorToken, fmt.Sprintf("idle %d", number)); err != nil {
+					failures <- err
+					cancel()
+					return
+				}
+			}
+		})
+	}
+	r.count(ctx, numbers)
+	working.Wait()
+	close(failures)
+	return <-failures
+}
+
+// count sends the numbers of idle organizations, and says how far it is now and then.
+func (r *run) count(ctx context.Context, numbers chan<- int) {
+	defer close(numbers)
+	for number := range r.Idle {
+		select {
+		case numbers <- number:
+		case <-ctx.Done():
+			return
+		}
+		if (number+1)%1000 == 0 {
+			r.say("  %d of %d", number+1, r.Idle)
+		}
+	}
+}

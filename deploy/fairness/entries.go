@@ -1,0 +1,107 @@
+package fairness
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// stampForm is the form of the timestamps of entries.
+const stampForm = "2006-01-02T15:04:05.000Z"
+
+// plain is a small entry.
+func plain(at string, number int) string {
+	return fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"request %d answered"}`, at, number)
+}
+
+// letters writes a number without digits, which a fingerprint would take for a counter.
+func letters(number int64) string {
+	text := make([]byte, 0, 14)
+	for ; number > 0 || len(text) < 4; number /= 26 {
+		text = append(text, byte('a'+number%26))
+	}
+	return string(text)
+}
+
+// Sizes of what is stored: an entry may have 512 KB, of which metadata may have 100 KB.
+const (
+	largeEntries  = 200
+	largePerBatch = 10
+	largeContext  = 499 << 10
+	deepEntries   = 50
+	deepLevels    = 115 // with those around it at most 128
+	deepContext   = 440 << 10
+)
+
+// storeLarge stores 200 entries of 500 KB, of characters that JSON may escape.
+func storeLarge(ctx context.Context, n *noisy) error {
+	fill := strings.Repeat("<", largeContext)
+	bodies := make([][]byte, 0, largeEntries/largePerBatch)
+	for range largeEntries / largePerBatch {
+		entries := make([]string, largePerBatch)
+		for i := range entries {
+			entries[i] = fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"large entry %d","error":{"context":{"fill":"%s"}}}`,
+				time.Now().UTC().Format(stampForm), i, fill)
+		}
+		bodies = append(bodies, batch(entries))
+	}
+	return n.store(ctx, bodies)
+}
+
+// storeDeep stores entries whose indented form is a hundred times as large.
+func storeDeep(ctx context.Context, n *noisy) error {
+	nested := strings.Repeat("[", deepLevels) + strings.TrimSuffix(strings.Repeat("0,", deepContext/2), ",") + strings.Repeat("]", deepLevels)
+	var bodies [][]byte
+	for i := 0; i < deepEntries; i += largePerBatch {
+		entries := make([]string, largePerBatch)
+		for k := range entries {
+			entries[k] = fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"deep entry %d","error":{"context":{"nested":%s}}}`,
+				time.Now().UTC().Format(stampForm), i+k, nested)
+		}
+		bodies = append(bodies, batch(entries))
+	}
+	return n.store(ctx, bodies)
+}
+
+// storeOddYears stores batches that reach from the year 0 to the year 9999, so that each spans all of time.
+func storeOddYears(ctx context.Context, n *noisy) error {
+	bodies := make([][]byte, 30)
+	for i := range bodies {
+		entries := make([]string, 1000)
+		for k := range entries {
+			year := []string{"0000", "9999"}[k%2]
+			entries[k] = plain(fmt.Sprintf("%s-06-%02dT12:%02d:%02d.000Z", year, 1+i%28, k/60%60, k%60), i*1000+k)
+		}
+		bodies[i] = batch(entries)
+	}
+	return n.store(ctx, bodies)
+}
+
+// newErrors is a batch of errors of types that were never seen before; stack is the text of each one's frames.
+func newErrors(entries int, first int64, stack func(kind string) string) []byte {
+	list := make([]string, entries)
+	at := time.Now().UTC().Format(stampForm)
+	for i := range list {
+		kind := letters(first + int64(i))
+		list[i] = fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, at, kind, stack(kind))
+	}
+	return batch(list)
+}
+
+func noStack(string) string { return "" }
+
+// largeStack is a stack of about 100 KB.
+func largeStack(kind string) string {
+	var text strings.Builder
+	text.WriteString(`,"stack_trace":[`)
+	for i := 0; text.Len() < 100<<10; i++ {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(`"at ` + kind + `.call` + letters(int64(i)) + ` (/srv/shop/src/` + kind + `/file.js:` + strconv.Itoa(i) + `:7)"`)
+	}
+	text.WriteByte(']')
+	return text.String()
+}

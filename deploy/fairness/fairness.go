@@ -1,0 +1,177 @@
+package fairness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/measure"
+)
+
+// Config says what to measure.
+type Config struct {
+	Program     string   // the binary that is measured, run with `run`, and that attacks
+	AttackWith  []string // arguments that make Program read a job and attack, see Attack
+	Dir         string   // for everything that is written; it must be empty, and stays as it is afterwards
+	DatabaseURL string   // a Postgres to use; "" starts one
+	Attacks     []string // names; none: all
+	Each        time.Duration
+	Idle        int // organizations that do nothing
+	Quiet       int // organizations that are watched
+	Logger      *slog.Logger
+}
+
+// alone is the name of the measurement without any attack, idle that with many organizations that do nothing.
+const (
+	alone = "alone"
+	idle  = "idle-tenants"
+)
+
+// A Result is what quiet organizations noticed of one attack.
+type Result struct {
+	Attack  string
+	Does    string
+	Took    [views][2]time.Duration // p50 and p99 of each view; zero where there was none
+	Probes  int                     // posts that were measured
+	Refused int64                   // posts of quiet organizations
+	Failed  []error                 // what else went wrong for them
+	Peak    int64                   // most bytes resident of the measured process meanwhile
+	Told    *Outcome                // of the noisy tenant; nil where there is none
+	Settled time.Duration           // after the attack, until the views of a post were within their goal again
+}
+
+// settleTimeout is how long the end of an attack is waited for at most: what is left of it would be counted to the next.
+const settleTimeout = time.Minute
+
+// Run measures alone first, then beside each attack, and says what it does on progress.
+func Run(ctx context.Context, config Config, progress io.Writer) (results []Result, err error) {
+	chosen, err := config.attacks()
+	if err != nil {
+		return nil, err
+	}
+	url, stopDatabase, err := measure.Database(ctx, config.DatabaseURL, config.Dir, config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stopDatabase()) }()
+	subject, err := measure.StartSubject(ctx, config.Program, filepath.Join(config.Dir, "weir"), map[string]string{"WEIR_DATABASE_URL": url})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, subject.Stop()) }()
+	r := &run{Config: config, progress: progress, subject: subject}
+	return r.all(ctx, chosen)
+}
+
+func (c Config) attacks() (chosen []attack, err error) {
+	if len(c.Attacks) == 0 {
+		return attacks(), nil
+	}
+	for _, name := range c.Attacks {
+		found, err := attackNamed(name)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, found)
+	}
+	return chosen, nil
+}
+
+// A run measures one installation.
+type run struct {
+	Config
+
+	progress io.Writer
+	subject  *measure.Subject
+	api      *client.Client
+	quiet    *quiet
+}
+
+func (r *run) say(format string, values ...any) { fmt.Fprintf(r.progress, "  "+format+"\n", values...) }
+
+func (r *run) all(ctx context.Context, chosen []attack) (results []Result, err error) {
+	if r.api, err = r.subject.Client(16 * r.Quiet); err != nil {
+		return nil, err
+	}
+	defer r.api.Close()
+	tenants, err := measure.NewTenants(ctx, r.api, r.subject.Env.OperatorToken, "quiet", r.Quiet)
+	if err != nil {
+		return nil, err
+	}
+	if r.quiet, err = watch(r.subject, r.api, tenants); err != nil {
+		return nil, err
+	}
+	r.say("%s for %s", alone, 2*r.Each)
+	results = append(results, r.watch(ctx, Result{Attack: alone, Does: "nobody else"}, 2*r.Each))
+	for _, a := range chosen {
+		r.say("beside %s: %s", a.name, a.does)
+		result, err := r.beside(ctx, a)
+		if err != nil {
+			return results, err
+		}
+		result.Settled = r.settle(ctx, results[0])
+		results = append(results, result)
+	}
+	if r.Idle > 0 {
+		if err := r.makeIdle(ctx); err != nil {
+			return results, err
+		}
+		results = append(results, r.watch(ctx, Result{Attack: idle, Does: fmt.Sprintf("%d organizations that do nothing", r.Idle)}, r.Each))
+	}
+	return results, ctx.Err()
+}
+
+// watch measures what the quiet organizations notice for d.
+func (r *run) watch(ctx context.Context, result Result, d time.Duration) Result {
+	r.quiet.reset()
+	stop, done := make(chan struct{}), make(chan struct{})
+	peak := measure.WatchPeak(r.subject.Pid())
+	go func() {
+		defer close(done)
+		r.quiet.run(ctx, stop)
+	}()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	close(stop)
+	<-done
+	result.Peak = peak()
+	for view := range r.quiet.took {
+		result.Took[view] = [2]time.Duration(r.quiet.took[view].Percentiles(50, 99))
+	}
+	result.Probes, result.Refused, result.Failed = r.quiet.took[Answer].Count(), r.quiet.refused, r.quiet.failures
+	return result
+}
+
+// beside measures while an organization of its own attacks.
+func (r *run) beside(ctx context.Context, a attack) (result Result, err error) {
+	attacker, err := r.startAttacker(ctx, a)
+	if err != nil {
+		return result, fmt.Errorf("cannot begin the attack %q: %w", a.name, err)
+	}
+	result = r.watch(ctx, Result{Attack: a.name, Does: a.does}, r.Each)
+	result.Told, err = attacker.stop()
+	if err != nil {
+		return result, fmt.Errorf("the attack %q: %w", a.name, err)
+	}
+	return result, nil
+}
+
+// settle waits until nothing of an attack is left that a quiet organization notices.
+func (r *run) settle(ctx context.Context, alone Result) time.Duration {
+	begun := time.Now()
+	for ctx.Err() == nil && time.Since(begun) < settleTimeout {
+		r.quiet.reset()
+		if err := r.quiet.probe(ctx, r.quiet.tenants[0]); err == nil && r.quiet.within(alone) {
+			break
+		}
+		time.Sleep(probePause)
+	}
+	return time.Since(begun)
+}

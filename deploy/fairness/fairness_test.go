@@ -1,0 +1,130 @@
+package fairness
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The table marks what misses a goal, and nothing else.
+func TestTableMarksWhatMissed(t *testing.T) {
+	quick := Result{Attack: alone, Probes: 9}
+	for view := range quick.Took {
+		quick.Took[view] = [2]time.Duration{10 * time.Millisecond, 200 * time.Millisecond}
+	}
+	told := &Outcome{}
+	told.told("429 rate_limited")
+	fine, slow := quick, quick
+	fine.Attack, fine.Told, fine.Took[Search][1] = "fine", told, 399*time.Millisecond
+	slow.Attack, slow.Told, slow.Took[Search][1], slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 401*time.Millisecond, 1, 600<<20
+	var text strings.Builder
+	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow})
+	if err != nil || missed != 4 {
+		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was told nothing", missed, err)
+	}
+	for _, want := range []string{"10.0/401!", "10.0/399 ", "600 MB!", " 1! ", "7 × 200!", "1 × 429 rate_limited\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+}
+
+// What a noisy tenant was told is read from the answers as they are.
+func TestDescribe(t *testing.T) {
+	for want, answer := range map[string]struct {
+		status     int
+		head, tail string
+	}{
+		"200":                   {200, `{"items":[]}`, ""},
+		"200 incomplete":        {200, `{"items":[`, `],"incomplete":true}`},
+		"429 overloaded":        {429, `{"code":"overloaded"}`, ""},
+		"400 body_too_large":    {400, `{"code":"body_too_large"}`, ""},
+		"502":                   {502, `<html>`, ""},
+		"400 invalid_timestamp": {400, `{"code":"invalid_timestamp","incomplete":true}`, ""},
+	} {
+		if got := describe(answer.status, []byte(answer.head), []byte(answer.tail)); got != want {
+			t.Errorf("described as %q, want %q", got, want)
+		}
+	}
+}
+
+// The attacks send what they say: legal batches where they mean to, of the size that they name.
+func TestAttackingBodies(t *testing.T) {
+	for name, body := range map[string][]byte{
+		"new errors":   newErrors(1000, 1, noStack),
+		"large stacks": newErrors(3, 1, largeStack),
+	} {
+		var batch struct {
+			Logs []struct {
+				Error struct {
+					Type       string
+					StackTrace []string `json:"stack_trace"`
+				}
+			}
+		}
+		if err := json.Unmarshal(body, &batch); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		types := map[string]bool{}
+		for _, entry := range batch.Logs {
+			types[entry.Error.Type] = true
+		}
+		if len(types) != len(batch.Logs) {
+			t.Errorf("%s: %d types in %d entries", name, len(types), len(batch.Logs))
+		}
+	}
+	if size := len(largeStack("abcd")); size < 100<<10 || size > 102<<10 {
+		t.Errorf("a large stack has %d bytes", size)
+	}
+}
+
+// An endless body decompresses to its size in white space, and then goes on without any more.
+func TestInflate(t *testing.T) {
+	reader, writer := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- inflate(ctx, writer, 2) }()
+	unpacked, err := gzip.NewReader(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 2<<20+len(`{"logs":[`))
+	if _, err := io.ReadFull(unpacked, text); err != nil || strings.TrimSpace(string(text)) != `{"logs":[` {
+		t.Fatalf("it begins with %q, %v", text[:20], err)
+	}
+	cancel()
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Every attack has a name of its own and is found by it; another name is refused with those that there are.
+func TestAttacksHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range Attacks() {
+		if found, err := attackNamed(name); err != nil || found.name != name || seen[name] || found.does == "" {
+			t.Errorf("attack %q: %+v, %v", name, found, err)
+		}
+		seen[name] = true
+	}
+	if _, err := attackNamed("none"); err == nil || !strings.Contains(err.Error(), Attacks()[0]) {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// An answer is read to its end, whatever its size, and only its two ends are kept.
+func TestOutcomeReadsLargeAnswers(t *testing.T) {
+	outcome := &Outcome{}
+	body := `{"items":["` + strings.Repeat("x", 1<<20) + `"],"incomplete":true,"next_cursor":"c"}`
+	outcome.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))})
+	if outcome.String() != "1 × 200 incomplete" || !outcome.Refused() {
+		t.Errorf("told %s", outcome)
+	}
+}

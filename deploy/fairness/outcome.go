@@ -1,0 +1,87 @@
+package fairness
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An Outcome is what a noisy tenant was told: how often each answer came, such as "200", "429 overloaded", "200 incomplete" or
+// "closed". Safe for concurrent use.
+type Outcome struct {
+	mu    sync.Mutex
+	Times map[string]int64 `json:"times"`
+}
+
+// told counts an answer.
+func (o *Outcome) told(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.Times == nil {
+		o.Times = map[string]int64{}
+	}
+	o.Times[what]++
+}
+
+// headBytes is how much of an answer is kept to see what it says.
+const headBytes = 4 << 10
+
+// read counts an answer and reads it to its end, keeping no more than its beginning and its end.
+func (o *Outcome) read(answer *http.Response) {
+	defer answer.Body.Close()
+	head, _ := io.ReadAll(io.LimitReader(answer.Body, headBytes))
+	tail := lastBytes{}
+	_, _ = io.Copy(&tail, answer.Body)
+	o.told(describe(answer.StatusCode, head, tail.kept))
+}
+
+// describe says what an answer is.
+func describe(status int, head, tail []byte) string {
+	what := fmt.Sprint(status)
+	var problem struct{ Code string }
+	if status >= http.StatusBadRequest && json.Unmarshal(head, &problem) == nil && problem.Code != "" {
+		return what + " " + problem.Code
+	}
+	if incomplete := []byte(`"incomplete":true`); bytes.Contains(head, incomplete) || bytes.Contains(tail, incomplete) {
+		return what + " incomplete"
+	}
+	return what
+}
+
+// lastBytes keeps the end of what is written to it.
+type lastBytes struct{ kept []byte }
+
+func (l *lastBytes) Write(p []byte) (int, error) {
+	l.kept = append(l.kept, p[max(0, len(p)-headBytes):]...)
+	l.kept = l.kept[max(0, len(l.kept)-headBytes):]
+	return len(p), nil
+}
+
+// Refused tells whether the noisy tenant was told to slow down or stop at least once.
+func (o *Outcome) Refused() bool {
+	for what := range o.Times {
+		if strings.HasPrefix(what, "4") || strings.HasSuffix(what, "incomplete") || what == "closed" {
+			return true
+		}
+	}
+	return false
+}
+
+// String lists the answers, the most frequent first.
+func (o *Outcome) String() string {
+	kinds := make([]string, 0, len(o.Times))
+	for what := range o.Times {
+		kinds = append(kinds, what)
+	}
+	slices.SortFunc(kinds, func(a, b string) int { return cmp.Or(cmp.Compare(o.Times[b], o.Times[a]), cmp.Compare(a, b)) })
+	for i, what := range kinds {
+		kinds[i] = fmt.Sprintf("%d × %s", o.Times[what], what)
+	}
+	return strings.Join(kinds, ", ")
+}

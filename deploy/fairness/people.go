@@ -1,0 +1,124 @@
+package fairness
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// network is an address of this machine in a client network of its own.
+func network(number int) net.IP {
+	return net.IPv4(127, byte(1+number>>16&0x3f), byte(number>>8), byte(2+number%250))
+}
+
+// guessPasswords signs in as a member and as nobody, each time from another network.
+func guessPasswords(ctx context.Context, n *noisy) error {
+	var tries atomic.Int64
+	return repeat(ctx, 32, func(int) error {
+		number := int(tries.Add(1))
+		email := n.ConsoleEmail
+		if number%2 == 0 {
+			email = fmt.Sprintf("nobody%d@example.com", number)
+		}
+		return n.guess(ctx, network(rand.IntN(1<<22)), email)
+	})
+}
+
+func (n *noisy) guess(ctx context.Context, from net.IP, email string) error {
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: n.tls, DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return n.dial(ctx, from)
+	}}
+	form := url.Values{"email": {email}, "password": {"correct horse " + email}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.ConsoleURL+"/sign-in", strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := (&http.Client{Transport: transport, CheckRedirect: n.http.CheckRedirect}).Do(r)
+	if err != nil {
+		if ctx.Err() == nil {
+			n.outcome.told("closed")
+		}
+		return err
+	}
+	n.outcome.read(answer)
+	return nil
+}
+
+// createProjects creates projects until ctx ends.
+func createProjects(ctx context.Context, n *noisy) error {
+	var serial atomic.Int64
+	return repeat(ctx, senders, func(int) error {
+		body := fmt.Sprintf(`{"organization":%q,"name":"project %d"}`, n.Tenant.Organization, serial.Add(1))
+		header := http.Header{"Authorization": {"Bearer " + n.AdminToken}, "Content-Type": {"application/json"}}
+		return n.ask(ctx, http.MethodPost, n.BaseURL+"/projects", header, []byte(body))
+	})
+}
+
+// Sockets: how many are opened, as far as this process may, and how long one that says nothing is watched.
+const (
+	mostSockets = 22_000
+	openers     = 64
+	spareFiles  = 200 // of this process, for everything else
+)
+
+// silence opens sockets from so many networks, says nothing on them, and opens anew those that are closed.
+func silence(networks int) func(ctx context.Context, n *noisy) error {
+	return func(ctx context.Context, n *noisy) error {
+		limit, err := openFiles()
+		if err != nil {
+			return err
+		}
+		sockets := min(mostSockets, limit-spareFiles)
+		var serial atomic.Int64
+		free := make(chan struct{}, sockets)
+		return repeat(ctx, openers, func(int) error {
+			select {
+			case free <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			conn, err := (&net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: network(int(serial.Add(1)) % networks)}}).DialContext(ctx, "tcp", n.host)
+			if err != nil {
+				<-free
+				n.outcome.told("refused")
+				return err
+			}
+			n.outcome.told("opened")
+			go func() {
+				defer func() { <-free }()
+				n.listen(ctx, conn)
+			}()
+			return nil
+		})
+	}
+}
+
+// listen waits until a silent connection is closed by the other end.
+func (n *noisy) listen(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	_, _ = io.Copy(io.Discard, conn)
+	if ctx.Err() == nil {
+		n.outcome.told("closed")
+	}
+}
+
+// handshake is how long it takes to open a TLS connection: what a newcomer waits for first.
+func handshake(ctx context.Context, host string, config *tls.Config) (time.Duration, error) {
+	begun := time.Now()
+	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout}, Config: config}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return 0, err
+	}
+	return time.Since(begun), conn.Close()
+}

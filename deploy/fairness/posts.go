@@ -1,0 +1,115 @@
+package fairness
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/measure"
+)
+
+// trusting is how TLS is spoken to the installation.
+func trusting(caFile, name string) (*tls.Config, error) {
+	pool, err := client.Authorities(caFile)
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, ServerName: name}, err
+}
+
+// senders is how many requests a noisy sender has under way.
+const senders = 8
+
+// fullRate posts the largest ordinary batches.
+func fullRate(ctx context.Context, n *noisy) error {
+	var serial atomic.Int64
+	bodies := make([]*measure.Body, senders)
+	for i := range bodies {
+		bodies[i] = measure.NewBody(1000)
+	}
+	return repeat(ctx, senders, func(worker int) error {
+		bodies[worker].Stamp(time.Now(), serial.Add(1000))
+		return n.post(ctx, bodies[worker].Text, "")
+	})
+}
+
+// sendNewErrors posts 1,000 types of errors at a time that nobody has seen.
+func sendNewErrors(ctx context.Context, n *noisy) error { return n.sendErrors(ctx, 1000, noStack) }
+
+// sendLargeStacks posts new errors with stacks of 100 KB.
+func sendLargeStacks(ctx context.Context, n *noisy) error { return n.sendErrors(ctx, 100, largeStack) }
+
+func (n *noisy) sendErrors(ctx context.Context, entries int, stack func(string) string) error {
+	var serial atomic.Int64
+	return repeat(ctx, senders/2, func(int) error {
+		return n.post(ctx, newErrors(entries, serial.Add(int64(entries)), stack), "")
+	})
+}
+
+// sendBombs posts small bodies that are large once they are decompressed, and of which nothing is valid.
+func sendBombs(ctx context.Context, n *noisy) error {
+	invalid := strings.TrimSuffix(strings.Repeat(`{},`, 127<<20/3-8), ",")
+	var packed bytes.Buffer
+	writer, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	_, err := fmt.Fprintf(writer, `{"logs":[%s]}`, invalid)
+	if err == nil {
+		err = writer.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return repeat(ctx, senders/2, func(int) error { return n.post(ctx, packed.Bytes(), "gzip") })
+}
+
+// endless are the sizes of the bodies that never end, in megabytes: together they fill half a gigabyte.
+var endless = []int{127, 127, 127, 15, 15, 15, 15, 4, 4, 4, 1, 1, 1}
+
+// sendEndless posts bodies of white space that are kept alive by empty blocks.
+func sendEndless(ctx context.Context, n *noisy) error {
+	return repeat(ctx, len(endless), func(worker int) error { return n.sendOneEndless(ctx, endless[worker]) })
+}
+
+func (n *noisy) sendOneEndless(ctx context.Context, megabytes int) error {
+	reader, writer := io.Pipe()
+	defer reader.Close()
+	go func() { _ = writer.CloseWithError(inflate(ctx, writer, megabytes)) }()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.BaseURL+"/logs", reader)
+	if err != nil {
+		return err
+	}
+	r.Header = http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}}
+	answer, err := n.http.Do(r)
+	if err != nil {
+		if ctx.Err() == nil {
+			n.outcome.told("closed")
+		}
+		return err
+	}
+	n.outcome.read(answer)
+	return n.obey(ctx, answer)
+}
+
+// inflate writes a stream that decompresses to so many megabytes of white space, and then an empty block each second.
+func inflate(ctx context.Context, out io.Writer, megabytes int) error {
+	writer, spaces := gzip.NewWriter(out), bytes.Repeat([]byte(" "), 1<<20)
+	if _, err := io.WriteString(writer, `{"logs":[`); err != nil {
+		return err
+	}
+	for range megabytes {
+		if _, err := writer.Write(spaces); err != nil {
+			return err
+		}
+	}
+	for ctx.Err() == nil {
+		if err := writer.Flush(); err != nil { // an empty block
+			return err
+		}
+		rest(ctx, time.Second)
+	}
+	return ctx.Err()
+}

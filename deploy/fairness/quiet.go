@@ -1,0 +1,237 @@
+package fairness
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/measure"
+)
+
+// How a quiet organization is watched: how often a view is looked at, how long between two batches and two sign-ins, and
+// when a view is given up.
+const (
+	probePoll    = 20 * time.Millisecond
+	probePause   = 150 * time.Millisecond
+	signInPause  = 3 * time.Second
+	probeTimeout = 30 * time.Second
+)
+
+// A View is something that a quiet tenant waits for.
+type View int
+
+// The views.
+const (
+	Handshake View = iota // a new TLS connection
+	Answer                // to a post
+	Balance               // shows the post
+	Group                 // counts its error
+	ReadBack              // has its entries
+	Search                // for a word of them
+	SignIn                // by a member who has signed in from the same device before
+	views                 // how many there are
+)
+
+// String names the view.
+func (v View) String() string {
+	return [...]string{"handshake", "answer", "balance", "group", "read-back", "search", "sign-in"}[v]
+}
+
+// A quiet member of the demonstration and the quiet organizations, watched from outside.
+type quiet struct {
+	api     *client.Client
+	tenants []*watched
+	host    string
+	tls     *tls.Config
+	console string
+	member  [2]string // e-mail and password
+	browser *http.Client
+
+	took     *[views]measure.Samples
+	mu       sync.Mutex
+	refused  int64
+	failures []error
+}
+
+// watched is a quiet organization and what was accepted of it.
+type watched struct {
+	measure.Tenant
+	body          *measure.Body
+	bytes, errors int64
+	serial        int64
+}
+
+// watch begins to watch tenants.
+func watch(subject *measure.Subject, api *client.Client, tenants []measure.Tenant) (*quiet, error) {
+	base, err := url.Parse(subject.Env.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	q := &quiet{
+		api: api, host: base.Host, console: subject.Env.ConsoleURL, member: [2]string{subject.Env.ConsoleEmail, subject.Env.ConsolePassword},
+		took: &[views]measure.Samples{},
+	}
+	if q.tls, err = trusting(subject.Env.CAFile, base.Hostname()); err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	q.browser = &http.Client{Jar: jar, Timeout: probeTimeout, Transport: &http.Transport{TLSClientConfig: q.tls},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, tenant := range tenants {
+		q.tenants = append(q.tenants, &watched{Tenant: tenant, body: measure.NewBody(measure.ErrorEvery)}) // with one error
+	}
+	return q, nil
+}
+
+// reset forgets what was measured.
+func (q *quiet) reset() {
+	q.took, q.refused, q.failures = &[views]measure.Samples{}, 0, nil
+}
+
+// run watches until stop is closed.
+func (q *quiet) run(ctx context.Context, stop <-chan struct{}) {
+	var running sync.WaitGroup
+	for _, w := range q.tenants {
+		running.Go(func() { q.every(ctx, stop, probePause, func() error { return q.probe(ctx, w) }) })
+	}
+	running.Go(func() { q.every(ctx, stop, probePause, func() error { return q.shake(ctx) }) })
+	running.Go(func() { q.every(ctx, stop, signInPause, func() error { return q.enter(ctx) }) })
+	running.Wait()
+}
+
+// every repeats once, and keeps its failures.
+func (q *quiet) every(ctx context.Context, stop <-chan struct{}, pause time.Duration, once func() error) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if err := once(); err != nil && ctx.Err() == nil {
+			q.failed(err)
+		}
+	}
+}
+
+func (q *quiet) failed(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.failures = append(q.failures, err)
+}
+
+func (q *quiet) shake(ctx context.Context) error {
+	took, err := handshake(ctx, q.host, q.tls)
+	if err == nil {
+		q.took[Handshake].Add(took)
+	}
+	return err
+}
+
+func (q *quiet) enter(ctx context.Context) error {
+	begun := time.Now()
+	err := signIn(ctx, q.browser, q.console, q.member[0], q.member[1])
+	if err == nil {
+		q.took[SignIn].Add(time.Since(begun))
+	}
+	return err
+}
+
+// probe posts a batch and looks at each view, by itself, until it shows it.
+func (q *quiet) probe(ctx context.Context, w *watched) error {
+	begun := time.Now()
+	w.serial += measure.ErrorEvery
+	w.body.Stamp(begun, w.serial)
+	accepted, err := q.api.Post(ctx, w.Key, client.Batch{Body: w.body.Text})
+	if err != nil {
+		q.mu.Lock()
+		q.refused++
+		q.mu.Unlock()
+		return fmt.Errorf("a post was refused: %w", err)
+	}
+	q.took[Answer].Add(time.Since(begun))
+	w.bytes, w.errors = w.bytes+accepted.BytesUsed, w.errors+1
+	var looking sync.WaitGroup
+	for view, shows := range q.shows(ctx, w, begun.UnixMilli()) {
+		looking.Go(func() {
+			if err := q.look(view, shows); err != nil {
+				q.failed(fmt.Errorf("%s: %w", view, err))
+			}
+		})
+	}
+	looking.Wait()
+	return q.search(ctx, w)
+}
+
+// shows tells, of each view, whether it shows what was accepted so far.
+func (q *quiet) shows(ctx context.Context, w *watched, newest int64) map[View]func() (bool, error) {
+	return map[View]func() (bool, error){
+		Balance: func() (bool, error) {
+			balance, err := q.api.Balance(ctx, w.Billing, w.Organization)
+			return balance.Consumed >= w.bytes, err
+		},
+		Group: func() (bool, error) {
+			groups, err := q.api.ErrorGroups(ctx, w.Key, w.Project)
+			var count int64
+			for _, group := range groups {
+				count += group.Count
+			}
+			return count >= w.errors, err
+		},
+		ReadBack: func() (bool, error) {
+			page, err := q.api.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Limit: 1})
+			return len(page.Items) > 0 && measure.StampOf(string(page.Items[0].Entry)) >= newest, err
+		},
+	}
+}
+
+// look repeats shows until it is true and keeps how long that took.
+func (q *quiet) look(view View, shows func() (bool, error)) error {
+	for begun := time.Now(); ; time.Sleep(probePoll) {
+		shown, err := shows()
+		switch {
+		case err != nil:
+			return err
+		case shown:
+			q.took[view].Add(time.Since(begun))
+			return nil
+		case time.Since(begun) > probeTimeout:
+			q.took[view].Add(probeTimeout)
+			return fmt.Errorf("it does not show a batch %s after its answer", probeTimeout)
+		}
+	}
+}
+
+// search looks for words of what was sent.
+func (q *quiet) search(ctx context.Context, w *watched) error {
+	begun := time.Now()
+	page, err := q.api.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Words: "upstream pool answered", Limit: 20})
+	if err != nil {
+		return fmt.Errorf("a search was refused: %w", err)
+	}
+	if len(page.Items) == 0 {
+		return fmt.Errorf("a search finds nothing")
+	}
+	q.took[Search].Add(time.Since(begun))
+	return nil
+}
+
+// within tells whether what was measured since the last reset is within the goals.
+func (q *quiet) within(alone Result) bool {
+	for view := range q.took {
+		if q.took[view].Percentiles(100)[0] > goal(alone.Took[view][1]) {
+			return false
+		}
+	}
+	return len(q.failures) == 0
+}

@@ -1,0 +1,144 @@
+package fairness
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// leaveUnread asks for large answers and never reads them.
+func leaveUnread(ctx context.Context, n *noisy) error {
+	return repeat(ctx, 6, func(int) error {
+		conn, err := n.dial(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "GET /v1/logs?limit=1000 HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\n\r\n", n.host, n.Tenant.Key); err != nil {
+			return err
+		}
+		status, err := bufio.NewReaderSize(conn, 512).ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if code := strings.Fields(status); len(code) > 1 {
+			n.outcome.told(code[1])
+		}
+		rest(ctx, 5*time.Second) // what comes meanwhile fills the buffers of both ends
+		return nil
+	})
+}
+
+// readWithoutPause lists entries and groups as fast as answers come.
+func readWithoutPause(ctx context.Context, n *noisy) error {
+	paths := []string{
+		"/logs?limit=1000", "/logs?limit=100&q=nothing", "/logs?limit=1000&order=asc", "/projects/" + n.Tenant.Project + "/error-groups?q=nothing",
+	}
+	return repeat(ctx, 16, func(worker int) error { return n.get(ctx, paths[worker%len(paths)]) })
+}
+
+// pageThroughYears reads page after page, from the newest and from the oldest on.
+func pageThroughYears(ctx context.Context, n *noisy) error {
+	cursors := make([]string, 8)
+	return repeat(ctx, len(cursors), func(worker int) error {
+		order := []string{"desc", "asc"}[worker%2]
+		return n.page(ctx, "/logs?limit=1000&order="+order, &cursors[worker])
+	})
+}
+
+// readFromYearZero reads small pages from cursors that stand before everything, made up and as the service gave them.
+func readFromYearZero(ctx context.Context, n *noisy) error {
+	forged, err := json.Marshal(map[string]any{"s": -62167219200, "n": 0, "b": strings.Repeat("0", 32), "i": 0})
+	if err != nil {
+		return err
+	}
+	path := "/logs?limit=1&order=asc&cursor=" + base64.RawURLEncoding.EncodeToString(forged)
+	cursors := make([]string, 8)
+	return repeat(ctx, len(cursors), func(worker int) error {
+		if worker%2 == 0 {
+			return n.get(ctx, path)
+		}
+		return n.page(ctx, "/logs?limit=1&order=asc&q=answered", &cursors[worker])
+	})
+}
+
+// page reads the page that cursor names and moves it on.
+func (n *noisy) page(ctx context.Context, path string, cursor *string) error {
+	if *cursor != "" {
+		path += "&cursor=" + *cursor
+	}
+	answer, err := n.api.Call(ctx, client.Request{Method: http.MethodGet, Path: path, Header: map[string]string{"X-Api-Key": n.Tenant.Key}})
+	if err != nil {
+		return err
+	}
+	n.outcome.told(describe(answer.Status, answer.Body[:min(len(answer.Body), headBytes)], answer.Body[max(0, len(answer.Body)-headBytes):]))
+	var list struct {
+		NextCursor string `json:"next_cursor"`
+	}
+	if answer.Status == http.StatusOK {
+		err = json.Unmarshal(answer.Body, &list)
+		*cursor = list.NextCursor
+	}
+	return errors.Join(err, n.obey(ctx, &http.Response{StatusCode: answer.Status}))
+}
+
+// readConsole looks at the page of the newest entries from six browsers.
+func readConsole(ctx context.Context, n *noisy) error {
+	browser, err := n.signedIn(ctx)
+	if err != nil {
+		return err
+	}
+	return repeat(ctx, 6, func(int) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.ConsoleURL+"/logs", http.NoBody)
+		if err != nil {
+			return err
+		}
+		answer, err := browser.Do(r)
+		if err != nil {
+			return err
+		}
+		n.outcome.read(answer)
+		return n.obey(ctx, answer)
+	})
+}
+
+// signedIn is a browser with a session of the tenant's member.
+func (n *noisy) signedIn(ctx context.Context) (*http.Client, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	browser := &http.Client{Transport: n.http.Transport, CheckRedirect: n.http.CheckRedirect, Jar: jar}
+	return browser, signIn(ctx, browser, n.ConsoleURL, n.ConsoleEmail, n.ConsoleWord)
+}
+
+// signIn signs in by a password.
+func signIn(ctx context.Context, browser *http.Client, console, email, password string) error {
+	form := url.Values{"email": {email}, "password": {password}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, console+"/sign-in", strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := browser.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	if answer.StatusCode != http.StatusSeeOther {
+		return fmt.Errorf("cannot sign in: answered %d", answer.StatusCode)
+	}
+	return nil
+}

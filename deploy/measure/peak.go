@@ -1,0 +1,28 @@
+package measure
+
+import "time"
+
+// peakPoll is how often the memory of a process is looked at.
+const peakPoll = 20 * time.Millisecond
+
+// WatchPeak watches how many bytes a process has resident; the function that it returns ends that and says how many it were
+// at most.
+func WatchPeak(pid int) func() int64 {
+	stop, peak := make(chan struct{}), make(chan int64)
+	go func() {
+		most := int64(0)
+		for {
+			most = max(most, UsageOf(pid).Memory)
+			select {
+			case <-stop:
+				peak <- most
+				return
+			case <-time.After(peakPoll):
+			}
+		}
+	}()
+	return func() int64 {
+		close(stop)
+		return <-peak
+	}
+}
