@@ -48,6 +48,7 @@ var exceptions = map[string]string{
 	"invitations.invitations_by_id":        "see projects_by_id",
 	"sessions.sessions_by_id":              "see projects_by_id",
 	"api_keys.api_keys_by_hash":            "a leak report says only the key, not whose it is",
+	"devices.devices_by_hash":              "whoever signs in has a cookie and says an address, not an organization",
 	"members.members_by_email":             "whoever signs in says an address, not an organization",
 	"members.members_by_identity":          "an identity provider says who signs in, not an organization",
 	"members.members_by_reset_hash":        "whoever sets a password anew has a code, and says no organization",

@@ -202,6 +202,7 @@ func (a *App) routes() nethttp.Handler {
 	http.MountLeakReports(router, a.registrar, a.leakKeys)
 	console.Mount(router, console.Config{
 		Registrar: a.registrar, Views: a.views, Credentials: a.credentials, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
+		Metrics: a.metrics.Registerer,
 	})
 	return router
 }

@@ -96,7 +96,7 @@ func newcomerOf(r *http.Request) registrar.Newcomer {
 }
 
 func (c *console) join(w http.ResponseWriter, r *http.Request) error {
-	return c.comeIn(w, r, c.writeJoin, func(who registrar.Newcomer) (tenants.Session, tenants.Secret, error) {
+	return c.comeIn(w, r, c.writeJoin, func(who registrar.Newcomer) (registrar.Entry, error) {
 		return c.Registrar.Join(r.Context(), c.anonymous(r), who)
 	})
 }
@@ -118,7 +118,7 @@ func (c *console) writeWelcome(w http.ResponseWriter, r *http.Request, status in
 }
 
 func (c *console) welcome(w http.ResponseWriter, r *http.Request) error {
-	return c.comeIn(w, r, c.writeWelcome, func(who registrar.Newcomer) (tenants.Session, tenants.Secret, error) {
+	return c.comeIn(w, r, c.writeWelcome, func(who registrar.Newcomer) (registrar.Entry, error) {
 		return c.Registrar.Found(r.Context(), c.anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
@@ -126,7 +126,7 @@ func (c *console) welcome(w http.ResponseWriter, r *http.Request) error {
 // comeIn lets somebody in by a code; write shows the form again with what is wrong with it.
 func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
-	use func(who registrar.Newcomer) (tenants.Session, tenants.Secret, error)) error {
+	use func(who registrar.Newcomer) (registrar.Entry, error)) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
@@ -135,7 +135,11 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 		write(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
 		return nil
 	}
-	session, secret, err := use(who)
+	entry, err := use(who)
+	if isBusy(err) {
+		write(w, r, http.StatusTooManyRequests, nil, busy(w, r))
+		return nil
+	}
 	if errors.Is(err, registrar.ErrEmailTaken) {
 		err = tenants.Invalid{{Field: "email", Detail: "Somebody signs in with this address already, in another organization of this installation.",
 			Fix: "If that is you, ask for an invitation to another address."}}
@@ -147,7 +151,7 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 	if err != nil {
 		return problemOf(err, "code", "")
 	}
-	return c.letIn(w, r, session, secret)
+	return c.letIn(w, r, entry)
 }
 
 func (c *console) showReset(w http.ResponseWriter, r *http.Request) error {
@@ -173,6 +177,10 @@ func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	err := c.Registrar.ResetPassword(r.Context(), c.anonymous(r), code, tenants.Password(r.PostForm.Get("password")))
+	if isBusy(err) {
+		c.writeReset(w, r, http.StatusTooManyRequests, nil, busy(w, r))
+		return nil
+	}
 	if isInvalid(err) || errors.Is(err, tenants.ErrCode) {
 		c.writeReset(w, r, http.StatusUnprocessableEntity, err, nil)
 		return nil

@@ -89,6 +89,9 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 	}
 	session, secret, err := c.Registrar.ConfirmByPassword(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID,
 		tenants.Password(r.PostForm.Get("password")))
+	if isBusy(err) {
+		return c.writeConfirm(w, r, http.StatusTooManyRequests, busy(w, r))
+	}
 	if errors.Is(err, registrar.ErrSignIn) {
 		return c.writeConfirm(w, r, http.StatusUnprocessableEntity,
 			&ui.Flash{Text: "This is not your password. Check it and try again.", Fault: true})

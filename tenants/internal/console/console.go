@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/shared/fair"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -29,6 +31,7 @@ type Config struct {
 	Credentials    *identity.Credentials
 	Clock          func() time.Time
 	IDs            func() string  // unique and at most 60 URL-safe characters
+	Metrics        prometheus.Registerer
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
 }
 
@@ -37,7 +40,10 @@ type console struct {
 	pages     *ui.Pages
 	byNetwork *attempts
 	byEmail   *attempts // and by code
+	byDevice  *attempts
 	byMember  *attempts // who has signed in
+	lookups   *fair.Queue
+	metrics   *metrics
 }
 
 // maxForm is the largest form, in bytes.
@@ -46,7 +52,9 @@ const maxForm = 64 << 10
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Settings, templates)}
+	c.lookups, c.metrics = newLookups(), newMetrics(config.Metrics, config.Registrar.Passwords)
 	c.byNetwork = newAttempts(config.Clock, perNetwork, networkRefill)
+	c.byDevice = newAttempts(config.Clock, perDevice, deviceRefill)
 	c.byEmail = newAttempts(config.Clock, perEmail, emailRefill)
 	c.byMember = newAttempts(config.Clock, perMember, memberRefill)
 	router.Group(func(open chi.Router) {
@@ -188,6 +196,7 @@ func roleOf(r *http.Request) tenants.Role {
 func (c *console) anonymous(r *http.Request) registrar.Request {
 	return registrar.Request{
 		Address: httpapi.ClientAddress(r, c.TrustedProxies), Client: r.UserAgent(), ID: httpapi.RequestID(r.Context()),
+		Devices: devicesOf(r),
 	}
 }
 

@@ -233,6 +233,9 @@ func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
 	}
 	before, password := tenants.Password(r.PostForm.Get("current_password")), tenants.Password(r.PostForm.Get("password"))
 	err := c.Registrar.ChangePassword(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID, before, password)
+	if isBusy(err) {
+		return c.writePassword(w, r, http.StatusTooManyRequests, nil, busy(w, r))
+	}
 	if errors.Is(err, registrar.ErrPassword) {
 		err = tenants.Invalid{{Field: "current_password", Detail: "This is not your password.", Fix: "Type it again, or ask an owner or admin for a reset."}}
 	}

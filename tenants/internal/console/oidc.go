@@ -60,7 +60,7 @@ func (c *console) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 		ui.SetFlash(w, "identified")
 		in.To = accountPath
 	}
-	return c.letInTo(w, r, in.Session, in.Secret, in.To)
+	return c.letInTo(w, r, in.Entry, in.To)
 }
 
 // writeOIDCFault says why the identity provider lets nobody in, beside the other ways.

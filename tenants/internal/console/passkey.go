@@ -92,7 +92,7 @@ func (c *console) signInByPasskey(w http.ResponseWriter, r *http.Request) error 
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	session, secret, err := c.Registrar.SignInByPasskey(r.Context(), c.anonymous(r), takeTicket(w, r), answerOf(r))
+	entry, err := c.Registrar.SignInByPasskey(r.Context(), c.anonymous(r), takeTicket(w, r), answerOf(r))
 	if flash := passkeyFault(err); flash != nil {
 		c.writeSignIn(w, r, http.StatusUnprocessableEntity, "", flash)
 		return nil
@@ -100,7 +100,7 @@ func (c *console) signInByPasskey(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return c.letIn(w, r, session, secret)
+	return c.letIn(w, r, entry)
 }
 
 // answerOf is what the browser's authenticator has said.

@@ -1,18 +1,23 @@
 package console
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/fair"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -54,34 +59,56 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	email := tenants.NormalEmail(r.PostForm.Get("email"))
-	if wait := c.limit(r, email); wait > 0 {
-		c.writeSignIn(w, r, http.StatusTooManyRequests, email, tooMany(w, r, wait))
-		return nil
+	request, err := c.recognized(r, email)
+	known := request.Device.Known()
+	if err == nil {
+		if wait := c.limitSignIn(r, request.Device, email); wait > 0 {
+			c.metrics.signIn(outcomeLimited, known)
+			c.writeSignIn(w, r, http.StatusTooManyRequests, email, tooMany(w, r, wait))
+			return nil
+		}
 	}
-	password := tenants.Password(r.PostForm.Get("password"))
-	session, secret, err := c.Registrar.SignIn(r.Context(), c.anonymous(r), email, password)
-	if errors.Is(err, registrar.ErrSignIn) {
+	var entry registrar.Entry
+	if err == nil {
+		entry, err = c.Registrar.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
+	}
+	switch {
+	case errors.Is(err, registrar.ErrSignIn):
+		c.metrics.signIn(outcomeWrong, known)
+		httpapi.Logger(r.Context()).Warn("a sign-in failed", slog.String("address", addressHash(email)),
+			slog.String("network", c.network(r)), slog.Bool("known_device", known))
 		c.writeSignIn(w, r, http.StatusUnprocessableEntity, email,
 			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
 		return nil
-	}
-	if err != nil {
+	case isBusy(err):
+		c.metrics.signIn(outcomeBusy, known)
+		c.writeSignIn(w, r, http.StatusTooManyRequests, email, busy(w, r))
+		return nil
+	case err != nil:
 		return err
 	}
-	return c.letIn(w, r, session, secret)
+	c.metrics.signIn(outcomeIn, known)
+	return c.letIn(w, r, entry)
+}
+
+// addressHash stands for an e-mail address in the log: whoever knows the address finds it, nobody reads it.
+func addressHash(email string) string {
+	sum := sha256.Sum256([]byte(email))
+	return hex.EncodeToString(sum[:8])
 }
 
 // letIn leads whoever has signed in to where they wanted to go.
-func (c *console) letIn(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) error {
-	return c.letInTo(w, r, session, secret, destination(r))
+func (c *console) letIn(w http.ResponseWriter, r *http.Request, entry registrar.Entry) error {
+	return c.letInTo(w, r, entry, destination(r))
 }
 
 // letInTo gives the browser its new session instead of one that it had before, and leads to a page.
-func (c *console) letInTo(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret, to string) error {
+func (c *console) letInTo(w http.ResponseWriter, r *http.Request, entry registrar.Entry, to string) error {
 	if err := c.endSession(r); err != nil {
 		return err
 	}
-	c.keepSession(w, session, secret)
+	c.keepSession(w, entry.Session, entry.Secret)
+	keepDevices(w, entry.Devices)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
@@ -90,6 +117,14 @@ func (c *console) letInTo(w http.ResponseWriter, r *http.Request, session tenant
 func (c *console) keepSession(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
 	lasts := session.ExpiresAt.Sub(c.Clock()).Round(time.Second)
 	http.SetCookie(w, sessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
+}
+
+// limitSignIn counts an attempt to sign in: by the device where it is the member's, and like a stranger's otherwise.
+func (c *console) limitSignIn(r *http.Request, device tenants.Device, email string) (wait time.Duration) {
+	if device.Known() {
+		return c.byDevice.take(device.Hash)
+	}
+	return c.limit(r, email)
 }
 
 // limit counts an attempt, per address it comes from and per address it is about.
@@ -111,6 +146,19 @@ func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Fla
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 	httpapi.Logger(r.Context()).Warn("too many attempts to prove who one is")
 	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
+}
+
+// isBusy tells whether a request was turned away because too many others had come before.
+func isBusy(err error) bool {
+	return errors.Is(err, password.ErrBusy) || errors.Is(err, fair.ErrFull)
+}
+
+// busy says when to try again, where others fill the line. It says the same whether an address is somebody's or not.
+func busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
+	seconds := int64(password.RetryAfter / time.Second)
+	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	httpapi.Logger(r.Context()).Warn("too many passwords are waiting to be hashed")
+	return &ui.Flash{Text: fmt.Sprintf("Too many people are signing in at this moment. Try again in %d seconds.", seconds), Fault: true}
 }
 
 func (c *console) signOut(w http.ResponseWriter, r *http.Request) error {

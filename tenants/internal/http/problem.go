@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -33,6 +34,9 @@ func problemOf(err error, what, id string) error {
 	case errors.Is(err, tenants.ErrSettled):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
 			"The invitation was accepted or revoked before. Make another one.")
+	case errors.Is(err, password.ErrBusy):
+		return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded",
+			"Too many passwords are waiting to be hashed. Send the request again.").RetryAfter(password.RetryAfter)
 	case errors.Is(err, registrar.ErrEmailTaken):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
 			"Somebody already signs in with this e-mail address. Use another one.")

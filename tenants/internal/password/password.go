@@ -34,66 +34,60 @@ func Slow() Cost { return Cost{Memory: 19 * 1024, Passes: 2} }
 // ForTests is next to no cost. Whoever steals such hashes has the passwords.
 func ForTests() Cost { return Cost{Memory: 8, Passes: 1} }
 
-// atOnce is how many passwords are hashed at the same time. Each takes memory, and anybody can ask for one.
-const atOnce = 4
-
 // A Hasher hashes passwords. Safe for concurrent use.
 type Hasher struct {
 	cost   Cost
 	random io.Reader
-	slots  chan struct{}
+	turns  turns
 	decoy  string // the hash of a password that nobody has
 }
 
 // NewHasher returns a hasher whose hashes cost so much, and that draws salts from random, a cryptographic source.
 func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
-	h := &Hasher{cost: cost, random: random, slots: make(chan struct{}, atOnce)}
+	h := &Hasher{cost: cost, random: random, turns: newTurns()}
 	secret, err := tenants.NewSecret("", random)
 	if err != nil {
 		return nil, err
 	}
-	h.decoy, err = h.Hash(context.Background(), tenants.Password(secret.Reveal()))
+	h.decoy, err = h.Hash(context.Background(), Known("start"), tenants.Password(secret.Reveal()))
 	return h, err
 }
 
-// Hash returns the hash of a password, with a salt of its own. It waits for its turn until ctx ends.
-func (h *Hasher) Hash(ctx context.Context, password tenants.Password) (string, error) {
+// Hash returns the hash of a password, with a salt of its own. It waits for the turn of who, or fails with ErrBusy.
+func (h *Hasher) Hash(ctx context.Context, who Asker, password tenants.Password) (string, error) {
 	made := parameters{memory: h.cost.Memory, passes: h.cost.Passes, lanes: lanes, salt: make([]byte, saltLen)}
 	if _, err := io.ReadFull(h.random, made.salt); err != nil {
 		return "", fmt.Errorf("cannot draw a salt: %w", err)
 	}
-	key, err := h.derive(ctx, made, password, keyLen)
+	key, err := h.derive(ctx, who, made, password, keyLen)
 	if err != nil {
 		return "", err
 	}
 	return made.String() + "$" + base64.RawStdEncoding.EncodeToString(key), nil
 }
 
-// Matches tells whether hash is that of password.
-func (h *Hasher) Matches(ctx context.Context, hash string, password tenants.Password) (bool, error) {
+// Matches tells whether hash is that of password. It waits like Hash.
+func (h *Hasher) Matches(ctx context.Context, who Asker, hash string, password tenants.Password) (bool, error) {
 	kept, want, err := parse(hash)
 	if err != nil {
 		return false, err
 	}
-	key, err := h.derive(ctx, kept, password, uint32(len(want))) //nolint:gosec // 16 to 64: see parse
+	key, err := h.derive(ctx, who, kept, password, uint32(len(want))) //nolint:gosec // 16 to 64: see parse
 	return err == nil && subtle.ConstantTimeCompare(key, want) == 1, err
 }
 
 // MatchNothing takes as long as Matches does, for when there is no hash: nobody learns from the time that there is none.
-func (h *Hasher) MatchNothing(ctx context.Context, password tenants.Password) error {
-	_, err := h.Matches(ctx, h.decoy, password)
+func (h *Hasher) MatchNothing(ctx context.Context, who Asker, password tenants.Password) error {
+	_, err := h.Matches(ctx, who, h.decoy, password)
 	return err
 }
 
-func (h *Hasher) derive(ctx context.Context, p parameters, password tenants.Password, length uint32) ([]byte, error) {
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-ctx.Done():
-	}
-	if err := ctx.Err(); err != nil {
+func (h *Hasher) derive(ctx context.Context, who Asker, p parameters, password tenants.Password, length uint32) ([]byte, error) {
+	release, err := h.turns.take(ctx, who)
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	return argon2.IDKey([]byte(password.Reveal()), p.salt, p.passes, p.memory, p.lanes, length), nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
+var nobody = password.Stranger("192.0.2.0/32")
+
 func hasher(t *testing.T) *password.Hasher {
 	t.Helper()
 	h, err := password.NewHasher(password.Slow(), rand.Reader)
@@ -23,18 +25,18 @@ func hasher(t *testing.T) *password.Hasher {
 // A hash is of one password, salted, and says how it was made.
 func TestHash(t *testing.T) {
 	h := hasher(t)
-	first, err := h.Hash(t.Context(), "correct horse")
+	first, err := h.Hash(t.Context(), nobody, "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(first, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(first, "horse") {
 		t.Errorf("hash = %q", first)
 	}
-	if second, err := h.Hash(t.Context(), "correct horse"); err != nil || second == first {
+	if second, err := h.Hash(t.Context(), nobody, "correct horse"); err != nil || second == first {
 		t.Errorf("the same password has the same hash twice: %v", err)
 	}
 	for candidate, want := range map[tenants.Password]bool{"correct horse": true, "Correct horse": false, "correct horse ": false, "": false} {
-		if got, err := h.Matches(t.Context(), first, candidate); err != nil || got != want {
+		if got, err := h.Matches(t.Context(), nobody, first, candidate); err != nil || got != want {
 			t.Errorf("%q: got %t, %v", candidate.Reveal(), got, err)
 		}
 	}
@@ -44,7 +46,7 @@ func TestHash(t *testing.T) {
 // reference implementation (argon2id, m = 65536, t = 2, p = 1, "password", "somesalt").
 func TestOldHashesMatch(t *testing.T) {
 	const vector = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
-	if got, err := hasher(t).Matches(t.Context(), vector, "password"); err != nil || !got {
+	if got, err := hasher(t).Matches(t.Context(), nobody, vector, "password"); err != nil || !got {
 		t.Errorf("got %t, %v", got, err)
 	}
 }
@@ -55,11 +57,11 @@ func TestNoHash(t *testing.T) {
 	for _, hash := range []string{"", "$", "plain", "$2b$10$abcdefghijklmnopqrstuv", "$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$wWKIMhR9lyDFvRz9YTZweHKfbftvj+qf",
 		"$argon2id$v=19$m=65536,t=0,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$",
 		"$argon2id$v=19$m=19456,t=2,p=1$!$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"} {
-		if got, err := h.Matches(t.Context(), hash, ""); err == nil || got {
+		if got, err := h.Matches(t.Context(), nobody, hash, ""); err == nil || got {
 			t.Errorf("%q: got %t, %v", hash, got, err)
 		}
 	}
-	if err := h.MatchNothing(t.Context(), "correct horse"); err != nil {
+	if err := h.MatchNothing(t.Context(), nobody, "correct horse"); err != nil {
 		t.Error(err)
 	}
 }
@@ -68,7 +70,7 @@ func TestNoHash(t *testing.T) {
 func TestHashGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := hasher(t).Hash(ctx, "correct horse"); !errors.Is(err, context.Canceled) {
+	if _, err := hasher(t).Hash(ctx, nobody, "correct horse"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

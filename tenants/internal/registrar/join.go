@@ -28,21 +28,21 @@ func hashOf(prefix, code string) (string, error) {
 
 // Join makes somebody a member who holds the code of an invitation and names its address, and lets them in. It fails with
 // tenants.ErrCode, or with ErrEmailTaken where a member of another organization has the address.
-func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (session tenants.Session, secret tenants.Secret, err error) {
+func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (entry Entry, err error) {
 	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + r.IDs(), At: r.now()}
 	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {
-		return session, secret, err
+		return entry, err
 	}
 	found, err := r.Views.InvitationByCode(ctx, accept.Code)
 	if err != nil {
-		return session, secret, codeUnknown(err)
+		return entry, codeUnknown(err)
 	}
 	add := newcomer(who, found.Organization, found.Role, accept.Member, accept.At)
 	if err := checkJoin(found, accept, add); err != nil {
-		return session, secret, err
+		return entry, err
 	}
-	if add.PasswordHash, err = r.Passwords.Hash(ctx, who.Password); err != nil {
-		return session, secret, err
+	if add.PasswordHash, err = r.Passwords.Hash(ctx, known(found.Organization), who.Password); err != nil {
+		return entry, err
 	}
 	err = r.inTurn(ctx, found.Organization, request, func(t *turn) (err error) {
 		t.as(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
@@ -55,10 +55,10 @@ func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (se
 		if err != nil {
 			return err
 		}
-		session, secret, err = t.letIn(ctx, add)
+		entry, err = t.letIn(ctx, add)
 		return err
 	})
-	return session, secret, err
+	return entry, err
 }
 
 // checkJoin says what is wrong before any work is done: with the code, or else with what was typed, all of it.
@@ -91,10 +91,10 @@ func newcomer(who Newcomer, organization string, role tenants.Role, id string, a
 }
 
 // letIn adds a member and starts their first session.
-func (t *turn) letIn(ctx context.Context, add tenants.AddMember) (session tenants.Session, secret tenants.Secret, err error) {
+func (t *turn) letIn(ctx context.Context, add tenants.AddMember) (entry Entry, err error) {
 	member, err := change(ctx, t, streamOf(add.Organization, "member", add.ID), func(m tenants.Member) ([]tenants.Event, error) { return m.Add(add) })
 	if err != nil {
-		return session, secret, emailTaken(err, add.Email)
+		return entry, emailTaken(err, add.Email)
 	}
 	return t.startSession(ctx, member, tenants.ByPassword)
 }

@@ -39,7 +39,7 @@ func (r *Registrar) AddMember(ctx context.Context, request Request, wanted NewMe
 	if err := r.reachable(ctx, request.Caller, wanted.Organization); err != nil {
 		return tenants.Member{}, err
 	}
-	hash, err := r.Passwords.Hash(ctx, wanted.Password)
+	hash, err := r.Passwords.Hash(ctx, request.asker(), wanted.Password)
 	if err != nil {
 		return tenants.Member{}, err
 	}
@@ -102,6 +102,9 @@ func (r *Registrar) RemoveMember(ctx context.Context, request Request, id string
 			return err
 		}
 		if err := t.endSessions(ctx, member, "the member was removed", ""); err != nil {
+			return err
+		}
+		if err := t.forgetDevices(ctx, member, nil); err != nil {
 			return err
 		}
 		return t.withdraw(ctx, member, "")

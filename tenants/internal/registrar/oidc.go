@@ -38,10 +38,9 @@ func (r *Registrar) SignInAtProvider(ctx context.Context, to string) (address st
 
 // A ProviderSignIn is what follows when an identity provider has said who somebody is.
 type ProviderSignIn struct {
-	Session tenants.Session
-	Secret  tenants.Secret
-	To      string // where they wanted to go
-	First   bool   // nobody knew yet who the member is at the provider
+	Entry
+	To    string // where they wanted to go
+	First bool   // nobody knew yet who the member is at the provider
 }
 
 // SignInByProvider starts a session for the member who is somebody at the identity provider. Of whom that is not known it
@@ -66,7 +65,7 @@ func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticke
 	err = r.inTurn(ctx, member.Organization, request.by(member), func(t *turn) (err error) {
 		in.First, err = t.identify(ctx, member, person.Identity)
 		if err == nil {
-			in.Session, in.Secret, err = t.letInAgain(ctx, member, tenants.ByOIDC)
+			in.Entry, err = t.letInAgain(ctx, member, tenants.ByOIDC)
 		}
 		return err
 	})

@@ -38,18 +38,18 @@ func (r *Registrar) IssueOwnerCode(ctx context.Context, request Request) (code t
 
 // Found makes somebody the first owner who holds the code for that, of an organization with a name, and lets them in. It
 // fails with tenants.ErrCode.
-func (r *Registrar) Found(ctx context.Context, request Request, organization string, who Newcomer) (session tenants.Session, secret tenants.Secret, err error) {
+func (r *Registrar) Found(ctx context.Context, request Request, organization string, who Newcomer) (entry Entry, err error) {
 	use := tenants.UseOwnerCode{Organization: organizationPrefix + r.IDs(), Member: memberPrefix + r.IDs(), At: r.now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
-		return session, secret, err
+		return entry, err
 	}
 	create := tenants.CreateOrganization{ID: use.Organization, Name: organization, Tier: firstTier, At: use.At}
 	add := newcomer(who, use.Organization, tenants.Owner, use.Member, use.At)
 	if err := r.checkFounding(ctx, use, create, add); err != nil {
-		return session, secret, err
+		return entry, err
 	}
-	if add.PasswordHash, err = r.Passwords.Hash(ctx, who.Password); err != nil {
-		return session, secret, err
+	if add.PasswordHash, err = r.Passwords.Hash(ctx, known(use.Organization), who.Password); err != nil {
+		return entry, err
 	}
 	err = r.inTurn(ctx, tenants.Installation, request, func(t *turn) (err error) {
 		t.as(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
@@ -60,10 +60,10 @@ func (r *Registrar) Found(ctx context.Context, request Request, organization str
 		if err != nil {
 			return err
 		}
-		session, secret, err = t.letIn(ctx, add)
+		entry, err = t.letIn(ctx, add)
 		return err
 	})
-	return session, secret, err
+	return entry, err
 }
 
 func (t *turn) useOwnerCode(ctx context.Context, use tenants.UseOwnerCode) (err error) {

@@ -66,10 +66,10 @@ func (r *Registrar) AskWhoSignsIn(ctx context.Context) (Asked, error) {
 
 // SignInByPasskey starts a session for the member who has answered AskWhoSignsIn. It fails with ErrPasskey, ErrSuspected
 // or ErrChallenge.
-func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket string, answer []byte) (tenants.Session, tenants.Secret, error) {
+func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket string, answer []byte) (Entry, error) {
 	data, err := r.asked(ctx, ticket, forSignIn, "")
 	if err != nil {
-		return tenants.Session{}, tenants.Secret{}, err
+		return Entry{}, err
 	}
 	holder, proof, err := r.Party.Who(data, answer, func(member string) (passkey.Holder, error) {
 		return r.holder(ctx, tenants.Installation, member)
@@ -79,10 +79,10 @@ func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket
 		err = r.usePasskey(ctx, request, holder, proof)
 	}
 	if err != nil {
-		return tenants.Session{}, tenants.Secret{}, passkeyError(err)
+		return Entry{}, passkeyError(err)
 	}
-	session, secret, err := r.startSession(ctx, request, holder.Member, tenants.ByPasskey)
-	return session, secret, passkeyError(err)
+	entry, err := r.startSession(ctx, request, holder.Member, tenants.ByPasskey)
+	return entry, passkeyError(err)
 }
 
 // AskToConfirm asks the browser of a caller's session for one of the caller's passkeys.

@@ -23,14 +23,14 @@ func (r *Registrar) ChangePassword(ctx context.Context, request Request, session
 	if err != nil {
 		return err
 	}
-	right, err := r.Passwords.Matches(ctx, member.PasswordHash, before)
+	right, err := r.Passwords.Matches(ctx, request.asker(), member.PasswordHash, before)
 	if err == nil && !right {
 		err = ErrPassword
 	}
 	if err != nil {
 		return fmt.Errorf("change the password of %q: %w", member.ID, err)
 	}
-	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, password); err != nil {
+	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, request.asker(), password); err != nil {
 		return err
 	}
 	cmd.Before = member.PasswordHash
@@ -42,7 +42,10 @@ func (r *Registrar) ChangePassword(ctx context.Context, request Request, session
 		if err != nil {
 			return err
 		}
-		return t.endSessions(ctx, member, "the password was changed", session)
+		if err := t.endSessions(ctx, member, "the password was changed", session); err != nil {
+			return err
+		}
+		return t.forgetDevices(ctx, member, request.Devices)
 	})
 }
 
@@ -89,7 +92,7 @@ func (r *Registrar) ResetPassword(ctx context.Context, request Request, code str
 	if _, err := member.ResetPassword(cmd); err != nil {
 		return err
 	}
-	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, password); err != nil {
+	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, known(member.Organization), password); err != nil {
 		return err
 	}
 	return r.inTurn(ctx, member.Organization, request, func(t *turn) error {
@@ -104,6 +107,9 @@ func (r *Registrar) ResetPassword(ctx context.Context, request Request, code str
 			return err
 		}
 		if err := t.endSessions(ctx, member, "the password was reset", ""); err != nil {
+			return err
+		}
+		if err := t.forgetDevices(ctx, member, nil); err != nil {
 			return err
 		}
 		return t.removePasskeys(ctx, member)

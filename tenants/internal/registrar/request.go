@@ -20,6 +20,9 @@ type Request struct {
 	Client         string            // what the client says it is (User-Agent); may be long, and anything
 	ID             string            // of the request
 	IdempotencyKey string            // empty: every request is a new one
+
+	Devices []tenants.Secret // by which the browser may be known again, at most tenants.MaxDeviceSecrets
+	Device  tenants.Device   // by which it is, to the member who is to be signed in; see Recognize
 }
 
 // by is the request as one of a member, who is known only once it is under way.

@@ -19,46 +19,49 @@ var ErrSignIn = errors.New("no member has this address and password")
 // SignIn starts, for a request of whoever it may be, a session for the member with an address and a password,
 // or fails with ErrSignIn. When it returns, the session is in force, unless the broker is slow or away. The secret is in
 // no other place.
-func (r *Registrar) SignIn(ctx context.Context, request Request, email string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
-	member, err := r.authenticate(ctx, email, password)
+func (r *Registrar) SignIn(ctx context.Context, request Request, email string, password tenants.Password) (Entry, error) {
+	member, err := r.authenticate(ctx, request, email, password)
 	if err != nil {
-		return tenants.Session{}, tenants.Secret{}, err
+		return Entry{}, err
 	}
 	return r.startSession(ctx, request.by(member), member, tenants.ByPassword)
 }
 
 // startSession lets a member in who has proved who they are.
-func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (
-	session tenants.Session, secret tenants.Secret, err error) {
+func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (entry Entry, err error) {
 	err = r.inTurn(ctx, proved.Organization, request, func(t *turn) (err error) {
-		session, secret, err = t.letInAgain(ctx, proved, method)
+		entry, err = t.letInAgain(ctx, proved, method)
 		return err
 	})
-	return session, secret, err
+	return entry, err
 }
 
 // letInAgain starts a session for a member who has proved who they are. One who was removed meanwhile, or got another
 // password, stays outside.
-func (t *turn) letInAgain(ctx context.Context, proved tenants.Member, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
+func (t *turn) letInAgain(ctx context.Context, proved tenants.Member, method tenants.SignInMethod) (Entry, error) {
 	member, err := t.views.Member(ctx, pg.Organization(proved.Organization), proved.ID)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
 		err = ErrSignIn
 	}
 	if err != nil {
-		return tenants.Session{}, tenants.Secret{}, err
+		return Entry{}, err
 	}
 	return t.startSession(ctx, member, method)
 }
 
 // startSession lets a member in.
-func (t *turn) startSession(ctx context.Context, member tenants.Member, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
+func (t *turn) startSession(ctx context.Context, member tenants.Member, method tenants.SignInMethod) (entry Entry, err error) {
 	secret, err := tenants.NewSecret(tenants.SessionPrefix, t.Random)
 	if err != nil {
-		return tenants.Session{}, tenants.Secret{}, err
+		return entry, err
 	}
 	cmd := tenants.StartSession{ID: sessionPrefix + t.IDs(), Member: member, Method: method, Imprint: secret.Imprint(), At: t.now()}
 	session, err := t.changeSession(ctx, member.Organization, cmd.ID, func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
-	return session, secret, err
+	if err != nil {
+		return entry, err
+	}
+	devices, err := t.keepDevice(ctx, session)
+	return Entry{Session: session, Secret: secret, Devices: devices}, err
 }
 
 // stillOpen is ErrRemoved where a session has ended: what it leaves behind must not outlive it.
@@ -95,10 +98,10 @@ func (t *turn) eachSession(ctx context.Context, member tenants.Member, except st
 }
 
 // authenticate compares a password with that of the member who has the address, and with nobody's where none has it.
-func (r *Registrar) authenticate(ctx context.Context, email string, password tenants.Password) (tenants.Member, error) {
+func (r *Registrar) authenticate(ctx context.Context, request Request, email string, password tenants.Password) (tenants.Member, error) {
 	member, err := r.member(ctx, email)
 	if errors.Is(err, tenants.ErrNotFound) {
-		if err := r.Passwords.MatchNothing(ctx, password); err != nil {
+		if err := r.Passwords.MatchNothing(ctx, request.asker(), password); err != nil {
 			return tenants.Member{}, err
 		}
 		return tenants.Member{}, ErrSignIn
@@ -106,12 +109,12 @@ func (r *Registrar) authenticate(ctx context.Context, email string, password ten
 	if err != nil {
 		return tenants.Member{}, err
 	}
-	return member, r.matches(ctx, member, password)
+	return member, r.matches(ctx, request, member, password)
 }
 
 // matches is nil for the member's password, and ErrSignIn for another.
-func (r *Registrar) matches(ctx context.Context, member tenants.Member, password tenants.Password) error {
-	right, err := r.Passwords.Matches(ctx, member.PasswordHash, password)
+func (r *Registrar) matches(ctx context.Context, request Request, member tenants.Member, password tenants.Password) error {
+	right, err := r.Passwords.Matches(ctx, request.asker(), member.PasswordHash, password)
 	if err != nil {
 		return fmt.Errorf("cannot compare the password of %q: %w", member.ID, err)
 	}
@@ -157,7 +160,7 @@ func (r *Registrar) salt() (string, error) {
 func (r *Registrar) ConfirmByPassword(ctx context.Context, request Request, id string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
 	member, err := r.Views.Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
 	if err == nil {
-		err = r.matches(ctx, member, password)
+		err = r.matches(ctx, request, member, password)
 	}
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
@@ -215,6 +218,9 @@ func (r *Registrar) RevokeSession(ctx context.Context, request Request, id, reas
 		if err := t.manages(ctx, found.Organization, found.Member); err != nil {
 			return err
 		}
+		if err := postgres.ForgetDeviceOf(ctx, t.tx, pg.Organization(found.Organization), id); err != nil {
+			return err
+		}
 		cmd := tenants.Revoke{Reason: reason, At: t.now()}
 		found.Session, err = t.changeSession(ctx, found.Organization, id, func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
 		return err
@@ -245,16 +251,23 @@ func (r *Registrar) EndOwnSession(ctx context.Context, request Request, id strin
 		return err
 	}
 	cmd := tenants.Revoke{Reason: "signed out from another session", At: r.now()}
-	_, err = r.changeSession(ctx, request, id, found.Imprint.Hash, contract.CredentialRevoked,
-		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
-	return err
+	return r.inTurn(ctx, found.Organization, request, func(t *turn) error {
+		_, err := t.changeSession(ctx, found.Organization, id, func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+		if err != nil {
+			return err
+		}
+		return postgres.ForgetDeviceOf(ctx, t.tx, pg.Organization(found.Organization), id)
+	})
 }
 
 // EndOtherSessions ends all sessions of the caller but the one that asks: all of them or none.
 func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own string) error {
 	caller := tenants.Member{ID: request.Caller.ID, Organization: request.Caller.Organization}
 	return r.inTurn(ctx, caller.Organization, request, func(t *turn) error {
-		return t.endSessions(ctx, caller, "signed out from another session", own)
+		if err := t.endSessions(ctx, caller, "signed out from another session", own); err != nil {
+			return err
+		}
+		return t.forgetDevices(ctx, caller, request.Devices)
 	})
 }
 

@@ -1,0 +1,28 @@
+package tenants
+
+import "time"
+
+// DevicePrefix begins the secret by which a browser is known again.
+const DevicePrefix = "weirdev_"
+
+// Bounds of devices: how long after its last sign-in one is known, how many of a member are, and how many members a
+// browser is known to have.
+const (
+	DeviceLasts      = 90 * 24 * time.Hour
+	MaxDevices       = 10
+	MaxDeviceSecrets = 4
+)
+
+// A Device is a browser in which a member has signed in before. That is no proof of who sits there: it only lets them try
+// apart from strangers, who guess at the member's password and use up the attempts that there are for an address.
+type Device struct {
+	Organization string // empty: it is not known
+	Member       string
+	Hash         string // see Imprint
+	Session      string // the last that was started there
+	UsedAt       time.Time
+	ExpiresAt    time.Time
+}
+
+// Known tells whether this is a device at all.
+func (d Device) Known() bool { return d.Hash != "" }

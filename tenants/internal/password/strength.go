@@ -1,0 +1,33 @@
+package password
+
+import (
+	"strings"
+	"unicode"
+
+	zxcvbn "github.com/ccojocar/zxcvbn-go"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// Bounds of what is looked at: the work grows with the square of the length, and the beginning decides.
+const (
+	maxEstimated = 64 // bytes
+	maxAbout     = 100
+)
+
+// commonScore is the score of zxcvbn below which a password falls to 10^8 guesses: it is on a list of common passwords, or
+// made of a few of their entries, of patterns and of what is known of its owner.
+const commonScore = 2
+
+// Common tells whether a password is among the first that anybody would try who knows what its owner is about, such as
+// their name and address.
+func Common(password tenants.Password, about ...string) bool {
+	var words []string
+	for _, text := range about {
+		text = clip(text, maxAbout)
+		words = append(append(words, text), strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })...)
+	}
+	return zxcvbn.PasswordStrength(clip(password.Reveal(), maxEstimated), words).Score < commonScore
+}
+
+func clip(text string, limit int) string { return text[:min(len(text), limit)] }

@@ -1,0 +1,92 @@
+package password
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/weirlog/weir/shared/fair"
+)
+
+// ErrBusy says that too many passwords are waiting to be hashed: whoever asks may try again in RetryAfter.
+var ErrBusy = errors.New("too many passwords are waiting to be hashed")
+
+// RetryAfter is after which time it is worth trying again: the longest line is served by then.
+const RetryAfter = 5 * time.Second
+
+// Bounds of hashing. There are two lines, so that whatever strangers do, those who are known don't wait for them: each has
+// half of the processors, between 1 and maxSlots. So hashing takes 4 x 19 MiB at most, and leaves half of the machine to
+// everything else while strangers alone ask. Nobody waits longer than patience.
+const (
+	maxSlots = 2
+	perKey   = 1
+	patience = 3 * time.Second
+)
+
+// Who waits at most, for one key and in all. A hash takes some 50 ms, so that the longest line is served within patience.
+const (
+	waitingPerNetwork = 4
+	waitingStrangers  = 48
+	waitingPerTenant  = 16
+	waitingKnown      = 256
+)
+
+// An Asker is whose turn a hash takes.
+type Asker struct {
+	known bool
+	key   string
+}
+
+// Stranger is somebody of whom only the client network is known. Networks are served in turn.
+func Stranger(network string) Asker { return Asker{key: network} }
+
+// Known is somebody of an organization who has proved something: that they have a session, a code, a token, or a device
+// from which a member has signed in before. Organizations are served in turn.
+func Known(organization string) Asker { return Asker{known: true, key: organization} }
+
+// turns are the two lines.
+type turns struct {
+	strangers, known *fair.Queue
+}
+
+// slots is how many passwords each line hashes at once.
+func slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxSlots) }
+
+func newTurns() turns {
+	return turns{
+		strangers: fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerNetwork, Queued: waitingStrangers}),
+		known:     fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerTenant, Queued: waitingKnown}),
+	}
+}
+
+// take waits for a turn, which release ends.
+func (t turns) take(ctx context.Context, who Asker) (release func(), err error) {
+	queue := t.strangers
+	if who.known {
+		queue = t.known
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	release, err = queue.Acquire(bounded, who.key)
+	if errors.Is(err, fair.ErrFull) || err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	if err == nil && ctx.Err() != nil { // gave up while it was served
+		release()
+		err = ctx.Err()
+	}
+	return release, err
+}
+
+// A Load is what is being hashed, and who waits.
+type Load struct {
+	Held, Waiting int
+}
+
+// Strangers is the load of those of whom only the network is known.
+func (h *Hasher) Strangers() Load { return Load{h.turns.strangers.Held(), h.turns.strangers.Queued()} }
+
+// Known is the load of everybody else.
+func (h *Hasher) Known() Load { return Load{h.turns.known.Held(), h.turns.known.Queued()} }

@@ -1,0 +1,143 @@
+package password
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+func testHasher(t *testing.T) *Hasher {
+	t.Helper()
+	h, err := NewHasher(ForTests(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// flood lets as many as possible from ever new keys hold and wait for a turn, until ctx ends.
+func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
+	for i := range 1000 {
+		go func() {
+			if _, err := h.turns.take(ctx, asker("flood "+strconv.Itoa(i))); err == nil {
+				<-ctx.Done() // hashes for ever
+			}
+		}()
+	}
+	synctest.Wait()
+}
+
+// However many networks guess at once, who is known is served at once, and a stranger is told at once to come later:
+// nobody's memory or time grows with their number.
+func TestStrangersDoNotDelayTheKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHasher(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		flood(ctx, h, Stranger)
+		if load := h.Strangers(); load.Held > maxSlots || load.Waiting != waitingStrangers {
+			t.Fatalf("strangers hold %d turns, %d wait", load.Held, load.Waiting)
+		}
+		if _, err := h.Hash(t.Context(), Stranger("192.0.2.1"), "correct horse"); !errors.Is(err, ErrBusy) {
+			t.Errorf("one stranger more: %v", err)
+		}
+		if err := h.MatchNothing(t.Context(), Known("org_a"), "correct horse"); err != nil {
+			t.Errorf("somebody who is known: %v", err)
+		}
+		synctest.Wait()
+		if load := h.Known(); load.Held != 0 || load.Waiting != 0 {
+			t.Errorf("the known hold %d turns, %d wait", load.Held, load.Waiting)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// One organization's members take no turns from another's.
+func TestOneOrganizationLeavesTurnsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHasher(t)
+		var releases []func()
+		for {
+			release, err := h.turns.take(t.Context(), Known("org_"+strconv.Itoa(len(releases))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if releases = append(releases, release); len(releases) == slots() {
+				break
+			}
+		}
+		var order []string
+		for _, organization := range []string{"noisy", "noisy", "noisy", "quiet"} {
+			go func() {
+				release, err := h.turns.take(t.Context(), Known(organization))
+				if err != nil {
+					return
+				}
+				order = append(order, organization)
+				release()
+			}()
+			synctest.Wait()
+		}
+		releases[0]()
+		synctest.Wait()
+		if len(order) != 4 || order[1] != "quiet" {
+			t.Errorf("served %v", order)
+		}
+		for _, release := range releases[1:] {
+			release()
+		}
+	})
+}
+
+// Nobody waits for longer than patience, and is told to come again.
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHasher(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for i := range slots() {
+			go func() {
+				if _, err := h.turns.take(ctx, Stranger(strconv.Itoa(i))); err == nil {
+					<-ctx.Done()
+				}
+			}()
+		}
+		synctest.Wait()
+		if _, err := h.Hash(t.Context(), Stranger("192.0.2.1"), "correct horse"); !errors.Is(err, ErrBusy) {
+			t.Errorf("got %v", err)
+		}
+		if waiting := h.Strangers().Waiting; waiting != 0 {
+			t.Errorf("%d wait still", waiting)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// What strangers and known hash at once fits into memory.
+func TestMemoryIsBounded(t *testing.T) {
+	const budget = 80 << 20 // of 512 MiB for everything
+	if most := 2 * maxSlots * int(Slow().Memory) << 10; most > budget {
+		t.Errorf("hashing takes up to %d bytes", most)
+	}
+}
+
+func TestCommon(t *testing.T) {
+	for _, common := range []string{"password1234", "Password123456", "P@ssw0rd1234", "iloveyou1234", "qwertyuiopasdf", "123456789012",
+		"aaaaaaaaaaaa", "letmeinletmein", "1q2w3e4r5t6y", "passwordpassword", "adalovelace1", "ada@example.com", "acmecorp2026"} {
+		if !Common(tenants.Password(common), "ada@example.com", "Ada Lovelace", "Acme Corp") {
+			t.Errorf("%q is taken", common)
+		}
+	}
+	for _, good := range []string{"correct horse battery staple", "correct horse battery", "unicorn-lamp-7", "3f8b9c1d2e7a", "Tr0ub4dour&3xyz"} {
+		if Common(tenants.Password(good), "ada@example.com", "Ada Lovelace", "Acme Corp") {
+			t.Errorf("%q is refused", good)
+		}
+	}
+}
