@@ -41,6 +41,9 @@ func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (en
 	if err := checkJoin(found, accept, add); err != nil {
 		return entry, err
 	}
+	if err := r.uncommon(ctx, who.Password, found.Organization, who.Email, who.Name); err != nil {
+		return entry, err
+	}
 	if add.PasswordHash, err = r.Passwords.Hash(ctx, known(found.Organization), who.Password); err != nil {
 		return entry, err
 	}

@@ -39,6 +39,9 @@ func (r *Registrar) AddMember(ctx context.Context, request Request, wanted NewMe
 	if err := r.reachable(ctx, request.Caller, wanted.Organization); err != nil {
 		return tenants.Member{}, err
 	}
+	if err := r.uncommon(ctx, wanted.Password, wanted.Organization, wanted.Email, wanted.Name); err != nil {
+		return tenants.Member{}, err
+	}
 	hash, err := r.Passwords.Hash(ctx, request.asker(), wanted.Password)
 	if err != nil {
 		return tenants.Member{}, err

@@ -48,6 +48,9 @@ func (r *Registrar) Found(ctx context.Context, request Request, organization str
 	if err := r.checkFounding(ctx, use, create, add); err != nil {
 		return entry, err
 	}
+	if err := notCommon(who.Password, organization, who.Email, who.Name); err != nil {
+		return entry, err
+	}
 	if add.PasswordHash, err = r.Passwords.Hash(ctx, known(use.Organization), who.Password); err != nil {
 		return entry, err
 	}

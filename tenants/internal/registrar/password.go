@@ -23,6 +23,9 @@ func (r *Registrar) ChangePassword(ctx context.Context, request Request, session
 	if err != nil {
 		return err
 	}
+	if err := r.uncommonOf(ctx, password, member); err != nil {
+		return err
+	}
 	right, err := r.Passwords.Matches(ctx, request.asker(), member.PasswordHash, before)
 	if err == nil && !right {
 		err = ErrPassword
@@ -90,6 +93,9 @@ func (r *Registrar) ResetPassword(ctx context.Context, request Request, code str
 		return codeUnknown(err)
 	}
 	if _, err := member.ResetPassword(cmd); err != nil {
+		return err
+	}
+	if err := r.uncommonOf(ctx, password, member); err != nil {
 		return err
 	}
 	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, known(member.Organization), password); err != nil {
