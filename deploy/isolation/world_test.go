@@ -85,6 +85,23 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is newWorld on a database, with settings of its own.
 func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
+	w := builtWorld(t, database, adjust)
+	var stops []func()
+	for name, module := range w.modules {
+		stops = append(stops, run(t, name, module))
+	}
+	w.stop = func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+	testenv.Eventually(t, patience, func() error { return w.gateway.Ready(t.Context()) })
+	return w
+}
+
+// builtWorld is an installation in which nothing runs yet.
+func builtWorld(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
+	t.Helper()
 	w := &world{database: database, brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New(), output: &journal{}, state: t.TempDir()}
 	t.Cleanup(func() {
 		if log := w.log.String(); t.Failed() {
@@ -94,15 +111,8 @@ func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *
 	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.modules = w.build(t, logger, adjust)
 	backends := map[gateway.Module]gateway.Backend{}
-	var stops []func()
 	for name, module := range w.modules {
-		stops = append(stops, run(t, name, module))
 		backends[name] = gateway.Local(module.Handler(), module.Ready)
-	}
-	w.stop = func() {
-		for _, stop := range stops {
-			stop()
-		}
 	}
 	var err error
 	w.gateway, err = gateway.New(backends, logger, time.Now)
@@ -110,7 +120,6 @@ func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *
 	w.pool, err = pg.Open(t.Context(), w.database, "tenants")
 	must(t, err)
 	t.Cleanup(w.pool.Close)
-	testenv.Eventually(t, patience, func() error { return w.gateway.Ready(t.Context()) })
 	return w
 }
 

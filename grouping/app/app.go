@@ -88,14 +88,20 @@ func (a *App) build() (err error) {
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Facts().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
-	a.buildAPI()
+	if err := a.buildAPI(); err != nil {
+		return err
+	}
 	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock); err == nil {
 		a.endpoint.SeeInClear(a.inClear.See)
 	}
 	return err
 }
 
-func (a *App) buildAPI() {
+func (a *App) buildAPI() error {
+	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
+	if err != nil {
+		return err
+	}
 	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
 	from := sharedbus.StateConfig{
 		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
@@ -105,10 +111,14 @@ func (a *App) buildAPI() {
 	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
-	api := &http.API{Pool: a.pool, Credentials: credentials, Projects: projects}
+	guard := identity.NewGuard(identity.GuardConfig{
+		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
+	})
+	api := &http.API{Pool: a.pool, Guard: guard, Projects: projects}
 	api.Mount(router)
-	console.Mount(router, console.Config{Pool: a.pool, Directory: projects, Credentials: credentials})
+	console.Mount(router, console.Config{Pool: a.pool, Directory: projects, Guard: guard})
 	a.handler = router
+	return nil
 }
 
 // Handler serves the routes of this module.
@@ -117,9 +127,12 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
+// canJudge is nil once it is known who may ask, and what projects there are.
+func (a *App) canJudge() error { return errors.Join(a.credentials.Complete(), a.projects.Complete()) }
+
 // Ready is nil once credentials and projects are read and the consumer has caught up.
 func (a *App) Ready() error {
-	return errors.Join(a.credentials.Complete(), a.projects.Complete(), a.logs.Ready())
+	return errors.Join(a.canJudge(), a.logs.Ready())
 }
 
 // Run works until ctx ends. It waits for the topics that others write until they create them.

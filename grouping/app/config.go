@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -14,6 +15,8 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+
+	Limits identity.Limits `embed:""`
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of grouping's database." env:"WEIR_DATABASE_URL" default:""`
@@ -32,5 +35,5 @@ func (c Config) Validate() error {
 	if c.BatchRecords < 0 || c.BatchWait < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}
-	return errors.Join(append(errs, c.ServerConfig.Validate())...)
+	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
 }

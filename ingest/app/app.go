@@ -51,7 +51,9 @@ type App struct {
 
 	publisher *sharedbus.Publisher
 	states    []*sharedbus.StateReader // of what the others say
-	accounts  *sharedbus.StateReader   // one of them
+	accounts  *sharedbus.StateReader   // three of them
+	known     *sharedbus.StateReader   // of credentials
+	projects  *sharedbus.StateReader
 	consumer  *sharedbus.Consumer
 	log       *bus.Log
 	gapRead   atomic.Bool
@@ -127,7 +129,8 @@ func (a *App) follow() {
 		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
 	}
 	a.accounts = bus.FollowAccounts(from, a.gate, a.logger)
-	a.states = []*sharedbus.StateReader{a.accounts, a.credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)}
+	a.known, a.projects = a.credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)
+	a.states = []*sharedbus.StateReader{a.accounts, a.known, a.projects}
 }
 
 // SeeInClear takes a request that was refused because it came over plain HTTP, from whoever listens for ingest. It never
@@ -159,10 +162,18 @@ func (a *App) buildAPI() error {
 	intake := a.intake(proxies)
 	measureState(a.metrics.Registerer, a.gate, intake)
 	a.buffers = []*http.Buffers{intake.Bodies.Buffers, intake.Strangers.Buffers}
-	http.Mount(router, intake, &http.Logs{Store: a.store, Directory: a.directory})
-	console.Mount(router, console.Config{Store: a.store, Directory: a.directory, Credentials: a.credentials})
+	guard := a.guard(proxies)
+	http.Mount(router, guard, intake, &http.Logs{Store: a.store, Directory: a.directory})
+	console.Mount(router, console.Config{Store: a.store, Directory: a.directory, Guard: guard})
 	a.handler = router
 	return nil
+}
+
+// guard stands before everything but POST /v1/logs.
+func (a *App) guard(proxies []netip.Prefix) *identity.Guard {
+	return identity.NewGuard(identity.GuardConfig{
+		Credentials: a.credentials, Ready: a.canRead, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
+	})
 }
 
 // Bodies that are read to find the key in them get a share of the memory that those with a key can't lose to them.
@@ -219,6 +230,9 @@ func (a *App) CanAccept() error {
 	}
 	return nil
 }
+
+// canRead is nil once those who read can be judged: it is known who they are, and what projects there are.
+func (a *App) canRead() error { return errors.Join(a.known.Complete(), a.projects.Complete()) }
 
 // Ready is CanAccept. How far the log store is behind is a metric: a slow database must not shut the front door.
 func (a *App) Ready() error { return a.CanAccept() }

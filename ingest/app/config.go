@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -15,6 +16,8 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+
+	Limits identity.Limits `embed:""`
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of the log store's database." env:"WEIR_DATABASE_URL" default:""`
@@ -55,5 +58,5 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: it has to hold a body of WEIR_INGEST_MAX_BODY_BYTES=%d twice",
 			c.InFlightBytes, c.MaxBodyBytes))
 	}
-	return errors.Join(append(errs, c.ServerConfig.Validate())...)
+	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
 }

@@ -89,7 +89,9 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
 		Logger: a.logger, metrics: newCheckMetrics(a.metrics.Registerer),
 	}
-	a.buildAPI()
+	if err := a.buildAPI(); err != nil {
+		return err
+	}
 	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock); err == nil {
 		a.endpoint.SeeInClear(a.inClear.See)
 	}
@@ -122,7 +124,11 @@ const (
 	checkInterval = 10 * time.Second
 )
 
-func (a *App) buildAPI() {
+func (a *App) buildAPI() error {
+	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
+	if err != nil {
+		return err
+	}
 	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
 	from := sharedbus.StateConfig{
 		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
@@ -132,10 +138,14 @@ func (a *App) buildAPI() {
 	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
-	api := &http.API{Pool: a.pool, Store: a.store, Credentials: credentials}
+	guard := identity.NewGuard(identity.GuardConfig{
+		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
+	})
+	api := &http.API{Pool: a.pool, Store: a.store, Guard: guard}
 	api.Mount(router)
-	console.Mount(router, console.Config{Pool: a.pool, Store: a.store, Directory: projects, Credentials: credentials})
+	console.Mount(router, console.Config{Pool: a.pool, Store: a.store, Directory: projects, Guard: guard})
 	a.handler = router
+	return nil
 }
 
 // Handler serves the ledger's routes.
@@ -144,9 +154,12 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
+// canJudge is nil once it is known who may ask, and what projects there are.
+func (a *App) canJudge() error { return errors.Join(a.credentials.Complete(), a.projects.Complete()) }
+
 // Ready is nil once credentials and projects are read and both consumers have caught up.
 func (a *App) Ready() error {
-	return errors.Join(a.credentials.Complete(), a.projects.Complete(), a.logs.Ready(), a.tenants.Ready())
+	return errors.Join(a.canJudge(), a.logs.Ready(), a.tenants.Ready())
 }
 
 // Report is what the running checks have found so far.

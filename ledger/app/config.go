@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -15,6 +16,8 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+
+	Limits identity.Limits `embed:""`
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of the ledger's database." env:"WEIR_DATABASE_URL" default:""`
@@ -43,7 +46,7 @@ func (c Config) Validate() error {
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
 		errs = append(errs, errors.New("WEIR_LEDGER_* can't be negative"))
 	}
-	return errors.Join(append(errs, c.ServerConfig.Validate(), c.tiers().Validate())...)
+	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.tiers().Validate())...)
 }
 
 // tiers are the default terms, where the configuration does not say otherwise.

@@ -42,6 +42,11 @@ func known(t *testing.T) *identity.Credentials {
 	return credentials
 }
 
+// guard is one that is ready at once.
+func guard(credentials *identity.Credentials) *identity.Guard {
+	return identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: func() time.Time { return now }})
+}
+
 func TestRequireAPIKey(t *testing.T) {
 	credentials := known(t)
 	cases := []struct{ name, key, code string }{
@@ -57,7 +62,7 @@ func TestRequireAPIKey(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			request := httptest.NewRequest(http.MethodGet, "/", nil)
 			request.Header.Set("X-Api-Key", c.key)
-			check(t, identity.RequireAPIKey(credentials), request, c.code, "ApiKey")
+			check(t, guard(credentials).RequireAPIKey(), request, c.code, "ApiKey")
 		})
 	}
 }
@@ -77,7 +82,7 @@ func TestRequireScope(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			request := httptest.NewRequest(http.MethodGet, "/", nil)
 			request.Header.Set("Authorization", c.authorization)
-			check(t, identity.RequireScope(credentials, c.scope), request, c.code, "Bearer")
+			check(t, guard(credentials).RequireScope(c.scope), request, c.code, "Bearer")
 		})
 	}
 }

@@ -2,9 +2,7 @@ package identity
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -24,39 +22,6 @@ const secretDigits = 48
 func WellFormed(prefix, secret string) bool {
 	digits, ok := strings.CutPrefix(secret, prefix)
 	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""
-}
-
-// RequireAPIKey lets a request pass that carries a valid API key in x-api-key.
-func RequireAPIKey(credentials *Credentials) func(http.Handler) http.Handler {
-	return require(func(r *http.Request) (Principal, error) {
-		return APIKey(credentials, r.Header.Get("X-Api-Key"))
-	})
-}
-
-// RequireScope lets a request pass that carries a valid service token with scope as its bearer token, or with one of the
-// others that include it.
-func RequireScope(credentials *Credentials, scope string, others ...string) func(http.Handler) http.Handler {
-	return require(func(r *http.Request) (Principal, error) {
-		principal, err := bearer(credentials, r)
-		if err == nil && !principal.Has(scope) && !slices.ContainsFunc(others, principal.Has) {
-			return Principal{}, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-				fmt.Sprintf("The service token lacks the scope %q.", scope))
-		}
-		return principal, err
-	})
-}
-
-func require(authenticate func(*http.Request) (Principal, error)) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
-			principal, err := authenticate(r)
-			if err != nil {
-				return err
-			}
-			next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), principal)))
-			return nil
-		})
-	}
 }
 
 // APIKey returns who holds the API key, or the 401 that says why not. An unknown key and a malformed one look alike.

@@ -46,20 +46,38 @@ func (p Principal) Role() string {
 
 // RequireSession lets a request pass that carries a valid session in its cookie; others are sent to sign in. Who looks at
 // a page with a session that was not renewed for long is sent to have it renewed first, and back: so a session lasts as
-// long as it is used, and a request writes nothing.
-func RequireSession(credentials *Credentials) func(http.Handler) http.Handler {
+// long as it is used, and a request writes nothing. Who can't be judged yet, or asks too often, is answered by refuse.
+func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			principal, err := Session(credentials, r)
-			if err != nil {
+			principal, err := g.Session(r)
+			if err == nil {
+				err = g.enter(w, r, principal, nil)
+			}
+			switch {
+			case isProblem(err):
+				refuse(w, r, err)
+			case err != nil:
 				redirect(w, r, SignInPath)
-				return
-			}
-			if navigates(r) && r.URL.Path != RenewPath && credentials.due(principal) {
+			case navigates(r) && r.URL.Path != RenewPath && g.credentials.due(principal):
 				redirect(w, r, RenewPath)
+			default:
+				next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), principal)))
+			}
+		})
+	}
+}
+
+// RequireReady lets everybody pass once requests can be judged: it is for pages that show something else to who has signed in,
+// and ask nobody to. Others are answered by refuse.
+func (g *Guard) RequireReady(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := g.Ready(); err != nil {
+				refuse(w, r, err)
 				return
 			}
-			next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), principal)))
+			next.ServeHTTP(w, r)
 		})
 	}
 }
@@ -89,19 +107,40 @@ func (c *Credentials) due(session Principal) bool {
 	return !session.RenewAt.IsZero() && !c.clock().Before(session.RenewAt)
 }
 
-// Session returns who has signed in, or ErrUnknown, ErrRevoked or ErrExpired. One that is unknown but well-formed gets
-// half a second to arrive: the process that issued it may be ahead of this one.
-func Session(credentials *Credentials, r *http.Request) (Principal, error) {
+// Session returns who has signed in; ErrUnknown, ErrRevoked or ErrExpired; or the answer for who can't be judged yet or guesses
+// too often. One that is unknown but well-formed gets half a second to arrive: the process that issued it may be ahead of this one.
+func (g *Guard) Session(r *http.Request) (Principal, error) {
+	if err := g.Ready(); err != nil {
+		return Principal{}, err
+	}
 	cookie, err := r.Cookie(SessionCookie)
 	if err != nil || !WellFormed(SessionPrefix, cookie.Value) {
 		return Principal{}, ErrUnknown
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), arrival)
-	defer cancel()
-	principal, err := credentials.Await(ctx, cookie.Value)
+	principal, err := g.credentials.Lookup(cookie.Value)
+	if errors.Is(err, ErrUnknown) {
+		principal, err = g.arriving(r, cookie.Value)
+	}
 	if err == nil && principal.Kind != contract.CredentialSession {
 		return Principal{}, ErrUnknown
 	}
+	return principal, err
+}
+
+// arriving waits for a session that may be on its way. Who makes sessions up does not get to wait for long: it is counted.
+func (g *Guard) arriving(r *http.Request, secret string) (Principal, error) {
+	stranger := g.limiter.stranger(g.network(r))
+	if tried := g.limiter.networks.Take(g.clock().UnixNano(), stranger); !tried.Allowed {
+		return Principal{}, g.tooManyTries(tried)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), arrival)
+	defer cancel()
+	principal, err := g.credentials.Await(ctx, secret)
+	if err == nil {
+		g.limiter.networks.Give(g.clock().UnixNano(), stranger)
+		return principal, nil
+	}
+	g.count("credential")
 	return principal, err
 }
 

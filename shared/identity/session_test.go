@@ -31,11 +31,16 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 	}
 }
 
+// refused fails the test: nobody is to be refused otherwise than by being led to the sign-in.
+func refused(t *testing.T) func(http.ResponseWriter, *http.Request, error) {
+	return func(_ http.ResponseWriter, r *http.Request, err error) { t.Errorf("%s %s: %v", r.Method, r.URL, err) }
+}
+
 // withCookie sends a request with the session's cookie through RequireSession: 200 means that it passed.
 func withCookie(t *testing.T, credentials *identity.Credentials, secret string) *httptest.ResponseRecorder {
 	t.Helper()
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-	router.With(identity.RequireSession(credentials)).Get("/console/logs", func(_ http.ResponseWriter, r *http.Request) {
+	router.With(guard(credentials).RequireSession(refused(t))).Get("/console/logs", func(_ http.ResponseWriter, r *http.Request) {
 		got := identity.FromContext(r.Context())
 		if got.Organization != "org_1" || got.Member != "mem_1" || got.Role() != "viewer" {
 			t.Errorf("principal = %+v", got)
@@ -105,7 +110,7 @@ func TestSessionIsNoKeyAndNoToken(t *testing.T) {
 	}
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
 	request.Header.Set("Authorization", "Bearer "+secret("weirses_", "1"))
-	check(t, identity.RequireScope(credentials, "role:viewer"), request, "invalid_token", "Bearer")
+	check(t, guard(credentials).RequireScope("role:viewer"), request, "invalid_token", "Bearer")
 }
 
 // A session that arrives a moment after its holder is let in, not sent away.
@@ -150,7 +155,7 @@ func TestSessionsAreRenewed(t *testing.T) {
 		"none, a form":             {"3", "POST", "/console/logs", navigate, "/console/sign-in"},
 	} {
 		router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-		router.With(identity.RequireSession(credentials)).HandleFunc("/*", func(http.ResponseWriter, *http.Request) {})
+		router.With(guard(credentials).RequireSession(refused(t))).HandleFunc("/*", func(http.ResponseWriter, *http.Request) {})
 		request := httptest.NewRequest(c.method, c.path, nil)
 		request.Header.Set(c.header[0], c.header[1])
 		request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: secret("weirses_", c.secret)})

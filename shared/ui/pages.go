@@ -50,10 +50,10 @@ func NewPages(section Section, files fs.FS) *Pages {
 
 // Mount adds to router what pages refer to and, for those who have signed in and whose role may read the section, a module's
 // own pages.
-func (p *Pages) Mount(router chi.Router, credentials *identity.Credentials, routes func(signedIn chi.Router)) {
+func (p *Pages) Mount(router chi.Router, guard *identity.Guard, routes func(signedIn chi.Router)) {
 	MountAssets(router)
 	router.Group(func(signedIn chi.Router) {
-		signedIn.Use(p.Protect, identity.RequireSession(credentials), p.permit)
+		signedIn.Use(p.Protect, p.RequireSession(guard), p.permit)
 		routes(signedIn)
 	})
 }

@@ -23,8 +23,11 @@ func (p *Pages) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range problem.Header {
 		w.Header()[name] = values
 	}
+	if problem.Code == httpapi.CodeUnavailable && r.Method == http.MethodGet {
+		w.Header().Set("Refresh", lookAgain)
+	}
 	p.Write(w, r, problem.Status, problemPage, View{
-		Title: problemTitle(problem.Status),
+		Title: problemTitle(problem),
 		Data: struct {
 			Detail    string
 			RequestID string // empty where the reader can't gain anything from a report
@@ -32,16 +35,22 @@ func (p *Pages) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	})
 }
 
-func problemTitle(status int) string {
-	switch status {
+// lookAgain is after how many seconds a page that is not available for the moment is asked for again, by the browser.
+const lookAgain = "3"
+
+func problemTitle(problem *httpapi.Problem) string {
+	if problem.Code == httpapi.CodeUnavailable {
+		return "Not available for a moment"
+	}
+	switch problem.Status {
 	case http.StatusNotFound:
 		return "There is nothing here"
 	case http.StatusForbidden:
 		return "You may not do this"
 	case http.StatusTooManyRequests:
-		return "Too many attempts"
+		return "Too many requests"
 	}
-	if status >= http.StatusInternalServerError {
+	if problem.Status >= http.StatusInternalServerError {
 		return "Something went wrong"
 	}
 	return "This did not work"

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 // policy allows the console's own stylesheet, scripts, images and forms, and nothing else: no script in a page or from
@@ -22,6 +23,16 @@ func (p *Pages) Protect(next http.Handler) http.Handler {
 			"Another site sent this request, so nothing was done. Open the page in the console and try again there.")
 	}))
 	return withHeaders(protection.Handler(next))
+}
+
+// RequireSession lets those through who have signed in; whoever is refused sees a page that says why, or the sign-in.
+func (p *Pages) RequireSession(guard *identity.Guard) func(http.Handler) http.Handler {
+	return guard.RequireSession(p.writeError)
+}
+
+// RequireReady lets everybody through once the guard can judge, and shows others a page that says so.
+func (p *Pages) RequireReady(guard *identity.Guard) func(http.Handler) http.Handler {
+	return guard.RequireReady(p.writeError)
 }
 
 func withHeaders(next http.Handler) http.Handler {

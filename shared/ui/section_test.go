@@ -67,7 +67,7 @@ func visit(t *testing.T, section ui.Section, role string) *httptest.ResponseReco
 	}
 	pages := ui.NewPages(section, formPage)
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-	pages.Mount(router, credentials, func(signedIn chi.Router) {
+	pages.Mount(router, identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now}), func(signedIn chi.Router) {
 		signedIn.Get("/console/page", pages.Handle(func(w http.ResponseWriter, r *http.Request) error {
 			pages.Write(w, r, http.StatusOK, "form", hostileView())
 			return nil

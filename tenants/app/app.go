@@ -198,10 +198,13 @@ func (a *App) buildKeyNews() (err error) {
 func (a *App) routes() nethttp.Handler {
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
-	http.Mount(router, a.registrar, a.credentials, a.clock, a.proxies)
-	http.MountLeakReports(router, a.registrar, a.leakKeys)
+	guard := identity.NewGuard(identity.GuardConfig{
+		Credentials: a.credentials, Ready: a.Ready, Limits: a.config.Limits, Proxies: a.proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
+	})
+	http.Mount(router, a.registrar, guard, a.clock, a.proxies)
+	http.MountLeakReports(router, a.registrar, guard, a.leakKeys)
 	console.Mount(router, console.Config{
-		Registrar: a.registrar, Views: a.views, Credentials: a.credentials, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
+		Registrar: a.registrar, Views: a.views, Guard: guard, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
 		Metrics: a.metrics.Registerer,
 	})
 	return router

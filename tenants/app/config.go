@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants"
@@ -21,6 +22,8 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+
+	Limits identity.Limits `embed:""`
 
 	Brokers       []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
@@ -46,7 +49,7 @@ type Config struct {
 
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
-	errs := []error{c.ServerConfig.Validate()}
+	errs := []error{c.ServerConfig.Validate(), c.Limits.Validate()}
 	errs = append(errs, process.CheckBrokers(c.Brokers), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))

@@ -32,9 +32,9 @@ const pageSize = 50
 
 // Config is what the pages work with.
 type Config struct {
-	Pool        *pgxpool.Pool
-	Directory   *identity.Directory
-	Credentials *identity.Credentials
+	Pool      *pgxpool.Pool
+	Directory *identity.Directory
+	Guard     *identity.Guard
 }
 
 type console struct {
@@ -45,7 +45,7 @@ type console struct {
 // Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Errors, templates)}
-	c.pages.Mount(router, config.Credentials, func(r chi.Router) {
+	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
 	})

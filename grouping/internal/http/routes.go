@@ -21,9 +21,9 @@ var openAPI []byte
 
 // An API reads error groups for API keys.
 type API struct {
-	Pool        *pgxpool.Pool
-	Credentials *identity.Credentials
-	Projects    *identity.Directory
+	Pool     *pgxpool.Pool
+	Guard    *identity.Guard
+	Projects *identity.Directory
 }
 
 // Mount adds the routes.
@@ -31,7 +31,7 @@ func (a *API) Mount(router chi.Router) {
 	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
 	router.Get("/v1/grouping/openapi.json", document)
 	router.Group(func(router chi.Router) {
-		router.Use(identity.RequireAPIKey(a.Credentials))
+		router.Use(a.Guard.RequireAPIKey())
 		router.Get("/v1/projects/{project}/error-groups", httpapi.Handle(a.groups))
 		router.Get("/v1/error-groups/{group}", httpapi.Handle(a.group))
 	})

@@ -35,8 +35,8 @@ type Config struct {
 	Store interface {
 		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error)
 	}
-	Directory   *identity.Directory
-	Credentials *identity.Credentials
+	Directory *identity.Directory
+	Guard     *identity.Guard
 }
 
 type console struct {
@@ -47,7 +47,7 @@ type console struct {
 // Mount adds the page to router.
 func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Logs, templates)}
-	c.pages.Mount(router, config.Credentials, func(r chi.Router) {
+	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/logs", c.pages.Handle(c.showLogs))
 	})
 }

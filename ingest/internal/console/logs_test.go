@@ -68,8 +68,9 @@ func router(t *testing.T, store *shelf) http.Handler {
 			t.Fatal(err)
 		}
 	}
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now})
 	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-	console.Mount(chi.Router(mux), console.Config{Store: store, Directory: directory, Credentials: credentials})
+	console.Mount(chi.Router(mux), console.Config{Store: store, Directory: directory, Guard: guard})
 	return mux
 }
 

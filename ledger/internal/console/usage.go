@@ -30,10 +30,10 @@ const pageSize = 25
 
 // Config is what the page works with.
 type Config struct {
-	Pool        *pgxpool.Pool
-	Store       *postgres.Store
-	Directory   *identity.Directory
-	Credentials *identity.Credentials
+	Pool      *pgxpool.Pool
+	Store     *postgres.Store
+	Directory *identity.Directory
+	Guard     *identity.Guard
 }
 
 type console struct {
@@ -44,7 +44,7 @@ type console struct {
 // Mount adds the page to router.
 func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Usage, templates)}
-	c.pages.Mount(router, config.Credentials, func(r chi.Router) {
+	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/usage", c.pages.Handle(c.showUsage))
 	})
 }

@@ -25,9 +25,9 @@ var openAPI []byte
 
 // An API reads books for service tokens.
 type API struct {
-	Pool        *pgxpool.Pool
-	Store       *postgres.Store
-	Credentials *identity.Credentials
+	Pool  *pgxpool.Pool
+	Store *postgres.Store
+	Guard *identity.Guard
 }
 
 // Mount adds the ledger's routes.
@@ -35,7 +35,7 @@ func (a *API) Mount(router chi.Router) {
 	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
 	router.Get("/v1/ledger/openapi.json", document)
 	router.Group(func(router chi.Router) {
-		router.Use(identity.RequireScope(a.Credentials, ScopeRead))
+		router.Use(a.Guard.RequireScope(ScopeRead))
 		router.Get("/v1/organizations/{organization}/balance", httpapi.Handle(a.balance))
 		router.Get("/v1/organizations/{organization}/entries", httpapi.Handle(a.entries))
 		router.Get("/v1/organizations/{organization}/usage", httpapi.Handle(a.usage))

@@ -28,7 +28,7 @@ var templates embed.FS
 type Config struct {
 	Registrar      *registrar.Registrar
 	Views          *postgres.Views
-	Credentials    *identity.Credentials
+	Guard          *identity.Guard
 	Clock          func() time.Time
 	IDs            func() string  // unique and at most 60 URL-safe characters
 	Metrics        prometheus.Registerer
@@ -58,7 +58,7 @@ func Mount(router chi.Router, config Config) {
 	c.byEmail = newAttempts(config.Clock, perEmail, emailRefill)
 	c.byMember = newAttempts(config.Clock, perMember, memberRefill)
 	router.Group(func(open chi.Router) {
-		open.Use(c.pages.Protect)
+		open.Use(c.pages.Protect, c.pages.RequireReady(c.Guard))
 		open.Get("/console", c.goHome)
 		open.Get("/console/*", c.page(c.noPage)) // what no module has
 		open.Get(identity.SignInPath, c.page(c.showSignIn))
@@ -70,13 +70,13 @@ func Mount(router chi.Router, config Config) {
 		open.Post("/console/sign-out", c.page(c.signOut))
 		c.mountCodes(open)
 	})
-	c.pages.Mount(router, config.Credentials, c.mountSettings)
+	c.pages.Mount(router, config.Guard, c.mountSettings)
 	router.Group(c.mountSession)
 }
 
 // mountSession adds what is asked for on the way to other pages.
 func (c *console) mountSession(detours chi.Router) {
-	detours.Use(c.pages.Protect, identity.RequireSession(c.Credentials))
+	detours.Use(c.pages.Protect, c.pages.RequireSession(c.Guard))
 	detours.Get(confirmPath, c.page(c.showConfirm))
 	detours.Post(confirmPath, c.page(c.confirm))
 	detours.Post(confirmPasskeyPath+"/options", c.page(c.withPasskeys(c.askToConfirm)))
@@ -85,7 +85,7 @@ func (c *console) mountSession(detours chi.Router) {
 }
 
 func (c *console) mountSettings(settings chi.Router) {
-	settings.Use(body.Whole, identity.RequireSession(c.Credentials))
+	settings.Use(body.Whole, c.pages.RequireSession(c.Guard))
 	settings.Get("/console/settings", showSettings)
 	settings.Get(accountPath, c.page(c.showAccount))
 	settings.Get(passkeysPath+"/new", c.page(c.withPasskeys(c.confirmed(c.showNewPasskey))))
@@ -176,7 +176,7 @@ func (c *console) noPage(w http.ResponseWriter, r *http.Request) error {
 // goHome leads to where the member starts who has signed in; others to the sign-in.
 func (c *console) goHome(w http.ResponseWriter, r *http.Request) {
 	home := identity.SignInPath
-	if member, err := identity.Session(c.Credentials, r); err == nil {
+	if member, err := c.Guard.Session(r); err == nil {
 		home = ui.Home(member)
 	}
 	http.Redirect(w, r, home, http.StatusSeeOther)

@@ -30,7 +30,7 @@ type signInPage struct {
 }
 
 func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
-	if _, err := identity.Session(c.Credentials, r); err == nil {
+	if _, err := c.Guard.Session(r); err == nil {
 		http.Redirect(w, r, destination(r), http.StatusSeeOther)
 		return nil
 	}
@@ -173,7 +173,7 @@ func (c *console) signOut(w http.ResponseWriter, r *http.Request) error {
 
 // endSession ends the session that the browser has, if any.
 func (c *console) endSession(r *http.Request) error {
-	principal, err := identity.Session(c.Credentials, r)
+	principal, err := c.Guard.Session(r)
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or it has ended
 	}

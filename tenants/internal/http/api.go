@@ -30,14 +30,14 @@ type API struct {
 // Mount adds the routes to router. All but the description need a service token with the scope tenants:admin; the audit
 // can be read with audit:read, too. The
 // trusted proxies are those whose X-Forwarded-For says where a request came from.
-func Mount(router chi.Router, registrar *registrar.Registrar, credentials *identity.Credentials, clock func() time.Time,
+func Mount(router chi.Router, registrar *registrar.Registrar, guard *identity.Guard, clock func() time.Time,
 	trusted []netip.Prefix) {
 	api := &API{registrar: registrar, clock: clock, proxies: trusted}
 	router.Get("/v1/openapi.json", serveOpenAPI)
 	router.Get("/v1/tenants/openapi.json", serveOpenAPI)
-	router.With(identity.RequireScope(credentials, auditScope, adminScope)).Get("/v1/audit-events", httpapi.Handle(api.listAuditEvents))
+	router.With(guard.RequireScope(auditScope, adminScope)).Get("/v1/audit-events", httpapi.Handle(api.listAuditEvents))
 	router.Group(func(admin chi.Router) {
-		admin.Use(identity.RequireScope(credentials, adminScope), body.Whole, identity.RequireScope(credentials, adminScope))
+		admin.Use(guard.RequireScope(adminScope), body.Whole, guard.RequireScope(adminScope))
 		admin.Post("/v1/organizations", httpapi.Handle(api.createOrganization))
 		admin.Get("/v1/organizations", httpapi.Handle(api.listOrganizations))
 		admin.Get("/v1/organizations/{id}", showing("organization", registrar.Organization, showOrganization))
@@ -71,9 +71,14 @@ func Mount(router chi.Router, registrar *registrar.Registrar, credentials *ident
 }
 
 // MountLeakReports adds the route for reports of leaked keys, which are signed by one of keys; nil: they are not taken.
-func MountLeakReports(router chi.Router, registrar *registrar.Registrar, keys *leak.Keys) {
+func MountLeakReports(router chi.Router, registrar *registrar.Registrar, guard *identity.Guard, keys *leak.Keys) {
 	api := &API{registrar: registrar, leakKeys: keys}
-	router.Post("/v1/leak-reports", httpapi.Handle(api.reportLeaks))
+	router.Post("/v1/leak-reports", httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		if err := guard.Ready(); err != nil {
+			return err
+		}
+		return api.reportLeaks(w, r)
+	}))
 }
 
 // callerOf is who sent a request.

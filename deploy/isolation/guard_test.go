@@ -1,0 +1,109 @@
+package isolation
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// open are routes that ask nobody who they are and show everybody the same, at any time.
+var open = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /console/assets/{version}/{name}"}
+
+// Every route that asks who is calling limits how often they may, and says so: who gets through and who is refused for lack of a
+// scope or a permission alike.
+func TestEveryAuthenticatedRouteIsLimited(t *testing.T) {
+	w := newWorld(t)
+	a := w.tenant(t, "Acorn")
+	key := principal{name: "an API key", header: asKey(a.key), key: a}
+	strong, weak := w.tokenHolder(t, a, "a token with all scopes", scopes...), w.tokenHolder(t, a, "a token with another scope", "x:y")
+	limited := 0
+	for _, p := range policies {
+		callers := []principal{w.memberOf(t, a, "owner"), w.memberOf(t, a, "billing")}
+		switch {
+		case p.who.loose || p.who.line == everybody.line:
+			continue
+		case p.who.line == keys.line:
+			callers = []principal{key}
+		case !strings.Contains(p.route, " /console"):
+			callers = []principal{strong, weak}
+		}
+		limited++
+		for _, caller := range callers {
+			got := w.send(t, caller.sends(p.request(t, a)))
+			for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Scope", "RateLimit-Policy", "RateLimit"} {
+				if got.header.Get(name) == "" {
+					t.Errorf("%s as %s: %d without %s", p.route, caller.name, got.status, name)
+				}
+			}
+		}
+	}
+	t.Logf("%d policies of authenticated routes", limited)
+}
+
+// Who reads or administers without pause is told to wait, by every module and for every kind of credential, and nobody else is.
+func TestReadsAreLimitedByOrganization(t *testing.T) {
+	const perMinute = 30
+	w := newWorldOn(t, testenv.Postgres(t), func(set *allinone.Modules) {
+		set.Ingest.Limits.ReadsPerMinute, set.Ledger.Limits.ReadsPerMinute, set.Grouping.Limits.ReadsPerMinute = perMinute, perMinute, perMinute
+	})
+	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
+	reads := func(of *tenant, as principal) map[string]principal {
+		key, token := principal{header: asKey(of.key)}, w.tokenHolder(t, of, "a token", "billing:read")
+		return map[string]principal{
+			"/v1/logs": key, "/v1/error-groups/" + of.things["group"]: key, "/v1/organizations/" + of.things["organization"] + "/balance": token,
+			"/console/logs": as, "/console/errors": as, "/console/usage": as,
+		}
+	}
+	quiet := reads(b, w.memberOf(t, b, "owner"))
+	for path, caller := range reads(a, w.memberOf(t, a, "owner")) {
+		got := answer{}
+		for range 2 * perMinute {
+			if got = w.send(t, caller.sends(request{method: "GET", path: path})); got.status == http.StatusTooManyRequests {
+				break
+			}
+		}
+		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" || got.header.Get("X-RateLimit-Remaining") != "0" {
+			t.Errorf("GET %s without pause: %d %v", path, got.status, got.header)
+		}
+		if !strings.HasPrefix(path, "/console") && got.get("code") != "rate_limited" {
+			t.Errorf("GET %s without pause: %s", path, got.text)
+		}
+	}
+	for path, caller := range quiet {
+		if got := w.send(t, caller.sends(request{method: "GET", path: path})); got.status != http.StatusOK {
+			t.Errorf("GET %s of the other organization: %d %s", path, got.status, got.brief())
+		}
+	}
+}
+
+// Until a module knows the credentials it says that it is starting, on every route and to everybody: no valid key is called
+// invalid, and nobody who has signed in is sent to do it again.
+func TestNobodyIsJudgedTooEarly(t *testing.T) {
+	w := builtWorld(t, testenv.Postgres(t), func(*allinone.Modules) {})
+	digits := strings.Repeat("a", 48)
+	callers := []principal{
+		{name: "nobody"}, {name: "an API key", header: asKey("weir_" + digits)}, {name: "the operator", header: asToken(operatorToken)},
+		{name: "a session", cookies: asSession("weirses_" + digits)},
+	}
+	for _, p := range policies {
+		if slices.Contains(open, p.route) {
+			continue
+		}
+		method, path, _ := strings.Cut(p.route, " ")
+		path = regexp.MustCompile(`\{[a-z-]+\}|\*`).ReplaceAllString(path, "x")
+		for _, caller := range callers {
+			got := w.send(t, caller.sends(request{method: method, path: path, body: p.body}))
+			if got.status != http.StatusInternalServerError || got.header.Get("Retry-After") == "" || got.header.Get("Location") != "" {
+				t.Errorf("%s as %s: %d %v %s", p.route, caller.name, got.status, got.header, got.brief())
+			}
+			if console := strings.HasPrefix(path, "/console"); !console && got.get("code") != "unavailable" || console && !strings.Contains(got.text, "starting") {
+				t.Errorf("%s as %s: %s", p.route, caller.name, got.brief())
+			}
+		}
+	}
+}

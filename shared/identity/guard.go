@@ -1,0 +1,209 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// GuardConfig is what a Guard works with. Ready, Used and Metrics may be nil.
+type GuardConfig struct {
+	Credentials *Credentials
+	Ready       func() error // nil once everything is read that requests are judged by; without it, that is at once
+	Limits      Limits
+	Proxies     []netip.Prefix // whose X-Forwarded-For says where a request came from
+	Clock       func() time.Time
+	Metrics     prometheus.Registerer
+
+	// Used is told of each request with an API key that is, or was, one. It must not wait.
+	Used func(r *http.Request, who Principal, use Use)
+}
+
+// A Use is what became of a request with an API key.
+type Use int
+
+// The uses.
+const (
+	Admitted Use = iota // it was let in
+	Refused             // it was not, for another reason than that the key has ended
+	Ended               // it was not, because the key was revoked or has expired
+)
+
+// A Guard stands before every route of a module that asks who is calling. It answers 500 until the module knows the
+// credentials, then finds out who calls, and counts the request by the limits of whoever it is: a route that has a Guard has all
+// of this. Safe for concurrent use. A module has one, so that all its routes share the limits.
+type Guard struct {
+	credentials *Credentials
+	ready       func() error
+	limiter     *limiter
+	proxies     []netip.Prefix
+	clock       func() time.Time
+	used        func(r *http.Request, who Principal, use Use)
+	refused     *prometheus.CounterVec
+}
+
+// NewGuard makes a guard that has counted nothing.
+func NewGuard(config GuardConfig) *Guard {
+	g := &Guard{
+		credentials: config.Credentials, ready: config.Ready, limiter: newLimiter(config.Limits), proxies: config.Proxies, clock: config.Clock,
+		used: config.Used,
+	}
+	if g.ready == nil {
+		g.ready = func() error { return nil }
+	}
+	if g.used == nil {
+		g.used = func(*http.Request, Principal, Use) {}
+	}
+	g.measure(config.Metrics)
+	return g
+}
+
+func (g *Guard) measure(registerer prometheus.Registerer) {
+	metrics := promauto.With(registerer)
+	g.refused = metrics.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_auth_refused_total",
+		Help: "Requests that were refused before they were looked at: starting, credential, scope, access, rate (of who is known), client (of who is not).",
+	}, []string{"reason"})
+	for of, buckets := range map[string]func() int{"callers": g.limiter.callers.Len, "networks": g.limiter.networks.Len} {
+		metrics.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "weir_auth_rate_buckets", Help: "Rate limits of reads that are held in memory.", ConstLabels: prometheus.Labels{"of": of},
+		}, func() float64 { return float64(buckets()) })
+	}
+}
+
+// RequireAPIKey lets a request pass that carries a valid API key in x-api-key. The routes behind it read: a key that may only
+// write is refused.
+func (g *Guard) RequireAPIKey() func(http.Handler) http.Handler {
+	return g.require(g.apiKey, nil)
+}
+
+// RequireScope lets a request pass that carries a valid service token with scope as its bearer token, or with one of the
+// others that include it.
+func (g *Guard) RequireScope(scope string, others ...string) func(http.Handler) http.Handler {
+	authenticate := func(r *http.Request) (Principal, error) { return bearer(g.credentials, r) }
+	return g.require(authenticate, func(token Principal) error {
+		if token.Has(scope) || slices.ContainsFunc(others, token.Has) {
+			return nil
+		}
+		g.count("scope")
+		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden, fmt.Sprintf("The service token lacks the scope %q.", scope))
+	})
+}
+
+func (g *Guard) apiKey(r *http.Request) (Principal, error) {
+	secret := r.Header.Get("X-Api-Key")
+	who, err := APIKey(g.credentials, secret)
+	if err != nil {
+		if holder, ended := g.credentials.Ended(secret); ended {
+			g.used(r, holder, Ended)
+		}
+	}
+	return who, err
+}
+
+// require lets those through whom authenticate knows, whose limits allow it and whom permit, if any, does not refuse.
+func (g *Guard) require(authenticate func(*http.Request) (Principal, error), permit func(Principal) error) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+			if err := g.Ready(); err != nil {
+				return err
+			}
+			who, err := authenticate(r)
+			if err != nil {
+				return g.unknown(r, err)
+			}
+			if err := g.enter(w, r, who, permit); err != nil {
+				return err
+			}
+			next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), who)))
+			return nil
+		})
+	}
+}
+
+// Ready is nil once requests can be judged; else the 500 that says so. A 401 would be a lie then, and clients give up on it.
+func (g *Guard) Ready() error {
+	err := g.ready()
+	if err == nil {
+		return nil
+	}
+	g.count("starting")
+	return httpapi.Unavailable("The service is starting: "+err.Error()+".", time.Second)
+}
+
+// unknown is how somebody is refused whose credential is not valid, err saying why: as that, or as one who tries too often.
+func (g *Guard) unknown(r *http.Request, err error) error {
+	if tried := g.limiter.networks.Take(g.clock().UnixNano(), g.limiter.stranger(g.network(r))); !tried.Allowed {
+		return g.tooManyTries(tried)
+	}
+	g.count("credential")
+	return err
+}
+
+func (g *Guard) tooManyTries(tried rate.Result) error {
+	g.count("client")
+	return httpapi.RateLimited(tried, "address without a valid credential")
+}
+
+func (g *Guard) network(r *http.Request) netip.Prefix {
+	return httpapi.ClientNetwork(httpapi.ClientAddress(r, g.proxies))
+}
+
+// enter counts a request of who, once for each request however many guards it meets, and asks permit.
+func (g *Guard) enter(w http.ResponseWriter, r *http.Request, who Principal, permit func(Principal) error) (err error) {
+	if known, again := Known(r.Context()); !again || known.ID != who.ID {
+		err = g.take(w.Header(), who)
+		defer func() { g.note(r, who, err) }()
+	}
+	if err == nil && permit != nil {
+		err = permit(who)
+	}
+	return err
+}
+
+// note tells of the use of an API key.
+func (g *Guard) note(r *http.Request, who Principal, err error) {
+	switch {
+	case who.Kind != contract.CredentialAPIKey:
+	case err != nil:
+		g.used(r, who, Refused)
+	default:
+		g.used(r, who, Admitted)
+	}
+}
+
+// take takes a token of each of the levels of who, and tells of them.
+func (g *Guard) take(header http.Header, who Principal) error {
+	now, levels := g.clock().UnixNano(), g.limiter.levels(who)
+	result := g.limiter.callers.Take(now, levels...)
+	httpapi.SetRateLimit(header, result)
+	policies := make([]byte, 0, 96)
+	for _, level := range levels {
+		policies = httpapi.AppendPolicy(policies, level.Scope, level.PerMinute)
+	}
+	header.Set("RateLimit-Policy", string(policies))
+	header.Set("RateLimit", string(httpapi.AppendRateLimit(make([]byte, 0, 48), result, now)))
+	if !result.Allowed {
+		g.count("rate")
+		return limited(result, who)
+	}
+	return nil
+}
+
+func (g *Guard) count(reason string) { g.refused.WithLabelValues(reason).Inc() }
+
+// isProblem tells whether an error is an answer already.
+func isProblem(err error) bool {
+	var problem *httpapi.Problem
+	return errors.As(err, &problem)
+}
