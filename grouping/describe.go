@@ -1,6 +1,9 @@
 package grouping
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Bounds of what is shown, in bytes.
 const (
@@ -32,8 +35,30 @@ type Why struct {
 	Hash     Hash
 	Language Language
 	Parts    []Part // what the deciding hash covers
-	Rule     string // the rule that chose them, in words
+	Rule     Rule   // that chose them
 }
+
+// Rule is how a group was told apart. Rules are stored, so they are never renamed; one that is not among those here is its
+// own words.
+type Rule string
+
+// The rules.
+const (
+	RuleSite      Rule = "site"
+	RuleFunction  Rule = "function"
+	RuleRecursion Rule = "recursion"
+	RuleMessage   Rule = "message"
+)
+
+var ruleWords = map[Rule]string{
+	RuleSite:      "Errors with this type, these words of the message and these innermost frames of the root cause are one group.",
+	RuleFunction:  "Errors of this type are mistakes where they are thrown: those from this function are one group.",
+	RuleRecursion: "Endless recursion: errors of this type that go through the same functions are one group.",
+	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
+}
+
+// Words tells a rule to people.
+func (r Rule) Words() string { return cmp.Or(ruleWords[r], string(r)) }
 
 // Describe tells what people see of the error that was fingerprinted last.
 func (g *Grouper) Describe() Description {
@@ -100,25 +125,25 @@ func (g *Grouper) Why(f Fingerprint) Why {
 
 func (g *Grouper) whyMessage(why Why) Why {
 	s := g.outermost()
-	why.Parts = appendPart(why.Parts, "type", appendTypeName(nil, s.typ))
+	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, s.typ))
 	why.Parts = appendPart(why.Parts, "message", appendTemplate(nil, s.message))
-	why.Rule = "There is no usable stack trace: errors with this type and this message, values aside, are one group."
+	why.Rule = RuleMessage
 	return why
 }
 
 func (g *Grouper) whySite(why Why) Why {
 	root, t := g.root(), &g.trace
-	why.Parts = appendPart(why.Parts, "type", appendTypeName(nil, root.typ))
+	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, root.typ))
 	if circle := g.circle(); len(circle) > 0 && isOverflow(root.typ, root.message) {
 		for _, name := range circle {
 			why.Parts = appendPart(why.Parts, "frame", name)
 		}
-		why.Rule = "Endless recursion: errors of this type that go through the same functions are one group."
+		why.Rule = RuleRecursion
 		return why
 	}
 	if g.faulty(root) {
 		why.Parts = appendPart(why.Parts, "frame", t.identity(t.site[0]))
-		why.Rule = "Errors of this type are mistakes where they are thrown: those from this function are one group."
+		why.Rule = RuleFunction
 		return why
 	}
 	words, n := appendWords(nil, root.message)
@@ -130,7 +155,7 @@ func (g *Grouper) whySite(why Why) Why {
 	for _, i := range t.site[:min(frames, len(t.site))] {
 		why.Parts = appendPart(why.Parts, "frame", t.identity(i))
 	}
-	why.Rule = "Errors with this type, these words of the message and these innermost frames of the root cause are one group."
+	why.Rule = RuleSite
 	return why
 }
 

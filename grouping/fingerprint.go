@@ -8,9 +8,14 @@ import (
 	"strings"
 )
 
-// Version is the algorithm's. It is part of every hash: whoever changes any hash raises it, and keeps the old
-// algorithm for as long as groups are to be found by its hashes.
-const Version = 1
+// Version is the newest algorithm's. A hash carries the version that first made it: whoever changes the hashes of some
+// errors raises Version for these alone, and keeps the old algorithm so that their groups go on being found (see Former).
+//
+//	1 all errors
+//	2 those whose type holds an id: it is taken out
+const Version = 2
+
+const firstVersion = 1
 
 // Level says how much of an error a hash covers. Levels are stored and shown, so they are never renamed.
 type Level string
@@ -22,6 +27,7 @@ const (
 	LevelPlace   Level = "place"   // its type and the three innermost own frames; similar errors, not the same
 	LevelMessage Level = "message" // without a usable stack trace: type and template of the message
 	LevelType    Level = "type"    // the type alone; similar errors, not the same
+	LevelBudget  Level = "budget"  // nothing of the error: it came when its project had founded as many groups as it may
 )
 
 // Hash is a truncated SHA-256.
@@ -32,8 +38,9 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // Print is the hash of an error at one level.
 type Print struct {
-	Level Level
-	Hash  Hash
+	Version int
+	Level   Level
+	Hash    Hash
 }
 
 // Fingerprint is what an error is compared by. Prints go from strict to loose. The first Joins of them decide: an
@@ -43,6 +50,7 @@ type Fingerprint struct {
 	Version int
 	Prints  []Print
 	Joins   int
+	Former  []Print // what joined in the version before, where that was something else: it finds groups and founds none
 }
 
 // Deciding is the loosest print that joins: two errors are the same exactly when these are equal.
@@ -60,38 +68,53 @@ const (
 // Grouper fingerprints errors one after another and reuses its memory. It must not be used by two goroutines at once.
 // Its zero value is ready.
 type Grouper struct {
-	sent   Error
-	trace  trace
-	key    []byte
-	prints [3]Print
+	sent    Error
+	trace   trace
+	version int
+	key     []byte
+	typ     []byte // a type without its ids
+	prints  [3]Print
+	former  [2]Print
 }
 
 // Fingerprint parses e and returns its hashes, valid until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.sent = e
 	g.trace.parse(&g.sent)
+	if g.version = firstVersion; !g.trace.identified() {
+		return g.fingerprint()
+	}
+	former := g.fingerprint()
+	former.Prints = append(g.former[:0], former.Prints[:former.Joins]...)
+	g.version = Version
+	f := g.fingerprint()
+	f.Former = former.Prints
+	return f
+}
+
+func (g *Grouper) fingerprint() Fingerprint {
 	if len(g.trace.site) == 0 {
 		return g.byMessage()
 	}
 	g.prints = [3]Print{
-		{LevelTrace, g.hash(LevelTrace, g.appendTrace)},
-		{LevelSite, g.hash(LevelSite, g.appendSite)},
-		{LevelPlace, g.hash(LevelPlace, g.appendPlace)},
+		{g.version, LevelTrace, g.hash(LevelTrace, g.appendTrace)},
+		{g.version, LevelSite, g.hash(LevelSite, g.appendSite)},
+		{g.version, LevelPlace, g.hash(LevelPlace, g.appendPlace)},
 	}
-	return Fingerprint{Version: Version, Prints: g.prints[:], Joins: 2}
+	return Fingerprint{Version: g.version, Prints: g.prints[:], Joins: 2}
 }
 
 func (g *Grouper) byMessage() Fingerprint {
-	g.prints[0] = Print{LevelMessage, g.hash(LevelMessage, g.appendMessage)}
-	g.prints[1] = Print{LevelType, g.hash(LevelType, g.appendType)}
-	return Fingerprint{Version: Version, Prints: g.prints[:2], Joins: 1}
+	g.prints[0] = Print{g.version, LevelMessage, g.hash(LevelMessage, g.appendMessage)}
+	g.prints[1] = Print{g.version, LevelType, g.hash(LevelType, g.appendType)}
+	return Fingerprint{Version: g.version, Prints: g.prints[:2], Joins: 1}
 }
 
 // Parts of a key are ended by this byte, which no text that is compared holds except as part of a message.
 const keyEnd = '\n'
 
 func (g *Grouper) hash(level Level, appendKey func([]byte) []byte) Hash {
-	g.key = append(append(g.key[:0], '0'+Version, ' '), level...)
+	g.key = append(append(g.key[:0], '0'+byte(g.version), ' '), level...)
 	g.key = appendKey(append(g.key, keyEnd))
 	sum := sha256.Sum256(g.key)
 	return Hash(sum[:16])
@@ -100,7 +123,7 @@ func (g *Grouper) hash(level Level, appendKey func([]byte) []byte) Hash {
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t := &g.trace
 	for _, s := range t.spans {
-		key = append(appendTypeName(key, s.typ), keyEnd)
+		key = append(g.appendTypeName(key, s.typ), keyEnd)
 		key, _ = appendWords(key, s.message)
 		key = append(key, keyEnd)
 		var last []byte
@@ -119,7 +142,7 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 
 func (g *Grouper) appendSite(key []byte) []byte {
 	root := g.root()
-	key = append(appendTypeName(key, root.typ), keyEnd)
+	key = append(g.appendTypeName(key, root.typ), keyEnd)
 	if isOverflow(root.typ, root.message) {
 		if circle := g.circle(); len(circle) > 0 {
 			return appendLines(key, circle)
@@ -137,17 +160,17 @@ func (g *Grouper) appendSite(key []byte) []byte {
 }
 
 func (g *Grouper) appendPlace(key []byte) []byte {
-	key = append(appendTypeName(key, g.root().typ), keyEnd)
+	key = append(g.appendTypeName(key, g.root().typ), keyEnd)
 	return g.appendFrames(key, placeFrames)
 }
 
 func (g *Grouper) appendMessage(key []byte) []byte {
 	s := g.outermost()
-	key = append(appendTypeName(key, s.typ), keyEnd)
+	key = append(g.appendTypeName(key, s.typ), keyEnd)
 	return appendTemplate(key, s.message)
 }
 
-func (g *Grouper) appendType(key []byte) []byte { return appendTypeName(key, g.outermost().typ) }
+func (g *Grouper) appendType(key []byte) []byte { return g.appendTypeName(key, g.outermost().typ) }
 
 func (g *Grouper) appendFrames(key []byte, n int) []byte {
 	for _, i := range g.trace.site[:min(n, len(g.trace.site))] {
@@ -202,9 +225,18 @@ func (g *Grouper) circle() [][]byte {
 	return names
 }
 
-// appendTypeName appends an error's type without counters and addresses: "Foo$1" and "#<Class:0x00007f>".
-func appendTypeName(dst []byte, typ string) []byte {
+// appendTypeName appends an error's type without what changes from one occurrence to the next.
+func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	typ = clip(firstLine(typ), maxLine)
+	if g.version > firstVersion && hasID(typ) {
+		g.typ = appendWithoutIDs(g.typ[:0], typ)
+		typ = string(g.typ)
+	}
+	return appendUnnumbered(dst, typ)
+}
+
+// appendUnnumbered appends a type without counters and addresses: "Foo$1" and "#<Class:0x00007f>".
+func appendUnnumbered(dst []byte, typ string) []byte {
 	for typ != "" {
 		before, address, found := strings.Cut(typ, "0x")
 		dst = appendUncounted(dst, before)

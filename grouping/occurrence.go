@@ -7,6 +7,7 @@ type Occurrence struct {
 	Organization string
 	Project      string
 	Entry        string    // id of the entry as clients see it
+	Accepted     time.Time // when the entry was accepted
 	At           time.Time // when it happened, as the entry says
 	Severity     Severity
 	Environment  string

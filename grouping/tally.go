@@ -20,26 +20,38 @@ const (
 type Tally struct {
 	grouper Grouper
 	counts  map[countKey]*Count
+	arrived int64
 }
 
 type countKey struct {
 	organization, project string
+	hour                  int64
 	strictest             Hash
 }
 
-// Count is what a tally holds of one kind of error: those with the same strictest print.
+// Count is what a tally holds of one kind of error: those with the same strictest print that were accepted in one hour.
 type Count struct {
 	Organization string
 	Project      string
-	Version      int
-	Prints       []Print // those that join, the strictest first; the last one decides
-	Similar      Hash    // of the strictest print that does not join
+	Hour         time.Time // the budget of new groups that it is charged to if it founds one
+	Prints       []Print   // those that join, the strictest first; the last one decides
+	Former       []Print   // further ones that find a group and found none; they come before Prints
+	Similar      Hash      // of the strictest print that does not join
 	N            int64
 	First, Last  time.Time
 	Severities   Severity
 	Environments []string
-	Samples      []Occurrence // the first ones and the newest, in the order of arrival
+	Samples      []Sample // the first ones and the newest, in the order of arrival
 }
+
+// Sample is an occurrence and how many came before it.
+type Sample struct {
+	Occurrence
+	Arrival int64
+}
+
+// BudgetPeriod is the time of acceptance for which a project has a budget of new groups.
+const BudgetPeriod = time.Hour
 
 // NewTally returns an empty tally.
 func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
@@ -48,19 +60,28 @@ func NewTally() *Tally { return &Tally{counts: map[countKey]*Count{}} }
 func (t *Tally) Add(o Occurrence) {
 	o.Environment = clip(o.Environment, MaxEnvironment)
 	f := t.grouper.Fingerprint(o.Error)
-	key := countKey{o.Organization, o.Project, f.Prints[0].Hash}
+	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
+	key := countKey{o.Organization, o.Project, hour.Unix(), strictest(f)}
 	c, ok := t.counts[key]
 	if !ok {
 		c = &Count{
-			Organization: o.Organization, Project: o.Project, Version: f.Version,
-			Prints: slices.Clone(f.Prints[:f.Joins]), Similar: f.Prints[f.Joins].Hash, First: o.At, Last: o.At,
+			Organization: o.Organization, Project: o.Project, Hour: hour, Prints: slices.Clone(f.Prints[:f.Joins]),
+			Former: slices.Clone(f.Former), Similar: f.Prints[f.Joins].Hash, First: o.At, Last: o.At,
 		}
 		t.counts[key] = c
 	}
-	c.add(o)
+	c.add(Sample{o, t.arrived})
+	t.arrived++
 }
 
-func (c *Count) add(o Occurrence) {
+func strictest(f Fingerprint) Hash {
+	if len(f.Former) > 0 {
+		return f.Former[0].Hash
+	}
+	return f.Prints[0].Hash
+}
+
+func (c *Count) add(o Sample) {
 	c.N++
 	c.Severities |= o.Severity
 	c.Environments = AddEnvironments(c.Environments, o.Environment)
@@ -76,8 +97,29 @@ func (c *Count) add(o Occurrence) {
 	c.Samples = append(c.Samples, o)
 }
 
-// Deciding is the hash that names the group.
-func (c *Count) Deciding() Hash { return c.Prints[len(c.Prints)-1].Hash }
+// Merge adds what d counts to c: both belong to one group.
+func (c *Count) Merge(d *Count) {
+	c.N += d.N
+	c.Severities |= d.Severities
+	c.Environments = AddEnvironments(c.Environments, d.Environments...)
+	if d.First.Before(c.First) {
+		c.First = d.First
+	}
+	if d.Last.After(c.Last) {
+		c.Last = d.Last
+	}
+	c.Samples = append(c.Samples, d.Samples...)
+	slices.SortFunc(c.Samples, func(a, b Sample) int { return cmp.Compare(a.Arrival, b.Arrival) })
+	if n := len(c.Samples); n > FirstSamples+newestAtOnce {
+		c.Samples = slices.Delete(c.Samples, FirstSamples, n-newestAtOnce)
+	}
+}
+
+// Deciding is the print that names the group.
+func (c *Count) Deciding() Print { return c.Prints[len(c.Prints)-1] }
+
+// Arrival tells when c was first seen, in the order of the tally.
+func (c *Count) Arrival() int64 { return c.Samples[0].Arrival }
 
 // Counts returns what was added up, in an order that is the same everywhere: whoever locks rows in it meets no one
 // who locks them the other way round.
@@ -88,7 +130,7 @@ func (t *Tally) Counts() []*Count {
 	}
 	slices.SortFunc(counts, func(a, b *Count) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.Project, b.Project),
-			compareHashes(a.Deciding(), b.Deciding()), compareHashes(a.Prints[0].Hash, b.Prints[0].Hash))
+			compareHashes(a.Deciding().Hash, b.Deciding().Hash), cmp.Compare(a.Arrival(), b.Arrival()))
 	})
 	return counts
 }

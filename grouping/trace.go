@@ -170,6 +170,16 @@ func (t *trace) order(e *Error) {
 	}
 }
 
+// identified reports whether a type of the chain holds an id.
+func (t *trace) identified() bool {
+	for _, s := range t.spans {
+		if hasID(clip(firstLine(s.typ), maxLine)) {
+			return true
+		}
+	}
+	return false
+}
+
 // name works out every frame's identity and whether it is the sender's own.
 func (t *trace) name() {
 	for i := range t.frames {

@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -66,8 +67,11 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	return a, nil
 }
 
-// batchWait is how long the first record of a transaction waits for others where the configuration has zero.
-const batchWait = 10 * time.Millisecond
+// What counts where the configuration has zero.
+const (
+	batchWait        = 10 * time.Millisecond
+	newGroupsPerHour = 1000
+)
 
 func (a *App) build() (err error) {
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Metrics: a.metrics.Registerer}, a.logger)
@@ -75,8 +79,9 @@ func (a *App) build() (err error) {
 		return err
 	}
 	count := countErrors(a.metrics.Registerer)
+	grouping := bus.Grouping{Writer: postgres.Writer{NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour)}, Count: countEffects(a.metrics.Registerer)}
 	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
-		Brokers: a.config.Brokers, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: bus.Consume,
+		Brokers: a.config.Brokers, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouping.Consume,
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()
@@ -138,8 +143,9 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
+	said := &outbox.Pruner{Pool: a.pool, Relay: bus.RelayName, Logger: a.logger}
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, a.inClear.Run, a.endpoint.Run,
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, said.Run, a.inClear.Run, a.endpoint.Run,
 		a.metrics.Run)
 }
 

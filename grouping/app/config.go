@@ -24,6 +24,8 @@ type Config struct {
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
 	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
 
+	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour found; what is new beyond that is counted in one group of the project that says so." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
+
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil
@@ -32,7 +34,7 @@ type Config struct {
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
 	errs := []error{process.CheckBrokers(c.Brokers), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
-	if c.BatchRecords < 0 || c.BatchWait < 0 {
+	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)

@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// countErrors returns what counts the errors in records whose effect is committed, by their headers alone. New groups
-// show as records that the relay of facts has published.
+// countErrors returns what counts the errors in records whose effect is committed, by their headers alone.
 func countErrors(registerer prometheus.Registerer) func([]bus.Record) {
 	counter := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_grouping_errors_total", Help: "Errors in the records that are applied, those of requests that came twice included.",
@@ -22,5 +22,20 @@ func countErrors(registerer prometheus.Registerer) func([]bus.Record) {
 				counter.Add(float64(n))
 			}
 		}
+	}
+}
+
+// countEffects returns what counts the groups that transactions founded and the errors that there was no group for.
+func countEffects(registerer prometheus.Registerer) func(postgres.Effect) {
+	founded := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_grouping_groups_created_total", Help: "Groups that were founded, those of transactions that were repeated included.",
+	})
+	overflowed := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_grouping_overflow_errors_total",
+		Help: "Errors that were counted in the group for what a project's budget of new groups has no room for, those of transactions that were repeated included.",
+	})
+	return func(effect postgres.Effect) {
+		founded.Add(float64(effect.Founded))
+		overflowed.Add(float64(effect.Overflowed))
 	}
 }

@@ -17,10 +17,16 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
+// A Grouping groups the errors of records.
+type Grouping struct {
+	Writer postgres.Writer
+	Count  func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
+}
+
 // Consume groups the errors of records, in the transaction that also moves their positions. The fate of a record is one
 // of: it carries no errors and passes by; it was seen before, or is a replay, and passes by; its errors are counted; or,
 // where it can't be read, it is parked by the bus. Any other error rolls everything back.
-func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+func (g Grouping) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
 	}
@@ -41,7 +47,11 @@ func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 			return bus.PermanentRecord(sources[i], err)
 		}
 	}
-	return postgres.Apply(ctx, tx, tally.Counts())
+	effect, err := g.Writer.Apply(ctx, tx, tally.Counts())
+	if err == nil && g.Count != nil {
+		g.Count(effect)
+	}
+	return err
 }
 
 // parseLogs returns the records that the inbox has to judge, and where each came from: those with errors, and all that
@@ -78,7 +88,7 @@ func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
 
 func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurrence {
 	o := grouping.Occurrence{
-		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index),
+		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index), Accepted: logs.Time,
 		At: eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
 	}
 	if o.Environment == "" {

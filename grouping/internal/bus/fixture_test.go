@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -42,9 +43,12 @@ func record(l contract.LogsAccepted, offset int64) sharedbus.Record {
 	return r
 }
 
+// everyGroup founds as many groups as there are.
+var everyGroup = bus.Grouping{Writer: postgres.Writer{NewGroups: math.MaxInt}}
+
 // consume applies records in one transaction.
 func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Record) error {
-	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return bus.Consume(ctx, tx, records) })
+	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return everyGroup.Consume(ctx, tx, records) })
 }
 
 func groups(t testing.TB, pool *pgxpool.Pool, organization string) (found []postgres.Group) {

@@ -1,10 +1,10 @@
 package postgres
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -12,23 +12,34 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Apply adds counts to their groups, in tx, which has to act as the system, and founds groups for what is new. Counts
-// are sorted as grouping.Tally sorts them.
-func Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) error {
+// A Writer groups errors.
+type Writer struct {
+	NewGroups int // that errors of one project and hour may found
+}
+
+// Effect is what a transaction did.
+type Effect struct {
+	Founded    int   // groups
+	Overflowed int64 // errors that their project's budget of new groups had no room for
+}
+
+// Apply adds counts to their groups, in tx, which has to act as the system, and founds groups for what is new as far as
+// the budgets allow. Counts are sorted as grouping.Tally sorts them.
+func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (Effect, error) {
 	if len(counts) == 0 {
-		return nil
+		return Effect{}, nil
 	}
-	changes, err := resolve(ctx, tx, counts)
+	changes, err := w.resolve(ctx, tx, counts)
 	if err != nil {
-		return fmt.Errorf("cannot resolve hashes: %w", err)
+		return Effect{}, fmt.Errorf("cannot resolve hashes: %w", err)
 	}
 	if err := saveGroups(ctx, tx, changes); err != nil {
-		return fmt.Errorf("cannot save %d groups: %w", len(changes), err)
+		return Effect{}, fmt.Errorf("cannot save %d groups: %w", len(changes), err)
 	}
 	if err := saveOccurrences(ctx, tx, changes); err != nil {
-		return fmt.Errorf("cannot save occurrences: %w", err)
+		return Effect{}, fmt.Errorf("cannot save occurrences: %w", err)
 	}
-	return saveFacts(ctx, tx, changes)
+	return effectOf(changes), saveFacts(ctx, tx, changes)
 }
 
 // change is what happens to one group in a transaction.
@@ -41,9 +52,21 @@ type change struct {
 	why             grouping.Why
 }
 
+func effectOf(changes []*change) (e Effect) {
+	for _, ch := range changes {
+		if ch.founded {
+			e.Founded++
+		}
+		if ch.Overflowed() {
+			e.Overflowed += ch.N
+		}
+	}
+	return e
+}
+
 // resolve finds the group of every count, by the strictest hash that is known, and claims hashes that are new.
-func resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*change, error) {
-	known, err := findHashes(ctx, tx, rowsOf(counts))
+func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*change, error) {
+	known, allotted, err := w.resolveWithin(ctx, tx, counts)
 	if err != nil {
 		return nil, err
 	}
@@ -51,32 +74,22 @@ func resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*chang
 	if err != nil {
 		return nil, err
 	}
-	if err := claimStricter(ctx, tx, counts, known); err != nil {
+	if err := allotted.charge(ctx, tx, founded); err != nil {
+		return nil, fmt.Errorf("cannot charge the budget of new groups: %w", err)
+	}
+	if err := claimStricter(ctx, tx, counts, known, founded); err != nil {
 		return nil, err
 	}
-	return changesOf(counts, known, founded), nil
-}
-
-// rowsOf are all joining hashes of the counts.
-func rowsOf(counts []*grouping.Count) []hashRow {
-	rows := make([]hashRow, 0, 2*len(counts))
-	for _, c := range counts {
-		for _, p := range c.Prints {
-			rows = append(rows, hashRow{hashKey: keyOf(c, p.Hash), level: p.Level})
-		}
-	}
-	return rows
-}
-
-func keyOf(c *grouping.Count, hash grouping.Hash) hashKey {
-	return hashKey{c.Organization, c.Project, c.Version, hash}
+	return w.changesOf(counts, known, founded), nil
 }
 
 // groupOf is the group of the strictest known hash of c, or "".
 func groupOf(c *grouping.Count, known map[hashKey]string) string {
-	for _, p := range c.Prints {
-		if group, ok := known[keyOf(c, p.Hash)]; ok {
-			return group
+	for _, prints := range [][]grouping.Print{c.Former, c.Prints} {
+		for _, p := range prints {
+			if group, ok := known[keyOf(c, p)]; ok {
+				return group
+			}
 		}
 	}
 	return ""
@@ -86,45 +99,44 @@ func groupOf(c *grouping.Count, known map[hashKey]string) string {
 // another transaction was faster, its group is joined. It adds to known, and returns which groups this one founds.
 func found(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) (map[hashKey]string, error) {
 	var rows []hashRow
-	for _, c := range counts { // sorted by the deciding hash
-		key := keyOf(c, c.Deciding())
-		if groupOf(c, known) == "" && (len(rows) == 0 || rows[len(rows)-1].hashKey != key) {
-			rows = append(rows, hashRow{key, c.Prints[len(c.Prints)-1].Level, grouping.GroupID(c.Project, c.Version, c.Deciding())})
+	for _, c := range counts {
+		if p := c.Deciding(); groupOf(c, known) == "" {
+			rows = append(rows, hashRow{keyOf(c, p), p.Level, grouping.GroupID(c.Project, p.Version, p.Hash)})
 		}
 	}
+	slices.SortFunc(rows, hashRow.order)
+	rows = slices.Compact(rows)
 	founded, err := claimHashes(ctx, tx, rows)
 	if err != nil {
 		return nil, err
 	}
 	lost := slices.DeleteFunc(rows, func(r hashRow) bool { return founded[r.hashKey] != "" })
-	if len(lost) > 0 {
-		joined, err := findHashes(ctx, tx, lost)
-		if err != nil {
-			return nil, err
-		}
-		for key, group := range joined {
-			known[key] = group
-		}
+	joined, err := findHashes(ctx, tx, lost)
+	if err != nil {
+		return nil, err
 	}
-	for key, group := range founded {
-		known[key] = group
-	}
+	maps.Copy(known, joined)
+	maps.Copy(known, founded)
 	return founded, nil
 }
 
 // claimStricter lets the stricter hashes of every count name its group, too, as far as there is room, so that it stays there.
-func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) error {
+// What was seen once has none: it costs one row.
+func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known, founded map[hashKey]string) error {
 	var rows []hashRow
 	for _, c := range counts {
+		group := known[keyOf(c, c.Deciding())]
+		if group == "" || c.N == 1 && founded[keyOf(c, c.Deciding())] != "" {
+			continue
+		}
 		for _, p := range c.Prints[:len(c.Prints)-1] {
-			if key := keyOf(c, p.Hash); known[key] == "" {
-				rows = append(rows, hashRow{key, p.Level, groupOf(c, known)})
+			if key := keyOf(c, p); known[key] == "" {
+				rows = append(rows, hashRow{key, p.Level, group})
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b hashRow) int {
-		return cmp.Or(cmp.Compare(a.organization, b.organization), cmp.Compare(a.project, b.project), bytes.Compare(a.hash[:], b.hash[:]))
-	})
+	slices.SortFunc(rows, hashRow.order)
+	rows = slices.Compact(rows)
 	perGroup := map[[2]string]int{}
 	rows = slices.DeleteFunc(rows, func(r hashRow) bool {
 		perGroup[[2]string{r.organization, r.group}]++
@@ -135,44 +147,36 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 }
 
 // changesOf merges the counts of each group, sorted as groups are locked.
-func changesOf(counts []*grouping.Count, known, founded map[hashKey]string) []*change {
+func (w Writer) changesOf(counts []*grouping.Count, known, founded map[hashKey]string) []*change {
 	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}
 	var changes []*change
 	for _, c := range counts {
 		key := groupKey{c.Organization, groupOf(c, known)}
+		begun := founded[keyOf(c, c.Deciding())] == key.group
 		if to, ok := byGroup[key]; ok {
-			to.merge(c)
+			to.Merge(c)
+			to.founded = to.founded || begun
 			continue
 		}
-		ch := &change{Count: c, group: key.group, founded: founded[keyOf(c, c.Deciding())] == key.group}
+		ch := &change{Count: c, group: key.group, founded: begun}
 		byGroup[key], changes = ch, append(changes, ch)
 	}
 	slices.SortFunc(changes, func(a, b *change) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.group, b.group))
 	})
-	describe(changes)
+	w.describe(changes)
 	return changes
 }
 
-func (ch *change) merge(c *grouping.Count) {
-	ch.N += c.N
-	ch.Severities |= c.Severities
-	ch.Environments = grouping.AddEnvironments(ch.Environments, c.Environments...)
-	if c.First.Before(ch.First) {
-		ch.First = c.First
-	}
-	if c.Last.After(ch.Last) {
-		ch.Last = c.Last
-	}
-	ch.Samples = append(ch.Samples, c.Samples...)
-}
-
-// describe works out what people see of new groups.
-func describe(changes []*change) {
+// describe works out what people see of new groups, and of overflows, which tell the budget as it is now.
+func (w Writer) describe(changes []*change) {
 	var g grouping.Grouper
 	for _, ch := range changes {
-		if ch.founded {
+		switch {
+		case ch.Overflowed():
+			ch.about, ch.why = grouping.DescribeOverflow(w.NewGroups)
+		case ch.founded:
 			f := g.Fingerprint(ch.Samples[0].Error)
 			ch.about, ch.why = g.Describe(), g.Why(f)
 		}

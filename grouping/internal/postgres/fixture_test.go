@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -23,8 +24,13 @@ func open(t testing.TB) *pgxpool.Pool {
 	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
-// apply groups occurrences in one transaction.
+// apply groups occurrences in one transaction, and founds as many groups as there are.
 func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occurrence) error {
+	return applyWithin(ctx, pool, math.MaxInt, occurrences...)
+}
+
+// applyWithin is apply with a budget of new groups.
+func applyWithin(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) error {
 	tally := grouping.NewTally()
 	for _, o := range occurrences {
 		tally.Add(o)
@@ -33,7 +39,8 @@ func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occu
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		return postgres.Apply(ctx, tx, tally.Counts())
+		_, err := postgres.Writer{NewGroups: budget}.Apply(ctx, tx, tally.Counts())
+		return err
 	})
 }
 
@@ -47,7 +54,7 @@ func mustApply(t testing.TB, pool *pgxpool.Pool, occurrences ...grouping.Occurre
 // seen is an occurrence of an error of the type, in organization "acme" and project "shop".
 func seen(typ string, after time.Duration) grouping.Occurrence {
 	return grouping.Occurrence{
-		Organization: "acme", Project: "shop", Entry: typ + after.String(), At: noon.Add(after), Severity: grouping.ErrorSeverity, Environment: "prod",
+		Organization: "acme", Project: "shop", Entry: typ + after.String(), Accepted: noon, At: noon.Add(after), Severity: grouping.ErrorSeverity, Environment: "prod",
 		Error: grouping.Error{Type: typ, Message: "it broke", StackTrace: []string{"at com.acme.A.b(A.java:1)"}},
 	}
 }

@@ -72,6 +72,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
+		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
 		       count = g.count + excluded.count, samples = g.samples + excluded.samples,
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
 		       levels = g.levels | excluded.levels,
@@ -102,7 +103,7 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 }
 
 func encodeWhy(w grouping.Why) string {
-	stored := Why{Version: w.Version, Level: w.Level, Hash: w.Hash.String(), Language: w.Language, Rule: w.Rule, Parts: []WhyPart{}}
+	stored := Why{Version: w.Version, Level: w.Level, Hash: w.Hash.String(), Language: w.Language, Rule: storable(string(w.Rule)), Parts: []WhyPart{}}
 	for _, p := range w.Parts {
 		stored.Parts = append(stored.Parts, WhyPart{p.Kind, storable(p.Value)})
 	}
@@ -190,6 +191,7 @@ func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id 
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Group{}, Why{}, ErrNoGroup
 	}
+	why.Rule = grouping.Rule(why.Rule).Words()
 	return g, why, err
 }
 

@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 
@@ -44,8 +47,58 @@ func columnsOf(rows []hashRow) (c hashColumns) {
 	return c
 }
 
+// order is that in which hashes are locked.
+func (r hashRow) order(other hashRow) int {
+	return cmp.Or(cmp.Compare(r.organization, other.organization), cmp.Compare(r.project, other.project),
+		bytes.Compare(r.hash[:], other.hash[:]), cmp.Compare(r.version, other.version))
+}
+
+// findKnown returns the groups of the counts' hashes, as far as they are known. A stricter hash is only known where the
+// deciding one is, so a flood of what is new costs one look for each.
+func findKnown(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[hashKey]string, error) {
+	var deciding, stricter []hashRow
+	for _, c := range counts {
+		deciding = appendLast(appendLast(deciding, c, c.Former), c, c.Prints)
+	}
+	known, err := findHashes(ctx, tx, deciding)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range counts {
+		for _, prints := range [][]grouping.Print{c.Former, c.Prints} {
+			if n := len(prints) - 1; n > 0 && known[keyOf(c, prints[n])] != "" {
+				stricter = appendRows(stricter, c, prints[:n])
+			}
+		}
+	}
+	found, err := findHashes(ctx, tx, stricter)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(known, found)
+	return known, nil
+}
+
+func appendLast(rows []hashRow, c *grouping.Count, prints []grouping.Print) []hashRow {
+	return appendRows(rows, c, prints[max(0, len(prints)-1):])
+}
+
+func appendRows(rows []hashRow, c *grouping.Count, prints []grouping.Print) []hashRow {
+	for _, p := range prints {
+		rows = append(rows, hashRow{hashKey: keyOf(c, p), level: p.Level})
+	}
+	return rows
+}
+
+func keyOf(c *grouping.Count, p grouping.Print) hashKey {
+	return hashKey{c.Organization, c.Project, p.Version, p.Hash}
+}
+
 // findHashes returns the groups of those hashes that are known.
 func findHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
+	if len(rows) == 0 {
+		return map[hashKey]string{}, nil
+	}
 	c := columnsOf(rows)
 	found, err := tx.Query(ctx, `
 		SELECT h.organization, h.project, h.version, h.hash, h.error_group
@@ -67,7 +120,7 @@ func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]st
 // claimRoom is claimHashes for groups that have room for them. Transactions that do not see each other may each use it.
 func claimRoom(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
 	return insertHashes(ctx, tx, rows, fmt.Sprintf(`%d > (SELECT count(*) FROM (SELECT FROM group_hashes h
-			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) LIMIT %[1]d) held)`, maxHashes))
+			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) AND h.level = 'trace' LIMIT %[1]d) held)`, maxHashes))
 }
 
 func insertHashes(ctx context.Context, tx pgx.Tx, rows []hashRow, where string) (map[hashKey]string, error) {

@@ -74,7 +74,7 @@ func (ch *change) sampled() map[int]grouping.Occurrence {
 	kept := map[int]grouping.Occurrence{}
 	first := ch.samples - int64(len(ch.Samples))
 	for i, o := range ch.Samples {
-		kept[grouping.SampleSlot(first+int64(i))] = o
+		kept[grouping.SampleSlot(first+int64(i))] = o.Occurrence
 	}
 	return kept
 }

@@ -1,0 +1,45 @@
+package grouping
+
+import (
+	"crypto/sha256"
+	"fmt"
+)
+
+// A project may found so many groups by the errors of one hour. What is new beyond that belongs to one group of the
+// project, the overflow: a flood of types that never come again is counted exactly and fills no table.
+
+// overflowVersion is that of the overflow's hash, which no algorithm makes of an error.
+const overflowVersion = 0
+
+// overflowPrint leads to the overflow of a project.
+func overflowPrint() Print {
+	sum := sha256.Sum256([]byte("0 budget\n"))
+	return Print{overflowVersion, LevelBudget, Hash(sum[:16])}
+}
+
+// Overflow moves c to the overflow of its project.
+func (c *Count) Overflow() {
+	p := overflowPrint()
+	c.Prints, c.Former, c.Similar = []Print{p}, nil, p.Hash
+}
+
+// Overflowed reports whether c belongs to an overflow.
+func (c *Count) Overflowed() bool { return c.Deciding().Level == LevelBudget }
+
+// DescribeOverflow tells what people see of an overflow, where budget is how many groups a project may found in an hour.
+func DescribeOverflow(budget int) (Description, Why) {
+	p := overflowPrint()
+	rule := "The project had founded " + thousands(budget) + " new groups in the hour in which these errors were accepted, as many as it may. " +
+		"They are counted here, whatever they are; errors of groups that were there before went on joining those. " +
+		"Errors whose type or message holds an id or a value that is new each time are a common cause: see the samples."
+	return Description{Title: "More errors than " + thousands(budget) + " new groups an hour", Language: Unknown},
+		Why{Version: p.Version, Level: p.Level, Hash: p.Hash, Language: Unknown, Rule: Rule(rule)}
+}
+
+// thousands writes n with commas.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}

@@ -1,0 +1,70 @@
+package bus_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// tiny is the smallest error that people would send: its nth type is like no other.
+func tiny(n int) string {
+	return `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","error":{"type":"Flood` + letters(n+1) + `"}}`
+}
+
+// flood is one request of new types, counted from first, under ids as long as real ones.
+func flood(first, n int) sharedbus.Record {
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = tiny(first + i)
+	}
+	l := logs(lines...)
+	l.Organization, l.Project = "0193a1b2-0000-7000-8000-000000000001", "0193a1b2-0000-7000-8000-000000000002"
+	l.Time = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	return record(l, int64(first))
+}
+
+// sizes are the bytes of each table with its indexes and its long values.
+func sizes(t testing.TB, pool *pgxpool.Pool) (total int64, each string) {
+	t.Helper()
+	for _, table := range []string{"error_groups", "group_hashes", "occurrences", "facts", "group_budgets"} {
+		var n int64
+		if err := pool.QueryRow(t.Context(), `SELECT coalesce(pg_total_relation_size(to_regclass($1)), 0)`, table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		total, each = total+n, each+fmt.Sprintf(" %s %d", table, n)
+	}
+	return total, strings.TrimSpace(each)
+}
+
+// A new group costs a bounded number of bytes, and a flood of types that never come again, in requests of 1,000, grows the
+// database by a thousand groups an hour and no more, whatever is sent.
+func TestGrowth(t *testing.T) {
+	const perRequest, requests, budget, perGroup = 1000, 20, 1000, 3000
+	pool := open(t)
+	grouping := bus.Grouping{Writer: postgres.Writer{NewGroups: budget}}
+	before, _ := sizes(t, pool)
+	var charged int64
+	for i := range requests {
+		r := flood(i*perRequest, perRequest)
+		charged += int64(len(r.Value) - perRequest)
+		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return grouping.Consume(t.Context(), tx, []sharedbus.Record{r}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, each := sizes(t, pool)
+		if grown := total - before; grown > budget*perGroup {
+			t.Fatalf("%d charged bytes have grown the database by %d: %s", charged, grown, each)
+		} else if i == 0 || i == requests-1 {
+			t.Logf("%d charged bytes have grown the database by %d, %.1f each: %s", charged, grown, float64(grown)/float64(charged), each)
+		}
+	}
+}

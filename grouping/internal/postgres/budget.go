@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+)
+
+// keptBudgets is for how long before the newest hour of a project its budgets are kept: a record that was accepted earlier
+// than that and comes now begins a new one.
+const keptBudgets = 48 * time.Hour
+
+// budgetKey says whose budget of new groups it is, and when.
+type budgetKey struct {
+	organization, project string
+	hour                  time.Time
+}
+
+func (k budgetKey) order(other budgetKey) int {
+	return cmp.Or(cmp.Compare(k.organization, other.organization), cmp.Compare(k.project, other.project), k.hour.Compare(other.hour))
+}
+
+func budgetOf(c *grouping.Count) budgetKey { return budgetKey{c.Organization, c.Project, c.Hour} }
+
+// allotment is what new groups may be founded, by their deciding hashes, and which budget each is charged to.
+type allotment map[hashKey]budgetKey
+
+// resolveWithin finds the groups of the counts, and moves those that belong to none to the overflow of their project where its
+// budget has no room. Who came first gets the room, so that records found the same groups however they are spread over
+// transactions. What is left of a budget is locked until this transaction ends; one that is used up locks nobody. Budgets are
+// read before hashes: whatever used one up is then known.
+func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (known map[hashKey]string, founds allotment, err error) {
+	used, err := readBudgets(ctx, tx, budgetKeys(counts))
+	if err != nil {
+		return nil, nil, err
+	}
+	if known, err = findKnown(ctx, tx, counts); err != nil {
+		return nil, nil, err
+	}
+	fresh := slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return groupOf(c, known) != "" })
+	roomy := slices.DeleteFunc(slices.Clone(fresh), func(c *grouping.Count) bool { return used[budgetOf(c)] >= w.NewGroups })
+	if len(roomy) > 0 {
+		if err := lockBudgets(ctx, tx, roomy, used); err != nil {
+			return nil, nil, err
+		}
+		again, err := findKnown(ctx, tx, roomy) // others may have founded some while this transaction waited
+		if err != nil {
+			return nil, nil, err
+		}
+		maps.Copy(known, again)
+	}
+	return known, w.allot(fresh, known, used), nil
+}
+
+// allot gives the room of the budgets to who came first, and sends the rest to the overflow.
+func (w Writer) allot(fresh []*grouping.Count, known map[hashKey]string, used map[budgetKey]int) allotment {
+	slices.SortFunc(fresh, func(a, b *grouping.Count) int { return cmp.Compare(a.Arrival(), b.Arrival()) })
+	founds := allotment{}
+	for _, c := range fresh {
+		key, budget := keyOf(c, c.Deciding()), budgetOf(c)
+		_, begun := founds[key]
+		switch {
+		case begun || groupOf(c, known) != "":
+		case used[budget] < w.NewGroups:
+			founds[key] = budget
+			used[budget]++
+		default:
+			c.Overflow()
+		}
+	}
+	return founds
+}
+
+func budgetKeys(counts []*grouping.Count) (keys []budgetKey) {
+	seen := map[budgetKey]bool{}
+	for _, c := range counts {
+		if key := budgetOf(c); !seen[key] {
+			keys, seen[key] = append(keys, key), true
+		}
+	}
+	slices.SortFunc(keys, budgetKey.order)
+	return keys
+}
+
+// readBudgets returns how many groups each budget has founded so far.
+func readBudgets(ctx context.Context, tx pgx.Tx, keys []budgetKey) (map[budgetKey]int, error) {
+	used := map[budgetKey]int{}
+	err := eachBudget(ctx, tx, keys, used, `
+		SELECT b.organization, b.project, b.hour, b.founded
+		  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (organization, project, hour)
+		  JOIN group_budgets b USING (organization, project, hour)`)
+	return used, err
+}
+
+// lockBudgets locks the budgets of the counts in one order and writes into used what they have founded then.
+func lockBudgets(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, used map[budgetKey]int) error {
+	return eachBudget(ctx, tx, budgetKeys(counts), used, `
+		INSERT INTO group_budgets AS b (organization, project, hour, founded)
+		SELECT organization, project, hour, 0
+		  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) WITH ORDINALITY AS k (organization, project, hour, n) ORDER BY n
+		ON CONFLICT (organization, project, hour) DO UPDATE SET founded = b.founded
+		RETURNING organization, project, hour, founded`)
+}
+
+func eachBudget(ctx context.Context, tx pgx.Tx, keys []budgetKey, used map[budgetKey]int, query string) error {
+	organizations, projects, hours := budgetColumns(keys)
+	rows, err := tx.Query(ctx, query, organizations, projects, hours)
+	if err != nil {
+		return err
+	}
+	var key budgetKey
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&key.organization, &key.project, &key.hour, &n}, func() error {
+		key.hour = key.hour.UTC()
+		used[key] = n
+		return nil
+	})
+	return err
+}
+
+func budgetColumns(keys []budgetKey) (organizations, projects []string, hours []time.Time) {
+	for _, key := range keys {
+		organizations, projects, hours = append(organizations, key.organization), append(projects, key.project), append(hours, key.hour)
+	}
+	return organizations, projects, hours
+}
+
+// charge adds the groups that were founded to the budgets that they were allotted from, which are locked, and forgets old
+// budgets of the same projects. Those that somebody works with stay.
+func (a allotment) charge(ctx context.Context, tx pgx.Tx, founded map[hashKey]string) error {
+	spent := map[budgetKey]int{}
+	for key := range founded {
+		if budget, ok := a[key]; ok {
+			spent[budget]++
+		}
+	}
+	if len(spent) == 0 {
+		return nil
+	}
+	var keys []budgetKey
+	var counts []int
+	for key, n := range spent {
+		keys, counts = append(keys, key), append(counts, n)
+	}
+	organizations, projects, hours := budgetColumns(keys)
+	_, err := tx.Exec(ctx, `
+		UPDATE group_budgets b SET founded = b.founded + k.founded
+		  FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::int[]) AS k (organization, project, hour, founded)
+		 WHERE (b.organization, b.project, b.hour) = (k.organization, k.project, k.hour)`, organizations, projects, hours, counts)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		DELETE FROM group_budgets WHERE (organization, project, hour) IN (
+			SELECT b.organization, b.project, b.hour
+			  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (organization, project, hour)
+			  JOIN group_budgets b ON (b.organization, b.project) = (k.organization, k.project) AND b.hour < k.hour - $4::interval
+			   FOR UPDATE OF b SKIP LOCKED)`, organizations, projects, hours, keptBudgets)
+	return err
+}

@@ -1,0 +1,246 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// word writes n without digits.
+func word(n int) string {
+	text := ""
+	for n++; n > 0; n /= 26 {
+		text += string(rune('a' + n%26))
+	}
+	return text
+}
+
+// accepted is an occurrence of a type that was accepted so long after noon.
+func accepted(typ string, after time.Duration) grouping.Occurrence {
+	o := seen(typ, after)
+	o.Accepted = noon.Add(after)
+	return o
+}
+
+// kinds are the counts of a list by type; the overflow's is "".
+func kinds(groups []postgres.Group) map[string]int64 {
+	counts := map[string]int64{}
+	for _, g := range groups {
+		counts[g.Type] += g.Count
+	}
+	return counts
+}
+
+func expectKinds(t *testing.T, pool *pgxpool.Pool, want map[string]int64) {
+	t.Helper()
+	if got := kinds(list(t, pool, "acme", postgres.GroupQuery{Project: "shop"})); !maps.Equal(got, want) {
+		t.Errorf("groups %v, want %v", got, want)
+	}
+}
+
+// What a project's budget has no room for is counted in one group that says so; what belongs to groups goes on joining them,
+// the next hour has its own budget, and another project has nothing to do with it.
+func TestNewGroupsAreBounded(t *testing.T) {
+	pool := open(t)
+	other := accepted("A", 0)
+	other.Project = "site"
+	apply := func(occurrences ...grouping.Occurrence) {
+		t.Helper()
+		if err := applyWithin(t.Context(), pool, 2, occurrences...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(accepted("A", 0), accepted("B", 1), accepted("A", 2), accepted("C", 3), accepted("D", 4), accepted("B", 5))
+	expectKinds(t, pool, map[string]int64{"A": 2, "B": 2, "": 2})
+	apply(accepted("C", 6), other, accepted("A", 7), accepted("E", 59*time.Minute))
+	expectKinds(t, pool, map[string]int64{"A": 3, "B": 2, "": 4})
+	apply(accepted("D", 8), accepted("C", time.Hour), accepted("C", 9), accepted("C", 61*time.Minute), accepted("D", 62*time.Minute), accepted("E", 63*time.Minute))
+	expectKinds(t, pool, map[string]int64{"A": 3, "B": 2, "": 6, "C": 3, "D": 1})
+	if got := list(t, pool, "acme", postgres.GroupQuery{Project: "site"}); len(got) != 1 || got[0].Type != "A" {
+		t.Errorf("another project has %+v", got)
+	}
+}
+
+// The overflow is a group like others: it says what it is, has times, levels, environments and samples, and is announced once.
+func TestOverflow(t *testing.T) {
+	pool := open(t)
+	var all []grouping.Occurrence
+	for i := range 50 {
+		all = append(all, accepted(word(i)+"Error", time.Duration(i)*time.Second))
+	}
+	all[30].Severity, all[30].Environment = grouping.Fatal, "dev"
+	for _, part := range [][]grouping.Occurrence{all[:20], all[20:]} {
+		if err := applyWithin(t.Context(), pool, 10, part...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := list(t, pool, "acme", postgres.GroupQuery{Words: []string{"more", "errors"}})
+	if len(found) != 1 {
+		t.Fatalf("groups %+v", found)
+	}
+	g := found[0]
+	if g.Title != "More errors than 10 new groups an hour" || g.Type != "" || g.Culprit != "" || g.Count != 40 || !g.FirstSeen.Equal(noon.Add(10*time.Second)) ||
+		!g.LastSeen.Equal(noon.Add(49*time.Second)) || g.Levels != grouping.ErrorSeverity|grouping.Fatal || strings.Join(g.Environments, " ") != "dev prod" || !grouping.IsGroupID(g.ID) {
+		t.Errorf("overflow %+v", g)
+	}
+	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Why, error) {
+		_, why, err := postgres.FindGroup(ctx, tx, "acme", g.ID)
+		return why, err
+	})
+	if why.Level != grouping.LevelBudget || !strings.Contains(why.Rule, "10 new groups") {
+		t.Errorf("why %+v", why)
+	}
+	samples := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Occurrence, error) {
+		return postgres.Occurrences(ctx, tx, "acme", g.ID)
+	})
+	if n := len(samples); n == 0 || n > 20 || !samples[0].At.Equal(noon.Add(49*time.Second)) || !samples[n-1].At.Equal(noon.Add(10*time.Second)) {
+		t.Errorf("%d samples", n)
+	}
+	if n := system(t, pool, `SELECT count(*) FROM facts`); n != 11 {
+		t.Errorf("%d facts of new groups, want 11", n)
+	}
+}
+
+// system asks for a number that is not of one organization.
+func system(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int64) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), query, args...).Scan(&n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Random floods in random pieces: nothing is lost or counted twice, no budget is exceeded, and whoever reads the same records
+// again in other pieces founds the same groups.
+func TestFloodsAreCountedExactly(t *testing.T) {
+	for seed := range uint64(4) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		budget := 1 + random.IntN(6)
+		var all []grouping.Occurrence
+		for i := range 300 {
+			o := accepted(word(random.IntN(40))+"Error", time.Duration(i)*time.Minute+time.Duration(random.IntN(20))*time.Minute)
+			o.Project = []string{"shop", "site"}[random.IntN(2)]
+			o.Error.StackTrace = append(o.Error.StackTrace, "at org.junit.X."+word(random.IntN(3))+"(X.java:1)")
+			all = append(all, o)
+		}
+		var outcomes []map[string]int64
+		for range 2 {
+			pool := open(t)
+			for rest := all; len(rest) > 0; {
+				n := min(len(rest), 1+random.IntN(60))
+				if err := applyWithin(t.Context(), pool, budget, rest[:n]...); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			outcome := map[string]int64{}
+			for _, g := range list(t, pool, "acme", postgres.GroupQuery{}) {
+				outcome[g.ID] = g.Count
+			}
+			outcomes = append(outcomes, outcome)
+			expectBudgetsKept(t, pool, len(all), budget)
+		}
+		if !maps.Equal(outcomes[0], outcomes[1]) {
+			t.Errorf("seed %d: groups depend on how records are spread over transactions: %v, %v", seed, outcomes[0], outcomes[1])
+		}
+	}
+}
+
+// expectBudgetsKept checks that the groups hold every error once, and that budgets tell how many groups there are.
+func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors, budget int) {
+	t.Helper()
+	if n := system(t, pool, `SELECT sum(count) FROM error_groups`); n != int64(errors) {
+		t.Errorf("groups count %d errors of %d", n, errors)
+	}
+	if n := system(t, pool, `SELECT coalesce(max(founded), 0) FROM group_budgets`); n > int64(budget) {
+		t.Errorf("%d new groups in an hour with a budget of %d", n, budget)
+	}
+	groups := system(t, pool, `SELECT count(*) FROM error_groups WHERE why->>'level' <> 'budget'`)
+	if charged := system(t, pool, `SELECT sum(founded) FROM group_budgets`); charged != groups {
+		t.Errorf("%d groups, but %d are charged to budgets", groups, charged)
+	}
+}
+
+// Writers that flood the same projects at once, each in its own order, keep the budgets exactly, lose nothing and don't deadlock.
+func TestConcurrentFloods(t *testing.T) {
+	pool := open(t)
+	const workers, rounds, budget = 4, 8, 7
+	var wait sync.WaitGroup
+	for w := range workers {
+		wait.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(w), 1))
+			for range rounds {
+				var all []grouping.Occurrence
+				for range 30 {
+					o := accepted(word(random.IntN(60))+"Error", time.Duration(random.IntN(3))*time.Hour)
+					o.Project = []string{"shop", "site"}[random.IntN(2)]
+					all = append(all, o)
+				}
+				if err := applyWithin(context.Background(), pool, budget, all...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	expectBudgetsKept(t, pool, workers*rounds*30, budget)
+	if n := system(t, pool, `SELECT count(*) FROM (SELECT FROM group_budgets WHERE founded < $1) b`, budget); n != 0 {
+		t.Errorf("%d budgets have room left", n)
+	}
+}
+
+// A flood that has used up its budget holds no lock that another project, or a group of its own project, waits for.
+func TestAFloodLocksNobody(t *testing.T) {
+	pool := open(t)
+	if err := applyWithin(t.Context(), pool, 1, accepted("Known", 0), accepted("Flood", 1)); err != nil {
+		t.Fatal(err)
+	}
+	other := accepted("New", 3)
+	other.Project = "site"
+	tally := grouping.NewTally()
+	tally.Add(accepted("Flooded", 2))
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		if _, err := (postgres.Writer{NewGroups: 1}).Apply(t.Context(), tx, tally.Counts()); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // only a lock would make it wait for this transaction
+		defer cancel()
+		return applyWithin(ctx, pool, 1, other, accepted("Known", 4))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectKinds(t, pool, map[string]int64{"Known": 2, "": 2})
+}
+
+// Budgets of long ago are forgotten as soon as a later one of the project is charged.
+func TestOldBudgetsAreForgotten(t *testing.T) {
+	pool := open(t)
+	for day := range 10 {
+		mustApply(t, pool, accepted(fmt.Sprint("E", word(day)), time.Duration(day)*24*time.Hour))
+	}
+	if n := system(t, pool, `SELECT count(*) FROM group_budgets`); n != 3 {
+		t.Errorf("%d budgets are kept", n)
+	}
+}
