@@ -26,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/http"
 	"github.com/weirlog/weir/tenants/internal/leak"
@@ -144,7 +145,7 @@ func (a *App) assemble() (err error) {
 	}
 	a.registrar = registrar.New(registrar.Config{
 		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Passwords: passwords, Ceiling: a.ceilings().Of, Challenges: postgres.NewChallenges(a.pool), Party: a.party(), Provider: provider,
+		Limits: a.config.Bounds.limits(), Passwords: passwords, Ceiling: a.ceilings().Of, Challenges: postgres.NewChallenges(a.pool), Party: a.party(), Provider: provider,
 	})
 	return a.buildKeyNews()
 }
@@ -201,11 +202,12 @@ func (a *App) routes() nethttp.Handler {
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: a.credentials, Ready: a.Ready, Limits: a.config.Limits, Proxies: a.proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 	})
-	http.Mount(router, a.registrar, guard, a.clock, a.proxies)
+	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
+	http.Mount(router, a.registrar, guard, changed, a.clock, a.proxies)
 	http.MountLeakReports(router, a.registrar, guard, a.leakKeys)
 	console.Mount(router, console.Config{
 		Registrar: a.registrar, Views: a.views, Guard: guard, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
-		Metrics: a.metrics.Registerer,
+		Changes: changed, Metrics: a.metrics.Registerer,
 	})
 	return router
 }

@@ -31,6 +31,8 @@ type Config struct {
 
 	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example; passkeys belong to its host. Empty: https://localhost and the port of the listener." env:"WEIR_CONSOLE_ORIGIN"`
 
+	Bounds BoundsConfig `embed:""`
+
 	OIDC OIDCConfig `embed:"" prefix:"oidc-"`
 
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
@@ -63,6 +65,7 @@ func (c Config) Validate() error {
 	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
 	}
+	errs = append(errs, c.Bounds.validate())
 	origin, err := c.origin()
 	return errors.Join(append(errs, err, c.OIDC.validate(origin))...)
 }

@@ -51,7 +51,8 @@ type world struct {
 	oidc          app.OIDCConfig
 	clock         func() time.Time // the system's where nil
 	output        *bytes.Buffer    // gets the link for the first owner; nil: there is none
-	dearPasswords bool             // hash them as it is done in earnest
+	bounds        app.BoundsConfig
+	dearPasswords bool // hash them as it is done in earnest
 
 	leakKeys string // file with the keys that sign leak reports; empty: none are taken
 }
@@ -95,7 +96,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+		InForceWait: w.inForceWait, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
 	if w.output != nil {
 		config.Output = w.output

@@ -27,6 +27,7 @@ type apiKeysPage struct {
 	settings
 	Keys  []shownKey
 	Pager ui.Pager
+	Room  shownRoom
 }
 
 func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
@@ -46,6 +47,9 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 		return postgres.Position{At: last.IssuedAt, ID: last.ID}
 	})
 	page := apiKeysPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	if page.Room, err = c.room(r, tenants.CountAPIKeys); err != nil {
+		return err
+	}
 	for _, key := range list.Items {
 		page.Keys = append(page.Keys, c.show(key))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/body"
+	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -30,7 +31,8 @@ type Config struct {
 	Views          *postgres.Views
 	Guard          *identity.Guard
 	Clock          func() time.Time
-	IDs            func() string  // unique and at most 60 URL-safe characters
+	IDs            func() string // unique and at most 60 URL-safe characters
+	Changes        *changes.Limiter
 	Metrics        prometheus.Registerer
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
 }
@@ -85,7 +87,7 @@ func (c *console) mountSession(detours chi.Router) {
 }
 
 func (c *console) mountSettings(settings chi.Router) {
-	settings.Use(body.Whole, c.pages.RequireSession(c.Guard))
+	settings.Use(c.Changes.Limit(c.page), body.Whole, c.pages.RequireSession(c.Guard))
 	settings.Get("/console/settings", showSettings)
 	settings.Get(accountPath, c.page(c.showAccount))
 	settings.Get(passkeysPath+"/new", c.page(c.withPasskeys(c.confirmed(c.showNewPasskey))))

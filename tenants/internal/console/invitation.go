@@ -26,6 +26,7 @@ type invitationsPage struct {
 	settings
 	Invitations []shownInvitation
 	Pager       ui.Pager
+	Room        shownRoom
 }
 
 func (c *console) showInvitations(w http.ResponseWriter, r *http.Request) error {
@@ -45,6 +46,9 @@ func (c *console) showInvitations(w http.ResponseWriter, r *http.Request) error 
 		return postgres.Position{At: last.MadeAt, ID: last.ID}
 	})
 	page := invitationsPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	if page.Room, err = c.room(r, tenants.CountInvitations); err != nil {
+		return err
+	}
 	for _, invitation := range list.Items {
 		page.Invitations = append(page.Invitations, shownInvitation{invitation, invitation.State(c.Clock())})
 	}

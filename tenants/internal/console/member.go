@@ -19,6 +19,7 @@ type membersPage struct {
 	settings
 	Members []tenants.Member
 	Pager   ui.Pager
+	Room    shownRoom
 }
 
 func (c *console) showMembers(w http.ResponseWriter, r *http.Request) error {
@@ -38,8 +39,12 @@ func (c *console) showMembers(w http.ResponseWriter, r *http.Request) error {
 	list := httpapi.NewList(found, pageSize, func(last tenants.Member) any {
 		return postgres.Position{At: last.AddedAt, ID: last.ID}
 	})
+	room, err := c.room(r, tenants.CountMembers)
+	if err != nil {
+		return err
+	}
 	c.pages.Write(w, r, http.StatusOK, "members", ui.View{
-		Title: "Members", Tabs: tabs(r, membersPath), Data: membersPage{shown, list.Items, ui.NewPager(r, list.NextCursor)},
+		Title: "Members", Tabs: tabs(r, membersPath), Data: membersPage{shown, list.Items, ui.NewPager(r, list.NextCursor), room},
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"role-changed":   "The role was changed. It is in force wherever the member is signed in.",
 			"member-removed": "The member was removed, and is signed out everywhere.",

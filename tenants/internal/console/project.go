@@ -16,6 +16,7 @@ type projectsPage struct {
 	settings
 	Projects []tenants.Project
 	Pager    ui.Pager
+	Room     shownRoom
 	Name     ui.Field
 }
 
@@ -47,13 +48,17 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 	list := httpapi.NewList(found, pageSize, func(last tenants.Project) any {
 		return postgres.Position{At: last.CreatedAt, ID: last.ID}
 	})
+	room, err := c.room(r, tenants.CountProjects)
+	if err != nil {
+		return err
+	}
 	c.pages.Write(w, r, status, "projects", ui.View{
 		Title: "Projects", Tabs: tabs(r, projectsPath),
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"project-created": "The project was created. Give it an API key to send logs with.",
 			"project-renamed": "The project has its new name.",
 		}),
-		Data: projectsPage{shown, list.Items, ui.NewPager(r, list.NextCursor), name},
+		Data: projectsPage{shown, list.Items, ui.NewPager(r, list.NextCursor), room, name},
 	})
 	return nil
 }

@@ -33,6 +33,7 @@ type serviceTokensPage struct {
 	settings
 	Tokens []shownToken
 	Pager  ui.Pager
+	Room   shownRoom
 }
 
 func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
@@ -53,6 +54,9 @@ func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) erro
 		return postgres.Position{At: last.IssuedAt, ID: last.ID}
 	})
 	page := serviceTokensPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	if page.Room, err = c.room(r, tenants.CountServiceTokens); err != nil {
+		return err
+	}
 	for _, token := range list.Items {
 		page.Tokens = append(page.Tokens, showToken(token))
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 	"unicode"
@@ -38,6 +39,21 @@ func (c *console) settings(r *http.Request) (s settings, err error) {
 	return s, err
 }
 
+// shownRoom says how many of something there are and may be.
+type shownRoom struct {
+	Text string
+	Full bool // there can't be more
+}
+
+// room is how many of something the organization has and may have.
+func (c *console) room(r *http.Request, what tenants.Countable) (shownRoom, error) {
+	room, err := c.Registrar.RoomFor(r.Context(), callerOf(r), what)
+	if room.Full() {
+		return shownRoom{tenants.LimitReached{What: what, Limit: room.Limit}.Error(), true}, err
+	}
+	return shownRoom{Text: fmt.Sprintf("%d of at most %d %s.", room.Have, room.Limit, what)}, err
+}
+
 // placeOf is where a list goes on.
 func placeOf(r *http.Request) (place postgres.Position, err error) {
 	cursor := r.URL.Query().Get("cursor")
@@ -56,7 +72,10 @@ func placeOf(r *http.Request) (place postgres.Position, err error) {
 // problemOf is how an error about what, which the reader calls id, is shown. Faults of a form are shown beside its fields
 // and do not come here.
 func problemOf(err error, what, id string) error {
+	var full tenants.LimitReached
 	switch {
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
 	case errors.Is(err, tenants.ErrNotFound):
 		return httpapi.NotFound(what, id)
 	case errors.Is(err, tenants.ErrForbidden):

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/body"
+	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -30,14 +31,14 @@ type API struct {
 // Mount adds the routes to router. All but the description need a service token with the scope tenants:admin; the audit
 // can be read with audit:read, too. The
 // trusted proxies are those whose X-Forwarded-For says where a request came from.
-func Mount(router chi.Router, registrar *registrar.Registrar, guard *identity.Guard, clock func() time.Time,
+func Mount(router chi.Router, registrar *registrar.Registrar, guard *identity.Guard, changed *changes.Limiter, clock func() time.Time,
 	trusted []netip.Prefix) {
 	api := &API{registrar: registrar, clock: clock, proxies: trusted}
 	router.Get("/v1/openapi.json", serveOpenAPI)
 	router.Get("/v1/tenants/openapi.json", serveOpenAPI)
 	router.With(guard.RequireScope(auditScope, adminScope)).Get("/v1/audit-events", httpapi.Handle(api.listAuditEvents))
 	router.Group(func(admin chi.Router) {
-		admin.Use(guard.RequireScope(adminScope), body.Whole, guard.RequireScope(adminScope))
+		admin.Use(guard.RequireScope(adminScope), changed.Limit(httpapi.Handle), body.Whole, guard.RequireScope(adminScope))
 		admin.Post("/v1/organizations", httpapi.Handle(api.createOrganization))
 		admin.Get("/v1/organizations", httpapi.Handle(api.listOrganizations))
 		admin.Get("/v1/organizations/{id}", showing("organization", registrar.Organization, showOrganization))

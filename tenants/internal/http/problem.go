@@ -16,9 +16,12 @@ import (
 // another organization are one and the same.
 func problemOf(err error, what, id string) error {
 	var invalid tenants.Invalid
+	var full tenants.LimitReached
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error()).With("limit", full.Limit)
 	case errors.As(err, &invalid):
 		return invalidProblem(invalid)
 	case errors.Is(err, tenants.ErrNotFound):

@@ -42,8 +42,12 @@ func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted New
 	}
 	cmd.Organization, cmd.Imprint, cmd.Ceiling = project.Organization, secret.Imprint(), r.Ceiling(project.Organization)
 	cmd.ID = r.newID(request, apiKeyPrefix, project.Organization)
-	key, err := r.changeAPIKey(ctx, request, may(tenants.IssuingFor(wanted.Environment)), streamOf(project.Organization, "api-key", cmd.ID),
-		cmd.Imprint.Hash, contract.CredentialActive, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) })
+	var key tenants.APIKey
+	err = r.Gate.Pass(ctx, cmd.Imprint.Hash, contract.CredentialActive, func() (bool, error) {
+		key, err = create(ctx, r, request, may(tenants.IssuingFor(wanted.Environment)), streamOf(project.Organization, "api-key", cmd.ID),
+			func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, tenants.CountAPIKeys, tenants.CountAPIKeysKept)
+		return err == nil, err
+	})
 	return key, secret, err
 }
 

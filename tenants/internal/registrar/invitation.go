@@ -40,7 +40,10 @@ func (r *Registrar) Invite(ctx context.Context, request Request, wanted NewInvit
 			if err != nil {
 				return nil, err
 			}
-			return events, t.notYetHere(ctx, wanted.Organization, wanted.Email)
+			if err := t.notYetHere(ctx, wanted.Organization, wanted.Email); err != nil || len(events) == 0 {
+				return events, err
+			}
+			return events, t.room(ctx, t.views, wanted.Organization, tenants.CountInvitations)
 		})
 		return err
 	})

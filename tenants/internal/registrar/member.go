@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -47,8 +46,8 @@ func (r *Registrar) AddMember(ctx context.Context, request Request, wanted NewMe
 		return tenants.Member{}, err
 	}
 	cmd.ID, cmd.PasswordHash = r.newID(request, memberPrefix, wanted.Organization), hash
-	member, err := eventstore.Update(ctx, r.Events, streamOf(wanted.Organization, "member", cmd.ID), request.metadata(),
-		func(m tenants.Member) ([]tenants.Event, error) { return m.Add(cmd) })
+	member, err := create(ctx, r, request, may(tenants.MembersManage), streamOf(wanted.Organization, "member", cmd.ID),
+		func(m tenants.Member) ([]tenants.Event, error) { return m.Add(cmd) }, tenants.CountMembers)
 	return member, emailTaken(err, wanted.Email)
 }
 

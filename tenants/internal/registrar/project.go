@@ -19,8 +19,8 @@ func (r *Registrar) CreateProject(ctx context.Context, request Request, organiza
 		return tenants.Project{}, err
 	}
 	cmd.ID = r.newID(request, projectPrefix, organization)
-	project, err := update(ctx, r, request, may(tenants.ProjectsWrite), streamOf(organization, "project", cmd.ID),
-		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) })
+	project, err := create(ctx, r, request, may(tenants.ProjectsWrite), streamOf(organization, "project", cmd.ID),
+		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, tenants.CountProjects)
 	r.Gate.Wake()
 	return project, err
 }

@@ -42,6 +42,7 @@ type Config struct {
 	IDs    func() string // unique and at most 60 URL-safe characters, later ones sorting behind
 	Random io.Reader     // a cryptographic source
 
+	Limits  tenants.Limits                // of each organization
 	Ceiling func(organization string) int // its requests per minute; 0 where that is not known
 
 	Passwords  *password.Hasher

@@ -62,7 +62,14 @@ func (r *Registrar) rotate(ctx context.Context, tx pgx.Tx, request Request, foun
 		return old, successor, err
 	}
 	successor, _, err = eventstorepg.UpdateTx(ctx, tx, r.Events, streamOf(found.Organization, "api-key", cmd.To), request.metadata(),
-		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(found.Successor(cmd)) })
+		func(k tenants.APIKey) ([]tenants.Event, error) {
+			events, err := k.Issue(found.Successor(cmd))
+			if err != nil {
+				return nil, err
+			}
+			// a key that may have leaked can be rotated also where there are as many as there may be
+			return events, r.room(ctx, r.Views.In(tx), found.Organization, tenants.CountAPIKeysKept)
+		})
 	if err != nil {
 		return old, successor, err
 	}

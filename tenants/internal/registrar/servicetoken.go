@@ -30,8 +30,12 @@ func (r *Registrar) IssueServiceToken(ctx context.Context, request Request, want
 		return tenants.ServiceToken{}, tenants.Secret{}, err
 	}
 	cmd.ID, cmd.Imprint = r.newID(request, serviceTokenPrefix, cmd.Organization), secret.Imprint()
-	token, err := r.changeServiceToken(ctx, request, mayGrant(cmd.Scopes), streamOf(cmd.Organization, "service-token", cmd.ID),
-		cmd.Imprint.Hash, contract.CredentialActive, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) })
+	var token tenants.ServiceToken
+	err = r.Gate.Pass(ctx, cmd.Imprint.Hash, contract.CredentialActive, func() (bool, error) {
+		token, err = create(ctx, r, request, mayGrant(cmd.Scopes), streamOf(cmd.Organization, "service-token", cmd.ID),
+			func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, tenants.CountServiceTokens, tenants.CountServiceTokensKept)
+		return err == nil, err
+	})
 	return token, secret, err
 }
 

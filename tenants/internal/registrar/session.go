@@ -55,6 +55,9 @@ func (t *turn) startSession(ctx context.Context, member tenants.Member, method t
 	if err != nil {
 		return entry, err
 	}
+	if err := t.endOldest(ctx, member); err != nil {
+		return entry, err
+	}
 	cmd := tenants.StartSession{ID: sessionPrefix + t.IDs(), Member: member, Method: method, Imprint: secret.Imprint(), At: t.now()}
 	session, err := t.changeSession(ctx, member.Organization, cmd.ID, func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
 	if err != nil {
@@ -62,6 +65,23 @@ func (t *turn) startSession(ctx context.Context, member tenants.Member, method t
 	}
 	devices, err := t.keepDevice(ctx, session)
 	return Entry{Session: session, Secret: secret, Devices: devices}, err
+}
+
+// endOldest ends the oldest sessions of a member who has as many as there may be, so that there is room for one more.
+func (t *turn) endOldest(ctx context.Context, member tenants.Member) error {
+	sessions, err := t.views.Sessions(ctx, pg.Organization(member.Organization), member.ID, t.now())
+	if err != nil {
+		return err
+	}
+	for _, session := range sessions[:max(0, len(sessions)+1-t.Limits.Sessions)] {
+		_, err := t.changeSession(ctx, member.Organization, session.ID, func(s tenants.Session) ([]tenants.Event, error) {
+			return s.End(tenants.Revoke{Reason: "the member has signed in many times since", At: t.now()})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stillOpen is ErrRemoved where a session has ended: what it leaves behind must not outlive it.

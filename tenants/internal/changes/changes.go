@@ -1,0 +1,67 @@
+// Package changes limits how often an organization may change something, over the API and in the console together: each
+// change takes the turn that all of an installation share, and stays in the log of events for ever.
+package changes
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// OperatorFactor is how many times as often an operator may change something as an organization: operators see to all of them.
+const OperatorFactor = 50
+
+// maxTracked is how many organizations are watched.
+const maxTracked = 100_000
+
+// A Limiter counts changes by organization. It holds per process. Safe for concurrent use.
+type Limiter struct {
+	clock     func() time.Time
+	perMinute int
+	table     *rate.Table[key]
+}
+
+// A key is who shares a limit: an organization's tokens, its members, or an operator. Tokens don't keep members from ending
+// the one that runs wild.
+type key struct {
+	organization, kind, operator string
+}
+
+// NewLimiter lets each organization change something so many times a minute, as many of them at once.
+func NewLimiter(clock func() time.Time, perMinute int) *Limiter {
+	return &Limiter{clock, perMinute, rate.NewTable[key](maxTracked)}
+}
+
+// take counts a change of a principal.
+func (l *Limiter) take(principal identity.Principal) rate.Result {
+	ask := rate.Ask[key]{Scope: rate.ScopeOrganization, Key: key{organization: principal.Organization, kind: principal.Kind}, PerMinute: l.perMinute}
+	if principal.Organization == "" { // bound to the installation
+		ask.Key, ask.PerMinute = key{operator: principal.ID}, l.perMinute*OperatorFactor
+	}
+	return l.table.Take(l.clock().UnixNano(), ask)
+}
+
+// Limit is middleware behind the authentication that refuses changes that come too often; handle makes a handler of what
+// may fail, and answers where it does.
+func (l *Limiter) Limit(handle func(func(http.ResponseWriter, *http.Request) error) http.HandlerFunc) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return handle(func(w http.ResponseWriter, r *http.Request) error {
+			if changes(r) {
+				if result := l.take(identity.FromContext(r.Context())); !result.Allowed {
+					httpapi.SetRateLimit(w.Header(), result)
+					return httpapi.RateLimited(result, "organization, of requests that change something")
+				}
+			}
+			next.ServeHTTP(w, r)
+			return nil
+		})
+	}
+}
+
+// changes tells whether a request may change something.
+func changes(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
+}

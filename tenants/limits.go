@@ -1,0 +1,103 @@
+package tenants
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// A Countable is what an organization may have only so many of: each lives in the memory of every process that knows of it.
+// The words are data: they stand in answers.
+type Countable string
+
+// What is counted.
+const (
+	CountProjects      Countable = "projects"
+	CountAPIKeys       Countable = "API keys"       // in force
+	CountServiceTokens Countable = "service tokens" // in force
+	CountMembers       Countable = "members"
+	CountInvitations   Countable = "open invitations"
+
+	// Those that are in force and those that have ended within EndedKept: they are told apart from unknown ones for so long.
+	CountAPIKeysKept       Countable = "API keys that are in force or ended in the last 30 days"
+	CountServiceTokensKept Countable = "service tokens that are in force or ended in the last 30 days"
+)
+
+// EndedKept is how long an ended key or token is counted, and known to all services.
+const EndedKept = 30 * 24 * time.Hour
+
+// keptPer is how many keys and tokens are kept for each that may be in force: so one that leaks can always be exchanged.
+const keptPer = 3
+
+// Limits are how much an organization may have at once. 0 stands for the default.
+type Limits struct {
+	Projects      int
+	APIKeys       int
+	ServiceTokens int
+	Members       int
+	Invitations   int
+	Sessions      int // of one member; the oldest ends
+}
+
+// OrDefault is the limits with the default for what is 0.
+func (l Limits) OrDefault() Limits {
+	return Limits{
+		Projects: cmp.Or(l.Projects, 200), APIKeys: cmp.Or(l.APIKeys, 1000), ServiceTokens: cmp.Or(l.ServiceTokens, 100),
+		Members: cmp.Or(l.Members, 500), Invitations: cmp.Or(l.Invitations, 200), Sessions: cmp.Or(l.Sessions, 20),
+	}
+}
+
+// Of is how many there may be.
+func (l Limits) Of(what Countable) int {
+	switch what {
+	case CountProjects:
+		return l.Projects
+	case CountAPIKeys:
+		return l.APIKeys
+	case CountServiceTokens:
+		return l.ServiceTokens
+	case CountMembers:
+		return l.Members
+	case CountInvitations:
+		return l.Invitations
+	case CountAPIKeysKept:
+		return keptPer * l.APIKeys
+	case CountServiceTokensKept:
+		return keptPer * l.ServiceTokens
+	}
+	panic(fmt.Sprintf("BUG: nobody counts %q", what))
+}
+
+// Room is LimitReached where an organization that has so many of something may have no more.
+func (l Limits) Room(what Countable, have int) error {
+	if limit := l.Of(what); have >= limit {
+		return LimitReached{what, limit}
+	}
+	return nil
+}
+
+// LimitReached says that an organization has as many of something as it may.
+type LimitReached struct {
+	What  Countable
+	Limit int
+}
+
+// Error implements error.
+func (e LimitReached) Error() string {
+	return fmt.Sprintf("The organization has %d %s, and may not have more. %s", e.Limit, e.What, e.wayOut())
+}
+
+func (e LimitReached) wayOut() string {
+	const ask = "ask whoever runs the installation to raise the limit."
+	switch e.What {
+	case CountProjects:
+		return "Rename one that is not needed any more and use it, or " + ask
+	case CountMembers:
+		return "Remove somebody first, or " + ask
+	case CountInvitations:
+		return "Revoke one first, or " + ask
+	case CountAPIKeys, CountServiceTokens:
+		return "Revoke one that is not used any more, or " + ask
+	}
+	return "Wait until some are older, or " + ask
+}
