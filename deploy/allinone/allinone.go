@@ -88,12 +88,12 @@ func (a *App) openModules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	brokers, err := a.broker(ctx)
+	brokers, access, err := a.broker(ctx)
 	if err != nil {
 		return err
 	}
 	shared := given{
-		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, proxies: a.config.TrustedProxies, stateDir: a.dir.state(),
+		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, access: access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(),
 		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry, origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"),
 	}
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {

@@ -35,20 +35,27 @@ func (a *App) database(ctx context.Context) (url string, err error) {
 	return server.URL(), nil
 }
 
-// broker returns the addresses of the given brokers, or of one that it runs in this process, with all topics made.
-func (a *App) broker(ctx context.Context) (brokers []string, err error) {
-	if brokers = a.config.Brokers; len(brokers) == 0 {
+// broker returns the addresses of the given brokers, or of one that it runs in this process, with all topics made, and how the modules
+// sign in there.
+func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, err error) {
+	brokers, access = a.config.Brokers, a.config.BrokerAccess
+	if len(brokers) == 0 {
 		embedded, err := kafka.Start(kafka.Config{Dir: a.dir.kafka(), Logger: a.logger.With(slog.String("module", "broker"))})
 		if err != nil {
-			return nil, err
+			return nil, access, err
 		}
 		a.atEnd(embedded.Close)
 		brokers = []string{embedded.Addr()}
+		access = bus.Access{User: kafka.User, PasswordFile: kafka.PasswordFile(a.dir.kafka()), Mechanism: kafka.Mechanism}
+	}
+	dialer, err := access.Dialer()
+	if err != nil {
+		return nil, access, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, topicsTimeout)
 	defer cancel()
-	if err := bus.EnsureTopics(ctx, brokers, contract.Topics(a.config.LogPartitions, a.config.LogRetention)); err != nil {
-		return nil, fmt.Errorf("cannot reach Kafka at %v: %w", brokers, err)
+	if err := bus.EnsureTopicsWith(ctx, brokers, dialer, contract.Topics(a.config.LogPartitions, a.config.LogRetention)); err != nil {
+		return nil, access, fmt.Errorf("cannot reach Kafka at %v: %w", brokers, err)
 	}
-	return brokers, nil
+	return brokers, access, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 )
@@ -16,6 +17,7 @@ type Config struct {
 	DataDir        string         `help:"Directory of everything that is kept: certificates, dev.env, database, broker." env:"WEIR_DATA_DIR" default:".weir"`
 	DatabaseURL    httpapi.Secret `help:"Postgres to use; without it one is started in the data directory." env:"WEIR_DATABASE_URL"`
 	Brokers        []string       `help:"Kafka brokers to use, host:port; without them a broker runs in this process." env:"WEIR_BROKERS"`
+	BrokerAccess   bus.Access     `embed:"" prefix:"brokers-"`
 	TrustedProxies []string       `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
 	OperatorToken  httpapi.Secret `help:"Service token that may create organizations; without it one is made up once." env:"WEIR_OPERATOR_TOKEN"`
 
@@ -41,6 +43,10 @@ func (c Config) Validate() error {
 	if c.LogPartitions < 0 || c.LogRetention < 0 {
 		errs = append(errs, errors.New("WEIR_LOG_PARTITIONS and WEIR_LOG_RETENTION can't be negative"))
 	}
+	if len(c.Brokers) == 0 && c.BrokerAccess.User != "" {
+		errs = append(errs, errors.New("WEIR_BROKERS_USER is set, but WEIR_BROKERS is not: the broker of this process has a user of its own"))
+	}
+	errs = append(errs, c.BrokerAccess.Validate())
 	_, err := httpapi.ParseProxies(c.TrustedProxies)
 	return errors.Join(append(errs, err)...)
 }

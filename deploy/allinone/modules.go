@@ -13,6 +13,7 @@ import (
 	grouping "github.com/weirlog/weir/grouping/app"
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 	tenants "github.com/weirlog/weir/tenants/app"
@@ -56,6 +57,7 @@ type module interface {
 type given struct {
 	databaseURL httpapi.Secret
 	brokers     []string
+	access      bus.Access // to them
 	proxies     []string
 	stateDir    string
 	operator    httpapi.Secret
@@ -84,6 +86,7 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	m.Ledger.ServerConfig, m.Ledger.Brokers, m.Ledger.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Grouping.ServerConfig, m.Grouping.Brokers, m.Grouping.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
+	m.Ingest.BrokerAccess, m.Ledger.BrokerAccess, m.Grouping.BrokerAccess, m.Tenants.BrokerAccess = g.access, g.access, g.access, g.access
 	m.Tenants.OperatorToken, m.Tenants.ConsoleOrigin = g.operator, cmp.Or(m.Tenants.ConsoleOrigin, g.origin)
 	m.Ingest.StateDir, m.Ledger.StateDir, m.Grouping.StateDir, m.Tenants.StateDir = g.stateDir, g.stateDir, g.stateDir, g.stateDir
 	metrics := telemetry.Config{Registry: g.metrics} // shown by the process, not by each

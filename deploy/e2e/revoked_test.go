@@ -117,6 +117,7 @@ func newFleet(t *testing.T) *fleet {
 	given := map[string]string{
 		"WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey, "WEIR_OPERATOR_TOKEN": f.operator,
 		"WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_BROKERS": f.broker.Addr(),
+		"WEIR_BROKERS_USER": kafka.User, "WEIR_BROKERS_PASSWORD_FILE": kafka.PasswordFile(f.brokerConfig.Dir),
 		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_STRANGERS_PER_MINUTE": "1000000000", // it asks without pause whether a key works
 	}
 	must(t, launch(t, build(t, "deploy/cmd/weir"), given, "topics").wait())

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What an installation knows of secrets lies in dev.env alone, which only its owner reads: no other file of the data directory
-// has them, and nothing of what is printed or logged.
+// What an installation knows of secrets lies in dev.env alone, and its broker's password in a file of the broker, which only their owner
+// reads: no other file of the data directory has them, and nothing of what is printed or logged, or is seen of the process.
 func TestSecretsLieInOneFile(t *testing.T) {
 	dataDir := t.TempDir()
 	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{
@@ -24,22 +25,31 @@ func TestSecretsLieInOneFile(t *testing.T) {
 	entries := (&maker{mark: "kept"}).some(5)
 	deliver(t, t.Context(), in, tenant{organization: env.Organization, project: env.Project, key: env.APIKey, billing: env.ServiceToken}, "kept",
 		plainly(body(texts(entries)...)), entries, &history{})
+	broker := filepath.Join("kafka", "password")
+	password, err := os.ReadFile(filepath.Join(dataDir, broker))
+	must(t, err)
+	secrets := map[string]string{strings.TrimSpace(string(password)): broker}
+	for _, secret := range []string{env.APIKey, env.ServiceToken, env.OperatorToken, env.ConsolePassword} {
+		secrets[secret] = allinone.EnvFile
+	}
+	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running.command.Process.Pid), "cmdline"))
+	must(t, err)
 	if err := running.stop(); err != nil {
 		t.Fatalf("did not stop in order: %v\n%s", err, running.output)
 	}
 	files := filesOf(t, dataDir)
-	if info, err := os.Stat(envFile(dataDir)); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%s: %v, %v", allinone.EnvFile, info.Mode(), err)
-	}
-	for _, secret := range []string{env.APIKey, env.ServiceToken, env.OperatorToken, env.ConsolePassword} {
-		if secret == "" || !bytes.Contains(files[allinone.EnvFile], []byte(secret)) {
-			t.Fatalf("%s does not have %q, so nothing is proved of it", allinone.EnvFile, secret)
+	for secret, place := range secrets {
+		if info, err := os.Stat(filepath.Join(dataDir, place)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", place, info.Mode(), err)
 		}
-		if strings.Contains(running.output.String(), secret) {
-			t.Error("a secret is printed")
+		if secret == "" || !bytes.Contains(files[place], []byte(secret)) {
+			t.Fatalf("%s does not have %q, so nothing is proved of it", place, secret)
+		}
+		if strings.Contains(running.output.String(), secret) || bytes.Contains(seen, []byte(secret)) {
+			t.Errorf("a secret of %s is printed, or an argument", place)
 		}
 		for name, content := range files {
-			if name != allinone.EnvFile && bytes.Contains(content, []byte(secret)) {
+			if name != place && bytes.Contains(content, []byte(secret)) {
 				t.Errorf("%s has a secret", name)
 			}
 		}

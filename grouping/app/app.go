@@ -33,6 +33,7 @@ type App struct {
 	config      Config
 	clock       func() time.Time
 	logger      *slog.Logger
+	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
 	publisher   *sharedbus.Publisher
@@ -55,11 +56,15 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if clock == nil {
 		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
+	dialer, err := config.BrokerAccess.Dialer()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start grouping: %w", err)
+	}
 	pool, err := pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema, postgres.Migrations()...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}
-	a := &App{config: config, clock: clock, logger: logger, pool: pool, metrics: config.Telemetry.Service("grouping", logger)}
+	a := &App{config: config, clock: clock, logger: logger, dialer: dialer, pool: pool, metrics: config.Telemetry.Service("grouping", logger)}
 	if err := a.build(); err != nil {
 		a.Close()
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
@@ -74,14 +79,14 @@ const (
 )
 
 func (a *App) build() (err error) {
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Metrics: a.metrics.Registerer}, a.logger)
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
 	}
 	count := countErrors(a.metrics.Registerer)
 	grouping := bus.Grouping{Writer: postgres.Writer{NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour)}, Count: countEffects(a.metrics.Registerer)}
 	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
-		Brokers: a.config.Brokers, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouping.Consume,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouping.Consume,
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()
@@ -109,7 +114,7 @@ func (a *App) buildAPI() error {
 	}
 	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
 	from := sharedbus.StateConfig{
-		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
+		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
@@ -162,5 +167,5 @@ func (a *App) Close() {
 
 // ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.
 func (a *App) ensureTopic(ctx context.Context) error {
-	return sharedbus.EnsureTopics(ctx, a.config.Brokers, contract.WrittenBy("grouping", contract.Topics(0, 0)))
+	return sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("grouping", contract.Topics(0, 0)))
 }

@@ -38,6 +38,7 @@ type App struct {
 	config Config
 	clock  func() time.Time
 	logger *slog.Logger
+	dialer *sharedbus.Dialer // of the brokers
 	pool   *pgxpool.Pool
 
 	migrated bool // the schema is up to date
@@ -77,13 +78,17 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if clock == nil {
 		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
+	dialer, err := config.BrokerAccess.Dialer()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start ingest: %w", err)
+	}
 	pool, err := pg.OpenLater(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start ingest: %w", err)
 	}
 	a := &App{
-		config: config, clock: clock, logger: logger, pool: pool, metrics: config.Telemetry.Service("ingest", logger),
-		log:         &bus.Log{Brokers: config.Brokers},
+		config: config, clock: clock, logger: logger, dialer: dialer, pool: pool, metrics: config.Telemetry.Service("ingest", logger),
+		log:         &bus.Log{Brokers: config.Brokers, Dialer: dialer},
 		credentials: identity.NewCredentials(clock), directory: identity.NewDirectory(), gate: admission.NewGate(clock),
 	}
 	if err := a.build(ctx); err != nil {
@@ -101,7 +106,7 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, DeliveryTimeout: a.timeout(), Metrics: a.metrics.Registerer,
+		Brokers: a.config.Brokers, Dialer: a.dialer, DeliveryTimeout: a.timeout(), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
@@ -126,7 +131,7 @@ func (a *App) build(ctx context.Context) (err error) {
 // follow has what the others say kept in memory.
 func (a *App) follow() {
 	from := sharedbus.StateConfig{
-		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
+		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
 	}
 	a.accounts = bus.FollowAccounts(from, a.gate, a.logger)
 	a.known, a.projects = a.credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)
@@ -146,7 +151,7 @@ const (
 func (a *App) buildConsumer() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
 	a.consumer, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
-		Brokers: a.config.Brokers, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
 		Handle: logStore.Consume, MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err

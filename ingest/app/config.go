@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
@@ -21,6 +22,8 @@ type Config struct {
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of the log store's database." env:"WEIR_DATABASE_URL" default:""`
+
+	BrokerAccess sharedbus.Access `embed:"" prefix:"brokers-"`
 
 	Strict           bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
 	MaxBodyBytes     int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
@@ -49,7 +52,7 @@ const (
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
+	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
 	if c.MaxBodyBytes < 0 || c.InFlightBytes < 0 || c.ClientsPerMinute < 0 || c.IdempotencyKeys < 0 || c.PublishTimeout < 0 || c.ProjectSpread < 0 ||
 		c.LogPartitions < 0 || c.LogRetention < 0 {
 		errs = append(errs, errors.New("WEIR_INGEST_* can't be negative"))

@@ -30,7 +30,7 @@ func TestQuotaSurvivesRestart(t *testing.T) {
 
 // Without a broker nothing is accepted: 500, and the client may send again.
 func TestPostWithoutBroker(t *testing.T) {
-	broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Logger: testenv.Logger(t)})
+	broker, err := kafka.Start(kafka.Config{Open: true, Dir: t.TempDir(), Logger: testenv.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

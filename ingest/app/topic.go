@@ -54,7 +54,7 @@ func (a *App) migrate(ctx context.Context) error {
 func (a *App) ensureTopics(ctx context.Context) error {
 	own := contract.WrittenBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 	for ctx.Err() == nil {
-		err := sharedbus.EnsureTopics(ctx, a.config.Brokers, own)
+		err := sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, own)
 		if err == nil {
 			break
 		}

@@ -32,6 +32,7 @@ type App struct {
 	config      Config
 	clock       func() time.Time
 	logger      *slog.Logger
+	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
 	store       *postgres.Store
@@ -58,12 +59,16 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if clock == nil {
 		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
 	}
+	dialer, err := config.BrokerAccess.Dialer()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the ledger: %w", err)
+	}
 	pool, err := pg.OpenMigrated(ctx, config.DatabaseURL.Reveal(), postgres.Schema, postgres.Migrations()...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
 	a := &App{
-		config: config, clock: clock, logger: logger, metrics: config.Telemetry.Service("ledger", logger), pool: pool,
+		config: config, clock: clock, logger: logger, dialer: dialer, metrics: config.Telemetry.Service("ledger", logger), pool: pool,
 		store: &postgres.Store{Tiers: config.tiers(), Clock: clock},
 	}
 	if err := a.build(); err != nil {
@@ -74,7 +79,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build() (err error) {
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Metrics: a.metrics.Registerer}, a.logger)
+	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
 	}
@@ -86,7 +91,7 @@ func (a *App) build() (err error) {
 	}, a.logger)
 	a.accounts = &bus.Accounts{Pool: a.pool, Store: a.store, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
 	a.checker = &Checker{
-		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
+		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
 		Logger: a.logger, metrics: newCheckMetrics(a.metrics.Registerer),
 	}
 	if err := a.buildAPI(); err != nil {
@@ -102,7 +107,7 @@ func (a *App) buildConsumers() (err error) {
 	consumer := &bus.Consumer{Store: a.store, Clock: a.clock}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
-		Brokers: a.config.Brokers, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
 		Handle: consumer.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
 		MaxBytes: batchBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
@@ -110,7 +115,7 @@ func (a *App) buildConsumers() (err error) {
 		return err
 	}
 	a.tenants, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
-		Brokers: a.config.Brokers, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool,
 		Handle: consumer.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
@@ -131,7 +136,7 @@ func (a *App) buildAPI() error {
 	}
 	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
 	from := sharedbus.StateConfig{
-		Brokers: a.config.Brokers, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
+		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
@@ -175,7 +180,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	return sharedbus.EnsureTopics(ctx, a.config.Brokers, contract.WrittenBy("ledger", contract.Topics(0, 0)))
+	return sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("ledger", contract.Topics(0, 0)))
 }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.

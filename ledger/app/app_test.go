@@ -147,6 +147,9 @@ func TestTwoLedgers(t *testing.T) {
 	feed(100)
 	_, _ = r.start()
 	feed(100)
+	for organization := range want {
+		r.awaitAccount(organization) // what is charged may be counted before its organization is known
+	}
 	accounts := r.awaitCounted()
 	for organization, used := range want {
 		if got := accounts[organization].Used; got != used {

@@ -149,12 +149,16 @@ func Verify(ctx context.Context, config Config) ([]postgres.Violation, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
+	dialer, err := config.BrokerAccess.Dialer()
+	if err != nil {
+		return nil, err
+	}
 	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {
 		return nil, err
 	}
 	defer pool.Close()
-	checker := &Checker{Pool: pool, Log: &bus.Log{Brokers: config.Brokers}}
+	checker := &Checker{Pool: pool, Log: &bus.Log{Brokers: config.Brokers, Dialer: dialer}}
 	return checker.verify(ctx)
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
@@ -105,8 +107,16 @@ func (c *cluster) askAny(ctx context.Context, request protocol.Message) (protoco
 		if answer, err = c.askOn(ctx, conn, request); err == nil {
 			return answer, nil
 		}
+		if c.dialer.SASLMechanism == nil && hungUp(err) {
+			err = fmt.Errorf("broker %q hangs up (if it wants a user to sign in, name one with WEIR_BROKERS_USER): %w", address, err)
+		}
 	}
 	return nil, err
+}
+
+// hungUp says whether the other side closed the connection instead of an answer.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // addresses are all known brokers in random order, the ones seen last before the ones given at first.

@@ -126,6 +126,9 @@ func (c *connection) authenticate(ctx context.Context, mechanism sasl.Mechanism,
 			done, state, err = session.Next(ctx, challenge)
 		}
 	}
+	if errors.Is(err, kafka.SASLAuthenticationFailed) {
+		return errRefused(err)
+	}
 	return err
 }
 

@@ -170,7 +170,7 @@ func TestCloseDelivers(t *testing.T) {
 // been written; none is forgotten, and nobody waits for ever.
 func TestCloseReports(t *testing.T) {
 	t.Parallel()
-	broker, err := kafka.Start(kafka.Config{Logger: testenv.Logger(t)})
+	broker, err := kafka.Start(kafka.Config{Open: true, Logger: testenv.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func TestStateReaderAndCompaction(t *testing.T) {
 	t.Parallel()
 	dir, topic := t.TempDir(), "test.compacted"
 	open := func(port int) *kafka.Broker {
-		b, err := kafka.Start(kafka.Config{Dir: dir, Port: port, Logger: testenv.Logger(t)})
+		b, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Port: port, Logger: testenv.Logger(t)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,6 +44,8 @@ func EnsureTopicsWith(ctx context.Context, brokers []string, dialer *kafka.Diale
 // finalError is one that a repetition does not heal.
 type finalError struct{ error }
 
+func (e *finalError) Unwrap() error { return e.error }
+
 // createMissing creates what is missing and returns how many topics were not usable when it looked.
 func createMissing(ctx context.Context, c *cluster, topics []contract.Topic) (int, error) {
 	names := make([]string, len(topics))
@@ -51,6 +53,9 @@ func createMissing(ctx context.Context, c *cluster, topics []contract.Topic) (in
 		names[i] = t.Name
 	}
 	seen, err := c.layout(ctx, names...)
+	if errors.Is(err, kafka.SASLAuthenticationFailed) {
+		return 0, &finalError{err}
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -126,7 +126,7 @@ var announceEmbedded = sync.OnceFunc(func() { announce("Kafka", "embedded broker
 
 func openEmbedded() (lease, error) {
 	announceEmbedded()
-	broker, err := kafka.Start(kafka.Config{RefuseDropped: true, Logger: discard()})
+	broker, err := kafka.Start(kafka.Config{Open: true, RefuseDropped: true, Logger: discard()})
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (s served) serve() error {
 	if s.What == "redis" {
 		return s.serveRedis()
 	}
-	if _, err := kafka.Start(kafka.Config{Dir: s.Dir, Port: s.Port, Logger: discard()}); err != nil {
+	if _, err := kafka.Start(kafka.Config{Open: true, Dir: s.Dir, Port: s.Port, Logger: discard()}); err != nil {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)

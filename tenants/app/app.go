@@ -54,6 +54,7 @@ type App struct {
 	config      Config
 	clock       func() time.Time
 	logger      *slog.Logger
+	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
 	publisher   *sharedbus.Publisher
@@ -116,8 +117,11 @@ func (a *App) build(ctx context.Context) (err error) {
 
 // assemble puts together what carries out requests, whoever they come from.
 func (a *App) assemble() (err error) {
+	if a.dialer, err = a.config.BrokerAccess.Dialer(); err != nil {
+		return err
+	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
-		Brokers: a.config.Brokers, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
+		Brokers: a.config.Brokers, Dialer: a.dialer, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
 		CloseTimeout: closeTimeout, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
@@ -175,7 +179,7 @@ func (a *App) ceilings() *bus.Ceilings {
 // follow returns what keeps in memory what a topic says.
 func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbus.StateReader {
 	return sharedbus.NewStateReader(sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Topic: topic, Apply: apply,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Topic: topic, Apply: apply,
 		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
 	}, a.logger)
 }
@@ -189,7 +193,7 @@ func (a *App) buildKeyNews() (err error) {
 		return err
 	}
 	a.keyNews, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
-		Brokers: a.config.Brokers, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
 		Handle:    bus.KeyNews{Exposed: a.registrar.Exposed}.Consume,
 		Committed: func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
 	}, a.logger)
@@ -267,7 +271,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // ensureTopics creates the topics that tenants writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	return sharedbus.EnsureTopics(ctx, a.config.Brokers, contract.WrittenBy("tenants", contract.Topics(0, 0)))
+	return sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("tenants", contract.Topics(0, 0)))
 }
 
 func (a *App) serve(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
@@ -28,6 +29,8 @@ type Config struct {
 	Brokers       []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
 	OperatorToken httpapi.Secret `help:"The operator's token: weirsvc_ and 48 hex digits. A new one revokes the one before." env:"WEIR_OPERATOR_TOKEN"`
+
+	BrokerAccess sharedbus.Access `embed:"" prefix:"brokers-"`
 
 	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example; passkeys belong to its host. Empty: https://localhost and the port of the listener." env:"WEIR_CONSOLE_ORIGIN"`
 
@@ -52,7 +55,7 @@ type Config struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.ServerConfig.Validate(), c.Limits.Validate()}
-	errs = append(errs, process.CheckBrokers(c.Brokers), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
+	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
 	}

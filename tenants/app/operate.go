@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
@@ -24,12 +25,12 @@ const inForceWait = 10 * time.Second
 
 // Operate carries out fn beside the processes that serve, on the same database and broker: what it decides is kept,
 // audited, published and in force like what they decide. The database must be up to date.
-func Operate(ctx context.Context, database httpapi.Secret, brokers []string, logger *slog.Logger,
+func Operate(ctx context.Context, database httpapi.Secret, brokers []string, access sharedbus.Access, logger *slog.Logger,
 	fn func(context.Context, *registrar.Registrar) error) (err error) {
-	if err := errors.Join(process.CheckDatabaseURL(database.Reveal()), process.CheckBrokers(brokers)); err != nil {
+	if err := errors.Join(process.CheckDatabaseURL(database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {
 		return err
 	}
-	a := newApp(Config{DatabaseURL: database, Brokers: brokers, InForceWait: inForceWait}, logger)
+	a := newApp(Config{DatabaseURL: database, Brokers: brokers, BrokerAccess: access, InForceWait: inForceWait}, logger)
 	defer a.Close()
 	if a.pool, err = openCurrent(ctx, database); err != nil {
 		return err

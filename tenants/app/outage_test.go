@@ -44,7 +44,7 @@ func TestBrokerIsAway(t *testing.T) {
 
 func startBroker(t *testing.T, directory string, port int) *kafka.Broker {
 	t.Helper()
-	broker, err := kafka.Start(kafka.Config{Dir: directory, Port: port, Logger: slog.New(slog.DiscardHandler)})
+	broker, err := kafka.Start(kafka.Config{Open: true, Dir: directory, Port: port, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 type topicsCommand struct {
 	Brokers       []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS" required:""`
+	BrokerAccess  bus.Access    `embed:"" prefix:"brokers-"`
 	LogPartitions int           `help:"Partitions of weir.logs.v1: how many consumers of one kind can share the work." env:"WEIR_LOG_PARTITIONS" default:"12"`
 	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
 	Timeout       time.Duration `help:"How long to wait for the brokers." default:"30s"`
@@ -22,8 +23,12 @@ type topicsCommand struct {
 func (c *topicsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	dialer, err := c.BrokerAccess.Dialer()
+	if err != nil {
+		return err
+	}
 	topics := contract.Topics(c.LogPartitions, c.LogRetention)
-	if err := bus.EnsureTopics(ctx, c.Brokers, topics); err != nil {
+	if err := bus.EnsureTopicsWith(ctx, c.Brokers, dialer, topics); err != nil {
 		return err
 	}
 	for _, topic := range topics {

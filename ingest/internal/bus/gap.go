@@ -19,6 +19,7 @@ import (
 // uses kafka-go's own.
 type Log struct {
 	Brokers []string
+	Dialer  *bus.Dialer // nil: the default
 }
 
 // Ends are the offsets at which the next record of each partition will stand.
@@ -70,7 +71,7 @@ func (l *Log) read(ctx context.Context, partition int, next, end int64, add func
 		return nil
 	}
 	reader := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: l.Brokers, Topic: contract.TopicLogs, Partition: partition, MaxBytes: 8 << 20, MaxWait: time.Second,
+		Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs, Partition: partition, MaxBytes: 8 << 20, MaxWait: time.Second,
 	})
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	if err := reader.SetOffset(next); err != nil {
@@ -96,7 +97,9 @@ func (l *Log) read(ctx context.Context, partition int, next, end int64, add func
 }
 
 func (l *Log) bounds(ctx context.Context) (starts, ends ingest.Positions, err error) {
-	client := &kafka.Client{Addr: kafka.TCP(l.Brokers...), Timeout: 10 * time.Second}
+	transport := l.transport()
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(l.Brokers...), Timeout: 10 * time.Second, Transport: transport}
 	about, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{contract.TopicLogs}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot find %s: %w", contract.TopicLogs, err)
@@ -118,6 +121,15 @@ func (l *Log) bounds(ctx context.Context) (starts, ends ingest.Positions, err er
 	}
 	ends, err = offsets(ctx, client, partitions, kafka.LastOffsetOf)
 	return starts, ends, err
+}
+
+// transport makes connections as the dialer does.
+func (l *Log) transport() *kafka.Transport {
+	t := &kafka.Transport{}
+	if l.Dialer != nil {
+		t.ClientID, t.DialTimeout, t.Dial, t.TLS, t.SASL = l.Dialer.ClientID, l.Dialer.Timeout, l.Dialer.DialFunc, l.Dialer.TLS, l.Dialer.SASLMechanism
+	}
+	return t
 }
 
 // offsets asks for one end of every partition; both in one request would name each partition twice.

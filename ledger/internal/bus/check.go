@@ -10,6 +10,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -22,6 +23,7 @@ const maxWait = 20 * time.Millisecond
 // A Log reads weir.logs.v1 again, to compare it with what was charged.
 type Log struct {
 	Brokers []string
+	Dialer  *bus.Dialer // nil: the default
 }
 
 // Check reads the records of one partition's ranges again and adds up what their headers say. The ranges are in the order
@@ -67,7 +69,7 @@ func compareRange(r postgres.Range, offset int64) int {
 func (l *Log) read(ctx context.Context, ranges []postgres.Range, each func(offset, bytes int64)) (start int64, err error) {
 	first, end := ranges[0].First, ranges[len(ranges)-1].Next
 	reader := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: l.Brokers, Topic: contract.TopicLogs, Partition: ranges[0].Partition,
+		Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs, Partition: ranges[0].Partition,
 		MaxBytes: 2 * contract.MaxRecordBytes, MaxWait: maxWait,
 	})
 	defer func() { err = errors.Join(err, reader.Close()) }()

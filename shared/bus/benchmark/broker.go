@@ -23,7 +23,7 @@ func serve() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	broker, err := kafka.Start(kafka.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	broker, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

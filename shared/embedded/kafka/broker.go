@@ -28,6 +28,10 @@ type Config struct {
 	Port   int          // TCP port on 127.0.0.1; 0 takes a free one
 	Logger *slog.Logger // required
 
+	// Open lets in whoever reaches the port: for tests. Else a client has to sign in as User, with the password that the first start
+	// makes up and keeps in PasswordFile: whoever writes to the log as a module does could make himself an operator.
+	Open bool
+
 	// RefuseDropped closes a connection that uses a protocol version which Apache Kafka 4 no longer serves, as Apache
 	// Kafka does. Tests set it: kfake still serves those versions and would hide the mistake. See Refused.
 	RefuseDropped bool
@@ -49,6 +53,7 @@ type Broker struct {
 	cluster  *kfake.Cluster
 	listener *listener
 	lock     *dirLock
+	password string // "" where it is open
 	keeper   *housekeeper
 	closing  sync.Once
 	failures *failureLog
@@ -67,7 +72,10 @@ func Start(cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-func (b *Broker) start(cfg Config) error {
+func (b *Broker) start(cfg Config) (err error) {
+	if b.password, err = ensurePassword(cfg); err != nil {
+		return err
+	}
 	ln, err := listen(cfg)
 	if err != nil {
 		return err
@@ -79,7 +87,7 @@ func (b *Broker) start(cfg Config) error {
 		return err
 	}
 	ln.open()
-	b.keeper, err = startHousekeeper(cfg, b.Addr())
+	b.keeper, err = startHousekeeper(cfg, b.Addr(), b.password)
 	return err
 }
 
@@ -101,7 +109,11 @@ func (b *Broker) open(cfg Config) error {
 }
 
 func (b *Broker) load(cfg Config) error {
-	cluster, err := kfake.NewCluster(options(cfg, b.listener, b.failures)...)
+	users, err := restrict(cfg, b.password)
+	if err != nil {
+		return err
+	}
+	cluster, err := kfake.NewCluster(append(users, options(cfg, b.listener, b.failures)...)...)
 	if err != nil {
 		return fmt.Errorf("%w: cannot read the broker's log in %q: %w; %s", ErrDamaged, cfg.Dir, err, wayOut)
 	}
@@ -166,7 +178,7 @@ func listen(cfg Config) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the embedded broker cannot listen on %s: %w", addr, err)
 	}
-	return newListener(ln, cfg.RefuseDropped, cfg.Logger), nil
+	return newListener(ln, cfg), nil
 }
 
 // A dirLock is the exclusive right to a data directory. The kernel drops it with the process, however that ends.

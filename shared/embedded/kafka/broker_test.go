@@ -21,7 +21,7 @@ import (
 
 func start(t *testing.T, cfg Config) *Broker {
 	t.Helper()
-	cfg.Logger = slog.New(slog.DiscardHandler)
+	cfg.Logger, cfg.Open = slog.New(slog.DiscardHandler), true
 	b, err := Start(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestStartErrors(t *testing.T) {
 		want error
 		says string
 	}{
-		{Config{Port: taken}, ErrPortInUse, b.Addr()},
+		{Config{Port: taken, Open: true}, ErrPortInUse, b.Addr()},
 		{Config{Dir: dir}, ErrLocked, dir},
 	} {
 		test.cfg.Logger = slog.New(slog.DiscardHandler)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // serve runs a broker until it is killed.
 func serve(dir string) {
-	b, err := Start(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	b, err := Start(Config{Dir: dir, Open: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -141,7 +141,7 @@ func TestDamage(t *testing.T) {
 			produce(t, b.Addr(), "test.damage", values(5)...)
 			stop(t, b)
 			test.harm(t, dir)
-			b, err := Start(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+			b, err := Start(Config{Dir: dir, Open: true, Logger: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				defer b.Close()
 			}

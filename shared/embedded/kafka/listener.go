@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -48,6 +49,7 @@ type listener struct {
 	net.Listener
 	logger        *slog.Logger
 	refuseDropped bool
+	everybody     bool // need not sign in
 	opened        chan struct{}
 	closed        chan struct{}
 	openOnce      sync.Once
@@ -57,9 +59,9 @@ type listener struct {
 	refused []string
 }
 
-func newListener(ln net.Listener, refuseDropped bool, logger *slog.Logger) *listener {
+func newListener(ln net.Listener, cfg Config) *listener {
 	return &listener{
-		Listener: ln, logger: logger, refuseDropped: refuseDropped,
+		Listener: ln, logger: cfg.Logger, refuseDropped: cfg.RefuseDropped, everybody: cfg.Open,
 		opened: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
@@ -77,7 +79,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &requestConn{Conn: conn, check: l.check, closed: l.closed}, nil
+	c := &requestConn{Conn: conn, check: l.check, closed: l.closed, logger: l.logger}
+	if !l.everybody {
+		c.signIn = &signIn{}
+	}
+	return c, nil
 }
 
 func (l *listener) Close() error {
@@ -127,8 +133,11 @@ type requestConn struct {
 	net.Conn
 	check  func(size uint32, key kmsg.Key, version int16) error
 	closed <-chan struct{} // when the broker stops
-	head   []byte          // of the head just read, what the reader has not taken yet
-	left   uint32          // bytes of the request still to come after the head
+	logger *slog.Logger
+	signIn *signIn // nil where nobody needs to
+	gone   atomic.Bool
+	head   []byte // of the head just read, what the reader has not taken yet
+	left   uint32 // bytes of the request still to come after the head
 
 	mu       sync.Mutex
 	number   uint32        // of the JoinGroup or SyncGroup that is not answered yet
@@ -139,6 +148,7 @@ type requestConn struct {
 func (c *requestConn) Read(p []byte) (int, error) {
 	if len(c.head) == 0 && c.left == 0 {
 		if err := c.readHead(); err != nil {
+			c.gone.Store(true)
 			c.awaitAnswer()
 			return 0, err
 		}
@@ -166,11 +176,41 @@ func (c *requestConn) readHead() error {
 	if err := c.check(size, key, version); err != nil {
 		return err
 	}
+	if err := c.checkSignIn(size, key, binary.BigEndian.Uint32(head[8:])); err != nil {
+		return err
+	}
 	if key == kmsg.JoinGroup || key == kmsg.SyncGroup {
 		c.expectAnswer(binary.BigEndian.Uint32(head[8:]))
 	}
 	c.head, c.left = head, size-(headBytes-4)
 	return nil
+}
+
+// checkSignIn keeps from the broker what only a client may ask that has signed in.
+func (c *requestConn) checkSignIn(size uint32, key kmsg.Key, number uint32) error {
+	if c.signIn == nil {
+		return nil
+	}
+	if !c.signIn.admits(size, key) {
+		c.logger.Warn("embedded broker: a client that has not signed in was turned away", "client", c.RemoteAddr(), "request", key.Name(), "size", size)
+		return io.ErrUnexpectedEOF
+	}
+	if key == kmsg.SASLAuthenticate {
+		c.signIn.ask(number)
+	}
+	return nil
+}
+
+// Close tells of a sign-in that was wrong: the broker hangs up then, while the client is still there.
+func (c *requestConn) Close() error {
+	if c.signIn != nil && c.signIn.refused() && !c.gone.Swap(true) {
+		select {
+		case <-c.closed:
+		default:
+			c.logger.Warn("embedded broker: a sign-in was refused: the user or its password is wrong", "client", c.RemoteAddr())
+		}
+	}
+	return c.Conn.Close()
 }
 
 func (c *requestConn) expectAnswer(number uint32) {
@@ -195,6 +235,9 @@ func (c *requestConn) awaitAnswer() {
 
 // Write sends an answer; kfake writes each with one call.
 func (c *requestConn) Write(p []byte) (int, error) {
+	if c.signIn != nil && len(p) >= 8 {
+		c.signIn.answer(binary.BigEndian.Uint32(p[4:])) // before the client has it, and goes on
+	}
 	n, err := c.Conn.Write(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,11 +27,11 @@ type housekeeper struct {
 }
 
 // startHousekeeper starts one for the broker at addr; nil when there is no directory to keep.
-func startHousekeeper(cfg Config, addr string) (*housekeeper, error) {
+func startHousekeeper(cfg Config, addr, password string) (*housekeeper, error) {
 	if cfg.Dir == "" {
 		return nil, nil
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DisableClientMetrics())
+	client, err := kgo.NewClient(append(signingIn(password), kgo.SeedBrokers(addr), kgo.DisableClientMetrics())...)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants/app"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -56,12 +57,14 @@ type database struct {
 type installation struct {
 	database
 	Brokers []string `help:"Kafka brokers of the installation, host:port." env:"WEIR_BROKERS"`
+
+	BrokerAccess bus.Access `embed:"" prefix:"brokers-"`
 }
 
 // do carries out what a command asks for.
 func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
 	fn func(ctx context.Context, registrar *registrar.Registrar, request registrar.Request) error) error {
-	return app.Operate(ctx, i.DatabaseURL, i.Brokers, quiet(logger), func(ctx context.Context, r *registrar.Registrar) error {
+	return app.Operate(ctx, i.DatabaseURL, i.Brokers, i.BrokerAccess, quiet(logger), func(ctx context.Context, r *registrar.Registrar) error {
 		return fn(ctx, r, registrar.AtTheServer("tenants "+command+", run by "+whoRuns()))
 	})
 }

@@ -1,0 +1,71 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+)
+
+// Access is how a process signs in at the brokers. Without a user it does not.
+type Access struct {
+	User         string `help:"User at the brokers. Without one they are used without signing in." env:"WEIR_BROKERS_USER"`
+	PasswordFile string `help:"File with the password of the user at the brokers." env:"WEIR_BROKERS_PASSWORD_FILE"`
+	Mechanism    string `help:"How the user signs in: PLAIN shows the password to whoever listens, the others do not." env:"WEIR_BROKERS_MECHANISM" enum:"SCRAM-SHA-512,SCRAM-SHA-256,PLAIN" default:"SCRAM-SHA-512"`
+}
+
+// Validate tells what is wrong with the settings.
+func (a Access) Validate() error {
+	if a.User == "" && a.PasswordFile != "" {
+		return errors.New("WEIR_BROKERS_PASSWORD_FILE is set, but WEIR_BROKERS_USER is not: name the user whose password it is")
+	}
+	if a.User != "" && a.PasswordFile == "" {
+		return errors.New("WEIR_BROKERS_USER is set, but WEIR_BROKERS_PASSWORD_FILE is not: name the file that holds the user's password")
+	}
+	return nil
+}
+
+// A Dialer makes connections to brokers.
+type Dialer = kafka.Dialer
+
+// Dialer makes connections that sign in; nil, which means the default, where nobody has to. It reads the password, once.
+func (a Access) Dialer() (*Dialer, error) {
+	if err := a.Validate(); err != nil || a.User == "" {
+		return nil, err
+	}
+	raw, err := os.ReadFile(a.PasswordFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the password of user %q at the brokers (WEIR_BROKERS_PASSWORD_FILE): %w", a.User, err)
+	}
+	password := strings.TrimRight(string(raw), "\r\n")
+	if password == "" {
+		return nil, fmt.Errorf("the file %q (WEIR_BROKERS_PASSWORD_FILE) holds no password", a.PasswordFile)
+	}
+	mechanism, err := a.mechanism(password)
+	if err != nil {
+		return nil, err
+	}
+	return &Dialer{ClientID: "weir", Timeout: defaultDialTimeout, SASLMechanism: mechanism}, nil
+}
+
+func (a Access) mechanism(password string) (sasl.Mechanism, error) {
+	switch a.Mechanism {
+	case "SCRAM-SHA-512", "":
+		return scram.Mechanism(scram.SHA512, a.User, password)
+	case "SCRAM-SHA-256":
+		return scram.Mechanism(scram.SHA256, a.User, password)
+	case "PLAIN":
+		return plain.Mechanism{Username: a.User, Password: password}, nil
+	}
+	return nil, fmt.Errorf("WEIR_BROKERS_MECHANISM is %q: it can be SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN", a.Mechanism)
+}
+
+// errRefused says what to look at where the brokers do not know a user or its password.
+func errRefused(why error) error {
+	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
+}

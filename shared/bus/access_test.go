@@ -1,0 +1,144 @@
+package bus_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	embedded "github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// guarded starts a broker where one has to sign in, and returns how.
+func guarded(t *testing.T) (brokers []string, access bus.Access) {
+	t.Helper()
+	dir := t.TempDir()
+	b, err := embedded.Start(embedded.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return []string{b.Addr()}, bus.Access{User: embedded.User, PasswordFile: embedded.PasswordFile(dir)}
+}
+
+// ensureAs makes a topic, by whoever signs in so.
+func ensureAs(t *testing.T, brokers []string, access bus.Access, topic string, limit time.Duration) (*kafka.Dialer, error) {
+	t.Helper()
+	dialer, err := access.Dialer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	return dialer, bus.EnsureTopicsWith(ctx, brokers, dialer, []contract.Topic{{Name: topic, Partitions: 2}})
+}
+
+// Everything that the bus does, it does where one has to sign in.
+func TestSignedIn(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	brokers, access := guarded(t)
+	const topic = "test.access"
+	dialer, err := ensureAs(t, brokers, access, topic, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: dialer})
+	publish(t, p, topic, 0, 10, 3)
+
+	applied := make(chan int, 10)
+	cfg := quick(brokers, topic, pool, func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
+		applied <- len(records)
+		return nil
+	})
+	cfg.Dialer = dialer
+	startConsumer(t, cfg)
+	for n := 0; n < 10; {
+		select {
+		case more := <-applied:
+			n += more
+		case <-time.After(patience):
+			t.Fatalf("the consumer applied %d of 10", n)
+		}
+	}
+
+	reader := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Dialer: dialer, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
+	start(t, reader.Run)
+	for _, group := range []string{"", "test.access.group"} {
+		s, err := bus.NewSubscriber(bus.SubscriberConfig{Brokers: brokers, Dialer: dialer, Group: group}, testenv.Logger(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		messages, err := s.Subscribe(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case m := <-messages:
+			m.Ack()
+		case <-time.After(patience):
+			t.Errorf("the subscriber of group %q gets nothing", group)
+		}
+	}
+	select {
+	case <-reader.Ready():
+	case <-time.After(patience):
+		t.Error("the state reader is not ready")
+	}
+}
+
+// Who is refused is told so at once, and what to look at.
+func TestRefusedSignIn(t *testing.T) {
+	t.Parallel()
+	brokers, access := guarded(t)
+	wrong := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(wrong, []byte("guessed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mechanism, want := range map[string]string{"SCRAM-SHA-512": "refuses the user", "SCRAM-SHA-256": "refuses the user", "PLAIN": "refuses the user"} {
+		_, err := ensureAs(t, brokers, bus.Access{User: access.User, PasswordFile: wrong, Mechanism: mechanism}, "test.refused", patience)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "WEIR_BROKERS_PASSWORD_FILE") || t.Context().Err() != nil {
+			t.Errorf("%s: %v", mechanism, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "guessed") {
+			t.Errorf("%s: the error shows the password: %v", mechanism, err)
+		}
+	}
+	if _, err := ensureAs(t, brokers, bus.Access{}, "test.refused", time.Second); err == nil || !strings.Contains(err.Error(), "WEIR_BROKERS_USER") {
+		t.Errorf("without a user: %v", err)
+	}
+}
+
+func TestAccessSettings(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		access bus.Access
+		want   string
+	}{
+		"a user without a password": {bus.Access{User: "weir"}, "WEIR_BROKERS_PASSWORD_FILE is not"},
+		"a password without a user": {bus.Access{PasswordFile: empty}, "WEIR_BROKERS_USER is not"},
+		"no file":                   {bus.Access{User: "weir", PasswordFile: "/nowhere/password"}, "/nowhere/password"},
+		"an empty file":             {bus.Access{User: "weir", PasswordFile: empty}, "holds no password"},
+	} {
+		if dialer, err := c.access.Dialer(); dialer != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if dialer, err := (bus.Access{}).Dialer(); dialer != nil || err != nil {
+		t.Errorf("without a user: %v, %v", dialer, err)
+	}
+}

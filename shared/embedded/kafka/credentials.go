@@ -1,0 +1,82 @@
+package kafka
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// The broker's one user, who may do everything, and by which mechanism it signs in: one that never sends the password.
+const (
+	User      = "weir"
+	Mechanism = "SCRAM-SHA-512"
+)
+
+// PasswordFile is where the broker of a data directory keeps its user's password. Who removes it gets another one at the next start.
+func PasswordFile(dir string) string { return filepath.Join(dir, "password") }
+
+var errNoPlace = errors.New("an embedded broker that keeps nothing has no place for a password: it has to be Open")
+
+// ensurePassword reads the password, or makes one up where there is none; "" of a broker that is open.
+func ensurePassword(cfg Config) (string, error) {
+	if cfg.Open {
+		return "", nil
+	}
+	if cfg.Dir == "" {
+		return "", errNoPlace
+	}
+	path := PasswordFile(cfg.Dir)
+	raw, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return makePassword(path)
+	case err != nil:
+		return "", fmt.Errorf("cannot read the embedded broker's password: %w", err)
+	}
+	password := strings.TrimSpace(string(raw))
+	if password == "" {
+		return "", fmt.Errorf("the embedded broker's password in %q is empty: remove the file to get another one", path)
+	}
+	return password, os.Chmod(path, 0o600)
+}
+
+// makePassword leaves a whole file or none.
+func makePassword(path string) (string, error) {
+	password := rand.Text()
+	if err := os.WriteFile(path+".new", []byte(password+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("cannot keep the embedded broker's password: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return "", fmt.Errorf("cannot keep the embedded broker's password: %w", err)
+	}
+	return password, nil
+}
+
+// restrict lets in the one user. What kfake has kept of users would go before what it is told.
+func restrict(cfg Config, password string) ([]kfake.Opt, error) {
+	if cfg.Dir != "" {
+		if err := os.Remove(filepath.Join(cfg.Dir, "sasl.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if cfg.Open {
+		return nil, nil
+	}
+	return []kfake.Opt{kfake.EnableSASL(), kfake.Superuser(Mechanism, User, password)}, nil
+}
+
+// signingIn is how the broker's own client does.
+func signingIn(password string) []kgo.Opt {
+	if password == "" {
+		return nil
+	}
+	return []kgo.Opt{kgo.SASL(scram.Auth{User: User, Pass: password}.AsSha512Mechanism())}
+}

@@ -1,0 +1,58 @@
+package kafka
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// strangersRequestBytes is the largest request taken from a client that has not signed in.
+const strangersRequestBytes = 64 << 10
+
+// strangersRequests are all that such a client may ask. kfake refuses the others too, but only once it has read them.
+var strangersRequests = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
+
+// signInSteps is how many answers a sign-in takes. kfake answers the last only where the proof was right, and hangs up else.
+const signInSteps = 2
+
+// A signIn is how far a connection has come with it.
+type signIn struct {
+	mu       sync.Mutex
+	number   uint32 // of the step that is not answered yet
+	asked    bool   // there is one
+	answered int
+}
+
+func (s *signIn) done() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered >= signInSteps
+}
+
+// admits says whether a request may reach the broker.
+func (s *signIn) admits(size uint32, key kmsg.Key) bool {
+	return s.done() || slices.Contains(strangersRequests, key) && size <= strangersRequestBytes
+}
+
+func (s *signIn) ask(number uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.number, s.asked = number, true
+}
+
+func (s *signIn) answer(number uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked && s.number == number {
+		s.asked = false
+		s.answered++
+	}
+}
+
+// refused says whether the broker hangs up instead of an answer.
+func (s *signIn) refused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
