@@ -33,11 +33,13 @@ func someStored(random *rand.Rand) (ingest.Stored, string) {
 // blocks makes blocks of n entries; every entry's text is its message.
 func blocks(random *rand.Rand, n int) (all []ingest.Stored, list []ingest.Block) {
 	var builder ingest.Builder
-	for range n {
+	perBlock := 1 + random.IntN(7)
+	for i := range n {
 		entry, message := someStored(random)
+		entry.Index = i // an entry's place is its own
 		all = append(all, entry)
 		builder.Add(entry, []byte(message))
-		if random.IntN(7) == 0 {
+		if random.IntN(perBlock) == 0 {
 			list = append(list, builder.Build())
 		}
 	}
@@ -138,121 +140,4 @@ func numbered(n int) (words []string) {
 		words = append(words, fmt.Sprint("w", i))
 	}
 	return words
-}
-
-// A search that pages through blocks finds exactly what a filter over all entries finds, in order, each once: whatever
-// the criteria, the page size and the place where a search has to stop early.
-func TestSearchFindsWhatAFilterFinds(t *testing.T) {
-	for seed := range uint64(400) {
-		random := rand.New(rand.NewPCG(seed, 7))
-		all, list := blocks(random, 120)
-		search := someSearch(random)
-		want := naive(all, search)
-		got := pageThrough(t, list, search, random)
-		if !slices.EqualFunc(got, want, func(a, b ingest.Stored) bool { return a.Place == b.Place }) {
-			t.Fatalf("seed %d: found %d entries, want %d: search %+v", seed, len(got), len(want), search)
-		}
-	}
-}
-
-func someSearch(random *rand.Rand) ingest.Search {
-	search := ingest.Search{Limit: 1 + random.IntN(9), MaxBytes: 20 + random.IntN(300), OldestFirst: random.IntN(2) == 0}
-	if random.IntN(2) == 0 {
-		search.From = &ingest.Instant{Seconds: random.Int64N(40) - 20}
-	}
-	if random.IntN(2) == 0 {
-		search.To = &ingest.Instant{Seconds: random.Int64N(40) - 20, Nanos: 1}
-	}
-	if random.IntN(3) == 0 {
-		search.Levels = ingest.LevelSet(0).With(ingest.LevelError).With(ingest.LevelWarn)
-	}
-	if random.IntN(3) == 0 {
-		search.Environment = "prod"
-	}
-	if random.IntN(3) == 0 {
-		search.Words = ingest.ParseWords(vocabulary[random.IntN(len(vocabulary))])
-	}
-	return search
-}
-
-func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
-	wanted := slices.DeleteFunc(slices.Clone(all), func(e ingest.Stored) bool { return !search.Wants(&e) || !search.Words.In(e.Text) })
-	slices.SortFunc(wanted, func(a, b ingest.Stored) int {
-		if search.OldestFirst {
-			return a.Compare(b.Place)
-		}
-		return b.Compare(a.Place)
-	})
-	return slices.CompactFunc(wanted, func(a, b ingest.Stored) bool { return a.Place == b.Place })
-}
-
-// pageThrough takes page after page, and sometimes stops a page after a few blocks.
-func pageThrough(t *testing.T, list []ingest.Block, search ingest.Search, random *rand.Rand) (found []ingest.Stored) {
-	t.Helper()
-	for pages := 0; ; pages++ {
-		if pages > 500 {
-			t.Fatal("the pages never end")
-		}
-		results, next := page(t, list, search, 1+random.IntN(6))
-		for _, result := range results {
-			found = append(found, result.Stored)
-		}
-		if next == nil {
-			return slices.CompactFunc(found, func(a, b ingest.Stored) bool { return a.Place == b.Place })
-		}
-		search.After = next
-	}
-}
-
-func page(t *testing.T, list []ingest.Block, search ingest.Search, most int) ([]ingest.Found, *ingest.Place) {
-	t.Helper()
-	gathered := ingest.NewPage(&search)
-	candidates := slices.DeleteFunc(slices.Clone(list), func(b ingest.Block) bool { return !search.MayFind(&b.Header) })
-	slices.SortStableFunc(candidates, func(a, b ingest.Block) int {
-		order := search.First(&a.Header).Compare(search.First(&b.Header))
-		if search.OldestFirst {
-			return order
-		}
-		return -order
-	})
-	for i, block := range candidates {
-		first := search.First(&block.Header)
-		if gathered.Complete(first) {
-			break
-		}
-		if i >= most && search.MayStop(first) {
-			return gathered.ResultUpTo(first)
-		}
-		if err := gathered.Offer(block.List, "prj", func(text []byte) ([]byte, error) { return text, nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return gathered.Result()
-}
-
-// A page of large entries ends at its bytes, with a cursor, and holds no more memory than its texts: nothing of the blocks.
-func TestAPageEndsAtItsBytes(t *testing.T) {
-	search := ingest.Search{Limit: 1000}
-	page := ingest.NewPage(&search)
-	whole := make([]byte, 200*500<<10)
-	entries := make([]ingest.Stored, 200)
-	for i := range entries {
-		entries[i] = ingest.Stored{Place: ingest.Place{Index: i}, Text: whole[i*500<<10 : (i+1)*500<<10]}
-	}
-	if err := page.Offer(entries, "prj", nil); err != nil {
-		t.Fatal(err)
-	}
-	found, next := page.Result()
-	size := 0
-	for _, f := range found {
-		size += cap(f.Text)
-	}
-	if len(found) != ingest.MaxPageBytes/(500<<10) || next == nil || size > ingest.MaxPageBytes*5/4 || found[0].Index != 199 {
-		t.Errorf("%d entries that hold %d bytes, next %v", len(found), size, next)
-	}
-	clear(whole)
-	whole[199*500<<10] = 1
-	if found[0].Text[0] != 0 {
-		t.Error("a text shares the memory of its block")
-	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/searches"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/exposure"
@@ -40,6 +41,7 @@ type App struct {
 	logger *slog.Logger
 	dialer *sharedbus.Dialer // of the brokers
 	pool   *pgxpool.Pool
+	reads  *pgxpool.Pool // for searches
 
 	migrated bool // the schema is up to date
 
@@ -49,6 +51,7 @@ type App struct {
 	directory   *identity.Directory
 	gate        *admission.Gate
 	store       *postgres.Store
+	searches    *searches.Searches
 
 	publisher *sharedbus.Publisher
 	states    []*sharedbus.StateReader // of what the others say
@@ -102,7 +105,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err := a.migrate(ctx); err != nil && !pg.IsTransient(err) {
 		return err
 	}
-	if a.store, err = postgres.NewStore(a.pool); err != nil {
+	if err := a.buildStore(ctx); err != nil {
 		return err
 	}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
@@ -125,6 +128,21 @@ func (a *App) build(ctx context.Context) (err error) {
 	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock); err == nil {
 		a.endpoint.SeeInClear(a.SeeInClear)
 	}
+	return err
+}
+
+// buildStore makes the log store and the searches in it, which have connections of their own.
+func (a *App) buildStore(ctx context.Context) (err error) {
+	atOnce := cmp.Or(a.config.Searches, defaultSearches)
+	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, atOnce); err != nil {
+		return err
+	}
+	limits := postgres.DefaultLimits()
+	limits.Bytes, limits.Time = cmp.Or(a.config.SearchBytes, limits.Bytes), cmp.Or(a.config.SearchTime, limits.Time)
+	a.store, err = postgres.NewStore(postgres.Config{Readers: a.reads, Limits: limits, Clock: a.clock, Metrics: a.metrics.Registerer})
+	a.searches = searches.New(searches.Config{
+		Store: a.store, AtOnce: atOnce, AnswerBytes: cmp.Or(a.config.AnswerBytes, defaultAnswers), Metrics: a.metrics.Registerer,
+	})
 	return err
 }
 
@@ -168,8 +186,8 @@ func (a *App) buildAPI() error {
 	measureState(a.metrics.Registerer, a.gate, intake)
 	a.buffers = []*http.Buffers{intake.Bodies.Buffers, intake.Strangers.Buffers}
 	guard := a.guard(proxies)
-	http.Mount(router, guard, intake, &http.Logs{Store: a.store, Directory: a.directory})
-	console.Mount(router, console.Config{Store: a.store, Directory: a.directory, Guard: guard})
+	http.Mount(router, guard, intake, &http.Logs{Searches: a.searches, Directory: a.directory, Clock: a.clock})
+	console.Mount(router, console.Config{Searches: a.searches, Directory: a.directory, Guard: guard})
 	a.handler = router
 	return nil
 }
@@ -272,6 +290,9 @@ func (a *App) Close() {
 	}
 	if a.endpoint != nil {
 		a.endpoint.Close()
+	}
+	if a.reads != nil {
+		a.reads.Close()
 	}
 	a.pool.Close()
 }

@@ -45,6 +45,11 @@ func TestMetrics(t *testing.T) {
 			`weir_ingest_in_flight_bytes{service="ingest"} 0`,
 			`weir_ingest_watched_keys{service="ingest"} 1`,
 			`weir_ingest_missed_key_uses{service="ingest"} 0`,
+			`weir_ingest_searches_running{service="ingest"} 0`,
+			`weir_ingest_searches_waiting{service="ingest"} 0`,
+			`weir_ingest_searches_refused_total{reason="answers",service="ingest"} 0`,
+			`weir_ingest_answer_bytes{service="ingest"} 0`,
+			`weir_ingest_search_incomplete_total{service="ingest"} 0`,
 			`weir_bus_published_records_total{service="ingest"} 2`, // the entries, and that their key was used
 			`weir_bus_applied_records_total{group="ingest.log-store",service="ingest",topic="weir.logs.v1"} 1`,
 			`weir_http_request_duration_seconds_count{method="POST",route="/v1/logs",service="ingest",status="2xx"} 1`,

@@ -45,6 +45,39 @@ func open(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
+// Readers have connections of their own: however many wait for one, a writer has his. They can't write, and no statement of
+// theirs goes on for ever.
+func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
+	url := testenv.Postgres(t)
+	writers, err := pg.OpenMigrated(t.Context(), url, schema, notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(writers.Close)
+	readers, err := pg.OpenReaders(t.Context(), url, schema, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(readers.Close)
+	for range 2 {
+		conn, err := readers.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+		var timeout, readOnly string
+		if err := conn.QueryRow(t.Context(), `SELECT current_setting('statement_timeout'), current_setting('transaction_read_only')`).Scan(&timeout, &readOnly); err != nil || timeout != "10s" || readOnly != "on" {
+			t.Errorf("a reader's statement may take %q, read only %q, %v", timeout, readOnly, err)
+		}
+	}
+	if stat := readers.Stat(); stat.AcquiredConns() != stat.MaxConns() {
+		t.Fatalf("%d of %d readers' connections are taken", stat.AcquiredConns(), stat.MaxConns())
+	}
+	if err := pg.InTx(t.Context(), writers, func(tx pgx.Tx) error { return pg.AsSystem(t.Context(), tx) }); err != nil {
+		t.Errorf("a writer beside readers who hold all: %v", err)
+	}
+}
+
 // Several processes may migrate at once, and again: each file is applied once.
 func TestMigrateIsSafeToRepeat(t *testing.T) {
 	pool := open(t)

@@ -5,7 +5,9 @@ package pg
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,16 +33,45 @@ func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 
 // OpenLater is Open for a service that has work to do without its database: it connects when it is first used.
 func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
+	config, err := configure(url, schema, defaultMaxConns)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, config)
+}
+
+// readTimeout is how long one statement of a reader may take.
+const readTimeout = 10 * time.Second
+
+// OpenReaders is OpenLater for what only reads for requests, at most conns at once: connections of its own, so that no number of
+// readers takes those of a module's consumers and writers, read-only, and with a limit of time for each statement.
+func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.Pool, error) {
+	config, err := configure(url, schema, conns)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = min(config.MaxConns, int32(conns)) //nolint:gosec // a few
+	config.ConnConfig.RuntimeParams["application_name"] = "weir-" + schema + "-readers"
+	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(readTimeout.Milliseconds(), 10)
+	return open(ctx, config)
+}
+
+func configure(url, schema string, conns int) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the database URL: %w", err)
 	}
 	if !strings.Contains(url, "pool_max_conns") {
-		config.MaxConns = defaultMaxConns
+		config.MaxConns = int32(conns) //nolint:gosec // a few
 	}
 	config.ConnConfig.RuntimeParams["search_path"] = schema
 	config.ConnConfig.RuntimeParams["application_name"] = "weir-" + schema
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	return config, nil
+}
+
+func open(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database: %w", err)

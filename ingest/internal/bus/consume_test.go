@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ingest"
 	ingestbus "github.com/weirlog/weir/ingest/internal/bus"
@@ -30,10 +31,13 @@ type rig struct {
 	next  int64
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newRigOf(t, postgres.DefaultLimits()) }
+
+// newRigOf has a store whose pages may take as much as limits say.
+func newRigOf(t *testing.T, limits postgres.Limits) *rig {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	store, err := postgres.NewStore(pool)
+	store, err := postgres.NewStore(postgres.Config{Readers: pool, Limits: limits, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +70,7 @@ func (r *rig) all(organization string, search ingest.Search) (texts []string) {
 		if result.Next == nil {
 			return texts
 		}
-		search.After = result.Next
+		search.Start = *result.Next
 	}
 }
 
@@ -171,8 +175,7 @@ func TestCriteria(t *testing.T) {
 
 // A search that has looked through its share ends with a cursor, also with an empty page, and finds all in the end.
 func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
-	r := newRig(t)
-	r.store.MaxScan = 1
+	r := newRigOf(t, postgres.Limits{Bytes: 1, Time: time.Minute})
 	rare := entry(-1000, "info", `"needle"`)
 	r.mustConsume(r.record("org_1", "prj_1", rare))
 	for i := range 20 {

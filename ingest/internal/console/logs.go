@@ -2,7 +2,6 @@
 package console
 
 import (
-	"context"
 	"embed"
 	"errors"
 	"net/http"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
-	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 )
 
@@ -32,9 +29,7 @@ const (
 
 // Config is what the page works with.
 type Config struct {
-	Store interface {
-		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error)
-	}
+	Searches  ingesthttp.Finder
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }
@@ -78,13 +73,14 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.NotFound("project", search.Project)
 	}
 	search.Limit = pageSize
-	result, err := c.Store.Search(r.Context(), pg.Organization(organization), search)
+	answer, err := c.Searches.Page(r.Context(), organization, search)
 	if err != nil {
 		return err
 	}
+	defer answer.Close()
 	page := c.form(r, organization, "")
-	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(result.Next))
-	for _, found := range result.Found {
+	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(answer.Next))
+	for _, found := range answer.Found {
 		page.Entries = append(page.Entries, c.show(found))
 	}
 	c.write(w, r, http.StatusOK, page)

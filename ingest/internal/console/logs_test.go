@@ -15,25 +15,24 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/console"
-	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
 // A shelf is a store that finds what it was given, by organization, and remembers what was asked.
 type shelf struct {
-	found map[string]postgres.Result
+	found map[string]ingest.Result
 	asked ingest.Search
 	as    string
 }
 
-func (s *shelf) Search(_ context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error) {
-	s.asked, s.as = search, string(organization)
-	return s.found[string(organization)], nil
+func (s *shelf) Page(_ context.Context, organization string, search ingest.Search) (*searches.Answer, error) {
+	s.asked, s.as = search, organization
+	return &searches.Answer{Result: s.found[organization]}, nil
 }
 
 func entry(t *testing.T, members map[string]any) ingest.Found {
@@ -70,7 +69,7 @@ func router(t *testing.T, store *shelf) http.Handler {
 	}
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now})
 	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
-	console.Mount(chi.Router(mux), console.Config{Store: store, Directory: directory, Guard: guard})
+	console.Mount(chi.Router(mux), console.Config{Searches: store, Directory: directory, Guard: guard})
 	return mux
 }
 
@@ -85,7 +84,7 @@ func get(t *testing.T, handler http.Handler, secret, query string) (status int, 
 
 // Entries stay texts, whatever stands in them, and a long one does not make the page long.
 func TestEntriesAreShownAsTheyAre(t *testing.T) {
-	store := &shelf{found: map[string]postgres.Result{"org_1": {Found: []ingest.Found{
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{
 		entry(t, map[string]any{"message": hostile + "\u0000\u202e", "environment": hostile, "error": map[string]any{"type": hostile}, hostile: hostile}),
 		entry(t, map[string]any{"message": strings.Repeat("ä", 5<<10), "metadata": map[string]any{"long": strings.Repeat("ö", 50<<10)}, "level": "debug"}),
 	}}}}
@@ -106,7 +105,7 @@ func TestEntriesAreShownAsTheyAre(t *testing.T) {
 
 // The filters are those of the API, and stay as they were set.
 func TestFilters(t *testing.T) {
-	store := &shelf{found: map[string]postgres.Result{"org_1": {Next: &ingest.Place{}}}}
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Next: &ingest.Position{After: &ingest.Place{}}}}}
 	handler := router(t, store)
 	status, body := get(t, handler, session("1"), "?project=prj_1&environment=prod&level=warn&level=error&q=Checkout+failed")
 	if status != http.StatusOK || store.as != "org_1" || store.asked.Project != "prj_1" || store.asked.Environment != "prod" || len(store.asked.Words) != 2 || store.asked.Limit != 50 {
@@ -132,7 +131,7 @@ func TestFilters(t *testing.T) {
 
 // Members see entries and projects of their own organization; a foreign project looks like an unknown one.
 func TestIsolation(t *testing.T) {
-	store := &shelf{found: map[string]postgres.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}
 	handler := router(t, store)
 	if status, body := get(t, handler, session("2"), ""); status != http.StatusOK || store.as != "org_2" || strings.Contains(body, "checkout failed") || strings.Contains(body, "Shop 1") {
 		t.Errorf("%d as %q: %s", status, store.as, body)

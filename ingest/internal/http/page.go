@@ -1,7 +1,6 @@
 package http
 
 import (
-	"bufio"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -17,6 +16,7 @@ type page struct {
 	organization string
 	found        []ingest.Found
 	next         *string
+	incomplete   bool
 }
 
 // foundHead is what an item of a page says of its entry. The entry itself follows it, and no encoder touches that.
@@ -28,15 +28,17 @@ type foundHead struct {
 	ReceivedAt   time.Time `json:"received_at"`
 }
 
-// writeBuffer gathers small entries; a large one goes past it.
-const writeBuffer = 16 << 10
+// A flusher takes what is written to it when it is flushed at the latest, and then tells of every failure before.
+type flusher interface {
+	io.Writer
+	Flush() error
+}
 
-func (p *page) write(w io.Writer) error {
-	out := bufio.NewWriterSize(w, writeBuffer)
-	_, _ = out.WriteString(`{"items":[`)
+func (p *page) write(out flusher) error {
+	_, _ = io.WriteString(out, `{"items":[`)
 	for i := range p.found {
 		if i > 0 {
-			_ = out.WriteByte(',')
+			_, _ = io.WriteString(out, `,`)
 		}
 		if err := p.writeItem(out, &p.found[i]); err != nil {
 			return err
@@ -46,11 +48,15 @@ func (p *page) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, `],"next_cursor":%s}`, next)
-	return out.Flush() // tells of every failure before
+	_, _ = fmt.Fprintf(out, `],"next_cursor":%s`, next)
+	if p.incomplete {
+		_, _ = io.WriteString(out, `,"incomplete":true`)
+	}
+	_, _ = io.WriteString(out, `}`)
+	return out.Flush()
 }
 
-func (p *page) writeItem(out *bufio.Writer, found *ingest.Found) error {
+func (p *page) writeItem(out io.Writer, found *ingest.Found) error {
 	head, err := json.Marshal(foundHead{
 		ID: hex.EncodeToString(found.Batch[:]) + "-" + strconv.Itoa(found.Index), Organization: p.organization,
 		Project: found.Project, Environment: found.Environment, ReceivedAt: found.ReceivedAt,
@@ -59,7 +65,8 @@ func (p *page) writeItem(out *bufio.Writer, found *ingest.Found) error {
 		return err
 	}
 	_, _ = out.Write(head[:len(head)-1])
-	_, _ = out.WriteString(`,"entry":`)
+	_, _ = io.WriteString(out, `,"entry":`)
 	_, _ = out.Write(found.Text)
-	return out.WriteByte('}')
+	_, err = io.WriteString(out, `}`)
+	return err
 }

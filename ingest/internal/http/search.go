@@ -2,35 +2,30 @@ package http
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // Logs answers GET /v1/logs: what the log store keeps of the caller's organization.
 type Logs struct {
-	Store interface {
-		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (postgres.Result, error)
-	}
+	Searches  Finder
 	Directory *identity.Directory
+	Clock     func() time.Time
 }
 
-// place is the form of a Place in a cursor.
-type place struct {
-	Seconds int64  `json:"s"`
-	Nanos   uint32 `json:"n"`
-	Batch   string `json:"b"`
-	Index   int    `json:"i"`
+// A Finder finds a page of an organization's entries.
+type Finder interface {
+	Page(ctx context.Context, organization string, search ingest.Search) (*searches.Answer, error)
 }
 
-// List answers with a page of entries.
+// List answers with a page of entries, or, where the client prefers that, with a line for each entry that matches.
 func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	organization := identity.FromContext(r.Context()).Organization
 	search, err := ParseSearch(r)
@@ -42,25 +37,18 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 			return httpapi.NotFound("project", search.Project)
 		}
 	}
-	result, err := l.Store.Search(r.Context(), pg.Organization(organization), search)
+	w.Header().Set("Vary", "Accept")
+	if prefersLines(r) {
+		return l.stream(w, r, organization, search)
+	}
+	answer, err := l.Searches.Page(r.Context(), organization, search)
 	if err != nil {
 		return err
 	}
+	defer answer.Close()
 	w.Header().Set("Content-Type", "application/json")
-	page := page{organization: organization, found: result.Found, next: NextCursor(result.Next)}
-	if err := page.write(w); err != nil {
-		panic(http.ErrAbortHandler) // the client went away, and must not take what it has got for whole
-	}
-	return nil
-}
-
-// NextCursor is the cursor of the page that starts at next; nil where there is none.
-func NextCursor(next *ingest.Place) *string {
-	if next == nil {
-		return nil
-	}
-	cursor := httpapi.EncodeCursor(place{next.Time.Seconds, next.Time.Nanos, hex.EncodeToString(next.Batch[:]), next.Index})
-	return &cursor
+	page := page{organization: organization, found: answer.Found, next: NextCursor(answer.Next), incomplete: answer.Incomplete}
+	return page.write(httpapi.NewPacedWriter(w))
 }
 
 // ParseSearch reads a search from the query of GET /v1/logs. Anything that is not understood is a 400 that names it: a
@@ -82,7 +70,7 @@ func ParseSearch(r *http.Request) (ingest.Search, error) {
 		func() error { return readLevels(&search.Levels, query) },
 		func() error { return readWords(&search.Words, query) },
 		func() error { return readOrder(&search.OldestFirst, query) },
-		func() error { return readCursor(&search.After, page.Cursor) },
+		func() error { return readCursor(&search.Start, page.Cursor) },
 	} {
 		if err := read(); err != nil {
 			return ingest.Search{}, err
@@ -135,21 +123,5 @@ func readOrder(oldestFirst *bool, query url.Values) error {
 	default:
 		return httpapi.Invalid("?order", httpapi.CodeInvalidRequest, fmt.Sprintf("order is %q.", order), "Use desc (newest first) or asc.")
 	}
-	return nil
-}
-
-func readCursor(into **ingest.Place, cursor string) error {
-	if cursor == "" {
-		return nil
-	}
-	var at place
-	if err := httpapi.DecodeCursor(cursor, &at); err != nil {
-		return err
-	}
-	after := ingest.Place{Time: ingest.Instant{Seconds: at.Seconds, Nanos: at.Nanos}, Index: at.Index}
-	if n, err := hex.Decode(after.Batch[:], []byte(at.Batch[:min(len(at.Batch), 32)])); err != nil || n != len(after.Batch) {
-		return httpapi.DecodeCursor("-", &at) // a cursor of our form that we never made
-	}
-	*into = &after
 	return nil
 }

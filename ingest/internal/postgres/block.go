@@ -58,11 +58,11 @@ func (s *Store) row(b *Block, receivedAt time.Time) []any {
 		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), s.encoder.EncodeAll(text, nil)} //nolint:gosec // bounded by the size of a record
 }
 
-// unpack reads a block's entries.
-func (s *Store) unpack(data []byte) ([]ingest.Stored, error) {
-	text, err := s.decoder.DecodeAll(data, nil)
+// unpack decompresses a block, into buffer as far as that goes.
+func (s *Store) unpack(data, buffer []byte) ([]byte, error) {
+	text, err := s.decoder.DecodeAll(data, buffer[:0])
 	if err != nil {
-		return nil, fmt.Errorf("cannot unpack a block of %d bytes: %w", len(data), err)
+		return nil, fmt.Errorf("cannot unpack %d bytes: %w", len(data), err)
 	}
-	return ingest.ParseEntries(text)
+	return text, nil
 }

@@ -4,9 +4,11 @@ package postgres
 import (
 	"embed"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/inbox"
@@ -27,27 +29,36 @@ func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), {Name: "ingest", FS: migrations}}
 }
 
-// defaultMaxScan takes about a second.
-const defaultMaxScan = 256 << 20
+// Limits bound what one page of a search may take. It ends there with what it has found and a cursor, so that no request runs
+// away.
+type Limits struct {
+	Bytes int           // unpacked, headers of blocks counted as well
+	Time  time.Duration // at work
+}
 
-// maxSearches leaves connections for the consumer that keeps blocks.
-const maxSearches = 4
+// DefaultLimits are those of an installation that says nothing else.
+func DefaultLimits() Limits { return Limits{Bytes: 256 << 20, Time: 2 * time.Second} }
+
+// Config is what a Store works with.
+type Config struct {
+	Readers *pgxpool.Pool // for searches; those who keep blocks bring their own transaction
+	Limits  Limits        // of one page
+	Clock   func() time.Time
+	Metrics prometheus.Registerer
+}
 
 // A Store keeps blocks and searches them. It is safe for concurrent use.
 type Store struct {
-	// MaxScan is how much text one page looks through, in bytes, the headers of blocks that it passes over counted. A
-	// search for something rare ends there with what it has found and a cursor, so that no request runs away. Set it
-	// before the first use.
-	MaxScan int
-
-	pool      *pgxpool.Pool
-	encoder   *zstd.Encoder
-	decoder   *zstd.Decoder
-	searching chan struct{} // holds one for each search under way
+	readers *pgxpool.Pool
+	limits  Limits
+	clock   func() time.Time
+	metrics metrics
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
 }
 
-// NewStore makes a store on pool, whose schema is migrated.
-func NewStore(pool *pgxpool.Pool) (*Store, error) {
+// NewStore makes a store on a schema that is migrated.
+func NewStore(config Config) (*Store, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the compressor of blocks: %w", err)
@@ -56,5 +67,7 @@ func NewStore(pool *pgxpool.Pool) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the decompressor of blocks: %w", err)
 	}
-	return &Store{MaxScan: defaultMaxScan, pool: pool, encoder: encoder, decoder: decoder, searching: make(chan struct{}, maxSearches)}, nil
+	return &Store{
+		readers: config.Readers, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics), encoder: encoder, decoder: decoder,
+	}, nil
 }

@@ -1,0 +1,132 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"time"
+)
+
+// A Ref names a block in its store.
+type Ref struct {
+	Project    string
+	ReceivedAt time.Time
+	ID         [16]byte
+}
+
+// A Candidate is a block that a search has not looked into.
+type Candidate struct {
+	Header
+	Ref
+}
+
+// A Key is where a block stands among those that a search goes through: by its First, then by its id.
+type Key struct {
+	First Instant
+	ID    [16]byte
+}
+
+// Compare orders keys: negative when k is before l, oldest first.
+func (k Key) Compare(l Key) int {
+	return cmp.Or(k.First.Compare(l.First), bytes.Compare(k.ID[:], l.ID[:]))
+}
+
+// Key is where the search comes to a block.
+func (s *Search) Key(block *Candidate) Key { return Key{First: s.First(&block.Header), ID: block.ID} }
+
+// Sooner tells whether the search comes to the block at k before that at l.
+func (s *Search) Sooner(k, l Key) bool {
+	if s.OldestFirst {
+		return k.Compare(l) < 0
+	}
+	return k.Compare(l) > 0
+}
+
+// A Position is where a page starts.
+type Position struct {
+	After *Place // what comes behind it is wanted; nil: all
+
+	// Where the page before had to stop among blocks that reach over After, none of which says what comes next before all of
+	// them are looked at, this is how far it got. Else Seen is nil.
+	Seen    *Key   // the last of the blocks that were looked at
+	Leads   []Ref  // those of them that hold the best of what comes behind After,
+	Horizon *Place // before this place; nil: all that they hold
+}
+
+// maxLeads is how many blocks a Position names at most: a cursor has to fit into a URL, and a page looks into them again.
+const maxLeads = 24
+
+// Blocks are what a search goes through.
+type Blocks interface {
+	// Next is the next block in the order of the search's Keys, the first behind Start.Seen; nil at the end. It may leave out
+	// blocks that hold nothing that is wanted.
+	Next() (*Candidate, error)
+	// Read returns the entries of a block, in order, none where it is gone. They are valid until the next Read.
+	Read(block Ref) ([]Stored, error)
+	// Message unescapes the message of an entry.
+	Message(entry []byte) ([]byte, error)
+	// Spent tells whether the search has had its share.
+	Spent() bool
+}
+
+// A Result is one page of a search.
+type Result struct {
+	Found      []Found
+	Next       *Position // where the next page starts; nil: there is none
+	Incomplete bool      // the search had its share before the page was full
+}
+
+// Find finds a page. It goes through blocks until the page is complete or the search has had its share, after one block at
+// least: so every page gets further than the one before.
+func (s *Search) Find(blocks Blocks) (Result, error) {
+	f := finding{search: s, blocks: blocks, page: NewPage(s)}
+	for _, lead := range s.Start.Leads {
+		if err := f.look(lead); err != nil {
+			return Result{}, err
+		}
+	}
+	for {
+		c, err := blocks.Next()
+		if err != nil {
+			return Result{}, err
+		}
+		if c == nil || f.page.Complete(s.First(&c.Header)) {
+			found, next := f.page.Result()
+			return Result{Found: found, Next: next}, nil
+		}
+		if f.seen != nil && blocks.Spent() {
+			return f.stop(s.First(&c.Header)), nil
+		}
+		key := s.Key(c)
+		f.seen = &key
+		if s.MayFind(c) {
+			if err := f.look(c.Ref); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+}
+
+type finding struct {
+	search *Search
+	blocks Blocks
+	page   *Page
+	seen   *Key // the last block
+}
+
+func (f *finding) look(block Ref) error {
+	entries, err := f.blocks.Read(block)
+	if err != nil {
+		return err
+	}
+	return f.page.Offer(entries, block, f.blocks.Message)
+}
+
+// stop ends the page before the blocks that begin at first.
+func (f *finding) stop(first Instant) Result {
+	if after := f.search.Start.After; after != nil && !f.search.before(*after, f.search.Frontier(first)) {
+		leads, horizon := f.page.leads()
+		return Result{Incomplete: true, Next: &Position{After: after, Seen: f.seen, Leads: leads, Horizon: horizon}}
+	}
+	found, next, whole := f.page.ResultUpTo(first)
+	return Result{Found: found, Next: next, Incomplete: !whole}
+}

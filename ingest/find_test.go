@@ -1,0 +1,163 @@
+package ingest_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+// A shelf is blocks in memory. How much a search may do is drawn anew for each page.
+type shelf struct {
+	list    []ingest.Candidate // in the order of the search, behind Start.Seen
+	entries map[[16]byte][]ingest.Stored
+	share   int // how many blocks may be looked at
+	looked  int
+	reads   int
+}
+
+func newShelf(list []ingest.Block, search *ingest.Search, share int) *shelf {
+	s := &shelf{entries: map[[16]byte][]ingest.Stored{}, share: share}
+	for i, block := range list {
+		c := ingest.Candidate{Header: block.Header, Ref: ingest.Ref{Project: "prj"}}
+		binary.BigEndian.PutUint64(c.ID[:], uint64(i)*7919%1009) // not in the order of the list
+		s.entries[c.ID] = block.List
+		if seen := search.Start.Seen; seen == nil || search.Sooner(*seen, search.Key(&c)) {
+			s.list = append(s.list, c)
+		}
+	}
+	slices.SortFunc(s.list, func(a, b ingest.Candidate) int {
+		if search.Sooner(search.Key(&a), search.Key(&b)) {
+			return -1
+		}
+		return 1
+	})
+	return s
+}
+
+func (s *shelf) Next() (*ingest.Candidate, error) {
+	s.looked++
+	if len(s.list) == 0 {
+		return nil, nil
+	}
+	next := s.list[0]
+	s.list = s.list[1:]
+	return &next, nil
+}
+
+func (s *shelf) Read(block ingest.Ref) ([]ingest.Stored, error) {
+	s.reads++
+	return s.entries[block.ID], nil
+}
+
+func (s *shelf) Message(text []byte) ([]byte, error) { return text, nil }
+
+func (s *shelf) Spent() bool { return s.looked > s.share }
+
+// A search that pages through blocks finds exactly what a filter over all entries finds, in order, each once: whatever the
+// criteria, the page size, how the blocks reach over each other, and where each page has had its share.
+func TestSearchFindsWhatAFilterFinds(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		all, list := blocks(random, 10+random.IntN(150))
+		search := someSearch(random)
+		want := naive(all, search)
+		got := pageThrough(t, list, search, random)
+		if !slices.EqualFunc(got, want, func(a, b ingest.Stored) bool { return a.Place == b.Place }) {
+			t.Fatalf("seed %d: found %d entries, want %d: search %+v", seed, len(got), len(want), search)
+		}
+	}
+}
+
+func someSearch(random *rand.Rand) ingest.Search {
+	search := ingest.Search{Limit: 1 + random.IntN(1+random.IntN(60)), MaxBytes: 20 + random.IntN(2000), OldestFirst: random.IntN(2) == 0}
+	if random.IntN(2) == 0 {
+		search.From = &ingest.Instant{Seconds: random.Int64N(40) - 20}
+	}
+	if random.IntN(2) == 0 {
+		search.To = &ingest.Instant{Seconds: random.Int64N(40) - 20, Nanos: 1}
+	}
+	if random.IntN(3) == 0 {
+		search.Levels = ingest.LevelSet(0).With(ingest.LevelError).With(ingest.LevelWarn)
+	}
+	if random.IntN(3) == 0 {
+		search.Environment = "prod"
+	}
+	if random.IntN(3) == 0 {
+		search.Words = ingest.ParseWords(vocabulary[random.IntN(len(vocabulary))])
+	}
+	return search
+}
+
+func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
+	wanted := slices.DeleteFunc(slices.Clone(all), func(e ingest.Stored) bool { return !search.Wants(&e) || !search.Words.In(e.Text) })
+	slices.SortFunc(wanted, func(a, b ingest.Stored) int {
+		if search.OldestFirst {
+			return a.Compare(b.Place)
+		}
+		return b.Compare(a.Place)
+	})
+	return wanted
+}
+
+// pageThrough takes page after page, each with another share.
+func pageThrough(t *testing.T, list []ingest.Block, search ingest.Search, random *rand.Rand) (found []ingest.Stored) {
+	t.Helper()
+	most := 1 + random.IntN(40)
+	for pages := 0; ; pages++ {
+		share := random.IntN(most)
+		result, on := page(t, list, search, share)
+		if most := max(1, share) + len(search.Start.Leads); on.reads > most {
+			t.Fatalf("a page with a share of %d looked into %d blocks", share, on.reads)
+		}
+		for _, f := range result.Found {
+			found = append(found, f.Stored)
+		}
+		if result.Next == nil {
+			return found
+		}
+		if pages > 20_000 {
+			t.Fatal("the pages never end")
+		}
+		search.Start = *result.Next
+	}
+}
+
+func page(t *testing.T, list []ingest.Block, search ingest.Search, share int) (ingest.Result, *shelf) {
+	t.Helper()
+	on := newShelf(list, &search, share)
+	result, err := search.Find(on)
+	if err != nil || len(result.Found) > search.Limit {
+		t.Fatalf("a page of %d entries: %v", len(result.Found), err)
+	}
+	return result, on
+}
+
+// A page of large entries ends at its bytes, with a cursor, and holds no more memory than its texts: nothing of the blocks.
+func TestAPageEndsAtItsBytes(t *testing.T) {
+	search := ingest.Search{Limit: 1000}
+	page := ingest.NewPage(&search)
+	whole := make([]byte, 200*500<<10)
+	entries := make([]ingest.Stored, 200)
+	for i := range entries {
+		entries[i] = ingest.Stored{Place: ingest.Place{Index: i}, Text: whole[i*500<<10 : (i+1)*500<<10]}
+	}
+	if err := page.Offer(entries, ingest.Ref{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	found, next := page.Result()
+	size := 0
+	for _, f := range found {
+		size += cap(f.Text)
+	}
+	if len(found) != ingest.MaxPageBytes/(500<<10) || next == nil || size > ingest.MaxPageBytes*5/4 || found[0].Index != 199 {
+		t.Errorf("%d entries that hold %d bytes, next %v", len(found), size, next)
+	}
+	clear(whole)
+	whole[199*500<<10] = 1
+	if found[0].Text[0] != 0 {
+		t.Error("a text shares the memory of its block")
+	}
+}

@@ -1,0 +1,114 @@
+package http
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+const (
+	typeJSON  = "application/json"
+	typeLines = "application/x-ndjson"
+)
+
+// Bounds of an answer in lines.
+const (
+	streamPage = 1 << 20   // bytes that it holds in memory at once
+	streamTime = time.Hour // in all
+)
+
+// The trailers of an answer in lines. An answer that was cut has none of them.
+const (
+	trailerNext       = "Weir-Next-Cursor"
+	trailerIncomplete = "Weir-Incomplete"
+)
+
+// stream answers with all entries that match, a line each. It takes them page by page, each in its turn and in a transaction of
+// its own, and holds one page at a time. Where it has to end before the last it says so in its trailers.
+func (l *Logs) stream(w http.ResponseWriter, r *http.Request, organization string, search ingest.Search) error {
+	left, bounded := search.Limit, r.URL.Query().Get("limit") != ""
+	search.MaxBytes = streamPage
+	for ends, begun := l.Clock().Add(streamTime), false; ; begun = true {
+		if search.Limit = httpapi.MaxLimit; bounded {
+			search.Limit = min(left, httpapi.MaxLimit)
+		}
+		answer, err := l.Searches.Page(r.Context(), organization, search)
+		if begun && isOverload(err) {
+			return endStream(w, &search.Start, true)
+		}
+		if err != nil {
+			return err
+		}
+		if !begun {
+			beginStream(w)
+		}
+		left -= len(answer.Found)
+		if err := writeLines(w, answer); err != nil {
+			return err
+		}
+		late := !l.Clock().Before(ends)
+		if answer.Next == nil || bounded && left == 0 || late {
+			return endStream(w, answer.Next, late && answer.Next != nil)
+		}
+		search.Start = *answer.Next
+	}
+}
+
+func isOverload(err error) bool {
+	var problem *httpapi.Problem
+	return errors.As(err, &problem) && problem.Status == http.StatusTooManyRequests
+}
+
+func beginStream(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", typeLines)
+	w.Header().Set("Trailer", trailerNext+", "+trailerIncomplete)
+}
+
+// writeLines sends a page and gives its memory back. Each page has its time anew.
+func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
+	defer answer.Close()
+	out := httpapi.NewPacedWriter(w)
+	for i := range answer.Found {
+		_, _ = out.Write(answer.Found[i].Text)
+		_, _ = out.Write([]byte{'\n'})
+	}
+	return out.Flush()
+}
+
+// endStream says where a further answer goes on, and whether this one ended against the client's wish.
+func endStream(w http.ResponseWriter, next *ingest.Position, incomplete bool) error {
+	if cursor := NextCursor(next); cursor != nil {
+		w.Header().Set(trailerNext, *cursor)
+	}
+	w.Header().Set(trailerIncomplete, strconv.FormatBool(incomplete))
+	return nil
+}
+
+// prefersLines tells whether the client would rather have lines than a JSON document.
+func prefersLines(r *http.Request) bool {
+	lines, document := 0.0, 0.0
+	for _, accepted := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		kind, parameters, err := mime.ParseMediaType(accepted)
+		if err != nil {
+			continue
+		}
+		quality, err := strconv.ParseFloat(parameters["q"], 64)
+		if err != nil {
+			quality = 1
+		}
+		switch kind {
+		case typeLines:
+			lines = quality
+		case typeJSON:
+			document = quality
+		}
+	}
+	return lines > 0 && lines >= document
+}

@@ -1,0 +1,223 @@
+package postgres_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// A rig is a log store of blocks that a test makes itself, with whatever spans.
+type rig struct {
+	t       *testing.T
+	pool    *pgxpool.Pool
+	metrics *prometheus.Registry
+	entries int
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	return &rig{t: t, pool: pgtest.Open(t, postgres.Schema, postgres.Migrations()...)}
+}
+
+// store is the store with limits, and with metrics of its own.
+func (r *rig) store(limits postgres.Limits) *postgres.Store {
+	r.t.Helper()
+	r.metrics = prometheus.NewRegistry()
+	store, err := postgres.NewStore(postgres.Config{Readers: r.pool, Limits: limits, Clock: time.Now, Metrics: r.metrics})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return store
+}
+
+// entry is one at a second of the epoch; its text names its place.
+func (r *rig) entry(second int64, padding string) ingest.Stored {
+	r.entries++
+	e := ingest.Stored{Place: ingest.Place{Time: ingest.Instant{Seconds: second}, Index: r.entries}, ReceivedAt: noon, Level: ingest.LevelInfo}
+	binary.BigEndian.PutUint64(e.Batch[:], uint64(r.entries)) //nolint:gosec // a test's
+	e.Text = fmt.Appendf(nil, `{"timestamp":"%s","level":"info","message":"%d%s"}`, e.Time, r.entries, padding)
+	return e
+}
+
+// block is one block of these entries.
+func (r *rig) block(organization, project string, entries ...ingest.Stored) postgres.Block {
+	var builder ingest.Builder
+	for _, e := range entries {
+		builder.Add(e, e.Text)
+	}
+	return postgres.Block{Block: builder.Build(), ID: uuid.NewString(), Organization: organization, Project: project}
+}
+
+func (r *rig) keep(blocks ...postgres.Block) {
+	r.t.Helper()
+	store := r.store(postgres.DefaultLimits())
+	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
+			return err
+		}
+		return store.Keep(r.t.Context(), tx, blocks)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// read is how many bytes the searches of the last store have read.
+func (r *rig) read() (bytes, incomplete float64) {
+	r.t.Helper()
+	families, err := r.metrics.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, family := range families {
+		switch family.GetName() {
+		case "weir_ingest_search_read_bytes_total":
+			bytes = family.Metric[0].Counter.GetValue()
+		case "weir_ingest_search_incomplete_total":
+			incomplete = family.Metric[0].Counter.GetValue()
+		}
+	}
+	return bytes, incomplete
+}
+
+// Whatever blocks span and wherever pages have to stop, paging finds what a filter finds, in order, each once.
+func TestSearchAgreesWithAFilter(t *testing.T) {
+	r := newRig(t)
+	for seed := range uint64(8) {
+		random, organization := rand.New(rand.NewPCG(seed, 1)), fmt.Sprint("org_", seed)
+		var all []ingest.Found
+		var blocks []postgres.Block
+		for range 30 {
+			project, begin, span := fmt.Sprint("prj_", random.IntN(3)), random.Int64N(40_000), int64(1)<<random.IntN(40)
+			var entries []ingest.Stored
+			for range 1 + random.IntN(8) {
+				e := r.entry(begin+random.Int64N(span)*int64(random.IntN(2)), "")
+				entries, all = append(entries, e), append(all, ingest.Found{Stored: e, Project: project})
+			}
+			blocks = append(blocks, r.block(organization, project, entries...))
+		}
+		r.keep(append(blocks, r.block("org_other", "prj_0", r.entry(3, "")))...)
+		for range 6 {
+			search := someSearch(random)
+			got := r.pageThrough(r.store(postgres.Limits{Bytes: 1 + random.IntN(8000), Time: time.Minute}), organization, search)
+			if want := filter(all, search); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: found %d entries, want %d: search %+v", seed, len(got), len(want), search)
+			}
+		}
+	}
+}
+
+func someSearch(random *rand.Rand) ingest.Search {
+	search := ingest.Search{Limit: 1 + random.IntN(40), OldestFirst: random.IntN(2) == 0}
+	if random.IntN(2) == 0 {
+		search.Project = fmt.Sprint("prj_", random.IntN(3))
+	}
+	if random.IntN(2) == 0 {
+		search.From = &ingest.Instant{Seconds: random.Int64N(50_000)}
+	}
+	if random.IntN(2) == 0 {
+		search.To = &ingest.Instant{Seconds: random.Int64N(1 << 20)}
+	}
+	return search
+}
+
+func filter(all []ingest.Found, search ingest.Search) (texts []string) {
+	wanted := slices.DeleteFunc(slices.Clone(all), func(f ingest.Found) bool {
+		return !search.Wants(&f.Stored) || search.Project != "" && search.Project != f.Project
+	})
+	slices.SortFunc(wanted, func(a, b ingest.Found) int {
+		if search.OldestFirst {
+			return a.Compare(b.Place)
+		}
+		return b.Compare(a.Place)
+	})
+	for _, f := range wanted {
+		texts = append(texts, string(f.Text))
+	}
+	return texts
+}
+
+func (r *rig) pageThrough(store *postgres.Store, organization string, search ingest.Search) (texts []string) {
+	r.t.Helper()
+	for range 5000 {
+		result, err := store.Search(r.t.Context(), pg.Organization(organization), search)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, f := range result.Found {
+			texts = append(texts, string(f.Text))
+		}
+		if result.Next == nil {
+			return texts
+		}
+		search.Start = *result.Next
+	}
+	r.t.Fatal("the pages never end")
+	return nil
+}
+
+// Blocks that reach from the year 0 to now, and a cursor in the year 0: the limit of a page applies all the same.
+func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
+	r := newRig(t)
+	const year0, many = -62_167_219_200, 40
+	var blocks []postgres.Block
+	for i := range int64(many) {
+		blocks = append(blocks, r.block("org_1", "prj_1", r.entry(year0+i, strings.Repeat("x", 20<<10)), r.entry(noon.Unix()+i, strings.Repeat("y", 20<<10))))
+	}
+	r.keep(blocks...)
+	const limit, block = 200 << 10, 42 << 10
+	for _, oldestFirst := range []bool{false, true} {
+		store := r.store(postgres.Limits{Bytes: limit, Time: time.Minute})
+		after := ingest.Place{Time: ingest.Instant{Seconds: year0 + 15}}
+		search := ingest.Search{Limit: 10, OldestFirst: oldestFirst, Start: ingest.Position{After: &after}}
+		result, err := store.Search(t.Context(), "org_1", search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, incomplete := r.read(); read > limit+block || incomplete != 1 || !result.Incomplete || result.Next == nil {
+			t.Errorf("a page read %.0f bytes of %d, incomplete %t, next %v", read, many*block, result.Incomplete, result.Next)
+		}
+		got := r.pageThrough(store, "org_1", search)
+		want := 15 // of the year 0, before the cursor
+		if oldestFirst {
+			want = 25 + many // and behind it, with all of now
+		}
+		if len(got) != want {
+			t.Errorf("oldest first %t: %d entries, want %d", oldestFirst, len(got), want)
+		}
+	}
+}
+
+// The newest page of an organization is found in its newest blocks, whatever lies in its past and future, and however much.
+func TestTheNewestPageTouchesTheNewestBlocks(t *testing.T) {
+	r := newRig(t)
+	var blocks []postgres.Block
+	for i := range int64(300) {
+		blocks = append(blocks, r.block("org_1", "prj_1", r.entry(noon.Unix()+i, "")), r.block("org_1", "prj_2", r.entry(-i*1_000_000, strings.Repeat("z", 1000)), r.entry(-i, "")))
+	}
+	r.keep(blocks...)
+	store := r.store(postgres.DefaultLimits())
+	result, err := store.Search(t.Context(), "org_1", ingest.Search{Limit: 5})
+	if err != nil || len(result.Found) != 5 || result.Incomplete {
+		t.Fatalf("%d entries, incomplete %t, %v", len(result.Found), result.Incomplete, err)
+	}
+	if read, _ := r.read(); read > 8*1024 {
+		t.Errorf("the newest page read %.0f bytes", read)
+	}
+}

@@ -1,0 +1,155 @@
+// Package searches lets organizations search side by side: each has its share of the places at work, of the line before them
+// and of the memory for answers, so that none waits for what another asks.
+package searches
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Bounds of the line before the places at work.
+const (
+	waitingPerOrganization = 32
+	waitingInAll           = 2048
+	longestWait            = 10 * time.Second
+	comeBack               = 2 * time.Second // said to those who are refused
+)
+
+// maxEntry is how much memory the largest entry can take.
+var maxEntry = int64(ingest.DefaultLimits().Entry)
+
+// Config is what searches work with.
+type Config struct {
+	Store interface {
+		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (ingest.Result, error)
+	}
+	AtOnce      int   // searches at work, at least 1; one organization has at most half of them, rounded up
+	AnswerBytes int64 // of all answers that are looked for or sent
+	Metrics     prometheus.Registerer
+}
+
+// Searches is safe for concurrent use.
+type Searches struct {
+	config  Config
+	queue   *fair.Queue
+	answers *Answers
+	refused *prometheus.CounterVec
+}
+
+// New makes searches.
+func New(config Config) *Searches {
+	s := &Searches{
+		config: config, answers: NewAnswers(config.AnswerBytes),
+		queue: fair.NewQueue(fair.Limits{Slots: config.AtOnce, PerKey: (config.AtOnce + 1) / 2, Waiting: waitingPerOrganization, Queued: waitingInAll}),
+	}
+	s.measure(promauto.With(config.Metrics))
+	return s
+}
+
+func (s *Searches) measure(metrics promauto.Factory) {
+	gauge := func(name, help string, value func() float64) {
+		metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	gauge("weir_ingest_searches_running", "Searches at work.", func() float64 { return float64(s.queue.Held()) })
+	gauge("weir_ingest_searches_waiting", "Searches that wait for their turn.", func() float64 { return float64(s.Waiting()) })
+	gauge("weir_ingest_answer_bytes", "Memory of the answers that are looked for or sent.", func() float64 { return float64(s.answers.Held()) })
+	s.refused = metrics.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_ingest_searches_refused_total", Help: "Searches that were refused because their organization had its share.",
+	}, []string{"reason"})
+	for _, reason := range []string{reasonLine, reasonWait, reasonAnswers} {
+		s.refused.WithLabelValues(reason)
+	}
+}
+
+// Why a search is refused.
+const (
+	reasonLine    = "line"
+	reasonWait    = "wait"
+	reasonAnswers = "answers"
+)
+
+// An Answer is a page and the memory that it holds until it is closed.
+type Answer struct {
+	ingest.Result
+	close func()
+}
+
+// Close gives the memory back; it is called once the page is sent, and may be called more than once.
+func (a *Answer) Close() {
+	if a.close != nil {
+		a.close()
+		a.close = nil
+	}
+}
+
+// Waiting is how many searches wait for their turn.
+func (s *Searches) Waiting() int { return s.queue.Queued() }
+
+// Page finds a page when it is the organization's turn. A Problem 429 says that its share is used up. The page may end earlier
+// than its limits where there is little memory left.
+func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
+	leave, err := s.enter(ctx, organization)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	lent := s.answers.Take(organization, 2*maxEntry, roomFor(&search))
+	if lent == 0 {
+		return nil, s.refuse(reasonAnswers, "Too many answers of your organization are not read to their end. Read them faster, or ask for fewer at once.")
+	}
+	search.MaxBytes = int(lent - maxEntry) // a page looks one entry ahead
+	result, err := s.config.Store.Search(ctx, pg.Organization(organization), search)
+	holds := sizeOf(result.Found)
+	s.answers.Give(organization, lent-holds)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Result: result, close: func() { s.answers.Give(organization, holds) }}, nil
+}
+
+// roomFor is how much memory a search may need.
+func roomFor(search *ingest.Search) int64 {
+	most := int64(search.MaxBytes)
+	if most == 0 {
+		most = ingest.MaxPageBytes
+	}
+	return min(most, int64(search.Limit)*maxEntry) + maxEntry
+}
+
+// sizeOf is what entries hold, beside their texts as well.
+func sizeOf(found []ingest.Found) (size int64) {
+	const aside = 256
+	for i := range found {
+		size += int64(len(found[i].Text)) + aside
+	}
+	return size
+}
+
+// enter waits for a place at work.
+func (s *Searches) enter(ctx context.Context, organization string) (leave func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	leave, err = s.queue.Acquire(waiting, organization)
+	switch {
+	case errors.Is(err, fair.ErrFull):
+		return nil, s.refuse(reasonLine, "Too many searches of your organization wait for their turn. Send fewer at once.")
+	case err != nil && ctx.Err() == nil:
+		return nil, s.refuse(reasonWait, "The searches before yours take too long. Try again.")
+	}
+	return leave, err
+}
+
+func (s *Searches) refuse(reason, detail string) error {
+	s.refused.WithLabelValues(reason).Inc()
+	return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", detail).RetryAfter(comeBack)
+}
