@@ -62,7 +62,7 @@ func parse(records []bus.Record) ([]contract.LogsAccepted, error) {
 	return accepted, nil
 }
 
-// A gathering merges the entries of many records into few blocks: one run of blocks for each project and day.
+// A gathering merges the entries of many records into few blocks: one run of blocks for each project, day and span.
 type gathering struct {
 	newID  func() string
 	parser *ingest.Parser
@@ -71,10 +71,11 @@ type gathering struct {
 	blocks []postgres.Block
 }
 
-// owner is whose entries a block holds, and in which day they were received.
+// owner is whose entries a block holds, in which day they were received, and in which span their times lie.
 type owner struct {
 	organization, project string
 	day                   int64
+	span                  ingest.Span
 }
 
 func newGathering(newID func() string) *gathering {
@@ -86,12 +87,16 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	if err != nil {
 		return err
 	}
-	who := owner{logs.Organization, logs.Project, logs.Time.Unix() / int64(24*time.Hour/time.Second)}
-	builder := g.builder(who)
-	err = logs.Split(func(index int, text []byte) error {
+	who := owner{organization: logs.Organization, project: logs.Project, day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
+	var builder *ingest.Builder // of who; nil: it has to be looked up
+	return logs.Split(func(index int, text []byte) error {
 		read, err := g.parser.ReadEntry(text)
 		if err != nil {
 			return fmt.Errorf("entry %d of %s: %w", index, logs.ID(), err)
+		}
+		if span := ingest.SpanOf(read.Time, logs.Time); builder == nil || span != who.span {
+			who.span = span
+			builder = g.builder(who)
 		}
 		builder.Add(ingest.Stored{
 			Place:       ingest.Place{Time: read.Time, Batch: batch, Index: index},
@@ -100,12 +105,11 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 			Environment: environment(read, logs),
 			Text:        text,
 		}, read.Message)
+		if builder.Full() {
+			g.build(who)
+		}
 		return nil
 	})
-	if err == nil && builder.Full() {
-		g.build(who)
-	}
-	return err
 }
 
 // environment is the one that the entry names, or else that of the key it came with.

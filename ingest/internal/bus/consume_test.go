@@ -193,6 +193,38 @@ func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
 	}
 }
 
+// Times from the year 0 to 9999 in one request make few blocks, none of which holds common times beside odd ones; so the newest
+// page of the project is found where it would be without them.
+func TestOddTimesLieApart(t *testing.T) {
+	r := newRig(t)
+	random := rand.New(rand.NewPCG(1, 1))
+	var entries, newest []string
+	for i := range 500 {
+		entries = append(entries, fmt.Sprintf(`{"timestamp":"%04d-%02d-%02dT%02d:00:00Z","level":"info","message":"odd"}`,
+			random.IntN(10_000), 1+random.IntN(12), 1+random.IntN(28), random.IntN(24)), entry(-i, "info", `"common"`))
+		newest = append(newest, entry(-i, "info", `"common"`))
+	}
+	r.mustConsume(r.record("org_1", "prj_1", entries...))
+	var blocks, mixed int
+	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE max_seconds - min_seconds >= 3600
+			AND $1 BETWEEN min_seconds - 3600 AND max_seconds + 3600) FROM blocks`, noon.Unix()).Scan(&blocks, &mixed)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if blocks > ingest.MaxSpans || blocks < 3 || mixed > 0 {
+		t.Errorf("%d blocks, %d of them wide and with common times", blocks, mixed)
+	}
+	to := ingest.InstantOf(noon.Add(time.Hour))
+	if got := r.all("org_1", ingest.Search{Limit: 100, To: &to})[:100]; !slices.Equal(got, newest[:100]) {
+		t.Errorf("the newest of now are %q", got[:3])
+	}
+}
+
 // Copies and replays leave one effect.
 func TestCopiesAreKeptOnce(t *testing.T) {
 	r := newRig(t)
