@@ -170,7 +170,7 @@ func (k *APIKey) exposed() (texts []string) {
 
 func (s *SecurityPolicy) audited() (Target, Fields) {
 	return Target{"security_policy", s.Organization, ""}, Fields{
-		"leaked_keys": string(s.LeakedKeys), "plain_http_keys": string(s.PlainHTTPKeys),
+		"leaked_keys": string(s.LeakedKeys), "plain_http_keys": string(s.PlainHTTPKeys), "passwords_off": s.PasswordsOff,
 	}
 }
 

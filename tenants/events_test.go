@@ -55,6 +55,8 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.api_key_curtailed":           tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: later, Reason: "found in public", At: noon},
 		"tenants.v1.security_policy_set": tenants.SecurityPolicySet{Organization: "org_1", LeakedKeys: tenants.RotateLeaked,
 			PlainHTTPKeys: tenants.RevokePlainHTTP, At: noon},
+		"tenants.v1.security_policy_set+passwords_off": tenants.SecurityPolicySet{Organization: "org_1", LeakedKeys: tenants.NotifyLeaked,
+			PlainHTTPKeys: tenants.FlagPlainHTTP, At: noon, PasswordsOff: true},
 		"tenants.v1.passkey_registered": passkeyRegistered(7),
 		"tenants.v1.passkey_used":       tenants.PasskeyUsed{Passkey: "pky_1", Counter: 8, BackedUp: true, At: later},
 		"tenants.v1.passkey_suspected":  tenants.PasskeySuspected{Passkey: "pky_1", Counter: 7, At: later},

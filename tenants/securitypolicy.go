@@ -25,6 +25,12 @@ const (
 	RevokePlainHTTP PlainHTTPPolicy = "revoke" // it ends at once
 )
 
+// Whether members may sign in with passwords, in words.
+const (
+	PasswordsAllowed = "allowed"
+	PasswordsOff     = "off" // with a passkey or by the identity provider alone
+)
+
 // LeakedPolicies lists all of them, the mildest first.
 func LeakedPolicies() []LeakedPolicy { return []LeakedPolicy{NotifyLeaked, RotateLeaked, RevokeLeaked} }
 
@@ -33,12 +39,14 @@ func PlainHTTPPolicies() []PlainHTTPPolicy {
 	return []PlainHTTPPolicy{FlagPlainHTTP, RevokePlainHTTP}
 }
 
-// A SecurityPolicy is what an organization wants to happen by itself when somebody else may have one of its keys.
+// A SecurityPolicy is what an organization wants to happen by itself when somebody else may have one of its keys, and how its
+// members may not sign in.
 type SecurityPolicy struct {
 	Organization  string // empty until it is set; see DefaultSecurityPolicy
 	LeakedKeys    LeakedPolicy
 	PlainHTTPKeys PlainHTTPPolicy
 	SetAt         time.Time // zero: never
+	PasswordsOff  bool      // nobody signs in with a password, or sets one
 }
 
 // DefaultSecurityPolicy is the policy of an organization that has set none: tell people, and break nothing.
@@ -51,6 +59,9 @@ type SetSecurityPolicy struct {
 	Organization  string
 	LeakedKeys    LeakedPolicy
 	PlainHTTPKeys PlainHTTPPolicy
+	PasswordsOff  *bool // nil: as it is
+	By            Role  // of whoever asks
+	OwnersBeside  int   // how many owners can sign in otherwise than with a password
 	At            time.Time
 }
 
@@ -60,6 +71,7 @@ type SecurityPolicySet struct {
 	LeakedKeys    LeakedPolicy    `json:"leaked_keys"`
 	PlainHTTPKeys PlainHTTPPolicy `json:"plain_http_keys"`
 	At            time.Time       `json:"at"`
+	PasswordsOff  bool            `json:"passwords_off,omitempty"`
 }
 
 func (SecurityPolicySet) isEvent() {}
@@ -76,22 +88,64 @@ func (c SetSecurityPolicy) Check() error {
 	return faults.orNil()
 }
 
-// Set decides on the policy. Setting what is in force decides nothing.
+// Set decides on the policy. Setting what is in force decides nothing. Only owners decide about passwords, and can't lock
+// themselves out.
 func (s SecurityPolicy) Set(cmd SetSecurityPolicy) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
-	if s.Organization != "" && s.LeakedKeys == cmd.LeakedKeys && s.PlainHTTPKeys == cmd.PlainHTTPKeys {
+	set := SecurityPolicySet{
+		Organization: cmd.Organization, LeakedKeys: cmd.LeakedKeys, PlainHTTPKeys: cmd.PlainHTTPKeys, At: cmd.At, PasswordsOff: s.PasswordsOff,
+	}
+	if cmd.PasswordsOff != nil && *cmd.PasswordsOff != s.PasswordsOff {
+		if err := cmd.maySwitchPasswords(); err != nil {
+			return nil, err
+		}
+		set.PasswordsOff = *cmd.PasswordsOff
+	}
+	if s.Organization != "" && s.LeakedKeys == set.LeakedKeys && s.PlainHTTPKeys == set.PlainHTTPKeys && s.PasswordsOff == set.PasswordsOff {
 		return nil, nil
 	}
-	return []Event{SecurityPolicySet(cmd)}, nil
+	return []Event{set}, nil
+}
+
+// maySwitchPasswords says why passwords can't be switched on or off.
+func (c SetSecurityPolicy) maySwitchPasswords() error {
+	switch {
+	case !c.By.May(OwnersManage):
+		return fmt.Errorf("switch passwords on or off as %q: %w", c.By, ErrForbidden)
+	case *c.PasswordsOff && c.OwnersBeside == 0:
+		return Invalid{{"passwords", "No owner of the organization can sign in without a password, so nobody could see to it any more.",
+			"Let an owner add a passkey, or sign in by the identity provider once, before passwords are switched off."}}
+	}
+	return nil
+}
+
+// OffSwitch is the wish that a word of PasswordPolicies stands for; nil for none. ok is false for another one.
+func OffSwitch(word string) (off *bool, ok bool) {
+	switch word {
+	case "":
+		return nil, true
+	case PasswordsAllowed, PasswordsOff:
+		off := word == PasswordsOff
+		return &off, true
+	}
+	return nil, false
+}
+
+// PasswordWord says whether members may sign in with passwords.
+func (s SecurityPolicy) PasswordWord() string {
+	if s.PasswordsOff {
+		return PasswordsOff
+	}
+	return PasswordsAllowed
 }
 
 // Apply brings the policy forward.
 func (s *SecurityPolicy) Apply(event Event) {
 	switch e := event.(type) {
 	case SecurityPolicySet:
-		*s = SecurityPolicy{Organization: e.Organization, LeakedKeys: e.LeakedKeys, PlainHTTPKeys: e.PlainHTTPKeys, SetAt: e.At}
+		*s = SecurityPolicy{Organization: e.Organization, LeakedKeys: e.LeakedKeys, PlainHTTPKeys: e.PlainHTTPKeys, SetAt: e.At, PasswordsOff: e.PasswordsOff}
 	default:
 		panic(fmt.Sprintf("BUG: a security policy does not know %T", event))
 	}

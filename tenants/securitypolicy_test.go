@@ -25,3 +25,30 @@ func TestSecurityPolicyDecisions(t *testing.T) {
 		"mixed up words":  {when: set(tenants.NotifyLeaked, "rotate"), faults: []string{"plain_http_keys"}},
 	})
 }
+
+// Only owners switch passwords off, and only while one of them can come in otherwise; back on they may always. Whoever does
+// not speak of passwords leaves them as they are.
+func TestSwitchingPasswords(t *testing.T) {
+	yes, no := true, false
+	set := func(off *bool, by tenants.Role, owners int) func(tenants.SecurityPolicy) ([]tenants.Event, error) {
+		return func(p tenants.SecurityPolicy) ([]tenants.Event, error) {
+			return p.Set(tenants.SetSecurityPolicy{
+				Organization: "org_1", LeakedKeys: tenants.NotifyLeaked, PlainHTTPKeys: tenants.FlagPlainHTTP, PasswordsOff: off, By: by, OwnersBeside: owners, At: noon,
+			})
+		}
+	}
+	on := tenants.SecurityPolicySet{Organization: "org_1", LeakedKeys: tenants.NotifyLeaked, PlainHTTPKeys: tenants.FlagPlainHTTP, At: noon}
+	off := on
+	off.PasswordsOff = true
+	strict := off
+	strict.LeakedKeys = tenants.RevokeLeaked
+	decide(t, map[string]decision[tenants.SecurityPolicy]{
+		"off":                       {when: set(&yes, tenants.Owner, 1), then: []tenants.Event{off}},
+		"off, and nobody could":     {when: set(&yes, tenants.Owner, 0), faults: []string{"passwords"}},
+		"off, by an admin":          {when: set(&yes, tenants.Admin, 1), fails: tenants.ErrForbidden},
+		"off again, by an admin":    {given: []tenants.Event{off}, when: set(&yes, tenants.Admin, 0)},
+		"on again":                  {given: []tenants.Event{off}, when: set(&no, tenants.Owner, 0), then: []tenants.Event{on}},
+		"on again, by an admin":     {given: []tenants.Event{off}, when: set(&no, tenants.Admin, 1), fails: tenants.ErrForbidden},
+		"something else, by admins": {given: []tenants.Event{strict}, when: set(nil, tenants.Admin, 0), then: []tenants.Event{off}},
+	})
+}

@@ -26,6 +26,7 @@ const (
 	ByPassword SignInMethod = "password"
 	ByPasskey  SignInMethod = "passkey"
 	ByOIDC     SignInMethod = "oidc" // an identity provider said so
+	ByCode     SignInMethod = "code" // of an invitation or a reset, where passwords are switched off
 )
 
 // OrPassword is the method, ByPassword where it is empty: the first sessions did not say.

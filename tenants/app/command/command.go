@@ -26,6 +26,8 @@ type Commands struct {
 	Organization struct {
 		Create createOrganization `cmd:"" help:"Create an organization and print its id."`
 		List   listOrganizations  `cmd:"" help:"List the organizations."`
+
+		AllowPasswords allowPasswords `cmd:"" help:"Let the members of an organization sign in with passwords again."`
 	} `cmd:"" help:"Organizations: who everything else belongs to."`
 
 	Project struct {

@@ -60,3 +60,26 @@ func (c *listOrganizations) Run(ctx context.Context, logger *slog.Logger) error 
 		}
 	})
 }
+
+type allowPasswords struct {
+	installation
+	Organization string `arg:"" help:"Id of the organization."`
+}
+
+// Help implements kong.HelpProvider.
+func (allowPasswords) Help() string {
+	return `For an organization that has switched passwords off and whose owners can't sign in any more: their passkeys are lost, the
+console has another address, or the identity provider is gone. Passwords of before work again; whoever has none gets a link
+from "tenants reset-link". It stands in the audit log of the organization.`
+}
+
+// Run switches passwords on.
+func (c *allowPasswords) Run(ctx context.Context, logger *slog.Logger) error {
+	return c.do(ctx, logger, "organization allow-passwords", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+		if err := r.AllowPasswords(ctx, request, c.Organization); err != nil {
+			return explain(err, "organization", c.Organization)
+		}
+		answer(c.Organization, "Members of the organization may sign in with passwords.")
+		return nil
+	})
+}

@@ -17,6 +17,7 @@ type accountPage struct {
 	Sessions     []shownSession
 	Passkeys     []tenants.Passkey
 	PasskeysWork bool
+	PasswordsOff bool
 }
 
 // shownSession is a session as its member sees it.
@@ -32,6 +33,8 @@ func (s shownSession) With() string {
 		return "Passkey"
 	case tenants.ByOIDC:
 		return "Identity provider"
+	case tenants.ByCode:
+		return "Code"
 	}
 	return "Password"
 }
@@ -54,7 +57,11 @@ func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, c.Registrar.Party != nil}
+	off, err := c.Registrar.PasswordsOff(r.Context(), caller.Organization)
+	if err != nil {
+		return err
+	}
+	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, c.Registrar.Party != nil, off}
 	c.pages.Write(w, r, http.StatusOK, "account", ui.View{
 		Title: "Your account", Tabs: tabs(r, accountPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{

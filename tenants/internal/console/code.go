@@ -61,6 +61,15 @@ func newPassword(err error) ui.Field {
 	}
 }
 
+// newPasswordIfAny is newPassword for people who may be in an organization without passwords: their code tells, and nobody
+// learns it without.
+func newPasswordIfAny(err error) ui.Field {
+	field := newPassword(err)
+	field.Required = false
+	field.Hint += " Leave it empty if your organization has switched passwords off."
+	return field
+}
+
 func (c *console) showJoin(w http.ResponseWriter, r *http.Request) error {
 	c.writeJoin(w, r, http.StatusOK, nil, nil)
 	return nil
@@ -69,7 +78,7 @@ func (c *console) showJoin(w http.ResponseWriter, r *http.Request) error {
 func (c *console) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	c.writeCodePage(w, r, status, "Join your organization", codePage{
 		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: joinPath, Button: "Join",
-		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPassword(err)},
+		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPasswordIfAny(err)},
 	}, flash)
 }
 
@@ -151,7 +160,18 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 	if err != nil {
 		return problemOf(err, "code", "")
 	}
+	if entry.Session.Method == tenants.ByCode {
+		return c.letInByCode(w, r, entry)
+	}
 	return c.letIn(w, r, entry)
+}
+
+// letInByCode leads whoever has come in by a code alone to where they can add what they sign in with from then on.
+func (c *console) letInByCode(w http.ResponseWriter, r *http.Request, entry registrar.Entry) error {
+	if c.Registrar.Party != nil {
+		return c.letInTo(w, r, entry, passkeysPath+"/new")
+	}
+	return c.letInTo(w, r, entry, accountPath)
 }
 
 func (c *console) showReset(w http.ResponseWriter, r *http.Request) error {
@@ -163,7 +183,7 @@ func (c *console) writeReset(w http.ResponseWriter, r *http.Request, status int,
 	c.writeCodePage(w, r, status, "Set a new password", codePage{
 		Intro:  "Nobody stays signed in with your account then. Its passkeys are removed: add yours again afterwards, in your account.",
 		Action: ResetPath, Button: "Set password",
-		Fields: []ui.Field{codeField(r, err), newPassword(err)},
+		Fields: []ui.Field{codeField(r, err), newPasswordIfAny(err)},
 	}, flash)
 }
 
@@ -176,7 +196,7 @@ func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
 		c.writeReset(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
 		return nil
 	}
-	err := c.Registrar.ResetPassword(r.Context(), c.anonymous(r), code, tenants.Password(r.PostForm.Get("password")))
+	entry, err := c.Registrar.ResetPassword(r.Context(), c.anonymous(r), code, tenants.Password(r.PostForm.Get("password")))
 	if isBusy(err) {
 		c.writeReset(w, r, http.StatusTooManyRequests, nil, busy(w, r))
 		return nil
@@ -187,6 +207,9 @@ func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil {
 		return problemOf(err, "code", "")
+	}
+	if entry.Session.ID != "" {
+		return c.letInByCode(w, r, entry)
 	}
 	ui.SetFlash(w, "password-reset")
 	http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/weirlog/weir/shared/identity"
@@ -44,7 +46,10 @@ type confirmPage struct {
 	Member   tenants.Member
 	To       string // "": to the page that the reader keeps open beside this one
 	Password ui.Field
-	Passkeys bool // the reader has some, and they work here
+	Passkeys bool   // the reader has some, and they work here
+	Off      bool   // the organization has switched passwords off
+	Provider string // by which the reader may sign in again; "": there is none
+	ByOIDC   string // address that leads there
 }
 
 // showConfirm asks who is there. Without a destination it was opened beside a form that came too late.
@@ -70,11 +75,18 @@ func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status in
 	if err != nil {
 		return err
 	}
-	page := confirmPage{Member: member, Passkeys: c.Registrar.Party != nil && len(passkeys) > 0, Password: ui.Field{
+	off, err := c.Registrar.PasswordsOff(r.Context(), member.Organization)
+	if err != nil {
+		return err
+	}
+	page := confirmPage{Member: member, Off: off, Passkeys: c.Registrar.Party != nil && len(passkeys) > 0, Password: ui.Field{
 		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
 	}}
 	if r.FormValue("to") != "" {
 		page.To = destination(r)
+	}
+	if c.Registrar.Provider != nil && off {
+		page.Provider, page.ByOIDC = c.Registrar.Provider.Name, oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, accountPath))
 	}
 	c.pages.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})
 	return nil
@@ -91,6 +103,9 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 		tenants.Password(r.PostForm.Get("password")))
 	if isBusy(err) {
 		return c.writeConfirm(w, r, http.StatusTooManyRequests, busy(w, r))
+	}
+	if errors.Is(err, registrar.ErrPasswordsOff) {
+		return problemOf(err, "password", "")
 	}
 	if errors.Is(err, registrar.ErrSignIn) {
 		return c.writeConfirm(w, r, http.StatusUnprocessableEntity,

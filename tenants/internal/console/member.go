@@ -211,6 +211,13 @@ type passwordPage struct {
 }
 
 func (c *console) showPassword(w http.ResponseWriter, r *http.Request) error {
+	off, err := c.Registrar.PasswordsOff(r.Context(), callerOf(r).Organization)
+	if err == nil && off {
+		err = registrar.ErrPasswordsOff
+	}
+	if err != nil {
+		return problemOf(err, "password", "")
+	}
 	return c.writePassword(w, r, http.StatusOK, nil, nil)
 }
 
@@ -246,6 +253,9 @@ func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
 	}
 	if isInvalid(err) {
 		return c.writePassword(w, r, http.StatusUnprocessableEntity, err, nil)
+	}
+	if errors.Is(err, registrar.ErrPasswordsOff) {
+		return problemOf(err, "password", "")
 	}
 	if err != nil {
 		return ended(err)

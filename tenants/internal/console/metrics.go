@@ -12,7 +12,8 @@ const (
 	outcomeIn      = "signed_in"
 	outcomeWrong   = "wrong"
 	outcomeLimited = "limited" // too many attempts before
-	outcomeBusy    = "busy"    // too many others at the same time
+	outcomeOff     = "passwords_off"
+	outcomeBusy    = "busy" // too many others at the same time
 )
 
 // metrics say how people sign in.
@@ -25,7 +26,7 @@ func newMetrics(registerer prometheus.Registerer, passwords *password.Hasher) *m
 	m := &metrics{with.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_tenants_sign_ins_total", Help: "Attempts to sign in with a password, by how they ended and whether the device was known.",
 	}, []string{"outcome", "device"})}
-	for _, outcome := range []string{outcomeIn, outcomeWrong, outcomeLimited, outcomeBusy} {
+	for _, outcome := range []string{outcomeIn, outcomeWrong, outcomeLimited, outcomeOff, outcomeBusy} {
 		m.signIns.WithLabelValues(outcome, deviceWord(true)) // shown as 0, so that the first one is a step
 		m.signIns.WithLabelValues(outcome, deviceWord(false))
 	}

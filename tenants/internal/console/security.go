@@ -1,8 +1,11 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -12,6 +15,8 @@ type securityPage struct {
 	settings
 	LeakedKeys    ui.Field
 	PlainHTTPKeys ui.Field
+	Passwords     ui.Field
+	Beside        string // who can sign in otherwise
 }
 
 func (c *console) showSecurity(w http.ResponseWriter, r *http.Request) error {
@@ -20,12 +25,16 @@ func (c *console) showSecurity(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wanted := registrar.NewSecurityPolicy{LeakedKeys: policy.LeakedKeys, PlainHTTPKeys: policy.PlainHTTPKeys}
+	wanted := registrar.NewSecurityPolicy{LeakedKeys: policy.LeakedKeys, PlainHTTPKeys: policy.PlainHTTPKeys, PasswordsOff: &policy.PasswordsOff}
 	return c.writeSecurity(w, r, http.StatusOK, wanted, nil)
 }
 
 func (c *console) writeSecurity(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewSecurityPolicy, fault error) error {
 	shown, err := c.settings(r)
+	if err != nil {
+		return err
+	}
+	beside, err := c.beside(r)
 	if err != nil {
 		return err
 	}
@@ -44,9 +53,32 @@ func (c *console) writeSecurity(w http.ResponseWriter, r *http.Request, status i
 				Choices: ui.Choose(string(wanted.PlainHTTPKeys),
 					[2]string{string(tenants.FlagPlainHTTP), "Flag it, and leave it in force"},
 					[2]string{string(tenants.RevokePlainHTTP), "Revoke it at once"})},
+			passwordsField(wanted.PasswordsOff != nil && *wanted.PasswordsOff, fault), beside,
 		},
 	})
 	return nil
+}
+
+// passwordsField lets owners switch passwords off.
+func passwordsField(off bool, fault error) ui.Field {
+	return ui.Field{
+		Name: "passwords", Label: "Signing in with a password", Fault: faultOf(fault, "passwords"),
+		Hint: "Where it is off, nobody signs in, joins or confirms with a password. Who is signed in stays so. A link to reset a password lets its holder in once, to add a passkey.",
+		Choices: ui.Choose(tenants.SecurityPolicy{PasswordsOff: off}.PasswordWord(),
+			[2]string{tenants.PasswordsAllowed, "Allowed, beside passkeys and the identity provider"},
+			[2]string{tenants.PasswordsOff, "Off: passkeys or the identity provider alone"}),
+	}
+}
+
+// beside says how many members can sign in otherwise than with a password.
+func (c *console) beside(r *http.Request) (string, error) {
+	organization := pg.Organization(callerOf(r).Organization)
+	able, err := c.Views.MembersBeside(r.Context(), organization, c.Registrar.Ways())
+	if err != nil {
+		return "", err
+	}
+	all, err := c.Views.Count(r.Context(), organization, tenants.CountMembers, c.Clock())
+	return fmt.Sprintf("%d of %d members have a passkey, or are known to the identity provider.", able, all), err
 }
 
 func (c *console) setSecurity(w http.ResponseWriter, r *http.Request) error {
@@ -57,6 +89,10 @@ func (c *console) setSecurity(w http.ResponseWriter, r *http.Request) error {
 	wanted := registrar.NewSecurityPolicy{
 		LeakedKeys:    tenants.LeakedPolicy(r.PostForm.Get("leaked_keys")),
 		PlainHTTPKeys: tenants.PlainHTTPPolicy(r.PostForm.Get("plain_http_keys")),
+	}
+	off, known := tenants.OffSwitch(r.PostForm.Get("passwords"))
+	if wanted.PasswordsOff = off; !known {
+		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, "The form could not be read. Go back, reload the page and send it again.")
 	}
 	_, err := c.Registrar.SetSecurityPolicy(r.Context(), c.requestOf(r), organization, wanted)
 	if isInvalid(err) {

@@ -80,6 +80,11 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 		c.writeSignIn(w, r, http.StatusUnprocessableEntity, email,
 			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
 		return nil
+	case errors.Is(err, registrar.ErrPasswordsOff):
+		c.metrics.signIn(outcomeOff, known)
+		c.writeSignIn(w, r, http.StatusUnprocessableEntity, email, &ui.Flash{Fault: true, Text: "Your organization has switched passwords off. " +
+			"Sign in with a passkey, or by the identity provider. If you can do neither, ask an owner or admin for a link that lets you in."})
+		return nil
 	case isBusy(err):
 		c.metrics.signIn(outcomeBusy, known)
 		c.writeSignIn(w, r, http.StatusTooManyRequests, email, busy(w, r))

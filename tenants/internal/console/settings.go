@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 // pageSize is how many rows a list shows at once.
@@ -83,7 +84,14 @@ func problemOf(err error, what, id string) error {
 			"Your role was changed meanwhile and may not do this any more. Ask an owner.")
 	case errors.Is(err, tenants.ErrLastOwner):
 		return httpapi.NewProblem(http.StatusConflict, "last_owner",
-			"This is the only owner of the organization. Make another member owner first.")
+			"This is the only owner of the organization, or the only one who could sign in where passwords are switched off. "+
+				"Make another member owner first, who has a passkey or uses the identity provider.")
+	case errors.Is(err, registrar.ErrPasswordsOff):
+		return httpapi.NewProblem(http.StatusConflict, "passwords_off",
+			"Your organization has switched passwords off: members sign in with passkeys or by the identity provider.")
+	case errors.Is(err, registrar.ErrLastWay):
+		return httpapi.NewProblem(http.StatusConflict, "last_way",
+			"This passkey is the only way in that you have while passwords are switched off. Add another one first.")
 	case errors.Is(err, tenants.ErrSettled):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
 			"The invitation was accepted or revoked before. Make another one.")

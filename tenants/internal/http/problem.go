@@ -29,11 +29,12 @@ func problemOf(err error, what, id string) error {
 	case errors.Is(err, tenants.ErrForbidden):
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
 			"The service token may not do this. Whatever concerns owners (inviting, changing and removing them, their passwords and "+
-				"sessions), creating organizations and adding members with a password takes a token that is bound to the installation; "+
+				"sessions), creating organizations adding members with a password and switching passwords on or off takes a token that is bound to the installation; "+
 				"granting a scope takes a token that holds it.")
 	case errors.Is(err, tenants.ErrLastOwner):
 		return httpapi.NewProblem(http.StatusConflict, "last_owner",
-			"This is the only owner of the organization. Make another member owner first.")
+			"This is the only owner of the organization, or the only one who could sign in where passwords are switched off. "+
+				"Make another member owner first, who has a passkey or uses the identity provider.")
 	case errors.Is(err, tenants.ErrSettled):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
 			"The invitation was accepted or revoked before. Make another one.")

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -13,12 +14,13 @@ type securityPolicyJSON struct {
 	Organization  string     `json:"organization"`
 	LeakedKeys    string     `json:"leaked_keys"`
 	PlainHTTPKeys string     `json:"plain_http_keys"`
+	Passwords     string     `json:"passwords"`
 	SetAt         *time.Time `json:"set_at"` // null: the default
 }
 
 func showSecurityPolicy(p tenants.SecurityPolicy) securityPolicyJSON {
 	return securityPolicyJSON{
-		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys), SetAt: optional(p.SetAt),
+		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys), Passwords: p.PasswordWord(), SetAt: optional(p.SetAt),
 	}
 }
 
@@ -27,7 +29,17 @@ func securityPolicyOf(w http.ResponseWriter, r *http.Request) (registrar.NewSecu
 	var body struct {
 		LeakedKeys    tenants.LeakedPolicy    `json:"leaked_keys"`
 		PlainHTTPKeys tenants.PlainHTTPPolicy `json:"plain_http_keys"`
+		Passwords     string                  `json:"passwords"` // may be absent: it came later than the others
 	}
-	err := httpapi.ReadJSON(w, r, &body)
-	return registrar.NewSecurityPolicy(body), err
+	wanted := registrar.NewSecurityPolicy{}
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return wanted, err
+	}
+	wanted.LeakedKeys, wanted.PlainHTTPKeys = body.LeakedKeys, body.PlainHTTPKeys
+	off, known := tenants.OffSwitch(body.Passwords)
+	if wanted.PasswordsOff = off; !known {
+		return wanted, httpapi.Invalid("/passwords", httpapi.CodeInvalidRequest, fmt.Sprintf("passwords is %q.", body.Passwords),
+			"Use allowed or off, or leave it out to let it be as it is.")
+	}
+	return wanted, nil
 }

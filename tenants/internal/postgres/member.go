@@ -109,3 +109,24 @@ func (v *Views) Founded(ctx context.Context) (bool, error) {
 	return one(ctx, v, tenants.Installation, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE `+visible+` AND removed_at IS NULL)`)
 }
+
+// A Way is how members may sign in beside passwords.
+type Way struct {
+	Passkeys bool
+	Provider string // issuer; empty: there is none
+}
+
+const hasWay = ` AND removed_at IS NULL AND (
+	$2 AND EXISTS (SELECT FROM passkeys p WHERE p.organization = members.organization AND p.member = members.id AND p.suspected_at IS NULL)
+	OR $3 <> '' AND identity_issuer = $3)`
+
+// OwnersBeside is how many owners of an organization, but for one, can sign in otherwise than with a password.
+func (v *Views) OwnersBeside(ctx context.Context, organization pg.Organization, way Way, except string) (int, error) {
+	return one(ctx, v, organization, pgx.RowTo[int],
+		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasWay, way.Passkeys, way.Provider, except)
+}
+
+// MembersBeside is how many members of an organization can sign in otherwise than with a password.
+func (v *Views) MembersBeside(ctx context.Context, organization pg.Organization, way Way) (int, error) {
+	return one(ctx, v, organization, pgx.RowTo[int], `SELECT count(*) FROM members WHERE organization = $1`+hasWay, way.Passkeys, way.Provider)
+}

@@ -26,7 +26,8 @@ func hashOf(prefix, code string) (string, error) {
 	return secret.Imprint().Hash, nil
 }
 
-// Join makes somebody a member who holds the code of an invitation and names its address, and lets them in. It fails with
+// Join makes somebody a member who holds the code of an invitation and names its address, and lets them in, by the code
+// alone where the organization has switched passwords off. It fails with
 // tenants.ErrCode, or with ErrEmailTaken where a member of another organization has the address.
 func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (entry Entry, err error) {
 	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + r.IDs(), At: r.now()}
@@ -36,6 +37,13 @@ func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (en
 	found, err := r.Views.InvitationByCode(ctx, accept.Code)
 	if err != nil {
 		return entry, codeUnknown(err)
+	}
+	off, err := r.PasswordsOff(ctx, found.Organization)
+	if err != nil {
+		return entry, err
+	}
+	if who.Password, err = r.choose(off, who.Password); err != nil {
+		return entry, err
 	}
 	add := newcomer(who, found.Organization, found.Role, accept.Member, accept.At)
 	if err := checkJoin(found, accept, add); err != nil {
@@ -101,6 +109,13 @@ func (t *turn) letIn(ctx context.Context, add tenants.AddMember) (entry Entry, e
 	member, err := change(ctx, t, streamOf(add.Organization, "member", add.ID), func(m tenants.Member) ([]tenants.Event, error) { return m.Add(add) })
 	if err != nil {
 		return entry, emailTaken(err, add.Email)
+	}
+	off, err := passwordsOff(ctx, t.views, add.Organization)
+	if err != nil {
+		return entry, err
+	}
+	if off {
+		return t.startSession(ctx, member, tenants.ByCode)
 	}
 	return t.startSession(ctx, member, tenants.ByPassword)
 }

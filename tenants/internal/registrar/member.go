@@ -132,7 +132,12 @@ func (t *turn) over(ctx context.Context, member tenants.Member) (by tenants.Role
 	if by, err = t.powers(ctx); err != nil {
 		return by, 0, err
 	}
-	otherOwners, err = t.views.OtherOwners(ctx, pg.Organization(member.Organization), member.ID)
+	off, err := passwordsOff(ctx, t.views, member.Organization)
+	if err == nil && off { // only those count who could come in
+		otherOwners, err = t.views.OwnersBeside(ctx, pg.Organization(member.Organization), t.Ways(), member.ID)
+	} else if err == nil {
+		otherOwners, err = t.views.OtherOwners(ctx, pg.Organization(member.Organization), member.ID)
+	}
 	return by, otherOwners, err
 }
 

@@ -115,15 +115,24 @@ func (r *Registrar) ConfirmByPasskey(ctx context.Context, request Request, sessi
 	return r.confirmSession(ctx, request, session, tenants.ByPasskey)
 }
 
-// RemovePasskey ends a passkey of the caller.
+// RemovePasskey ends a passkey of the caller. It fails with ErrLastWay.
 func (r *Registrar) RemovePasskey(ctx context.Context, request Request, id string) error {
 	found, err := r.OwnPasskey(ctx, request.Caller, id)
 	if err != nil {
 		return err
 	}
-	_, err = r.changePasskey(ctx, request, found.Organization, id,
-		func(p tenants.Passkey) ([]tenants.Event, error) { return p.Remove(r.now()) })
-	return err
+	return r.inTurn(ctx, found.Organization, request, func(t *turn) error {
+		member, err := t.views.Member(ctx, pg.Organization(found.Organization), found.Member)
+		if err == nil {
+			err = t.keepsAWay(ctx, member, id)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = change(ctx, t, streamOf(found.Organization, "passkey", id),
+			func(p tenants.Passkey) ([]tenants.Event, error) { return p.Remove(t.now()) })
+		return err
+	})
 }
 
 // removePasskeys ends all passkeys of a member.

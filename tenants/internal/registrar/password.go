@@ -20,6 +20,9 @@ func (r *Registrar) ChangePassword(ctx context.Context, request Request, session
 		return err
 	}
 	member, err := r.Views.Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
+	if err == nil {
+		err = allowed(ctx, r.Views, member.Organization)
+	}
 	if err != nil {
 		return err
 	}
@@ -80,28 +83,35 @@ func (r *Registrar) IssueResetCodeFor(ctx context.Context, request Request, emai
 }
 
 // ResetPassword gives the member for whom a code is out another password, and leaves nothing else that let anybody in as
-// the member: it ends their sessions, removes their passkeys, and forgets who they are at the identity provider. It fails
-// with tenants.ErrCode.
-func (r *Registrar) ResetPassword(ctx context.Context, request Request, code string, password tenants.Password) error {
+// the member: it ends their sessions, removes their passkeys, and forgets who they are at the identity provider. Where the
+// organization has switched passwords off it lets the member in instead, who then adds a passkey; else the entry is empty.
+// It fails with tenants.ErrCode.
+func (r *Registrar) ResetPassword(ctx context.Context, request Request, code string, password tenants.Password) (entry Entry, err error) {
 	cmd := tenants.ChangePassword{Password: password, At: r.now()}
-	var err error
 	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {
-		return err
+		return entry, err
 	}
 	member, err := r.Views.MemberByResetCode(ctx, cmd.Code)
 	if err != nil {
-		return codeUnknown(err)
+		return entry, codeUnknown(err)
+	}
+	off, err := r.PasswordsOff(ctx, member.Organization)
+	if err != nil {
+		return entry, err
+	}
+	if cmd.Password, err = r.choose(off, password); err != nil {
+		return entry, err
 	}
 	if _, err := member.ResetPassword(cmd); err != nil {
-		return err
+		return entry, err
 	}
-	if err := r.uncommonOf(ctx, password, member); err != nil {
-		return err
+	if err := r.uncommonOf(ctx, cmd.Password, member); err != nil {
+		return entry, err
 	}
-	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, known(member.Organization), password); err != nil {
-		return err
+	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, known(member.Organization), cmd.Password); err != nil {
+		return entry, err
 	}
-	return r.inTurn(ctx, member.Organization, request, func(t *turn) error {
+	err = r.inTurn(ctx, member.Organization, request, func(t *turn) error {
 		t.as(member)
 		_, err := t.changeMember(ctx, member, func(m tenants.Member) (_ []tenants.Event, err error) {
 			if cmd.IssuerRole, err = t.roleOf(ctx, m.Organization, m.Reset.By); err != nil {
@@ -118,6 +128,19 @@ func (r *Registrar) ResetPassword(ctx context.Context, request Request, code str
 		if err := t.forgetDevices(ctx, member, nil); err != nil {
 			return err
 		}
-		return t.removePasskeys(ctx, member)
+		if err := t.removePasskeys(ctx, member); err != nil || !off {
+			return err
+		}
+		entry, err = t.startSession(ctx, member, tenants.ByCode)
+		return err
 	})
+	return entry, err
+}
+
+// choose is the password of somebody who has a code: the one that they chose, or nobody's where passwords are off.
+func (r *Registrar) choose(off bool, chosen tenants.Password) (tenants.Password, error) {
+	if off {
+		return r.nobodys()
+	}
+	return chosen, nil
 }

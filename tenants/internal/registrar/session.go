@@ -43,6 +43,9 @@ func (t *turn) letInAgain(ctx context.Context, proved tenants.Member, method ten
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
 		err = ErrSignIn
 	}
+	if err == nil && method == tenants.ByPassword {
+		err = allowed(ctx, t.views, member.Organization)
+	}
 	if err != nil {
 		return Entry{}, err
 	}
@@ -179,6 +182,9 @@ func (r *Registrar) salt() (string, error) {
 // the new one of the session.
 func (r *Registrar) ConfirmByPassword(ctx context.Context, request Request, id string, password tenants.Password) (tenants.Session, tenants.Secret, error) {
 	member, err := r.Views.Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
+	if err == nil {
+		err = allowed(ctx, r.Views, member.Organization)
+	}
 	if err == nil {
 		err = r.matches(ctx, request, member, password)
 	}

@@ -1,0 +1,148 @@
+package app_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/identity"
+)
+
+const securityPage = "/console/settings/security"
+
+// policyForm is the security page's form, with what it says of passwords.
+func policyForm(passwords string) map[string]string {
+	return map[string]string{"leaked_keys": "notify", "plain_http_keys": "flag", "passwords": passwords}
+}
+
+// inByPasskey signs in with a passkey, in a browser that is not known.
+func (d *device) inByPasskey(t *testing.T, p *process) *browser {
+	t.Helper()
+	b := p.browser("198.51.100.70")
+	if got := b.post(t, signInPasskey, d.answer(t, here, b.asked(t, signInPasskey))); got.status != 303 {
+		t.Fatalf("sign in by passkey: %d %s", got.status, got.body)
+	}
+	return b
+}
+
+// Owners switch passwords off once one of them can come in otherwise; from then on no password opens anything, the right
+// one is told why, and a passkey works. Nobody takes away the last way in.
+func TestPasswordsOff(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "owner")
+	p.add(t, acme.organization, "bob@example.com", "viewer")
+	if got := b.post(t, securityPage, policyForm("off")); got.status != 422 || !strings.Contains(got.text(), "No owner of the organization can sign in without a password") {
+		t.Fatalf("switched off while nobody could come in: %d %s", got.status, got.body)
+	}
+	laptop := b.register(t, "Laptop")
+	if got := b.post(t, securityPage, policyForm("off")); got.status != 303 {
+		t.Fatalf("switch off: %d %s", got.status, got.body)
+	}
+	if shown := b.get(t, securityPage).text(); !strings.Contains(shown, "1 of 2 members have a passkey") || !strings.Contains(shown, `value="off" selected`) {
+		t.Errorf("the page: %s", shown)
+	}
+	for _, email := range []string{ownerOf(acme), "bob@example.com"} {
+		if got := p.browser("192.0.2.61").signIn(t, email, password); got.status != 422 || !strings.Contains(got.body, "switched passwords off") {
+			t.Errorf("%s with the right password: %d %s", email, got.status, got.body)
+		}
+		if got := p.browser("192.0.2.61").signIn(t, email, "wrong horse battery staple"); got.status != 422 || strings.Contains(got.body, "switched passwords off") {
+			t.Errorf("%s with a wrong one: %d %s", email, got.status, got.body)
+		}
+	}
+	if got := b.post(t, accountPage+"/password", map[string]string{"current_password": password, "password": "another horse battery staple"}); got.status != 409 {
+		t.Errorf("another password: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, confirmPage, map[string]string{"password": password}); got.status != 409 {
+		t.Errorf("confirm by password: %d %s", got.status, got.body)
+	}
+	in := laptop.inByPasskey(t, p)
+	remove := regexp.MustCompile(`/console/settings/account/passkeys/[^/"]+/remove`).FindString(in.get(t, accountPage).body)
+	if got := in.post(t, remove, nil); got.status != 409 || !strings.Contains(got.text(), "the only way in") {
+		t.Errorf("the last passkey is removed: %d %s", got.status, got.body)
+	}
+	if got := in.post(t, securityPage, policyForm("allowed")); got.status != 303 {
+		t.Fatalf("switch on: %d %s", got.status, got.body)
+	}
+	if got := p.browser("192.0.2.62").signIn(t, "bob@example.com", password); got.status != 303 {
+		t.Errorf("allowed again: %d", got.status)
+	}
+	told := p.must(t, 200, "GET", "/v1/audit-events?organization="+acme.organization+"&action=security_policy.set", "").text
+	if strings.Count(told, `"passwords_off":true`) != 2 { // after the first, before the second
+		t.Errorf("the audit: %s", told)
+	}
+}
+
+// Where passwords are off, whoever was invited or gets a reset link comes in by it alone, once, and adds a passkey.
+func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	b := p.signedIn(t, acme, "owner")
+	b.register(t, "Laptop")
+	bob := p.add(t, acme.organization, "bob@example.com", "viewer")
+	b.post(t, securityPage, policyForm("off"))
+
+	invited := codeOf(t, "weirinv", p.must(t, 201, "POST", "/v1/invitations",
+		text(map[string]any{"organization": acme.organization, "email": "eve@example.com", "role": "viewer"})).text)
+	reset := p.must(t, 201, "POST", "/v1/members/"+bob+"/reset-code", "").get("code")
+	eve, bobs := p.browser("192.0.2.63"), p.browser("192.0.2.64")
+	for name, in := range map[string]struct {
+		b   *browser
+		got page
+	}{
+		"invited": {eve, eve.post(t, "/console/join", map[string]string{"code": invited, "email": "eve@example.com", "name": "Eve"})},
+		"reset":   {bobs, bobs.post(t, "/console/reset", map[string]string{"code": reset})},
+	} {
+		if in.got.status != 303 || in.got.header.Get("Location") != passkeysPage+"/new" {
+			t.Fatalf("%s: %d %v %s", name, in.got.status, in.got.header, in.got.body)
+		}
+		phone := in.b.register(t, "Phone")
+		in.b.signOut(t)
+		phone.inByPasskey(t, p)
+	}
+	if got := bobs.post(t, "/console/reset", map[string]string{"code": reset}); got.status != 422 {
+		t.Errorf("the code again: %d", got.status)
+	}
+	if got := p.browser("192.0.2.65").signIn(t, "eve@example.com", ""); got.status != 422 {
+		t.Errorf("no password: %d", got.status)
+	}
+	n.knows(t, b.secret(), nil)
+}
+
+// Only owners switch passwords, also over the API; a request that does not speak of them leaves them as they are; and
+// the operator's command is the way back for an organization whose owners are locked out.
+func TestWhoSwitchesPasswords(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	owner, admin := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "admin")
+	owner.register(t, "Laptop")
+	path := "/v1/organizations/" + acme.organization + "/security-policy"
+	const kept = `{"leaked_keys":"notify","plain_http_keys":"flag"}`
+	with := func(word string) string { return strings.TrimSuffix(kept, "}") + `,"passwords":"` + word + `"}` }
+	if got := p.call(t, acme.token, "PUT", path, with("off")); got.status != 403 {
+		t.Errorf("the organization's token: %d %s", got.status, got.text)
+	}
+	if got := admin.post(t, securityPage, policyForm("off")); got.status != 403 {
+		t.Errorf("an admin: %d", got.status)
+	}
+	if got := p.call(t, operatorToken, "PUT", path, with("never")); got.status != 400 {
+		t.Errorf("another word: %d %s", got.status, got.text)
+	}
+	if got := p.must(t, 200, "PUT", path, with("off")); got.get("passwords") != "off" {
+		t.Errorf("the operator: %s", got.text)
+	}
+	if got := p.call(t, acme.token, "PUT", path, kept); got.status != 200 || got.get("passwords") != "off" {
+		t.Errorf("without a word of them: %d %s", got.status, got.text)
+	}
+	w.program(t).must(t, "organization", "allow-passwords", acme.organization)
+	if got := p.browser("192.0.2.66").signIn(t, ownerOf(acme), password); got.status != 303 {
+		t.Errorf("after the command: %d %s", got.status, got.body)
+	}
+	if got := owner.cookies[identity.SessionCookie]; got == nil {
+		t.Error("the session of before has ended")
+	}
+}
