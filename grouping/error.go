@@ -14,17 +14,11 @@ func (e *Error) stack() []string {
 	if len(e.StackTrace) > 0 || strings.IndexByte(e.Message, '\n') < 0 {
 		return e.StackTrace
 	}
-	return strings.Split(e.Message, "\n")
+	return []string{e.Message}
 }
 
 // firstLine returns the first line of s that is not blank, without surrounding white space.
 func firstLine(s string) string {
-	for s != "" {
-		line, rest, _ := strings.Cut(s, "\n")
-		if line = strings.TrimSpace(line); line != "" {
-			return line
-		}
-		s = rest
-	}
-	return ""
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimSpace(line)
 }

@@ -69,7 +69,7 @@ func (t *trace) collect(pieces []string) {
 }
 
 func (t *trace) line(line string) {
-	for {
+	for len(line) > len(") at ") {
 		i := strings.Index(line, ") at ")
 		if i < 0 {
 			break

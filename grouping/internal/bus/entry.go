@@ -2,7 +2,6 @@ package bus
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -127,7 +126,8 @@ func (s *scanner) object(member func(name string)) {
 	s.expect('}')
 }
 
-// strings reads an array of strings; a single string is an array of one.
+// strings reads an array of strings; a single string is an array of one. Of an array that is longer than it is looked at, it
+// reads the beginning and the end.
 func (s *scanner) strings() []string {
 	switch s.peek() {
 	case '"':
@@ -138,16 +138,34 @@ func (s *scanner) strings() []string {
 		return nil
 	}
 	s.at++
-	var list []string
+	from, pieces := s.at, pieces{}
 	for s.err == nil && s.peek() != ']' {
-		list = append(list, s.string())
+		start := s.at
+		escaped := s.element()
+		pieces.add(piece{start, s.at, escaped})
 		if s.peek() != ',' {
 			break
 		}
 		s.at++
 	}
 	s.expect(']')
-	return list
+	if s.err != nil {
+		return nil
+	}
+	var texts []string
+	for _, e := range pieces.inOrder() {
+		texts = s.within(texts, e, from+maxHead, s.at-maxTail)
+	}
+	return texts
+}
+
+// element passes over an element of an array and reports whether it is a string in which something is escaped.
+func (s *scanner) element() (escaped bool) {
+	if s.peek() != '"' {
+		s.skip()
+		return false
+	}
+	return s.skipString()
 }
 
 // string reads a string, without copying it where nothing is escaped. Another value is passed over: it counts as "".
@@ -158,39 +176,46 @@ func (s *scanner) string() string {
 	}
 	start := s.at
 	escaped := s.skipString()
-	if s.err != nil || !escaped {
-		return s.inner(start)
-	}
-	var text string
-	if err := json.Unmarshal([]byte(s.text[start:s.at]), &text); err != nil {
-		s.fail("bad string")
-	}
-	return text
-}
-
-func (s *scanner) inner(start int) string {
 	if s.err != nil {
 		return ""
 	}
-	return s.text[start+1 : s.at-1]
+	return strings.Join(s.within(nil, piece{start, s.at, escaped}, start+maxHead, s.at-maxTail), "\n")
+}
+
+func (s *scanner) unescape(raw string, escaped bool) string {
+	if !escaped {
+		return raw
+	}
+	text, ok := unescape(raw)
+	if !ok {
+		s.fail("bad string")
+	}
+	return text
 }
 
 // skipString passes over a string and reports whether anything in it is escaped.
 func (s *scanner) skipString() (escaped bool) {
 	i := s.at + 1
 	for {
-		n := strings.IndexAny(s.text[i:], `"\`)
+		n := strings.IndexByte(s.text[i:], '"')
 		if n < 0 {
 			s.fail("string without end")
 			return escaped
 		}
-		if i += n; s.text[i] == '"' {
-			s.at = i + 1
+		quote := i + n
+		slash := strings.IndexByte(s.text[i:quote], '\\')
+		if slash < 0 {
+			s.at = quote + 1
 			return escaped
 		}
 		escaped = true
-		if i += 2; i > len(s.text) {
-			s.fail("string without end")
+		for i += slash; i < quote; i++ { // up to the quote, which may be escaped
+			if s.text[i] == '\\' {
+				i++
+			}
+		}
+		if i == quote {
+			s.at = quote + 1
 			return escaped
 		}
 	}
