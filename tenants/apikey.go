@@ -38,6 +38,7 @@ type APIKey struct {
 	RotatedTo     string        // id of the key that takes its place; empty: none does
 	RotatedAt     time.Time
 	Exposures     []Exposure // oldest first
+	Access        Access
 
 	curtailed bool // its end was brought forward because it was exposed
 }
@@ -56,6 +57,7 @@ type IssueAPIKey struct {
 	RatePerMinute int    // 0: no limit of its own
 	Ceiling       int    // requests per minute of the organization; 0: not known
 	Replaces      string // id of the key whose place it takes
+	Access        Access // empty: full
 }
 
 // Check returns Invalid with every fault of the command, or nil.
@@ -72,6 +74,7 @@ func (c IssueAPIKey) Check() error {
 		faults = append(faults, Fault{"expires_at", fmt.Sprintf("expires_at is in the year %d.", c.ExpiresAt.UTC().Year()),
 			fmt.Sprintf("Use a time until the year %d, or leave it out for a key that does not expire.", maxYear)})
 	}
+	faults = append(faults, c.Access.OrFull().check()...)
 	return append(faults, checkRate(c.RatePerMinute, c.Ceiling)...).orNil()
 }
 
@@ -87,7 +90,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	issued := APIKeyIssued{
 		APIKey: cmd.ID, Organization: cmd.Organization, Project: cmd.Project, Environment: cmd.Environment,
 		Name: CleanName(cmd.Name), Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
-		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces,
+		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces, Access: cmd.Access.unlessFull(),
 	}
 	switch {
 	case k.ID == "":
@@ -100,7 +103,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 
 // answers tells whether the key is what the same request would get.
 func (k APIKey) answers(issued APIKeyIssued) bool {
-	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name &&
+	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name && k.Access == issued.Access.OrFull() &&
 		k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
 }
 
@@ -136,7 +139,7 @@ func (k *APIKey) Apply(event Event) {
 		*k = APIKey{
 			ID: e.APIKey, Organization: e.Organization, Project: e.Project, Environment: e.Environment,
 			Name: e.Name, Imprint: e.Imprint, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
-			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lasts: lasting(e),
+			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lasts: lasting(e), Access: e.Access.OrFull(),
 		}
 	case APIKeyRevoked:
 		k.Revocation = Revocation{At: e.At, Reason: e.Reason}
@@ -146,6 +149,8 @@ func (k *APIKey) Apply(event Event) {
 		k.Name = e.Name
 	case APIKeyLimited:
 		k.RatePerMinute = e.RatePerMinute
+	case APIKeyAccessChanged:
+		k.Access = e.Access
 	case APIKeyExposed:
 		k.Exposures = append(k.Exposures, Exposure{Kind: e.Kind, Where: e.Where, Source: e.Source, Address: e.Address, At: e.At})
 	case APIKeyCurtailed:

@@ -33,6 +33,8 @@ func TestAPIKeyIssueDecisions(t *testing.T) {
 	same := func(*tenants.IssueAPIKey) {}
 	expiring := keyIssued()
 	expiring.ExpiresAt = &later
+	narrow := keyIssued()
+	narrow.Access = tenants.ProjectAccess
 	decide(t, map[string]decision[tenants.APIKey]{
 		"issue": {when: issue(same), then: []tenants.Event{keyIssued()}},
 		"issue with an end": {
@@ -44,6 +46,10 @@ func TestAPIKeyIssueDecisions(t *testing.T) {
 		"issue again, for another project": {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.Project = "prj_2" }), fails: tenants.ErrReused},
 		"issue again, with another end":    {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = later }), fails: tenants.ErrReused},
 		"an end that can't be written":     {when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }), faults: []string{"expires_at"}},
+		"issue one that reads less":        {when: issue(func(c *tenants.IssueAPIKey) { c.Access = tenants.ProjectAccess }), then: []tenants.Event{narrow}},
+		"issue one that reads all":         {when: issue(func(c *tenants.IssueAPIKey) { c.Access = tenants.FullAccess }), then: []tenants.Event{keyIssued()}},
+		"issue again, to read all":         {given: []tenants.Event{narrow}, when: issue(same), fails: tenants.ErrReused},
+		"no such access":                   {when: issue(func(c *tenants.IssueAPIKey) { c.Access = "read" }), faults: []string{"access"}},
 		"an end that is now":               {when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = noon }), faults: []string{"expires_at"}},
 		"no such environment":              {when: issue(func(c *tenants.IssueAPIKey) { c.Environment = "production" }), faults: []string{"environment"}},
 		"every fault at once": {

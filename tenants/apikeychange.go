@@ -2,11 +2,12 @@ package tenants
 
 import "time"
 
-// ChangeAPIKey asks for another name or limit of a key; nil leaves it as it is.
+// ChangeAPIKey asks for another name, limit or access of a key; nil leaves it as it is.
 type ChangeAPIKey struct {
 	Name          *string
 	RatePerMinute *int // 0: no limit of its own
 	Ceiling       int  // requests per minute of the organization; 0: not known
+	Access        *Access
 	At            time.Time
 }
 
@@ -36,10 +37,13 @@ func (c ChangeAPIKey) Check() error {
 	if c.RatePerMinute != nil {
 		faults = append(faults, checkRate(*c.RatePerMinute, c.Ceiling)...)
 	}
+	if c.Access != nil {
+		faults = append(faults, c.Access.check()...)
+	}
 	return faults.orNil()
 }
 
-// Change decides on another name and limit. What stays the same decides nothing; a key that has ended stays as it is.
+// Change decides on another name, limit and access. What stays the same decides nothing; a key that has ended stays as it is.
 func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -52,6 +56,9 @@ func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
 	}
 	if cmd.RatePerMinute != nil && *cmd.RatePerMinute != k.RatePerMinute {
 		events = append(events, APIKeyLimited{APIKey: k.ID, RatePerMinute: *cmd.RatePerMinute, At: cmd.At})
+	}
+	if cmd.Access != nil && *cmd.Access != k.Access {
+		events = append(events, APIKeyAccessChanged{APIKey: k.ID, Access: *cmd.Access, At: cmd.At})
 	}
 	return events, nil
 }

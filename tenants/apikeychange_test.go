@@ -19,7 +19,19 @@ func TestAPIKeyChangeDecisions(t *testing.T) {
 	expired := keyIssued()
 	expired.ExpiresAt = &noon
 	given := []tenants.Event{keyIssued()}
+	access := func(access tenants.Access) func(tenants.APIKey) ([]tenants.Event, error) {
+		return func(k tenants.APIKey) ([]tenants.Event, error) {
+			return k.Change(tenants.ChangeAPIKey{Access: &access, At: noon})
+		}
+	}
+	narrowed := tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.WriteAccess, At: noon}
+	widened := tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.FullAccess, At: noon}
 	decide(t, map[string]decision[tenants.APIKey]{
+		"to read less":           {given: given, when: access(tenants.WriteAccess), then: []tenants.Event{narrowed}},
+		"to read as much":        {given: given, when: access(tenants.FullAccess)},
+		"to read more":           {given: []tenants.Event{keyIssued(), narrowed}, when: access(tenants.FullAccess), then: []tenants.Event{widened}},
+		"no such access":         {given: given, when: access("read"), faults: []string{"access"}},
+		"no access":              {given: given, when: access(""), faults: []string{"access"}},
 		"name and limit":         {given: given, when: change(" Checkout ", 30, 60), then: []tenants.Event{renamed, limited}},
 		"the same":               {given: given, when: change("Shop, live", 0, 60)},
 		"nothing":                {given: given, when: nothing},

@@ -57,6 +57,8 @@ func auditFormOf(event Event) (auditForm, error) { //nolint:funlen // two lines 
 		return auditForm{"api_key.renamed", e.At, &APIKey{}}, nil
 	case APIKeyLimited:
 		return auditForm{"api_key.limited", e.At, &APIKey{}}, nil
+	case APIKeyAccessChanged:
+		return auditForm{"api_key.access_changed", e.At, &APIKey{}}, nil
 	case APIKeyExposed:
 		return auditForm{"api_key.exposed", e.At, &APIKey{}}, nil
 	case APIKeyCurtailed:
@@ -157,6 +159,7 @@ func (k *APIKey) audited() (Target, Fields) {
 		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Imprint.shown(APIKeyPrefix),
 		"expires_at": k.ExpiresAt, "state": string(k.Revocation.state()), "reason": k.Revocation.Reason,
 		"rate_per_minute": k.RatePerMinute, "replaces": k.Replaces, "rotated_to": k.RotatedTo, "exposed": k.exposed(),
+		"access": string(k.Access.unlessFull()),
 	}
 }
 

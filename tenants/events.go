@@ -40,6 +40,7 @@ type APIKeyIssued struct {
 
 	RatePerMinute int    `json:"rate_per_minute,omitempty"` // 0: no limit of its own
 	Replaces      string `json:"replaces,omitempty"`        // id of the key whose place it takes
+	Access        Access `json:"access,omitempty"`          // absent: full
 }
 
 // APIKeyRevoked ends an API key.
@@ -127,6 +128,7 @@ const (
 	nameAPIKeyRotated         = "tenants.v1.api_key_rotated"
 	nameAPIKeyRenamed         = "tenants.v1.api_key_renamed"
 	nameAPIKeyLimited         = "tenants.v1.api_key_limited"
+	nameAPIKeyAccessChanged   = "tenants.v1.api_key_access_changed"
 	nameAPIKeyExposed         = "tenants.v1.api_key_exposed"
 	nameAPIKeyCurtailed       = "tenants.v1.api_key_curtailed"
 	nameSecurityPolicySet     = "tenants.v1.security_policy_set"
@@ -165,6 +167,8 @@ func eventName(event Event) (string, error) { //nolint:funlen // two lines for e
 		return nameAPIKeyRenamed, nil
 	case APIKeyLimited:
 		return nameAPIKeyLimited, nil
+	case APIKeyAccessChanged:
+		return nameAPIKeyAccessChanged, nil
 	case APIKeyExposed:
 		return nameAPIKeyExposed, nil
 	case APIKeyCurtailed:
@@ -242,6 +246,8 @@ func DecodeEvent(name string, data []byte) (Event, error) { //nolint:funlen // t
 		return decode[APIKeyRenamed](data)
 	case nameAPIKeyLimited:
 		return decode[APIKeyLimited](data)
+	case nameAPIKeyAccessChanged:
+		return decode[APIKeyAccessChanged](data)
 	case nameAPIKeyExposed:
 		return decode[APIKeyExposed](data)
 	case nameAPIKeyCurtailed:

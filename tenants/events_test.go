@@ -19,6 +19,8 @@ func samples() map[string]tenants.Event {
 	token.Configured = true
 	key := keyIssued()
 	key.ExpiresAt = &later
+	narrow := keyIssued()
+	narrow.Access = tenants.ProjectAccess
 	return map[string]tenants.Event{
 		"tenants.v1.organization_renamed":        tenants.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", At: later},
 		"tenants.v1.project_renamed":             tenants.ProjectRenamed{Project: "prj_1", Name: "Shop 2", At: later},
@@ -51,6 +53,8 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.api_key_rotated":             tenants.APIKeyRotated{APIKey: "key_1", To: "key_2", ExpiresAt: later, At: noon},
 		"tenants.v1.api_key_renamed":             tenants.APIKeyRenamed{APIKey: "key_1", Name: "Shop, live", At: later},
 		"tenants.v1.api_key_limited":             tenants.APIKeyLimited{APIKey: "key_1", RatePerMinute: 30, At: later},
+		"tenants.v1.api_key_access_changed":      tenants.APIKeyAccessChanged{APIKey: "key_1", Access: tenants.WriteAccess, At: later},
+		"tenants.v1.api_key_issued+access":       narrow,
 		"tenants.v1.api_key_exposed":             keyExposed(),
 		"tenants.v1.api_key_curtailed":           tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: later, Reason: "found in public", At: noon},
 		"tenants.v1.security_policy_set": tenants.SecurityPolicySet{Organization: "org_1", LeakedKeys: tenants.RotateLeaked,

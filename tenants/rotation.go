@@ -60,12 +60,12 @@ func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: firstEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
 }
 
-// Successor asks for the key that takes this one's place: for the same project and environment, with the same name and
-// limit, and with an end as far away as this one's was when it was issued.
+// Successor asks for the key that takes this one's place: for the same project and environment, with the same name,
+// limit and access, and with an end as far away as this one's was when it was issued.
 func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 	successor := IssueAPIKey{
 		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,
-		RatePerMinute: k.RatePerMinute, Imprint: cmd.Imprint, Replaces: k.ID, At: cmd.At,
+		RatePerMinute: k.RatePerMinute, Access: k.Access, Imprint: cmd.Imprint, Replaces: k.ID, At: cmd.At,
 	}
 	if k.Lasts > 0 {
 		successor.ExpiresAt = cmd.At.Add(k.Lasts)

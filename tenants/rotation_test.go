@@ -42,7 +42,7 @@ func TestAPIKeyRotateDecisions(t *testing.T) {
 // The successor is for the same, and lasts as long as its predecessor did when it was issued, whatever became of that.
 func TestSuccessor(t *testing.T) {
 	issued := keyIssued()
-	issued.ExpiresAt, issued.RatePerMinute = &later, 30 // an hour
+	issued.ExpiresAt, issued.RatePerMinute, issued.Access = &later, 30, tenants.WriteAccess // an hour
 	var key tenants.APIKey
 	for _, event := range []tenants.Event{issued, tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: noon.Add(time.Minute), At: noon}} {
 		key.Apply(event)
@@ -51,7 +51,7 @@ func TestSuccessor(t *testing.T) {
 	got := key.Successor(rotation)
 	want := tenants.IssueAPIKey{
 		ID: "key_2", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live", Imprint: imprint("cd34"),
-		At: rotation.At, ExpiresAt: later.Add(time.Second), RatePerMinute: 30, Replaces: "key_1",
+		At: rotation.At, ExpiresAt: later.Add(time.Second), RatePerMinute: 30, Replaces: "key_1", Access: tenants.WriteAccess,
 	}
 	if got != want {
 		t.Errorf("successor:\n got %+v\nwant %+v", got, want)

@@ -20,6 +20,7 @@ func TestEveryAuthenticatedRouteIsLimited(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
 	key := principal{name: "an API key", header: asKey(a.key), key: a}
+	write := w.keyHolder(t, a, "write")
 	strong, weak := w.tokenHolder(t, a, "a token with all scopes", scopes...), w.tokenHolder(t, a, "a token with another scope", "x:y")
 	limited := 0
 	for _, p := range policies {
@@ -27,8 +28,8 @@ func TestEveryAuthenticatedRouteIsLimited(t *testing.T) {
 		switch {
 		case p.who.loose || p.who.line == everybody.line:
 			continue
-		case p.who.line == keys.line:
-			callers = []principal{key}
+		case slices.Contains([]string{keys.line, readers.line, wideReaders.line}, p.who.line):
+			callers = []principal{key, write}
 		case !strings.Contains(p.route, " /console"):
 			callers = []principal{strong, weak}
 		}

@@ -27,7 +27,7 @@ func TestEveryRouteHasAPolicy(t *testing.T) {
 	for _, route := range slices.Sorted(maps.Keys(routes)) {
 		if !listed[route] && !slices.Contains(unreached, route) {
 			t.Errorf("%s has no policy. Say who may use it: add a line like this to policies in deploy/isolation/policy_test.go, "+
-				"with who = keys, operators, tokens(scope), members(permission), visitors or everybody:\n\t%s", route, suggestion(route))
+				"with who = keys, readers, operators, tokens(scope), members(permission), visitors or everybody:\n\t%s", route, suggestion(route))
 		}
 		_, path, _ := strings.Cut(route, " ")
 		if owner, known := gateway.Owner(path); !slices.Contains(routes[route], owner) && !(!known && slices.Contains(append(unreached, ownOfGateway...), route)) {

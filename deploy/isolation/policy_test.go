@@ -31,14 +31,17 @@ var policies = []policy{
 	{route: "GET /readyz", who: everybody},
 	{route: "GET /v1/openapi.json", who: everybody},
 
-	// Entries: an API key is for all of its organization.
+	// Entries: an API key is for all of its organization, unless it was made to read less.
 	{route: "POST /v1/logs", who: keys, body: logs("Anybody")},
-	{route: "GET /v1/logs", who: keys},
-	{route: "GET /v1/logs", who: keys, path: "/v1/logs?project={project}"},
+	{route: "GET /v1/logs", who: readers},
+	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
+	{route: "GET /v1/logs", who: wideReaders, path: "/v1/logs?project={second}"},
 
 	// Errors.
-	{route: "GET /v1/projects/{project}/error-groups", who: keys},
-	{route: "GET /v1/error-groups/{group}", who: keys},
+	{route: "GET /v1/projects/{project}/error-groups", who: readers},
+	{route: "GET /v1/error-groups/{group}", who: readers},
+	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
+	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},
 
 	// Books: a token of the organization, or the operator's.
 	{route: "GET /v1/organizations/{organization}/balance", who: tokens("billing:read")},
@@ -192,6 +195,20 @@ var (
 			return nil, http.StatusUnauthorized
 		}
 		return p.key, 0
+	}}
+	readers = gate{line: "readers", passes: func(p principal) (*tenant, int) {
+		as, refusal := keys.passes(p)
+		if refusal == 0 && p.access == "write" {
+			refusal = http.StatusForbidden
+		}
+		return as, refusal
+	}}
+	wideReaders = gate{line: "wideReaders", passes: func(p principal) (*tenant, int) {
+		as, refusal := readers.passes(p)
+		if refusal == 0 && p.access == "project" { // as if there were nothing but its own project
+			refusal = http.StatusNotFound
+		}
+		return as, refusal
 	}}
 	operators = gate{line: "operators", passes: func(p principal) (*tenant, int) {
 		as, refusal := tokens("tenants:admin").passes(p)

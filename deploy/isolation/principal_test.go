@@ -22,6 +22,7 @@ type principal struct {
 	cookies []*http.Cookie
 
 	key     *tenant // whose API key is sent as an API key is, and valid
+	access  string  // of that key; "": full
 	token   *grant  // what a valid service token, sent as one is, stands for
 	session *grant  // the same of a session
 }
@@ -52,6 +53,7 @@ func (w *world) principals(t *testing.T, a, b *tenant) []principal {
 		{name: "the operator", header: asToken(operatorToken), token: &grant{scopes: []string{"tenants:admin", "billing:read", "billing:write"}}},
 		{name: "an API key of A", header: asKey(a.key), key: a},
 		{name: "an API key of B", header: asKey(b.key), key: b},
+		w.keyHolder(t, a, "project"), w.keyHolder(t, a, "write"), w.keyHolder(t, b, "project"),
 	}
 	for _, scope := range append(scopes, "x:y") {
 		all = append(all, w.tokenHolder(t, a, "a token of A with "+scope, scope))
@@ -62,6 +64,13 @@ func (w *world) principals(t *testing.T, a, b *tenant) []principal {
 	}
 	all = append(all, w.memberOf(t, b, "owner"))
 	return slices.Concat(all, w.worthless(t, a), several(all))
+}
+
+// keyHolder has an API key that reads less.
+func (w *world) keyHolder(t *testing.T, of *tenant, access string) principal {
+	t.Helper()
+	key := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": of.things["project"], "environment": "prod", "name": of.name + "'s key", "access": access})
+	return principal{name: "a key of " + of.name + " with access " + access, header: asKey(key.get("key")), key: of, access: access}
 }
 
 func (w *world) tokenHolder(t *testing.T, of *tenant, name string, scopes ...string) principal {

@@ -68,7 +68,11 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	made.things["key"], made.key = key.get("id"), key.get("key")
 	made.things["token"] = made.token(t, "x:y").get("id")
 	made.things["member"] = made.member(t, "viewer", "m"+strings.ToLower(rand.Text())+"@example.com")
-	made.things["group"] = made.group(t)
+	made.things["second"] = w.operate(t, "POST", "/v1/projects",
+		map[string]any{"organization": made.things["organization"], "name": name + "'s other shop"}).get("id")
+	second := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": made.things["second"], "environment": "prod", "name": name + "'s other key"})
+	made.things["group"] = made.group(t, made.things["project"], made.key)
+	made.things["second-group"] = made.group(t, made.things["second"], second.get("key"))
 	return made
 }
 
@@ -117,10 +121,10 @@ func logs(name string) string {
 	return `{"logs":[` + string(entry) + `]}`
 }
 
-// group sends an error and returns the id of its group.
-func (of *tenant) group(t *testing.T) (id string) {
+// group sends an error with a key of a project and returns the id of its group.
+func (of *tenant) group(t *testing.T, project, secret string) (id string) {
 	t.Helper()
-	key := map[string]string{"X-Api-Key": of.key}
+	key := map[string]string{"X-Api-Key": secret}
 	testenv.Eventually(t, patience, func() error {
 		got := of.world.send(t, request{method: "POST", path: "/v1/logs", body: logs(of.name), header: key})
 		if got.status != http.StatusOK {
@@ -129,7 +133,7 @@ func (of *tenant) group(t *testing.T) (id string) {
 		return nil
 	})
 	testenv.Eventually(t, patience, func() error {
-		got := of.world.send(t, request{method: "GET", path: "/v1/projects/" + of.things["project"] + "/error-groups", header: key})
+		got := of.world.send(t, request{method: "GET", path: "/v1/projects/" + project + "/error-groups", header: key})
 		var list struct{ Items []struct{ ID string } }
 		if err := json.Unmarshal([]byte(got.text), &list); err != nil || len(list.Items) == 0 {
 			return fmt.Errorf("no group yet: %d %s", got.status, got.text)

@@ -315,3 +315,35 @@ func (r *rig) everyTableIsIsolated() {
 		}
 	}
 }
+
+// A key that is for its own project reads the groups of that and nothing else, which looks as if it were not there; one that may only
+// write reads nothing.
+func TestKeysThatReadLess(t *testing.T) {
+	r := newRig(t)
+	full := r.project("acme", "shop")
+	r.project("acme", "cart")
+	narrow := contract.Credential{Kind: contract.CredentialAPIKey, Organization: "acme", Project: "shop", Environment: "prod", Access: contract.AccessProject}
+	own := r.Issue(narrow)
+	narrow.Access = contract.AccessWrite
+	write := r.Issue(narrow)
+	process, _ := r.start()
+	awaitReady(t, process)
+	r.Accept(logs("acme", "shop", 1, failure("ShopError", 0)), logs("acme", "cart", 1, failure("CartError", 0)))
+	r.awaitApplied()
+	awaitKeys(t, process, full, own)
+	shop, cart := list(t, process, full, "shop", "").Items[0].ID, list(t, process, full, "cart", "").Items[0].ID
+	for _, c := range []struct {
+		name, key, path string
+		want            int
+	}{
+		{"its own project", own, "/v1/projects/shop/error-groups", 200}, {"a group of it", own, "/v1/error-groups/" + shop, 200},
+		{"another project", own, "/v1/projects/cart/error-groups", 404}, {"a group of that", own, "/v1/error-groups/" + cart, 404},
+		{"all, with a full key", full, "/v1/error-groups/" + cart, 200},
+		{"a project, only writing", write, "/v1/projects/shop/error-groups", 403}, {"a group, only writing", write, "/v1/error-groups/" + shop, 403},
+	} {
+		var found page
+		if status := ask(t, process, c.key, c.path, &found); status != c.want {
+			t.Errorf("%s: got %d %s, want %d", c.name, status, found.Code, c.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -96,4 +97,46 @@ func TestReadBackLargeRequest(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A key that is for its own project reads that and nothing else, which looks as if it were not there; one that may only write reads
+// nothing and is told so. Both write as any other.
+func TestKeysThatReadLess(t *testing.T) {
+	r := newRig(t)
+	r.account("org_a", nil)
+	access := func(access string) func(*contract.Credential) {
+		return func(c *contract.Credential) { c.Access = access }
+	}
+	full, other := r.key("org_a", "prj_a", nil), r.key("org_a", "prj_b", nil)
+	own, write, newer := r.key("org_a", "prj_a", access(contract.AccessProject)), r.key("org_a", "prj_a", access(contract.AccessWrite)), r.key("org_a", "prj_a", access("errors"))
+	p := r.start(nil)
+	for i, key := range []string{full, other, own, write} {
+		if got := p.post(key, bodyOf(fmt.Sprintf(`{"timestamp":"2026-01-01T00:00:0%dZ","level":"info","message":"%d"}`, i, i))); got.status != 200 {
+			t.Fatalf("key %d writes: %d %s", i, got.status, got.text)
+		}
+	}
+	reads := func(key, query string, want int) func() error {
+		return func() error {
+			got := p.get(key, "/v1/logs"+query)
+			if found := entriesOf(t, got.text); got.status != 200 || len(found) != want {
+				return fmt.Errorf("GET /v1/logs%s: %d with %q, want %d entries", query, got.status, found, want)
+			}
+			return nil
+		}
+	}
+	testenv.Eventually(t, patience, reads(full, "", 4))
+	for _, err := range []error{reads(own, "", 3)(), reads(own, "?project=prj_a", 3)(), reads(own, "?limit=1", 1)(), reads(other, "?project=prj_a", 3)()} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	hidden, unknown := p.get(own, "/v1/logs?project=prj_b"), p.get(own, "/v1/logs?project=prj_0")
+	if hidden.status != 404 || unknown.status != 404 || hidden.code() != unknown.code() {
+		t.Errorf("another project: %d %s; an unknown one: %d %s", hidden.status, hidden.text, unknown.status, unknown.text)
+	}
+	for _, key := range []string{write, newer} { // what a newer version may think of reads nothing here
+		if got := p.get(key, "/v1/logs"); got.status != 403 || got.code() != "forbidden" {
+			t.Errorf("a key that may only write reads: %d %s", got.status, got.text)
+		}
+	}
 }

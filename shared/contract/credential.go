@@ -19,6 +19,13 @@ const (
 	CredentialRevoked = "revoked"
 )
 
+// What an API key may read; every key may write. A key of which nothing is said may read all of its organization.
+const (
+	AccessFull    = "full"
+	AccessProject = "project" // its own project alone
+	AccessWrite   = "write"   // nothing
+)
+
 // Credential is the state of one credential on weir.credentials.v1; the record's key is CredentialKey of the secret.
 // A revoked credential stays as such, so that its holder can be told why it fails; a tombstone makes it unknown.
 type Credential struct {
@@ -33,6 +40,8 @@ type Credential struct {
 	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
 	RatePerMinute int        `json:"rate_per_minute,omitempty"` // 0: no limit of its own
 	Version       int64      `json:"version"`                   // grows with every change; an older one is ignored
+
+	Access string `json:"access,omitempty"` // of an API key: what it may read; absent: full
 
 	// Of a session: when its member last proved who they are, and from when a use shall renew it. Absent: not known, and never.
 	AuthenticatedAt *time.Time `json:"authenticated_at,omitempty"`

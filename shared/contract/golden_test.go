@@ -28,6 +28,8 @@ func samples() map[string]any {
 	return map[string]any{
 		contract.TypeCredentialChanged: &contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1",
 			Project: "prj_1", Environment: "prod", State: contract.CredentialActive, ExpiresAt: &expires, RatePerMinute: 30, Version: 7},
+		contract.TypeCredentialChanged + ".access": &contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1",
+			Project: "prj_1", Environment: "prod", State: contract.CredentialActive, Version: 7, Access: contract.AccessWrite},
 		contract.TypeCredentialChanged + ".session": &contract.Credential{Kind: contract.CredentialSession, ID: "ses_1",
 			Organization: "org_1", Member: "mem_1", Scopes: []string{"role:owner"}, State: contract.CredentialActive,
 			ExpiresAt: &expires, Version: 8},

@@ -109,6 +109,7 @@ func principal(credential contract.Credential) Principal {
 		Member:          credential.Member,
 		Scopes:          credential.Scopes,
 		RatePerMinute:   credential.RatePerMinute,
+		Access:          credential.Access,
 		AuthenticatedAt: orZero(credential.AuthenticatedAt),
 		RenewAt:         orZero(credential.RenewAt),
 	}

@@ -84,7 +84,14 @@ func (g *Guard) measure(registerer prometheus.Registerer) {
 // RequireAPIKey lets a request pass that carries a valid API key in x-api-key. The routes behind it read: a key that may only
 // write is refused.
 func (g *Guard) RequireAPIKey() func(http.Handler) http.Handler {
-	return g.require(g.apiKey, nil)
+	return g.require(g.apiKey, func(key Principal) error {
+		if !key.ReadsNothing() {
+			return nil
+		}
+		g.count("access")
+		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
+			`The API key may only send logs: its access is "write". Use a key that may read, or change the access of this one under API Keys.`)
+	})
 }
 
 // RequireScope lets a request pass that carries a valid service token with scope as its bearer token, or with one of the

@@ -193,3 +193,17 @@ func BenchmarkRequireAPIKey(b *testing.B) {
 		handler.ServeHTTP(httptest.NewRecorder(), request)
 	}
 }
+
+// A key that may only write is refused where somebody reads, and told so; it is counted as any other.
+func TestKeysThatOnlyWrite(t *testing.T) {
+	g := newGuarded(t, identity.Limits{})
+	key := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive}
+	for access, want := range map[string]int{"": 204, contract.AccessFull: 204, contract.AccessProject: 204, contract.AccessWrite: 403, "of a newer version": 403} {
+		key.Access, key.Version = access, key.Version+1
+		apply(t, g.credentials, secret("weir_", "2"), key)
+		got := g.get("/key", "2")
+		if got.Code != want || got.Header().Get("X-RateLimit-Remaining") == "" || want == 403 && code(got) != "forbidden" {
+			t.Errorf("access %q: %d %v %s", access, got.Code, got.Header(), got.Body)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract"
 )
 
 // A Principal is who calls.
@@ -17,7 +19,8 @@ type Principal struct {
 	Environment   string
 	Member        string // whose session it is
 	Scopes        []string
-	RatePerMinute int // 0: no limit of its own
+	RatePerMinute int    // 0: no limit of its own
+	Access        string // of an API key: what it may read, such as contract.AccessProject; empty: all of its organization
 
 	AuthenticatedAt time.Time // of a session: when its member last proved who they are; zero: not known
 	RenewAt         time.Time // of a session: from when a use shall renew it; zero: never
@@ -31,6 +34,27 @@ func (p Principal) Has(scope string) bool {
 // Reaches tells whether the principal may act for organization: its own, or any where it is bound to the installation.
 func (p Principal) Reaches(organization string) bool {
 	return p.Organization == "" || p.Organization == organization
+}
+
+// ReadsNothing tells whether the principal is an API key that may only write. What a newer version may have thought of counts as
+// that.
+func (p Principal) ReadsNothing() bool {
+	switch p.Access {
+	case "", contract.AccessFull, contract.AccessProject:
+		return false
+	}
+	return true
+}
+
+// OnlyProject is the project that an API key reads alone; false where it reads all of its organization.
+func (p Principal) OnlyProject() (project string, alone bool) {
+	return p.Project, p.Access == contract.AccessProject
+}
+
+// ReadsProject tells whether an API key may read a project of its organization.
+func (p Principal) ReadsProject(project string) bool {
+	own, alone := p.OnlyProject()
+	return !alone || project == own
 }
 
 type contextKey struct{}

@@ -21,19 +21,19 @@ func TestKeyPages(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "admin")
 	created := b.post(t, apiKeysPage, map[string]string{"name": "pods", "project": acme.project, "environment": "prod", "form": "f1",
-		"ends": "90", "rate_per_minute": "30"})
+		"ends": "90", "rate_per_minute": "30", "access": "write"})
 	secret := wholeKey.FindString(created.body)
 	if created.status != 201 || !strings.Contains(created.body, "Waiting for the first event") || !strings.Contains(created.body, ">Check again</a>") ||
 		!strings.Contains(created.text(), `request.Header.Set("x-api-key", "`+secret+`")`) {
 		t.Fatalf("create a key: %d %s", created.status, created.body)
 	}
-	if got := n.knows(t, secret, nil); got.RatePerMinute != 30 {
-		t.Errorf("the limit of the key is %d, want 30", got.RatePerMinute)
+	if got := n.knows(t, secret, nil); got.RatePerMinute != 30 || !got.ReadsNothing() {
+		t.Errorf("the key is %+v, want one with a limit of 30 that only writes", got)
 	}
 	id := regexp.MustCompile(`/console/settings/api-keys/(key_[0-9a-f]+)/first-event`).FindStringSubmatch(created.body)[1]
 	page := apiKeysPage + "/" + id
 	ends := time.Now().UTC().AddDate(0, 0, 90).Format("2006-01-02")
-	if got := b.get(t, page); got.status != 200 || !strings.Contains(got.body, ends) || !strings.Contains(got.body, "at most 30") || strings.Contains(got.body, secret) {
+	if got := b.get(t, page); got.status != 200 || !strings.Contains(got.body, ends) || !strings.Contains(got.body, "at most 30") || !strings.Contains(got.body, "Send logs, and read nothing") || strings.Contains(got.body, secret) {
 		t.Errorf("the page of the key: %d %s", got.status, got.body)
 	}
 	if got := b.get(t, page+"/first-event"); got.status != 202 {
@@ -80,10 +80,10 @@ func TestKeyPages(t *testing.T) {
 		return nil
 	})
 
-	if got := b.post(t, page+"/edit", map[string]string{"name": "Pods in Ulm", "rate_per_minute": ""}); got.status != 303 {
+	if got := b.post(t, page+"/edit", map[string]string{"name": "Pods in Ulm", "rate_per_minute": "", "access": "full"}); got.status != 303 {
 		t.Errorf("edit: %d %s", got.status, got.body)
 	}
-	if got := b.get(t, page); !strings.Contains(got.body, "Pods in Ulm") || !strings.Contains(got.body, "The API key was changed") || strings.Contains(got.body, "at most") {
+	if got := b.get(t, page); !strings.Contains(got.body, "Pods in Ulm") || !strings.Contains(got.body, "The API key was changed") || !strings.Contains(got.body, "and read all of the organization") || strings.Contains(got.body, "at most") {
 		t.Errorf("the page after that: %s", got.body)
 	}
 }
@@ -119,6 +119,8 @@ func TestKeyFormFaults(t *testing.T) {
 		"no such end":         {apiKeysPage, map[string]string{"ends": "9999"}, []string{`id="fault-ends"`}},
 		"a limit in words":    {apiKeysPage, map[string]string{"rate_per_minute": "many"}, []string{`id="fault-rate_per_minute"`, `value="many"`}},
 		"a limit of nothing":  {page + "/edit", map[string]string{"name": "kept", "rate_per_minute": "0"}, []string{`id="fault-rate_per_minute"`, `value="kept"`}},
+		"no such access":      {apiKeysPage, map[string]string{"access": "read"}, []string{`id="fault-access"`}},
+		"to no such access":   {page + "/edit", map[string]string{"access": "read"}, []string{`id="fault-access"`}},
 		"no name":             {page + "/edit", map[string]string{"name": " "}, []string{`id="fault-name"`}},
 		"no such overlap":     {page + "/rotate", map[string]string{"overlap_seconds": "x"}, []string{`id="fault-overlap_seconds"`}},
 		"too long":            {page + "/rotate", map[string]string{"overlap_seconds": "604801"}, []string{`id="fault-overlap_seconds"`}},

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,3 +71,40 @@ func TestRotationRefusals(t *testing.T) {
 }
 
 var errNotYet = errors.New("not yet")
+
+// A key reads less from its creation on or from when it is changed, everywhere; its successor may do the same.
+func TestAccessOfKeys(t *testing.T) {
+	w := newWorld(t)
+	p, n := w.start(t, operatorToken), w.follow(t)
+	acme := p.tenant(t, "Acme")
+	if got := n.knows(t, acme.secret, nil); got.Access != "" || got.ReadsNothing() {
+		t.Errorf("a key of which nothing was said: %+v", got)
+	}
+	made := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "access": "write"}))
+	if got := n.knows(t, made.get("key"), nil); made.get("access") != "write" || !got.ReadsNothing() {
+		t.Errorf("a key that only writes is told as %s, and known as %+v", made.text, got)
+	}
+	if got := p.must(t, 200, "PATCH", "/v1/api-keys/"+made.get("id"), `{"access":"project"}`); got.get("access") != "project" {
+		t.Errorf("changed to %s", got.text)
+	}
+	if project, alone := n.knows(t, made.get("key"), nil).OnlyProject(); !alone || project != acme.project {
+		t.Errorf("the key reads %q alone: %t", project, alone)
+	}
+	rotated := p.must(t, 201, "POST", "/v1/api-keys/"+made.get("id")+"/rotate", `{"overlap_seconds":3600}`)
+	if got := n.knows(t, rotated.get("key"), nil); rotated.get("access") != "project" || got.Access != "project" {
+		t.Errorf("the successor is told as %s, and known as %+v", rotated.text, got)
+	}
+	for _, body := range []string{`{"access":"read"}`, `{"access":""}`} {
+		if got := p.call(t, operatorToken, "PATCH", "/v1/api-keys/"+made.get("id"), body); got.status != 400 || pointersOf(got)[0] != "/access" {
+			t.Errorf("PATCH %s: %d %s", body, got.status, got.text)
+		}
+		wanted := text(map[string]any{"project": acme.project, "environment": "dev", "name": "n"})
+		if got := p.call(t, operatorToken, "POST", "/v1/api-keys", wanted[:len(wanted)-1]+","+body[1:]); got.status != 400 || pointersOf(got)[0] != "/access" {
+			t.Errorf("POST %s: %d %s", body, got.status, got.text)
+		}
+	}
+	audited := p.must(t, 200, "GET", "/v1/audit-events?organization="+acme.organization+"&limit=1000", "")
+	if !strings.Contains(audited.text, `"api_key.access_changed"`) {
+		t.Errorf("the audit lacks the change: %s", audited.text)
+	}
+}

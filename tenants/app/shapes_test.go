@@ -24,7 +24,7 @@ func TestShapes(t *testing.T) {
 	secret := key.get("key")
 	shown := map[string]any{
 		"id": id, "prefix": secret[:len("weir_")+4], "last4": secret[len(secret)-4:], "project": project.get("id"),
-		"organization": organization.get("id"), "environment": "staging", "name": "live", "created_at": utc,
+		"organization": organization.get("id"), "environment": "staging", "access": "full", "name": "live", "created_at": utc,
 		"expires_at": "2099-01-01T00:00:00Z", "state": "active", "revoked_at": nil, "revoked_reason": nil,
 		"rate_per_minute": nil, "created_by": regexp.MustCompile("^tok_operator_"), "replaces": nil, "rotated_to": nil, "rotated_at": nil,
 		"exposures": []any{}, "usage": map[string]any{

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -82,6 +83,9 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 		g, why, err := postgres.FindGroup(r.Context(), tx, organization, id)
 		if err != nil {
 			return err
+		}
+		if !identity.FromContext(r.Context()).ReadsProject(g.Project) {
+			return postgres.ErrNoGroup
 		}
 		occurrences, err := postgres.Occurrences(r.Context(), tx, organization, id)
 		if err != nil {

@@ -53,12 +53,12 @@ func (a *API) read(r *http.Request, fn func(tx pgx.Tx, organization pg.Organizat
 	})
 }
 
-// reaches tells whether the project belongs to the caller's organization. That of the key does, even before the news of
-// it has come.
+// reaches tells whether the caller may read the project: one of its organization, if the key is not for its own
+// alone. That of the key is one even before the news of it has come.
 func (a *API) reaches(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())
 	organization, known := a.Projects.Organization(project)
-	return known && organization == principal.Organization || project != "" && project == principal.Project
+	return principal.ReadsProject(project) && (known && organization == principal.Organization || project != "" && project == principal.Project)
 }
 
 // notFound turns the store's "no such group" into the answer that a foreign one gets as well.

@@ -27,15 +27,14 @@ type Finder interface {
 
 // List answers with a page of entries, or, where the client prefers that, with a line for each entry that matches.
 func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
-	organization := identity.FromContext(r.Context()).Organization
+	who := identity.FromContext(r.Context())
+	organization := who.Organization
 	search, err := ParseSearch(r)
 	if err != nil {
 		return err
 	}
-	if search.Project != "" {
-		if owner, known := l.Directory.Organization(search.Project); !known || owner != organization {
-			return httpapi.NotFound("project", search.Project)
-		}
+	if err := l.confine(&search, who); err != nil {
+		return err
 	}
 	w.Header().Set("Vary", "Accept")
 	if prefersLines(r) {
@@ -49,6 +48,21 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	page := page{organization: organization, found: answer.Found, next: NextCursor(answer.Next), incomplete: answer.Incomplete}
 	return page.write(httpapi.NewPacedWriter(w))
+}
+
+// confine keeps a search to what the caller may read: a project of its organization, and where the key is for its own alone, that.
+func (l *Logs) confine(search *ingest.Search, who identity.Principal) error {
+	own, alone := who.OnlyProject()
+	if search.Project == "" {
+		if alone {
+			search.Project = own
+		}
+		return nil
+	}
+	if owner, known := l.Directory.Organization(search.Project); !known || owner != who.Organization || !who.ReadsProject(search.Project) {
+		return httpapi.NotFound("project", search.Project)
+	}
+	return nil
 }
 
 // ParseSearch reads a search from the query of GET /v1/logs. Anything that is not understood is a 400 that names it: a

@@ -70,6 +70,9 @@ func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) telling {
 		Environment: string(k.Environment), State: credentialState(k.Revocation), Version: version,
 		RatePerMinute: k.RatePerMinute,
 	}
+	if k.Access != tenants.FullAccess {
+		value.Access = string(k.Access)
+	}
 	if !k.ExpiresAt.IsZero() {
 		value.ExpiresAt = &k.ExpiresAt
 	}

@@ -83,6 +83,8 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
 	case tenants.APIKeyCurtailed:
 		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
+	case tenants.APIKeyAccessChanged:
+		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
 	case tenants.APIKeyLimited:
 		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
 	case tenants.ServiceTokenIssued, tenants.ServiceTokenRevoked:

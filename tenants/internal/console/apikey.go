@@ -20,6 +20,7 @@ import (
 type shownKey struct {
 	postgres.ListedAPIKey
 	Shown string // as much of the key as is kept
+	May   string // what it may do, in words
 	State tenants.State
 }
 
@@ -62,7 +63,7 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 
 func (c *console) show(key postgres.ListedAPIKey) shownKey {
 	return shownKey{
-		ListedAPIKey: key, State: key.State(c.Clock()),
+		ListedAPIKey: key, State: key.State(c.Clock()), May: accessText(key.Access),
 		Shown: tenants.APIKeyPrefix + key.Imprint.First + "…" + key.Imprint.Last,
 	}
 }

@@ -23,17 +23,20 @@ func (c *console) showChangeAPIKey(w http.ResponseWriter, r *http.Request) error
 	if key.RatePerMinute > 0 {
 		rate = strconv.Itoa(key.RatePerMinute)
 	}
-	return c.writeChangeAPIKey(w, r, http.StatusOK, key.Name, rate, nil)
+	return c.writeChangeAPIKey(w, r, http.StatusOK, keyForm{key.Name, rate, string(key.Access)}, nil)
 }
 
-func (c *console) writeChangeAPIKey(w http.ResponseWriter, r *http.Request, status int, name, rate string, fault error) error {
+// keyForm is the form of a key that is changed, as it was filled in.
+type keyForm struct{ name, rate, access string }
+
+func (c *console) writeChangeAPIKey(w http.ResponseWriter, r *http.Request, status int, form keyForm, fault error) error {
 	key, err := c.keyToChange(r)
 	if err != nil {
 		return err
 	}
 	c.pages.Write(w, r, status, "api-key-edit", ui.View{
 		Title: "Edit an API key", Tabs: tabs(r, apiKeysPath),
-		Data: changeKeyPage{c.show(key), []ui.Field{nameOfKey(name, fault), rateOfKey(rate, fault)}},
+		Data: changeKeyPage{c.show(key), []ui.Field{nameOfKey(form.name, fault), accessOfKey(form.access, fault), rateOfKey(form.rate, fault)}},
 	})
 	return nil
 }
@@ -46,14 +49,18 @@ func (c *console) changeAPIKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name, text := r.PostForm.Get("name"), r.PostForm.Get("rate_per_minute")
-	rate, fault := readRate(text)
+	form := keyForm{r.PostForm.Get("name"), r.PostForm.Get("rate_per_minute"), r.PostForm.Get("access")}
+	rate, fault := readRate(form.rate)
 	if fault != nil {
-		return c.writeChangeAPIKey(w, r, http.StatusUnprocessableEntity, name, text, tenants.Invalid{*fault})
+		return c.writeChangeAPIKey(w, r, http.StatusUnprocessableEntity, form, tenants.Invalid{*fault})
 	}
-	_, err = c.Registrar.ChangeAPIKey(r.Context(), c.requestOf(r), key.ID, registrar.KeyChange{Name: &name, RatePerMinute: &rate})
+	wanted := registrar.KeyChange{Name: &form.name, RatePerMinute: &rate}
+	if access := tenants.Access(form.access); access != "" { // a form of before does not say
+		wanted.Access = &access
+	}
+	_, err = c.Registrar.ChangeAPIKey(r.Context(), c.requestOf(r), key.ID, wanted)
 	if isInvalid(err) {
-		return c.writeChangeAPIKey(w, r, http.StatusUnprocessableEntity, name, text, err)
+		return c.writeChangeAPIKey(w, r, http.StatusUnprocessableEntity, form, err)
 	}
 	if err != nil {
 		return keyProblem(err, key.ID)

@@ -30,18 +30,22 @@ type newKeyForm struct {
 	name, project, environment string
 	ends, on                   string // one of ends; a date such as 2027-01-31
 	rate                       string
+	access                     string
 }
 
 func readNewKeyForm(r *http.Request) newKeyForm {
 	return newKeyForm{
 		name: r.PostForm.Get("name"), project: r.PostForm.Get("project"), environment: r.PostForm.Get("environment"),
 		ends: r.PostForm.Get("ends"), on: r.PostForm.Get("ends_on"), rate: r.PostForm.Get("rate_per_minute"),
+		access: r.PostForm.Get("access"),
 	}
 }
 
 // wanted is what the form asks for; Invalid where that can't be read.
 func (f newKeyForm) wanted(now time.Time) (registrar.NewAPIKey, error) {
-	wanted := registrar.NewAPIKey{Name: f.name, Project: f.project, Environment: tenants.Environment(f.environment)}
+	wanted := registrar.NewAPIKey{
+		Name: f.name, Project: f.project, Environment: tenants.Environment(f.environment), Access: tenants.Access(f.access),
+	}
 	var faults tenants.Invalid
 	var fault *tenants.Fault
 	if wanted.ExpiresAt, fault = f.end(now); fault != nil {
@@ -99,7 +103,7 @@ type newKeyPage struct {
 }
 
 func (c *console) showNewAPIKey(w http.ResponseWriter, r *http.Request) error {
-	form := newKeyForm{project: r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault}
+	form := newKeyForm{project: r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault, access: string(tenants.FullAccess)}
 	return c.writeNewAPIKey(w, r, http.StatusOK, form, nil)
 }
 
@@ -130,6 +134,7 @@ func (f newKeyForm) fields(role tenants.Role, projects []tenants.Project, fault 
 		{Name: "project", Label: "Project", Fault: faultOf(fault, "project"), Required: true, Choices: ui.Choose(f.project, choices...)},
 		{Name: "environment", Label: "Environment", Fault: faultOf(fault, "environment"), Required: true,
 			Choices: ui.Choose(f.environment, environmentsFor(role)...)},
+		accessOfKey(f.access, fault),
 		{Name: "ends", Label: "Expires", Fault: faultOf(fault, "ends"), Choices: ui.Choose(f.ends, ends...)},
 		{Name: "ends_on", Label: "Expires on", Type: "date", Value: f.on, Optional: true,
 			Fault: strings.TrimSpace(faultOf(fault, "ends_on") + faultOf(fault, "expires_at")),
@@ -141,6 +146,28 @@ func (f newKeyForm) fields(role tenants.Role, projects []tenants.Project, fault 
 func nameOfKey(name string, fault error) ui.Field {
 	return ui.Field{Name: "name", Label: "Name", Value: name, Fault: faultOf(fault, "name"), MaxLength: 200, Required: true,
 		Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."}
+}
+
+// accesses are the choices of what a key may read, and the words for it.
+var accesses = [][2]string{
+	{string(tenants.FullAccess), "Send logs, and read all of the organization's logs and errors"},
+	{string(tenants.ProjectAccess), "Send logs, and read those of its own project alone"},
+	{string(tenants.WriteAccess), "Send logs, and read nothing"},
+}
+
+func accessOfKey(access string, fault error) ui.Field {
+	return ui.Field{Name: "access", Label: "The key may", Fault: faultOf(fault, "access"), Choices: ui.Choose(access, accesses...),
+		Hint: "What only sends logs needs to read nothing: then a key that gets into wrong hands shows nobody anything. You can change this later."}
+}
+
+// accessText is what a key may do, in words.
+func accessText(access tenants.Access) string {
+	for _, choice := range accesses {
+		if choice[0] == string(access) {
+			return choice[1]
+		}
+	}
+	return string(access)
 }
 
 func rateOfKey(rate string, fault error) ui.Field {

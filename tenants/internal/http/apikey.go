@@ -21,6 +21,7 @@ type apiKeyJSON struct {
 	Project       string     `json:"project"`
 	Organization  string     `json:"organization"`
 	Environment   string     `json:"environment"`
+	Access        string     `json:"access"`
 	Name          string     `json:"name"`
 	State         string     `json:"state"`
 	CreatedAt     time.Time  `json:"created_at"`
@@ -75,7 +76,7 @@ func showUsage(k postgres.ListedAPIKey) apiKeyUsageJSON {
 func (a *API) showAPIKey(k postgres.ListedAPIKey) apiKeyJSON {
 	return apiKeyJSON{
 		ID: k.ID, Prefix: tenants.APIKeyPrefix + k.Imprint.First, Last4: k.Imprint.Last, Project: k.Project,
-		Organization: k.Organization, Environment: string(k.Environment), Name: k.Name, State: string(k.State(a.clock())),
+		Organization: k.Organization, Environment: string(k.Environment), Access: string(k.Access), Name: k.Name, State: string(k.State(a.clock())),
 		CreatedAt: k.IssuedAt.UTC(), ExpiresAt: optional(k.ExpiresAt),
 		RevokedAt: optional(k.Revocation.At), RevokedReason: reasonJSON(k.Revocation), RatePerMinute: given(k.RatePerMinute),
 		CreatedBy: k.CreatedBy, Replaces: given(k.Replaces), RotatedTo: given(k.RotatedTo), RotatedAt: optional(k.RotatedAt),
@@ -121,8 +122,9 @@ func (a *API) getAPIKey(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) changeAPIKey(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
-		Name          *string `json:"name"`
-		RatePerMinute *int    `json:"rate_per_minute"`
+		Name          *string         `json:"name"`
+		RatePerMinute *int            `json:"rate_per_minute"`
+		Access        *tenants.Access `json:"access"`
 	}
 	request, err := a.requestWith(w, r, &body)
 	if err != nil {
@@ -181,12 +183,20 @@ func readNewAPIKey(w http.ResponseWriter, r *http.Request) (wanted registrar.New
 		Name        string              `json:"name"`
 		ExpiresAt   *string             `json:"expires_at"`
 
-		RatePerMinute int `json:"rate_per_minute"`
+		RatePerMinute int             `json:"rate_per_minute"`
+		Access        *tenants.Access `json:"access"`
 	}
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return wanted, err
 	}
-	wanted = registrar.NewAPIKey{Project: body.Project, Environment: body.Environment, Name: body.Name, RatePerMinute: body.RatePerMinute}
+	wanted = registrar.NewAPIKey{
+		Project: body.Project, Environment: body.Environment, Name: body.Name, RatePerMinute: body.RatePerMinute,
+	}
+	if body.Access != nil {
+		if wanted.Access = *body.Access; wanted.Access == "" {
+			return wanted, httpapi.Invalid("/access", httpapi.CodeInvalidRequest, "access is empty.", "Use full, project or write, or leave it out for full.")
+		}
+	}
 	if body.ExpiresAt != nil {
 		wanted.ExpiresAt, err = readTime("expires_at", *body.ExpiresAt)
 	}

@@ -14,10 +14,10 @@ import (
 func insertAPIKey(ctx context.Context, tx pgx.Tx, e tenants.APIKeyIssued, by tenants.Origin) error {
 	return exactlyOne(ctx, tx, `
 		INSERT INTO api_keys (organization, id, project, environment, name, hash, first, last, created_at, expires_at,
-		                      rate_per_minute, replaces, created_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		                      rate_per_minute, replaces, created_by, access)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 		e.Organization, e.APIKey, e.Project, e.Environment, e.Name, e.Imprint.Hash, e.Imprint.First, e.Imprint.Last,
-		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, by.Actor)
+		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, by.Actor, e.Access.OrFull())
 }
 
 func revokeAPIKey(ctx context.Context, tx pgx.Tx, organization string, e tenants.APIKeyRevoked) error {
@@ -37,6 +37,10 @@ func renameAPIKey(ctx context.Context, tx pgx.Tx, organization string, e tenants
 func limitAPIKey(ctx context.Context, tx pgx.Tx, organization string, e tenants.APIKeyLimited) error {
 	return exactlyOne(ctx, tx, `UPDATE api_keys SET rate_per_minute = $3 WHERE organization = $1 AND id = $2`,
 		organization, e.APIKey, e.RatePerMinute)
+}
+
+func changeAPIKeyAccess(ctx context.Context, tx pgx.Tx, organization string, e tenants.APIKeyAccessChanged) error {
+	return exactlyOne(ctx, tx, `UPDATE api_keys SET access = $3 WHERE organization = $1 AND id = $2`, organization, e.APIKey, e.Access)
 }
 
 func curtailAPIKey(ctx context.Context, tx pgx.Tx, organization string, e tenants.APIKeyCurtailed) error {
@@ -63,7 +67,7 @@ type ListedAPIKey struct {
 
 const selectAPIKeys = `
 SELECT k.organization, k.id, k.project, k.environment, k.name, k.hash, k.first, k.last, k.created_at, k.expires_at, k.revoked_at,
-       k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, p.name, coalesce(m.name, k.created_by),
+       k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, k.access, p.name, coalesce(m.name, k.created_by),
        coalesce(u.accepted, 0), coalesce(u.rejected, 0), coalesce(u.refused, 0), coalesce(u.accepted_since, 0),
        coalesce(u.rejected_since, 0), u.first_accepted_at, u.last_used_at, coalesce(u.address, ''), coalesce(u.client, '')
 FROM api_keys k JOIN projects p ON p.organization = k.organization AND p.id = k.project
@@ -76,7 +80,7 @@ func scanAPIKey(row pgx.CollectableRow) (k ListedAPIKey, err error) {
 	var exposures []byte
 	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Imprint.Hash, &k.Imprint.First, &k.Imprint.Last,
 		&k.IssuedAt, &expires, &revoked, &k.Revocation.Reason, &k.RatePerMinute, &k.Replaces, &k.RotatedTo, &rotated, &exposures,
-		&k.ProjectName, &k.CreatedBy, &k.Accepted, &k.Rejected, &k.Refused, &k.AcceptedSince, &k.RejectedSince, &firstAccepted,
+		&k.Access, &k.ProjectName, &k.CreatedBy, &k.Accepted, &k.Rejected, &k.Refused, &k.AcceptedSince, &k.RejectedSince, &firstAccepted,
 		&lastUsed, &k.Address, &k.Client)
 	if err != nil {
 		return k, err

@@ -61,6 +61,8 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error {
 		return renameAPIKey(ctx, tx, organization, e)
 	case tenants.APIKeyLimited:
 		return limitAPIKey(ctx, tx, organization, e)
+	case tenants.APIKeyAccessChanged:
+		return changeAPIKeyAccess(ctx, tx, organization, e)
 	case tenants.APIKeyCurtailed:
 		return curtailAPIKey(ctx, tx, organization, e)
 	case tenants.APIKeyExposed:

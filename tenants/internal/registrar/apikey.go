@@ -19,7 +19,8 @@ type NewAPIKey struct {
 	Name        string
 	ExpiresAt   time.Time // zero: never
 
-	RatePerMinute int // 0: no limit of its own
+	RatePerMinute int            // 0: no limit of its own
+	Access        tenants.Access // empty: full
 }
 
 // IssueAPIKey issues a key for a project that the caller reaches. When it returns, the key is in force, unless the
@@ -27,7 +28,7 @@ type NewAPIKey struct {
 func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted NewAPIKey) (tenants.APIKey, tenants.Secret, error) {
 	cmd := tenants.IssueAPIKey{
 		Project: wanted.Project, Environment: wanted.Environment, Name: wanted.Name, ExpiresAt: wanted.ExpiresAt, At: r.now(),
-		RatePerMinute: wanted.RatePerMinute,
+		RatePerMinute: wanted.RatePerMinute, Access: wanted.Access,
 	}
 	if err := cmd.Check(); err != nil {
 		return tenants.APIKey{}, tenants.Secret{}, err
@@ -67,25 +68,27 @@ func (r *Registrar) RevokeAPIKey(ctx context.Context, request Request, id, reaso
 type KeyChange struct {
 	Name          *string
 	RatePerMinute *int // 0: no limit of its own
+	Access        *tenants.Access
 }
 
-// ChangeAPIKey renames or limits a key that the caller reaches. When it returns, the limit is in force, as after IssueAPIKey.
+// ChangeAPIKey renames or limits a key that the caller reaches, or lets it read more or less. When it returns, limit and access are
+// in force, as after IssueAPIKey.
 func (r *Registrar) ChangeAPIKey(ctx context.Context, request Request, id string, wanted KeyChange) (tenants.APIKey, error) {
-	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, At: r.now()}
+	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, Access: wanted.Access, At: r.now()}
 	found, err := r.APIKey(ctx, request.Caller, id)
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
 	cmd.Ceiling = r.Ceiling(found.Organization)
-	change := func() (key tenants.APIKey, limited bool, err error) {
+	change := func() (key tenants.APIKey, told bool, err error) {
 		key, err = update(ctx, r, request, may(tenants.IssuingFor(found.Environment)), streamOf(found.Organization, "api-key", id),
 			func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(cmd) })
-		return key, err == nil && key.RatePerMinute != found.RatePerMinute, err
+		return key, err == nil && (key.RatePerMinute != found.RatePerMinute || key.Access != found.Access), err
 	}
 	var key tenants.APIKey
-	err = r.Gate.Pass(ctx, found.Imprint.Hash, contract.CredentialActive, func() (limited bool, err error) {
-		key, limited, err = change()
-		return limited, err
+	err = r.Gate.Pass(ctx, found.Imprint.Hash, contract.CredentialActive, func() (told bool, err error) {
+		key, told, err = change()
+		return told, err
 	})
 	return key, err
 }

@@ -1,0 +1,53 @@
+package tenants
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An Access is what an API key may read. Every key sends logs, for its own project.
+type Access string
+
+// The accesses.
+const (
+	FullAccess    Access = "full"    // reads the logs and errors of the whole organization
+	ProjectAccess Access = "project" // reads those of its own project alone
+	WriteAccess   Access = "write"   // reads nothing
+)
+
+// Accesses lists all of them.
+func Accesses() []Access { return []Access{FullAccess, ProjectAccess, WriteAccess} }
+
+// OrFull is the access, where none is said full access: as keys had before there was a choice.
+func (a Access) OrFull() Access {
+	if a == "" {
+		return FullAccess
+	}
+	return a
+}
+
+// unlessFull is the inverse of OrFull: what is kept and told of full access is what it was before there was a choice.
+func (a Access) unlessFull() Access {
+	if a == FullAccess {
+		return ""
+	}
+	return a
+}
+
+// check says what is wrong with an access.
+func (a Access) check() Invalid {
+	if slices.Contains(Accesses(), a) {
+		return nil
+	}
+	return Invalid{{"access", fmt.Sprintf("access is %q.", string(a)), oneOf(Accesses())}}
+}
+
+// APIKeyAccessChanged lets an API key read more or less.
+type APIKeyAccessChanged struct {
+	APIKey string    `json:"api_key"`
+	Access Access    `json:"access"`
+	At     time.Time `json:"at"`
+}
+
+func (APIKeyAccessChanged) isEvent() {}
