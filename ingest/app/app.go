@@ -20,7 +20,6 @@ import (
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/console"
 	"github.com/weirlog/weir/ingest/internal/http"
-	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	sharedbus "github.com/weirlog/weir/shared/bus"
@@ -29,6 +28,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
@@ -64,7 +64,7 @@ type App struct {
 
 	meter   *keyuse.Meter
 	watch   *exposure.Watch
-	keyNews *bus.KeyNews
+	keyNews *keyuse.Publication
 
 	buffers  []*http.Buffers
 	handler  nethttp.Handler
@@ -118,7 +118,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	a.meter = keyuse.NewMeter(a.clock)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
 	a.watch = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
-	a.keyNews = &bus.KeyNews{Bus: a.publisher, NewID: uuid.NewString, Clock: a.clock, Logger: a.logger}
+	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Source, NewID: uuid.NewString, Clock: a.clock, Logger: a.logger}
 	if err := a.buildConsumer(); err != nil {
 		return err
 	}

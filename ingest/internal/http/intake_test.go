@@ -21,11 +21,11 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/bus"
-	"github.com/weirlog/weir/ingest/internal/keyuse"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/keyuse"
 )
 
 var (

@@ -1,4 +1,4 @@
-package bus
+package keyuse
 
 import (
 	"context"
@@ -14,35 +14,36 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// KeyNews says on weir.ingest.v1 how API keys are used.
-type KeyNews struct {
+// A Publication says on weir.ingest.v1 how API keys are used.
+type Publication struct {
 	Bus    *bus.Publisher
+	Source string        // ce_source of the service that says so, such as weir/ingest
 	NewID  func() string // unique
 	Clock  func() time.Time
 	Logger *slog.Logger
 }
 
 // Used says how a key was used. An error means that it was not said.
-func (n *KeyNews) Used(ctx context.Context, used contract.KeyUsed) error {
-	err := n.publish(ctx, used)
+func (p *Publication) Used(ctx context.Context, used contract.KeyUsed) error {
+	err := p.publish(ctx, used)
 	if errors.Is(err, bus.ErrUnknownOutcome) {
-		n.Logger.Warn("some uses of a key are perhaps not told", slog.String("key", used.APIKey), slog.String("error", err.Error()))
+		p.Logger.Warn("some uses of a key are perhaps not told", slog.String("key", used.APIKey), slog.String("error", err.Error()))
 		return nil
 	}
 	return err
 }
 
-func (n *KeyNews) publish(ctx context.Context, used contract.KeyUsed) error {
+func (p *Publication) publish(ctx context.Context, used contract.KeyUsed) error {
 	encoded, err := json.Marshal(used)
 	if err != nil {
 		return fmt.Errorf("cannot encode %s: %w", contract.TypeKeyUsed, err)
 	}
-	m := message.NewMessage(n.NewID(), encoded)
+	m := message.NewMessage(p.NewID(), encoded)
 	m.Metadata = contract.Attributes{
-		ID: m.UUID, Type: contract.TypeKeyUsed, Source: Source, Time: n.Clock(), Organization: used.Organization,
+		ID: m.UUID, Type: contract.TypeKeyUsed, Source: p.Source, Time: p.Clock(), Organization: used.Organization,
 	}.Headers()
 	m.Metadata[bus.KeyMetadata] = used.APIKey
-	if _, err = n.Bus.PublishContext(ctx, contract.TopicIngest, m); err != nil {
+	if _, err = p.Bus.PublishContext(ctx, contract.TopicIngest, m); err != nil {
 		return fmt.Errorf("cannot say how key %q was used: %w", used.APIKey, err)
 	}
 	return nil
