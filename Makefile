@@ -1,4 +1,4 @@
-# Every command of Weir. `make` alone lists them.
+# Every command of Weir. `make` alone lists them. It needs Go, git, a shell and coreutils, and nothing else (see .ci/fresh).
 
 GO      ?= go
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -10,7 +10,10 @@ PROGRAMS = $(wildcard */cmd/*)
 RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
 # The packages whose tests take a backend: for the others, another backend changes nothing, nor for who may use a route.
-BACKED   = $(shell $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES) | awk '/shared\/testenv/ && !/deploy\/isolation / {print $$1}')
+TESTENV  = github.com/weirlog/weir/shared/testenv
+USES     = {{range .}}{{if eq . "$(TESTENV)" "$(TESTENV)/fault" "$(TESTENV)/redis"}}{{$$.ImportPath}} {{end}}{{end}}
+BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(shell \
+	$(GO) list -f '{{with .TestImports}}$(USES){{end}}{{with .XTestImports}}$(USES){{end}}' $(PACKAGES)))
 TESTFLAGS = -timeout=15m -vet=off # vet is part of lint
 BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 
@@ -18,7 +21,8 @@ BACKENDS = $(GO) run ./shared/testenv/cmd/backends
 .PHONY: help run demo bench bench-fair bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
+		printf '  make %-16s %s\n' "$${line%%:*}" "$${line#*## }";; esac; done <$(firstword $(MAKEFILE_LIST))
 
 run: bin/weir ## start everything in one process, with a demo organization; data under .weir/
 	@exec bin/weir run $(ARGS)
@@ -73,7 +77,7 @@ REST     = $(filter-out $(BUS),$(shell $(GO) list $(TESTS)))
 test-kafka test-containers: TESTS = $(BACKED)
 test-kafka: ## the same tests against a real Apache Kafka node; those of the bus with the race detector, and against three
 	$(BACKENDS) -backend=kafka -- sh -c '\
-		$(if $(REST),$(GO) test $(TESTFLAGS) $(REST),:); others=$$?; \
+		$(if $(REST),CGO_ENABLED=0 $(GO) test $(TESTFLAGS) $(REST),:); others=$$?; \
 		$(if $(HAS_BUS),$(GO) test $(RACE) -tags=apache $(TESTFLAGS) $(BUS),:) && $(RECONNECT) && exit $$others'
 
 ROUNDS ?= full
