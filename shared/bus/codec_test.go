@@ -2,7 +2,9 @@ package bus
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ func TestBatchRoundTrip(t *testing.T) {
 	messages[1].Metadata[KeyMetadata] = ""
 	messages[3].Metadata["a"] = ""
 	messages[3].Metadata[strings.Repeat("n", 300)] = strings.Repeat("w", 70_000)
-	records, next, err := newDecoder("topic").records(encode(messages), 3, 0)
+	records, next, err := readSet(encode(messages), 3, 0)
 	if err != nil || next != 4 || len(records) != 4 {
 		t.Fatalf("%d records, next %d, error %v", len(records), next, err)
 	}
@@ -61,11 +63,39 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
+// readSet reads all batches of an answer.
+func readSet(set []byte, partition int, offset int64) ([]Record, int64, error) {
+	p, err := newDecoder("topic").piece(set, partition, offset, math.MaxInt)
+	return p.records, p.next, err
+}
+
+// What compresses well is unpacked batch by batch: no more of an answer is in memory than was asked for, and the rest can be read on.
+func TestDecodeInPieces(t *testing.T) {
+	var set []byte
+	for range 3 {
+		set = append(set, encode([]*message.Message{message.NewMessage("", make([]byte, 100_000))})...)
+	}
+	for i := range 2 { // their offsets follow each other
+		binary.BigEndian.PutUint64(set[(i+1)*len(set)/3:], uint64(i+1))
+	}
+	d, offset := newDecoder("topic"), int64(0)
+	for rest := set; rest != nil; offset++ {
+		p, err := d.piece(rest, 0, offset, 1)
+		if err != nil || len(p.records) != 1 || p.next != offset+1 || p.bytes < 100_000 || len(p.rest) > len(rest)-len(set)/3 {
+			t.Fatalf("from %d: %d records of %d bytes, next %d, %d bytes left, error %v", offset, len(p.records), p.bytes, p.next, len(p.rest), err)
+		}
+		rest = p.rest
+	}
+	if offset != 3 {
+		t.Errorf("read to %d, want 3", offset)
+	}
+}
+
 // A reader that begins inside a batch gets the rest of it; one that begins behind it gets nothing and goes on behind it.
 func TestDecodeFromWithin(t *testing.T) {
 	set := encode([]*message.Message{message.NewMessage("0", nil), message.NewMessage("1", nil), message.NewMessage("2", nil)})
 	for from, want := range map[int64]string{0: "[0 1 2]", 2: "[2]", 3: "[]"} {
-		records, next, err := newDecoder("topic").records(set, 0, from)
+		records, next, err := readSet(set, 0, from)
 		var ids []string
 		for _, r := range records {
 			ids = append(ids, r.Header("ce_id"))
@@ -82,11 +112,11 @@ func TestDecodeDamaged(t *testing.T) {
 	for i := range set {
 		damaged := bytes.Clone(set)
 		damaged[i] ^= 0x10
-		records, _, err := newDecoder("topic").records(damaged, 0, 0)
+		records, _, err := readSet(damaged, 0, 0)
 		if err == nil && len(records) > 0 && i >= 16 { // offset, length and leader's epoch lie outside the checksum
 			t.Errorf("byte %d damaged, records %v", i, records)
 		}
-		if records, _, err := newDecoder("topic").records(set[:i], 0, 0); err != nil || len(records) > 0 {
+		if records, _, err := readSet(set[:i], 0, 0); err != nil || len(records) > 0 {
 			t.Errorf("cut to %d bytes: %v, %v", i, records, err)
 		}
 	}
@@ -97,7 +127,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode([]*message.Message{message.NewMessage("id", []byte("value"))}))
 	f.Fuzz(func(t *testing.T, set []byte) {
 		d := newDecoder("topic")
-		d.records(set, 0, 0)
+		d.piece(set, 0, 0, math.MaxInt)
 		if len(set) >= batchHeader-4 { // past the checksum
 			d.unroll(nil, Record{}, set[batchHeader-4:], 100, 0, false)
 		}

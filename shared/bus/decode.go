@@ -31,26 +31,41 @@ type decoder struct {
 
 func newDecoder(topic string) *decoder { return &decoder{topic: topic, names: make(map[string]string)} }
 
-// records reads the batches in set and returns the records from offset on. next is the offset that follows the last whole
-// batch, or offset if there is none: compaction leaves holes and batches without records, and next is beyond them.
-func (d *decoder) records(set []byte, partition int, offset int64) (records []Record, next int64, err error) {
-	next = offset
-	for len(set) >= batchHeader-4 {
+// A piece is what was unpacked of the bytes of an answer.
+type piece struct {
+	records []Record
+	next    int64  // the offset that follows the last whole batch: compaction leaves holes and batches without records, and it is beyond them
+	bytes   int    // what the records count for in limits of memory
+	rest    []byte // of the answer, not unpacked yet; nil: nothing whole is left
+}
+
+// piece reads batches in set and unpacks no further than most bytes and the batch that goes beyond them: what compresses well
+// must not take all memory at once. It returns the records from offset on.
+func (d *decoder) piece(set []byte, partition int, offset int64, most int) (p piece, err error) {
+	p.next = offset
+	for len(set) >= batchHeader-4 && p.bytes < most {
 		length := int(int32(binary.BigEndian.Uint32(set[8:])))
 		if length < batchHeader-16 {
-			return records, next, fmt.Errorf("cannot read a batch of %d bytes at offset %d", length, next)
+			return p, fmt.Errorf("cannot read a batch of %d bytes at offset %d", length, p.next)
 		}
 		if len(set) < 12+length {
-			break // the broker cut the last batch off; it comes again
+			return p, nil // the broker cut the last batch off; it comes again
 		}
-		if records, err = d.batch(records, set[:12+length], partition, offset); err != nil {
-			return records, next, fmt.Errorf("cannot read the batch at offset %d of %q, partition %d: %w", next, d.topic, partition, err)
+		was := len(p.records)
+		if p.records, err = d.batch(p.records, set[:12+length], partition, offset); err != nil {
+			return p, fmt.Errorf("cannot read the batch at offset %d of %q, partition %d: %w", p.next, d.topic, partition, err)
+		}
+		for _, r := range p.records[was:] {
+			p.bytes += r.size()
 		}
 		last := int64(binary.BigEndian.Uint64(set)) + int64(int32(binary.BigEndian.Uint32(set[23:])))
-		next = max(next, last+1)
+		p.next = max(p.next, last+1)
 		set = set[12+length:]
 	}
-	return records, next, nil
+	if len(set) >= batchHeader-4 {
+		p.rest = set
+	}
+	return p, nil
 }
 
 // batch reads one whole record batch, from its base offset on.

@@ -13,14 +13,14 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 )
 
-// chunk is what one answer brought of one partition.
+// chunk is what one answer brought of one partition, or a piece of it.
 type chunk struct {
 	topic         topicID
 	partition     int
 	records       []Record
 	next          int64 // offset to go on from: beyond the records and any hole after them
 	highWatermark int64
-	bytes         int
+	bytes         int // unpacked
 }
 
 // follower reads partitions of one topic from given positions, for ever: it finds the leaders, goes after them when they change,
@@ -349,25 +349,41 @@ func (r *brokerReader) take(ctx context.Context, a fetchAnswer) error {
 	}
 }
 
-// receive delivers what came of a partition.
+// mostInPiece is how much of an answer is unpacked before it is delivered.
+const mostInPiece = 2 << 20
+
+// receive delivers what came of a partition, piece by piece.
 func (r *brokerReader) receive(ctx context.Context, i int, a fetchAnswer) error {
 	p := &r.partitions[i]
-	records, next, err := r.decoder.records(a.records, int(a.partition), p.offset)
-	if err != nil && len(records) == 0 {
-		r.follower.logger.Error("cannot read from the log", "partition", a.partition, "offset", p.offset, "error", err)
-		r.lose(i, err)
+	for rest := a.records; ; {
+		read, err := r.decoder.piece(rest, int(a.partition), p.offset, mostInPiece)
+		if err != nil && len(read.records) == 0 {
+			r.follower.logger.Error("cannot read from the log", "partition", a.partition, "offset", p.offset, "error", err)
+			r.lose(i, err)
+			return nil
+		}
+		if err := r.pass(ctx, p, a, read); err != nil {
+			return err
+		}
+		if rest = read.rest; rest == nil || err != nil {
+			r.hear(a, p.offset)
+			return nil
+		}
+	}
+}
+
+// pass delivers one piece, if it says anything.
+func (r *brokerReader) pass(ctx context.Context, p *fetchPartition, a fetchAnswer, read piece) error {
+	if read.next == p.offset && !p.fresh {
 		return nil
 	}
-	if next == p.offset && !p.fresh {
-		r.hear(a, next)
-		return nil
+	c := chunk{
+		topic: r.follower.id, partition: int(a.partition), records: read.records, next: read.next, highWatermark: a.highWatermark, bytes: read.bytes,
 	}
-	c := chunk{topic: r.follower.id, partition: int(a.partition), records: records, next: next, highWatermark: a.highWatermark, bytes: len(a.records)}
-	p.offset, p.fresh = next, false
+	p.offset, p.fresh = read.next, false
 	if err := r.follower.deliver(ctx, c); err != nil {
 		return &deliveryError{err}
 	}
-	r.hear(a, next)
 	return nil
 }
 
