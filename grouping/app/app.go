@@ -87,6 +87,7 @@ func (a *App) build() (err error) {
 	grouping := bus.Grouping{Writer: postgres.Writer{NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour)}, Count: countEffects(a.metrics.Registerer)}
 	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouping.Consume,
+		Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()

@@ -144,7 +144,14 @@ func (r *rig) awaitApplied() {
 				applied[partition] = next
 				return nil
 			})
-			return err
+			if err != nil {
+				return err
+			}
+			var behind int
+			if err := tx.QueryRow(r.t.Context(), `SELECT count(*) FROM bus_deferred`).Scan(&behind); err != nil || behind > 0 {
+				return fmt.Errorf("%d organizations are behind in a partition: %w", behind, err)
+			}
+			return nil
 		})
 		for partition, end := range r.End() {
 			if applied[partition] < end {

@@ -170,7 +170,7 @@ func (a *App) buildConsumer() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
 	a.consumer, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
-		Handle: logStore.Consume, MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
+		Handle: logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

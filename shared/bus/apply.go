@@ -16,72 +16,83 @@ import (
 // permanent. A conflict with a concurrent transaction is over by then.
 const patience = 3
 
-// apply applies records in transactions, all or parked, in order. It returns an error only when the assignment is over.
-func (a *assignment) apply(ctx context.Context, records []Record) error {
-	if len(records) == 0 {
+// apply does work in transactions, all of it or parked, in order. It returns an error only when the assignment is over.
+func (a *assignment) apply(ctx context.Context, w work) error {
+	if w.empty() {
 		return nil
 	}
-	err := a.persist(ctx, records, a.consumer.handle)
+	err := a.persist(ctx, w, a.consumer.handle)
 	if err == nil {
-		a.consumer.metrics.applied.Add(float64(len(records)))
-		a.consumer.cfg.Committed(records)
+		a.consumer.metrics.deferred.Add(float64(len(w.passed)))
+		if len(w.records) > 0 {
+			a.consumer.metrics.applied.Add(float64(len(w.records)))
+			a.consumer.cfg.Committed(w.records)
+		}
 		return nil
 	}
 	var blame *permanentError
 	if !errors.As(err, &blame) {
 		return err
 	}
-	if len(records) == 1 {
-		return a.park(ctx, records[0], blame.err)
+	if len(w.records) == 1 {
+		return a.park(ctx, w, blame.err)
 	}
-	return a.divide(ctx, records, blame)
+	return a.divide(ctx, w, blame)
 }
 
 // divide applies smaller groups: around the record that is to blame if the handler named it, else halves.
-func (a *assignment) divide(ctx context.Context, records []Record, blame *permanentError) error {
-	low, high := len(records)/2, len(records)/2
-	for i, r := range records {
+func (a *assignment) divide(ctx context.Context, w work, blame *permanentError) error {
+	low, high := len(w.records)/2, len(w.records)/2
+	for i, r := range w.records {
 		if blame.record && r.Partition == blame.partition && r.Offset == blame.offset {
 			low, high = i, i+1
 		}
 	}
-	for _, group := range [][]Record{records[:low], records[low:high], records[high:]} {
-		if err := a.apply(ctx, group); err != nil {
+	for _, part := range w.divided(low, high) {
+		if err := a.apply(ctx, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// persist runs one transaction until it is committed, refused for good, or not ours any more.
-func (a *assignment) persist(ctx context.Context, records []Record, effect Handler) error {
-	m := a.movesFor(records)
+// passingError says that a lane's records can't be applied yet: the others need not wait for that.
+type passingError struct{ err error }
+
+func (e *passingError) Error() string { return e.err.Error() }
+
+// persist runs one transaction until it is committed, refused for good, or not ours any more; a lane's, at most for some attempts.
+func (a *assignment) persist(ctx context.Context, w work, effect Handler) error {
+	m := a.moverOf(w)
 	for failures := 1; ; failures++ {
 		begun := now()
-		err := a.transact(ctx, m, records, effect)
+		took, err := a.transact(ctx, m, w.records, effect)
+		a.spent = effort{effect: took, around: now().Sub(begun) - took}
 		a.consumer.metrics.transacted(now().Sub(begun), err)
 		if errors.Is(err, ErrFenced) {
-			err = a.fenced(ctx, m, err)
+			err = fenced(ctx, m, err)
 		}
 		switch {
 		case err == nil:
-			a.advance(m)
+			m.committed()
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrFenced) || IsPermanent(err):
 			return err
-		case failures >= patience && blamesData(err):
+		case failures >= patience && len(w.records) > 0 && blamesData(err):
 			return Permanent(err)
+		case failures >= patience && w.lane != nil:
+			return &passingError{err}
 		}
-		a.consumer.logger.Warn("cannot apply records yet", "records", len(records), "failures", failures, "error", err)
+		a.consumer.logger.Warn("cannot apply records yet", "records", len(w.records), "failures", failures, "error", err)
 		pause(ctx, backoff(failures, 20*time.Millisecond, 5*time.Second))
 	}
 }
 
 // fenced looks why the positions did not move. If they are where they were to go, an earlier commit succeeded and its answer was lost.
-func (a *assignment) fenced(ctx context.Context, m moves, err error) error {
-	moved, asking := a.alreadyMoved(ctx, m)
+func fenced(ctx context.Context, m mover, err error) error {
+	moved, asking := m.moved(ctx)
 	switch {
 	case asking != nil:
 		return asking
@@ -92,16 +103,19 @@ func (a *assignment) fenced(ctx context.Context, m moves, err error) error {
 	}
 }
 
-// transact moves the positions and takes the effect in one transaction.
-func (a *assignment) transact(ctx context.Context, m moves, records []Record, effect Handler) error {
+// transact moves the positions and takes the effect in one transaction, and returns how long the effect took.
+func (a *assignment) transact(ctx context.Context, m mover, records []Record, effect Handler) (took time.Duration, err error) {
 	ctx, cancel := a.consumer.bounded(ctx)
 	defer cancel()
-	return pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
-		if err := a.move(ctx, tx, m); err != nil {
+	err = pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
+		if err := m.move(ctx, tx); err != nil || len(records) == 0 {
 			return err
 		}
+		begun := now()
+		defer func() { took = now().Sub(begun) }()
 		return effect(ctx, tx, records)
 	})
+	return took, err
 }
 
 // panicError is a handler's panic as an error.

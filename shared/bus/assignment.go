@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -21,12 +22,22 @@ type assignment struct {
 	fresh      []int         // never consumed, and nobody leads them: where they start is not known
 	intake     chan chunk
 	room       *budget
-	held       []chunk // taken from intake, not applied
+	held       []chunk   // taken from intake, not applied
+	head       time.Time // when the newest record was written that was taken out of them
+
+	backlogs map[place]backlog // what lanes have left behind
+	turns    *turns
+	reader   *laneReader
+	before   int    // lanes that had a part of the transaction before, where anybody looked
+	pace     *pace  // of transactions with what comes in the order of the log
+	spent    effort // on the last transaction
 
 	goals map[int]int64 // per partition, where the log ended when it was assigned, until it is applied so far
+	done  map[int]int64 // how far partitions are read that have goals
 
-	mu        sync.Mutex
-	committed map[int]int64 // positions that the Kafka group is to be told
+	wg         sync.WaitGroup
+	mu         sync.Mutex
+	unreported map[int]int64 // positions that the Kafka group is to be told
 }
 
 // claimed is one partition of an assignment.
@@ -40,29 +51,50 @@ type claimed struct {
 func (a *assignment) run(ctx context.Context, generation *kafka.Generation) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer a.reader.close()
+	defer a.wg.Wait()
 	defer cancel(nil)
-	wg.Go(func() { cancel(a.follower().run(ctx)) })
-	wg.Go(func() { a.reportOffsets(ctx, generation) })
+	a.wg.Go(func() { cancel(a.follower().run(ctx)) })
+	a.wg.Go(func() { a.reportOffsets(ctx, generation) })
 	a.partitions = a.working()
-	wg.Go(func() { a.lookForReplays(ctx) })
+	a.wg.Go(func() { a.lookForReplays(ctx) })
 	if len(a.fresh) > 0 {
-		wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
+		a.wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
 	}
 	for {
-		records, reached, err := a.collect(ctx)
-		if err == nil {
-			err = a.apply(ctx, records)
-		}
-		if err == nil && a.replaysDue() {
-			err = a.replay(ctx)
-		}
-		if err != nil {
+		if err := a.runOnce(ctx); err != nil {
 			return cmpErr(context.Cause(ctx), err)
 		}
-		a.arrived(reached)
 	}
+}
+
+// runOnce applies what comes next in the log, then parked records that somebody wants applied, then what one lane left behind.
+func (a *assignment) runOnce(ctx context.Context) error {
+	g, err := a.collect(ctx)
+	if err == nil {
+		err = a.applyGathered(ctx, g)
+	}
+	if err == nil && a.replaysDue() {
+		err = a.replay(ctx)
+	}
+	if err == nil {
+		err = a.serve(ctx)
+	}
+	return err
+}
+
+func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
+	if err := a.apply(ctx, g.work); err != nil {
+		return err
+	}
+	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.records) > 0 {
+		a.pace.learn(a.spent, c.cfg.Lanes.Target, g.ration.taken, g.ration.limit, c.mostWork())
+	}
+	if len(g.ration.lanes) > 0 {
+		a.before = len(g.ration.lanes)
+	}
+	a.arrived(g.reached)
+	return nil
 }
 
 // cmpErr prefers the reason for which everything was stopped; an orderly end is none.
@@ -125,59 +157,6 @@ func (a *assignment) awaitLeaders(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// collect waits for records and gathers them until there are enough of them or the first has waited long enough. reached is how
-// far each partition is applied once they are.
-func (a *assignment) collect(ctx context.Context) (records []Record, reached map[int]int64, err error) {
-	cfg := a.consumer.cfg
-	reached = make(map[int]int64)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	<-timer.C
-	bytes := 0
-	for len(records) < cfg.MaxRecords && bytes < cfg.MaxBytes {
-		c, err := a.nextChunk(ctx, timer, len(records) > 0)
-		if err != nil {
-			return nil, nil, err
-		}
-		if c == nil {
-			break
-		}
-		a.see(*c)
-		was := len(records)
-		records, bytes = a.consume(c, records, bytes, reached)
-		if was == 0 && len(records) > 0 {
-			timer.Reset(cfg.MaxWait)
-		}
-		if len(records) == 0 && len(reached) > 0 {
-			break // nothing but holes or an empty partition: worth knowing
-		}
-	}
-	return records, reached, nil
-}
-
-// nextChunk returns nil when the time is over, which runs if begun, or when parked records are to be applied.
-func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*chunk, error) {
-	if len(a.held) > 0 {
-		return &a.held[0], nil
-	}
-	over, asked := timer.C, (<-chan struct{})(nil)
-	if !begun {
-		over, asked = nil, a.asked
-	}
-	select {
-	case c := <-a.intake:
-		a.held = append(a.held, c)
-		return &a.held[0], nil
-	case <-over:
-		return nil, nil
-	case <-asked:
-		a.due = true
-		return nil, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
 // replaysDue reports, once, whether parked records are to be applied.
 func (a *assignment) replaysDue() bool {
 	select {
@@ -190,24 +169,6 @@ func (a *assignment) replaysDue() bool {
 	return due
 }
 
-// consume moves records out of the held chunk as far as the limits allow.
-func (a *assignment) consume(c *chunk, records []Record, bytes int, reached map[int]int64) ([]Record, int) {
-	cfg := a.consumer.cfg
-	n := 0
-	for n < len(c.records) && len(records) < cfg.MaxRecords && (bytes == 0 || bytes+c.records[n].size() <= cfg.MaxBytes) {
-		bytes += c.records[n].size()
-		records = append(records, c.records[n])
-		n++
-	}
-	if c.records = c.records[n:]; len(c.records) > 0 {
-		return records, max(bytes, cfg.MaxBytes) // what did not fit ends the batch
-	}
-	reached[c.partition] = c.next
-	a.room.give(c.bytes + 1)
-	a.held = a.held[:0]
-	return records, bytes
-}
-
 // see notes what a chunk tells about the end of the log.
 func (a *assignment) see(c chunk) {
 	a.consumer.note(func() { a.consumer.reach[c.partition] = reach{a.claims[c.partition].next, c.highWatermark} })
@@ -216,14 +177,29 @@ func (a *assignment) see(c chunk) {
 	}
 }
 
-// arrived notes how far partitions are applied, and whether that is as far as they reached at first.
+// arrived notes how far partitions are read, and whether that is as far as they reached at first.
 func (a *assignment) arrived(reached map[int]int64) {
 	a.consumer.applied(reached)
 	if len(a.goals) == 0 {
 		return
 	}
 	for p, next := range reached {
-		if goal, ok := a.goals[p]; ok && goal >= 0 && next >= goal {
+		a.done[p] = max(a.done[p], next)
+	}
+	a.settle()
+}
+
+// settle looks whether the partitions are applied as far as they reached at first, lanes included.
+func (a *assignment) settle() {
+	if len(a.goals) == 0 {
+		return
+	}
+	low := maps.Clone(a.done)
+	for at, b := range a.backlogs {
+		low[at.partition] = min(low[at.partition], b.next)
+	}
+	for p, goal := range a.goals {
+		if next, read := low[p]; read && goal >= 0 && next >= goal {
 			delete(a.goals, p)
 		}
 	}
@@ -236,7 +212,7 @@ func (a *assignment) arrived(reached map[int]int64) {
 func (a *assignment) reportOffsets(ctx context.Context, generation *kafka.Generation) {
 	for ctx.Err() == nil {
 		pause(ctx, time.Second)
-		if offsets := a.unreported(); len(offsets) > 0 {
+		if offsets := a.takeUnreported(); len(offsets) > 0 {
 			if err := generation.CommitOffsets(map[string]map[int]int64{a.consumer.cfg.Topic: offsets}); err != nil {
 				a.consumer.logger.Debug("cannot report offsets", "error", err)
 			}
@@ -244,10 +220,10 @@ func (a *assignment) reportOffsets(ctx context.Context, generation *kafka.Genera
 	}
 }
 
-func (a *assignment) unreported() map[int]int64 {
+func (a *assignment) takeUnreported() map[int]int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	offsets := a.committed
-	a.committed = make(map[int]int64)
+	offsets := a.unreported
+	a.unreported = make(map[int]int64)
 	return offsets
 }

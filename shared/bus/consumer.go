@@ -17,7 +17,8 @@ import (
 
 // Handler applies records inside tx, which moves their positions as well. It returns Permanent(err) when a record can never be
 // applied; any other error is taken for a passing one and the same records come again. It must not keep tx, and may be called
-// again with the same records after a rollback, whole or in smaller groups. Records of one partition come in their order.
+// again with the same records after a rollback, whole or in smaller groups. Records of one partition come in their order, with Lanes
+// those of one lane in one partition.
 type Handler func(ctx context.Context, tx pgx.Tx, records []Record) error
 
 // ConsumerConfig says what a Consumer applies and how. Brokers, Group, Topic, Pool and Handle are required; zero means the default.
@@ -37,6 +38,7 @@ type ConsumerConfig struct {
 	TransactionTimeout time.Duration
 
 	Handle    Handler
+	Lanes     Lanes          // whose records wait for nobody else's; zero: all come in their order
 	Committed func([]Record) // called after each commit with the records that took effect; may be nil
 
 	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
@@ -63,6 +65,7 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 8*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
 	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
+	c.Lanes = c.Lanes.withDefaults()
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
 	c.ParkedWatch = cmp.Or(c.ParkedWatch, 2*time.Second)
 	if c.Dialer == nil {
@@ -100,6 +103,7 @@ type Consumer struct {
 	caughtUp bool
 	halted   map[int]error
 	reach    map[int]reach
+	behind   map[place]backlog
 }
 
 // reach is how far a partition is applied, and where its log ended when that was last heard.
@@ -112,7 +116,10 @@ func NewConsumer(cfg ConsumerConfig, logger *slog.Logger) (*Consumer, error) {
 	}
 	cfg = cfg.withDefaults()
 	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
-	c := &Consumer{cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer), halted: make(map[int]error), reach: make(map[int]reach)}
+	c := &Consumer{
+		cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer),
+		halted: make(map[int]error), reach: make(map[int]reach), behind: make(map[place]backlog),
+	}
 	c.measure()
 	return c, nil
 }
@@ -135,13 +142,17 @@ func (c *Consumer) Ready() error {
 	}
 }
 
-// Lag returns how many offsets each assigned partition is behind the end of its log, as far as is known.
+// Lag returns how many offsets each assigned partition is behind the end of its log, as far as is known, and how many records lanes
+// have left behind in it.
 func (c *Consumer) Lag() map[int]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lag := make(map[int]int64, len(c.reach))
 	for p, r := range c.reach {
 		lag[p] = max(0, r.end-r.next)
+	}
+	for at, b := range c.behind {
+		lag[at.partition] += b.records
 	}
 	return lag
 }
@@ -208,7 +219,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 		}
 	})
 	<-done
-	c.note(func() { c.assigned, c.reach = false, make(map[int]reach) })
+	c.note(func() { c.assigned, c.reach, c.behind = false, make(map[int]reach), make(map[place]backlog) })
 	return failed
 }
 

@@ -22,20 +22,23 @@ import (
 // there twice.
 func effects(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
-	if _, err := pool.Exec(context.Background(), `CREATE TABLE effects (n bigint GENERATED ALWAYS AS IDENTITY, id text, partition int, record_offset bigint)`); err != nil {
+	if _, err := pool.Exec(context.Background(), `CREATE TABLE effects (n bigint GENERATED ALWAYS AS IDENTITY, id text, lane text, partition int, record_offset bigint)`); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // writeEffects is a handler that writes each record down.
 func writeEffects(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"id", "partition", "record_offset"},
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"id", "lane", "partition", "record_offset"},
 		pgx.CopyFromSlice(len(records), func(i int) ([]any, error) {
 			r := records[i]
-			return []any{r.Header("ce_id"), r.Partition, r.Offset}, nil
+			return []any{r.Header("ce_id"), laneOf(r), r.Partition, r.Offset}, nil
 		}))
 	return err
 }
+
+// laneOf is the lane of a record in tests that have lanes; the others have but one.
+func laneOf(r bus.Record) string { return r.Header("ce_organization") }
 
 // account is what a test finds in effects.
 type account struct{ all, distinct, outOfOrder int }
@@ -45,7 +48,7 @@ func count(t testing.TB, pool *pgxpool.Pool) account {
 	var a account
 	err := pool.QueryRow(context.Background(), `
 		SELECT count(*), count(DISTINCT (partition, record_offset)), count(*) FILTER (WHERE record_offset < before)
-		  FROM (SELECT *, lag(record_offset) OVER (PARTITION BY partition ORDER BY n) AS before FROM effects) e`).Scan(&a.all, &a.distinct, &a.outOfOrder)
+		  FROM (SELECT *, lag(record_offset) OVER (PARTITION BY partition, lane ORDER BY n) AS before FROM effects) e`).Scan(&a.all, &a.distinct, &a.outOfOrder)
 	if err != nil {
 		t.Fatal(err)
 	}

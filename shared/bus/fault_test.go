@@ -22,6 +22,7 @@ type scene struct {
 	db      *testenv.Database
 	topic   string
 	tr      *traffic
+	lanes   int           // how many organizations share what is published; 0: nobody tells them apart
 	pool    *pgxpool.Pool // beside the network, for the test itself
 	random  *rand.Rand
 }
@@ -29,7 +30,13 @@ type scene struct {
 // newScene starts traffic and consumer on one node. The consumer reaches its database over the network that can be disturbed.
 func newScene(t *testing.T, topic string, partitions int) *scene {
 	t.Helper()
-	s := &scene{cluster: testenv.FaultyKafka(t, 1), db: testenv.FaultyPostgres(t), topic: topic, random: chance(t)}
+	return newSceneOf(t, topic, partitions, 0)
+}
+
+// newSceneOf is newScene with organizations that share the consumer: always, some are over their shares and some are not.
+func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
+	t.Helper()
+	s := &scene{cluster: testenv.FaultyKafka(t, 1), db: testenv.FaultyPostgres(t), topic: topic, lanes: lanes, random: chance(t)}
 	s.pool = databaseAt(t, s.db.URL)
 	effects(t, s.pool)
 	ensure(t, s.brokers(), topic, partitions, nil)
@@ -37,7 +44,7 @@ func newScene(t *testing.T, topic string, partitions int) *scene {
 	cfg.Pool = s.open(t)
 	startConsumer(t, cfg)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * patience})
-	s.tr = startTraffic(p, topic, 8, 2*time.Millisecond)
+	s.tr = startTrafficOf(p, topic, 8, lanes, 2*time.Millisecond)
 	s.tr.more(t, 100)
 	return s
 }
@@ -47,6 +54,9 @@ func (s *scene) brokers() []string { return s.cluster.Brokers() }
 func (s *scene) consumer() bus.ConsumerConfig {
 	cfg := quick(s.brokers(), s.topic, s.pool, writeEffects)
 	cfg.Group, cfg.FetchWait = s.topic, 100*time.Millisecond
+	if s.lanes > 0 {
+		cfg.Lanes, cfg.MaxRecords = strict, 6
+	}
 	return cfg
 }
 
@@ -71,6 +81,9 @@ func (s *scene) strike(t *testing.T, name string, short, full int, fault func())
 	})
 	s.tr.more(t, 50)
 	s.pool.Reset()
+	if s.lanes > 0 {
+		defer wereDeferred(t, s.pool)
+	}
 	return settle(t, row{fault: name, rounds: n}, s.tr, s.brokers(), s.topic, s.pool)
 }
 
@@ -88,13 +101,16 @@ func TestFaults(t *testing.T) {
 		{"broker killed", brokerKilled},
 		{"broker paused", brokerPaused},
 		{"consumer killed", consumerKilled},
+		{"consumer of lanes killed", consumerOfLanesKilled},
 		{"consumer stopped", consumerStopped},
 		{"members come and go", membersComeAndGo},
+		{"members with lanes come and go", membersWithLanesComeAndGo},
 		{"network of the broker", brokerNetwork},
 		{"network of the database", databaseNetwork},
 		{"database restarted", databaseRestarted},
 		{"database killed", databaseKilled},
 		{"database sessions killed", databaseSessionsKilled},
+		{"database sessions killed under lanes", databaseSessionsKilledUnderLanes},
 	}...) {
 		t.Run(f.name, f.run)
 	}
@@ -148,6 +164,31 @@ func consumerKilled(t *testing.T) {
 	settleEffects(t, row{fault: "consumer killed between applying and committing", rounds: n}, pool, readAll(t, brokers, topic))
 }
 
+// So does one that leaves records to their lanes: wherever it is killed, each record takes effect once, and those of one lane in their order.
+func consumerOfLanesKilled(t *testing.T) {
+	random := chance(t)
+	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed.lanes", testenv.Postgres(t)
+	pool := databaseAt(t, url)
+	effects(t, pool)
+	ensure(t, brokers, topic, 4, nil)
+	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	m := member{Brokers: brokers, Database: url, Topic: topic, Lanes: true}
+	n := rounds(t, 4, 50)
+	each(t, n, func(i int) {
+		if _, err := p.PublishContext(context.Background(), topic, ofLanes(random, 500*i, 500)...); err != nil {
+			t.Fatal(err)
+		}
+		victim := m.start(t)
+		for range 1 + random.IntN(20) {
+			victim.await(t)
+		}
+		victim.kill()
+	})
+	m.start(t)
+	settleEffects(t, row{fault: "consumer of lanes killed between applying and committing", rounds: n}, pool, readAll(t, brokers, topic))
+	wereDeferred(t, pool)
+}
+
 // A consumer that stands still in the middle of a transaction for longer than its session, and then goes on, has no effect any
 // more: the others have taken its work over.
 func consumerStopped(t *testing.T) {
@@ -178,10 +219,18 @@ func consumerStopped(t *testing.T) {
 
 // Members that come and go all the time, and partitions that are added meanwhile, cost time and nothing else.
 func membersComeAndGo(t *testing.T) {
-	s := newScene(t, "test.storm", 4)
+	newScene(t, "test.storm", 4).storm(t, "members come and go every 300 ms, partitions are added")
+}
+
+// So do members that leave records to their lanes: what one has left, the next one comes to.
+func membersWithLanesComeAndGo(t *testing.T) {
+	newSceneOf(t, "test.storm.lanes", 4, 3).storm(t, "members with lanes come and go every 300 ms, partitions are added")
+}
+
+func (s *scene) storm(t *testing.T, name string) {
 	partitions, i := int32(4), 0
 	var stops []func()
-	s.strike(t, "members come and go every 300 ms, partitions are added", 6, 100, func() {
+	s.strike(t, name, 6, 100, func() {
 		if i++; i%5 == 0 && partitions < 12 {
 			partitions++
 			addPartitions(t, s.brokers(), s.topic, partitions)
@@ -259,12 +308,20 @@ func databaseKilled(t *testing.T) {
 
 // The database throws everybody out, again and again: the consumers come back by themselves.
 func databaseSessionsKilled(t *testing.T) {
-	s := newScene(t, "test.sessions", 4)
+	newScene(t, "test.sessions", 4).killSessions(t, "all sessions of PostgreSQL ended")
+}
+
+// Lanes change nothing about that.
+func databaseSessionsKilledUnderLanes(t *testing.T) {
+	newSceneOf(t, "test.sessions.lanes", 4, 3).killSessions(t, "all sessions of PostgreSQL ended, with lanes")
+}
+
+func (s *scene) killSessions(t *testing.T, name string) {
 	executioner, err := s.pool.Acquire(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.strike(t, "all sessions of PostgreSQL ended", 20, 200, func() {
+	s.strike(t, name, 20, 200, func() {
 		if _, err := executioner.Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE pid <> pg_backend_pid() AND datname = current_database()`); err != nil {
 			t.Fatal(err)

@@ -28,6 +28,7 @@ type member struct {
 	Brokers  []string
 	Database string
 	Topic    string
+	Lanes    bool // whether it tells organizations apart
 }
 
 // consume applies records, and says so in the middle of each transaction, where it dallies for a moment.
@@ -50,6 +51,9 @@ func (r member) consume() error {
 		return nil
 	})
 	cfg.SessionTimeout, cfg.RebalanceTimeout, cfg.MaxRecords = 2*time.Second, time.Second, 50
+	if r.Lanes {
+		cfg.Lanes, cfg.MaxRecords = strict, 20
+	}
 	c, err := bus.NewConsumer(cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
 		return err

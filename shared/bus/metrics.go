@@ -45,8 +45,8 @@ func (m publisherMetrics) settled(records, bytes int, err error) {
 
 // consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer collects when asked.
 type consumerMetrics struct {
-	applied, parked, replayed, failed prometheus.Counter
-	duration                          prometheus.Histogram
+	applied, deferred, parked, replayed, failed prometheus.Counter
+	duration                                    prometheus.Histogram
 }
 
 func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labels) consumerMetrics {
@@ -55,6 +55,7 @@ func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labe
 	}
 	return consumerMetrics{
 		applied:  counter("weir_bus_applied_records_total", "Records whose effect is committed."),
+		deferred: counter("weir_bus_deferred_records_total", "Records over their lanes' shares that were left for later; each is applied once as well."),
 		replayed: counter("weir_bus_replayed_records_total", "Parked records that were applied after all."),
 		parked:   counter("weir_bus_parked_records_total", "Records that can never be applied and were set aside."),
 		failed:   counter("weir_bus_failed_transactions_total", "Transactions that were rolled back, for whatever reason; most come again."),
@@ -75,30 +76,60 @@ func (m consumerMetrics) transacted(took time.Duration, err error) {
 
 // standing collects how a consumer stands at the moment of a scrape.
 type standing struct {
-	consumer    *Consumer
-	lag, halted *prometheus.Desc
+	consumer                      *Consumer
+	lag, halted                   *prometheus.Desc
+	lanes, records, bytes, oldest *prometheus.Desc
 }
 
 func newStanding(c *Consumer, labels prometheus.Labels) standing {
+	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, labels) }
 	return standing{
 		consumer: c,
+		lanes:    desc("weir_bus_deferred_lanes", "Positions of lanes, each in one partition, that are behind the partition's."),
+		records:  desc("weir_bus_deferred_records", "Records that lanes have left for later, in assigned partitions."),
+		bytes:    desc("weir_bus_deferred_bytes", "Bytes of those records. They lie in the log, not here."),
+		oldest:   desc("weir_bus_deferred_age_seconds", "How long ago the oldest of them was written, or one just before it; 0: there are none."),
 		lag: prometheus.NewDesc("weir_bus_lag_records",
-			"Offsets that an assigned partition is behind the end of its log, as far as is known.", []string{"partition"}, labels),
+			"Offsets that an assigned partition is behind the end of its log, as far as is known, and records deferred in it.", []string{"partition"}, labels),
 		halted: prometheus.NewDesc("weir_bus_halted_partitions",
 			"Assigned partitions that are stopped because their position lies outside the log.", nil, labels),
 	}
 }
 
 func (s standing) Describe(out chan<- *prometheus.Desc) {
-	out <- s.lag
-	out <- s.halted
+	for _, desc := range []*prometheus.Desc{s.lag, s.halted, s.lanes, s.records, s.bytes, s.oldest} {
+		out <- desc
+	}
 }
 
 func (s standing) Collect(out chan<- prometheus.Metric) {
 	for partition, lag := range s.consumer.Lag() {
 		out <- prometheus.MustNewConstMetric(s.lag, prometheus.GaugeValue, float64(lag), strconv.Itoa(partition))
 	}
-	out <- prometheus.MustNewConstMetric(s.halted, prometheus.GaugeValue, float64(s.consumer.haltedPartitions()))
+	behind := s.consumer.deferred()
+	for desc, value := range map[*prometheus.Desc]float64{
+		s.halted: float64(s.consumer.haltedPartitions()), s.lanes: float64(behind.lanes), s.records: float64(behind.records),
+		s.bytes: float64(behind.bytes), s.oldest: behind.age.Seconds(),
+	} {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+}
+
+// deferral is what lanes have left behind in all.
+type deferral struct {
+	lanes          int
+	records, bytes int64
+	age            time.Duration
+}
+
+func (c *Consumer) deferred() (d deferral) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.behind {
+		d.lanes++
+		d.records, d.bytes, d.age = d.records+b.records, d.bytes+b.bytes, max(d.age, now().Sub(b.since))
+	}
+	return d
 }
 
 // measure registers the consumer's instruments.

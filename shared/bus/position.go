@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // claimPositions takes a partition without a start only where it was consumed before.
@@ -32,13 +28,15 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	}
 	a := &assignment{
 		consumer: c, topic: logs.id, claims: make(map[int]*claimed), intake: make(chan chunk, 64), room: newBudget(c.cfg.BufferBytes),
-		goals: make(map[int]int64), committed: make(map[int]int64), asked: make(chan struct{}, 1),
+		goals: make(map[int]int64), done: make(map[int]int64), unreported: make(map[int]int64), asked: make(chan struct{}, 1),
+		pace: newPace(), turns: newTurns(), reader: c.laneReader(logs.id),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
 	if err != nil {
 		return nil, err
 	}
 	c.note(func() { c.assigned, c.halted = true, halted })
+	a.resume()
 	for p, err := range halted {
 		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
 	}
@@ -69,6 +67,7 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs topicLogs
 		if log.replaced || known && (claim.next < log.start || claim.next > log.end) {
 			a.outside(ctx, p, claim.next, log)
 			delete(a.claims, p)
+			a.forgetBacklogs(p)
 			continue
 		}
 		a.goals[p] = -1
@@ -105,8 +104,10 @@ func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string
 		if err != nil {
 			return err
 		}
-		halted, err = scanClaims(rows, a.claims)
-		return err
+		if halted, err = scanClaims(rows, a.claims); err != nil {
+			return err
+		}
+		return a.takeBacklogs(ctx, tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot claim positions of %q: %w", c.cfg.Group, err)
@@ -140,83 +141,4 @@ func (c *Consumer) halt(ctx context.Context, partition int, epoch int64, reason 
 	_, err := c.cfg.Pool.Exec(ctx, `UPDATE bus_positions SET halted = $5, updated_at = now()
 		WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4`, c.cfg.Group, c.cfg.Topic, partition, epoch, reason.Error())
 	return err
-}
-
-const movePositions = `
-UPDATE bus_positions AS b SET next = m.until, updated_at = now()
-  FROM unnest($3::integer[], $4::bigint[], $5::bigint[], $6::bigint[]) AS m(partition, since, until, epoch)
- WHERE b.group_name = $1 AND b.topic = $2 AND b.partition = m.partition AND b.next = m.since AND b.epoch = m.epoch`
-
-// moves are the positions that a transaction moves, one row per partition.
-type moves struct {
-	partitions           []int
-	since, until, epochs []int64
-}
-
-// movesFor says how the positions move when records are applied: each partition to behind its last record.
-func (a *assignment) movesFor(records []Record) moves {
-	until := make(map[int]int64)
-	for _, r := range records {
-		until[r.Partition] = r.Offset + 1
-	}
-	var m moves
-	for _, p := range slices.Sorted(maps.Keys(until)) { // one order for all, so that nobody waits in a circle
-		m.partitions = append(m.partitions, p)
-		m.since = append(m.since, a.claims[p].next)
-		m.until = append(m.until, until[p])
-		m.epochs = append(m.epochs, a.claims[p].epoch)
-	}
-	return m
-}
-
-// move is the first statement of every transaction: it locks the rows, refuses a member that lost them, and refuses records that
-// were applied before. A member that stands still in the middle is thrown out by the database after its session timeout, so
-// that whoever takes over need not wait longer.
-func (a *assignment) move(ctx context.Context, tx pgx.Tx, m moves) error {
-	c := a.consumer
-	batch := &pgx.Batch{}
-	batch.Queue(`SELECT set_config('idle_in_transaction_session_timeout', $1, true)`, c.idleLimit())
-	batch.Queue(movePositions, c.cfg.Group, c.cfg.Topic, m.partitions, m.since, m.until, m.epochs)
-	results := tx.SendBatch(ctx, batch)
-	_, err := results.Exec()
-	var moved pgconn.CommandTag
-	if err == nil {
-		moved, err = results.Exec()
-	}
-	if err = errors.Join(err, results.Close()); err != nil {
-		return err
-	}
-	if int(moved.RowsAffected()) != len(m.partitions) {
-		return fmt.Errorf("%w: %d of %d positions moved", ErrFenced, moved.RowsAffected(), len(m.partitions))
-	}
-	return nil
-}
-
-// idleLimit is how long a transaction may stand still, as the database wants it.
-func (c *Consumer) idleLimit() string {
-	return strconv.FormatInt(c.cfg.SessionTimeout.Milliseconds(), 10)
-}
-
-// alreadyMoved reports whether all positions are where they were to move to: then a commit whose answer was lost has succeeded.
-func (a *assignment) alreadyMoved(ctx context.Context, m moves) (bool, error) {
-	c := a.consumer
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	var n int
-	err := c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions AS b
-		JOIN unnest($3::integer[], $4::bigint[], $5::bigint[]) AS m(partition, until, epoch)
-		  ON b.partition = m.partition AND b.next = m.until AND b.epoch = m.epoch
-		WHERE b.group_name = $1 AND b.topic = $2`, c.cfg.Group, c.cfg.Topic, m.partitions, m.until, m.epochs).Scan(&n)
-	return n == len(m.partitions), err
-}
-
-// advance notes that a transaction with these moves is committed.
-func (a *assignment) advance(m moves) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, p := range m.partitions {
-		a.claims[p].next = m.until[i]
-		a.committed[p] = m.until[i]
-	}
-	a.consumer.applied(a.committed)
 }

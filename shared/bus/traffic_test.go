@@ -19,12 +19,18 @@ type traffic struct {
 	written  map[string]bool
 	unknown  map[string]bool
 	refused  map[string]bool
+	lanes    int // how many organizations the senders belong to; 0: to none
 	stopping chan struct{}
 	wg       sync.WaitGroup
 }
 
 func startTraffic(p *bus.Publisher, topic string, senders int, pace time.Duration) *traffic {
-	tr := &traffic{written: map[string]bool{}, unknown: map[string]bool{}, refused: map[string]bool{}, stopping: make(chan struct{})}
+	return startTrafficOf(p, topic, senders, 0, pace)
+}
+
+// startTrafficOf is startTraffic with senders that belong to so many organizations.
+func startTrafficOf(p *bus.Publisher, topic string, senders, lanes int, pace time.Duration) *traffic {
+	tr := &traffic{written: map[string]bool{}, unknown: map[string]bool{}, refused: map[string]bool{}, lanes: lanes, stopping: make(chan struct{})}
 	for s := range senders {
 		tr.wg.Go(func() { tr.send(p, topic, s, pace) })
 	}
@@ -40,6 +46,9 @@ func (tr *traffic) send(p *bus.Publisher, topic string, sender int, pace time.Du
 		}
 		m := message.NewMessage(fmt.Sprintf("%d-%d", sender, i), []byte("payload"))
 		m.Metadata[bus.KeyMetadata] = fmt.Sprint(sender)
+		if tr.lanes > 0 {
+			m.Metadata["ce_organization"] = fmt.Sprint("lane-", sender%tr.lanes)
+		}
 		tr.note(m.UUID, p.Publish(topic, m))
 	}
 }

@@ -24,6 +24,11 @@ type LogStore struct {
 	NewID func() string // makes the UUIDs of blocks
 }
 
+// Lanes keep organizations from waiting for each other.
+func Lanes() bus.Lanes { return bus.Lanes{Of: organization} }
+
+func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
+
 // Consume keeps the entries of fresh records as blocks, in the transaction that moves the positions. A record whose
 // lines are not what its headers say is named as permanent, and parked by the bus.
 func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {

@@ -1,0 +1,430 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// strict holds every lane to its share at all times.
+var strict = bus.Lanes{Of: laneOf, Late: time.Nanosecond}
+
+// ofLane are n messages of one organization, all of one partition.
+func ofLane(lane string, first, n int) []*message.Message {
+	messages := keyed(first, n, 1)
+	for _, m := range messages {
+		m.UUID = lane + "-" + m.UUID
+		m.Metadata["ce_organization"] = lane
+	}
+	return messages
+}
+
+// ofLanes are n messages, most of them of one organization, some of few others.
+func ofLanes(random *rand.Rand, first, n int) []*message.Message {
+	messages := keyed(first, n, 40)
+	for _, m := range messages {
+		m.Metadata["ce_organization"] = fmt.Sprint("lane-", max(0, random.IntN(8)-3))
+	}
+	return messages
+}
+
+func say(t testing.TB, brokers []string, topic string, messages ...*message.Message) {
+	t.Helper()
+	if _, err := newPublisher(t, bus.PublisherConfig{Brokers: brokers}).PublishContext(context.Background(), topic, messages...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wereDeferred fails if no record was ever left to its lane, or some still are.
+func wereDeferred(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		var left, ever int
+		err := pool.QueryRow(context.Background(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&ever)
+		if err == nil && ever == 0 {
+			err = errors.New("nothing was ever deferred")
+		}
+		if err == nil {
+			left, err = deferred(pool)
+		}
+		if err == nil && left > 0 {
+			err = fmt.Errorf("%d lanes are still behind", left)
+		}
+		return err
+	})
+}
+
+// deferred counts the lanes that are behind.
+func deferred(pool *pgxpool.Pool) (n int, err error) {
+	err = pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
+			return err
+		}
+		return tx.QueryRow(context.Background(), `SELECT count(*) FROM bus_deferred`).Scan(&n)
+	})
+	return n, err
+}
+
+// before counts the effects before the first one of a record.
+func before(t testing.TB, pool *pgxpool.Pool, id string) (n int) {
+	t.Helper()
+	err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE n < (SELECT min(n) FROM effects WHERE id = $1)`, id).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// inOrder fails where records of one lane in one partition took effect in another order.
+func inOrder(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	if a := count(t, pool); a.outOfOrder > 0 {
+		t.Errorf("%d records applied after later ones of their lane", a.outOfOrder)
+	}
+}
+
+// One organization's flood moves nobody else: what lies behind thousands of its records, in the same partition, takes effect among the
+// first, and each record once. Without lanes it waits until the flood is through.
+func TestAFloodHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	const flood = 3000
+	for _, c := range []struct {
+		name  string
+		lanes bus.Lanes
+		from  int // effects before that of the quiet record
+		until int
+	}{{"lanes", strict, 1, flood / 4}, {"none", bus.Lanes{}, flood, flood}} {
+		t.Run(c.name, func(t *testing.T) {
+			brokers, topic, pool, registry := testenv.SharedKafka(t), "test.flood."+c.name, database(t), telemetry.New()
+			effects(t, pool)
+			ensure(t, brokers, topic, 1, nil)
+			say(t, brokers, topic, append(ofLane("flood", 0, flood), ofLane("quiet", flood, 5)...)...)
+			cfg := quick(brokers, topic, pool, writeEffects)
+			cfg.Lanes, cfg.MaxRecords, cfg.Metrics = c.lanes, 100, registry.For("test")
+			consumer, _ := startConsumer(t, cfg)
+			applied(t, pool, flood+5, patience)
+			if n := before(t, pool, fmt.Sprint("quiet-id-", flood)); n < c.from || n > c.until {
+				t.Errorf("%d records took effect before that of the quiet one, want %d to %d", n, c.from, c.until)
+			}
+			inOrder(t, pool)
+			testenv.Eventually(t, patience, consumer.Ready)
+			of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
+			shows(t, registry, `weir_bus_deferred_lanes`+of+`0`, `weir_bus_deferred_records`+of+`0`, `weir_bus_deferred_bytes`+of+`0`,
+				`weir_bus_deferred_age_seconds`+of+`0`, `weir_bus_applied_records_total`+of+fmt.Sprint(flood+5))
+		})
+	}
+}
+
+// Those who are behind take turns: who left little behind is through long before who left much, and not because it came first.
+func TestLanesTakeTurns(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.turns", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, append(append(ofLane("a", 0, 3000), ofLane("b", 0, 3000)...), ofLane("c", 0, 300)...)...)
+	cfg := quick(brokers, topic, pool, writeEffects)
+	cfg.Lanes, cfg.MaxRecords = strict, 100
+	startConsumer(t, cfg)
+	applied(t, pool, 6300, patience)
+	inOrder(t, pool)
+	if n := before(t, pool, "c-id-299"); n > 1500 {
+		t.Errorf("%d records took effect before the last of the lane that sent 300", n)
+	}
+	if a, b := before(t, pool, "a-id-2999"), before(t, pool, "b-id-2999"); max(a, b)-min(a, b) > 300 {
+		t.Errorf("two equal lanes were through after %d and %d records", a, b)
+	}
+	wereDeferred(t, pool)
+}
+
+// Whoever sends alone, and is not late, is left in order: nothing is deferred, nothing is read twice.
+func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.intime", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 2, nil)
+	say(t, brokers, topic, ofLane("a", 0, 3000)...)
+	cfg := quick(brokers, topic, pool, writeEffects)
+	cfg.Lanes, cfg.MaxRecords = bus.Lanes{Of: laneOf, Late: time.Hour}, 100
+	startConsumer(t, cfg)
+	applied(t, pool, 3000, patience)
+	var ever int
+	if err := pool.QueryRow(context.Background(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&ever); err != nil || ever > 0 {
+		t.Errorf("%d were deferred, error %v", ever, err)
+	}
+}
+
+// With as many positions of lanes as may be, nobody else is deferred, and nothing is lost.
+func TestDeferralIsBounded(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.deferral.bounded", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	for i := range 6 {
+		say(t, brokers, topic, ofLane(fmt.Sprint("lane", i), 0, 300)...)
+	}
+	var most int
+	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if n, err := deferred(pool); err == nil {
+			most = max(most, n)
+		}
+		return writeEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = strict, 20
+	cfg.Lanes.Most = 2
+	_, stop := startConsumer(t, cfg)
+	applied(t, pool, 1800, patience)
+	stop()
+	inOrder(t, pool)
+	if most == 0 || most > 2 {
+		t.Errorf("%d lanes were deferred at once, want 1 or 2", most)
+	}
+}
+
+// A deferred record that can never be applied is parked as it is, by its place in the log, and can be replayed; those around it take effect.
+func TestDeferredPoisonIsParked(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.poison", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, ofLane("flood", 0, 1000)...)
+	var mu sync.Mutex
+	healed := false
+	refuse := func(r bus.Record) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case healed:
+			return nil
+		case r.Offset == 555:
+			return bus.PermanentRecord(r, errors.New("no good"))
+		case r.Offset == 777 || r.Offset == 3:
+			return bus.Permanent(errors.New("no good"))
+		}
+		return nil
+	}
+	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		for _, r := range records {
+			if err := refuse(r); err != nil {
+				return err
+			}
+		}
+		return writeEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords, cfg.ParkedWatch = strict, 100, 50*time.Millisecond
+	consumer, _ := startConsumer(t, cfg)
+	applied(t, pool, 997, patience)
+	testenv.Eventually(t, patience, consumer.Ready)
+	wereDeferred(t, pool)
+	var offsets []int64
+	inTx(t, pool, func(tx pgx.Tx) error {
+		parked, err := bus.ListParked(context.Background(), tx, bus.ParkedFilter{}, 10)
+		for _, p := range parked {
+			offsets = append(offsets, p.Record.Offset)
+		}
+		return err
+	})
+	if fmt.Sprint(offsets) != "[3 555 777]" {
+		t.Fatalf("parked are %v", offsets)
+	}
+	mu.Lock()
+	healed = true
+	mu.Unlock()
+	inTx(t, pool, func(tx pgx.Tx) error {
+		_, err := bus.ReplayParked(context.Background(), tx, bus.ParkedFilter{})
+		return err
+	})
+	applied(t, pool, 1000, patience)
+}
+
+// What goes wrong with the records of one lane and may pass holds up no other, and is tried until it has passed. Records of the first
+// share are in order with the others' and are let through here.
+func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.fails", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, append(ofLane("flood", 0, 1000), ofLane("quiet", 0, 10)...)...)
+	var healed atomic.Bool
+	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if laneOf(records[0]) == "flood" && records[0].Offset > 0 && !healed.Load() {
+			return errors.New("somebody else is down")
+		}
+		return writeEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = strict, 100
+	startConsumer(t, cfg)
+	testenv.Eventually(t, patience, func() error {
+		var n int
+		err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE lane = 'quiet'`).Scan(&n)
+		if err == nil && n < 10 {
+			err = fmt.Errorf("%d of 10 quiet records applied", n)
+		}
+		return err
+	})
+	say(t, brokers, topic, ofLane("quiet", 10, 10)...)
+	testenv.Eventually(t, patience, func() error {
+		if n := count(t, pool).all; n < 45 {
+			return fmt.Errorf("%d records applied, want those of the quiet one and a share", n)
+		}
+		return nil
+	})
+	healed.Store(true)
+	applied(t, pool, 1020, patience)
+	inOrder(t, pool)
+}
+
+func inTx(t testing.TB, pool *pgxpool.Pool, fn func(pgx.Tx) error) {
+	t.Helper()
+	if err := pgx.BeginFunc(context.Background(), pool, fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leave writes down that a lane has left the first records of a partition behind.
+func leave(t testing.TB, pool *pgxpool.Pool, lane string, last int64) {
+	t.Helper()
+	inTx(t, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(context.Background(), `INSERT INTO bus_deferred
+			SELECT $1, group_name, topic, partition, topic_id, 0, $2::bigint, $2::bigint + 1, 1000, now() FROM bus_positions WHERE partition = 0`, lane, last)
+		return err
+	})
+}
+
+// Deferred records that the log does not have any more stop their lane, loudly, and nobody else; it stays so after a restart, until
+// somebody decides.
+func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.gone", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, append(ofLane("lost", 0, 50), ofLane("other", 0, 50)...)...)
+	cfg := quick(brokers, topic, pool, writeEffects)
+	cfg.Lanes = strict
+	_, stop := startConsumer(t, cfg)
+	applied(t, pool, 100, patience)
+	stop()
+	leave(t, pool, "lost", 20)
+	cutLog(t, brokers, topic, 10)
+	for i := range 2 {
+		consumer, stop := startConsumer(t, cfg)
+		testenv.Eventually(t, patience, func() error {
+			if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
+				return fmt.Errorf("Ready says something else: %w", err)
+			}
+			return nil
+		})
+		say(t, brokers, topic, ofLane("other", 100+i, 1)...)
+		applied(t, pool, 101+i, patience)
+		stop()
+	}
+	inTx(t, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(context.Background(), `UPDATE bus_deferred SET next = 10, halted = NULL`)
+		return err
+	})
+	consumer, _ := startConsumer(t, cfg)
+	testenv.Eventually(t, patience, func() error {
+		if a := count(t, pool); a.all != 102+11 { // what the lane left behind from offset 10 on
+			return fmt.Errorf("%d effects, want %d", a.all, 102+11)
+		}
+		return consumer.Ready()
+	})
+	if n, err := deferred(pool); err != nil || n > 0 {
+		t.Errorf("%d lanes are behind, error %v", n, err)
+	}
+}
+
+// cutLog removes what lies before an offset of partition 0, as a broker does with what is too old.
+func cutLog(t testing.TB, brokers []string, topic string, offset int64) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	partition := kmsg.NewDeleteRecordsRequestTopicPartition()
+	partition.Offset = offset
+	asked := kmsg.NewDeleteRecordsRequestTopic()
+	asked.Topic, asked.Partitions = topic, append(asked.Partitions, partition)
+	request := kmsg.NewPtrDeleteRecordsRequest()
+	request.Topics, request.TimeoutMillis = append(request.Topics, asked), 5000
+	answer, err := request.RequestWith(context.Background(), client)
+	if err != nil || len(answer.Topics) != 1 || answer.Topics[0].Partitions[0].ErrorCode != 0 {
+		t.Fatalf("cannot cut the log: %+v, %v", answer, err)
+	}
+}
+
+// What was deferred in a topic that was deleted and made again is gone with it: it is dropped, loudly, once somebody has said that the consumer
+// goes on in the new one, and nothing of the new one is taken for it.
+func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.replaced", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, ofLane("a", 0, 100)...)
+	cfg := quick(brokers, topic, pool, writeEffects)
+	cfg.Lanes = strict
+	_, stop := startConsumer(t, cfg)
+	applied(t, pool, 100, patience)
+	stop()
+	leave(t, pool, "a", 50)
+	replaceTopic(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, ofLane("a", 1000, 200)...)
+	for _, statement := range []string{`UPDATE bus_positions SET next = 0, topic_id = NULL, halted = NULL`, `TRUNCATE effects`} {
+		if _, err := pool.Exec(context.Background(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	startConsumer(t, cfg)
+	applied(t, pool, 200, patience)
+	inOrder(t, pool)
+	if n, err := deferred(pool); err != nil || n > 0 {
+		t.Errorf("%d lanes are behind, error %v", n, err)
+	}
+}
+
+// Of which lane a record is, what names it and what it weighs can be anything: what is no name is of no lane.
+func TestOddLanes(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.odd.lanes", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	odd := []string{"", "\xff\xfe", "a\x00b", strings.Repeat("x", 5000), "*", "ordinary"}
+	var messages []*message.Message
+	for i := range 600 {
+		m := ofLane(odd[i%len(odd)], i, 1)[0]
+		m.UUID = fmt.Sprint(i)
+		messages = append(messages, m)
+	}
+	say(t, brokers, topic, messages...)
+	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		for i := range records {
+			records[i].Headers = []bus.Header{{Key: "ce_id", Value: []byte(records[i].Header("ce_id"))}}
+		}
+		return writeEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = strict, 20
+	startConsumer(t, cfg)
+	applied(t, pool, 600, patience)
+}

@@ -1,0 +1,166 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// turns is the order in which lanes that are behind get their transactions, and what is read ahead for the next one.
+type turns struct {
+	lanes []string // each once
+	paces map[string]*pace
+
+	reading bool         // somebody reads for the next turn
+	read    chan stretch // and brings it here
+	next    *stretch     // which has come
+
+	served time.Time     // when the last one ended
+	took   time.Duration // and how long it was
+}
+
+func newTurns() *turns {
+	return &turns{paces: make(map[string]*pace), read: make(chan stretch, 1)}
+}
+
+// add puts a lane last, unless it is there.
+func (t *turns) add(lane string) {
+	if t.paces[lane] == nil {
+		t.paces[lane] = &pace{firstScale}
+		t.lanes = append(t.lanes, lane)
+	}
+}
+
+// has reports whether a lane is behind anywhere.
+func (t *turns) has(lane string) bool { return t.paces[lane] != nil }
+
+// take returns the lane whose turn it is, of those that want one, and puts it last. The others are out of the order.
+func (t *turns) take(wants func(lane string) bool) (string, bool) {
+	for len(t.lanes) > 0 {
+		lane := t.lanes[0]
+		t.lanes = t.lanes[1:]
+		if wants(lane) {
+			t.lanes = append(t.lanes, lane)
+			return lane, true
+		}
+		delete(t.paces, lane)
+	}
+	return "", false
+}
+
+// serve gives the lane whose turn it is one transaction, and has the one after it read meanwhile. What comes in the order of the log goes
+// first while it is late, but not for ever.
+func (a *assignment) serve(ctx context.Context) error {
+	t := a.turns
+	if t.next == nil {
+		a.readAhead(ctx, nil)
+		return nil
+	}
+	if a.late() && now().Sub(t.served) < mostWaits*t.took {
+		return nil
+	}
+	s := t.next
+	t.next = nil
+	if a.backlogs[s.place].next != s.errand.next {
+		a.readAhead(ctx, nil) // the turn before came to nothing
+		return nil
+	}
+	if p := t.paces[s.lane]; p != nil {
+		s.cut(p.limit(a.consumer.mostWork()), a.consumer.cfg.Lanes)
+	}
+	a.readAhead(ctx, s)
+	begun := now()
+	err := a.serveStretch(ctx, s)
+	t.served = now()
+	t.took = t.served.Sub(begun)
+	return err
+}
+
+// mostWaits is how many times as long as a lane's last turn took it waits at most for what comes in the order of the log.
+const mostWaits = 4
+
+// late reports whether there is more of what comes in order, and that has waited.
+func (a *assignment) late() bool {
+	return len(a.held)+len(a.intake) > 0 && now().Sub(a.head) > a.consumer.cfg.Lanes.Late/2
+}
+
+func (a *assignment) serveStretch(ctx context.Context, s *stretch) error {
+	switch {
+	case errors.Is(s.err, ErrOutsideLog):
+		a.haltBacklog(ctx, s.place, s.err)
+		return nil
+	case s.err != nil:
+		a.consumer.logger.Warn("cannot read deferred records yet", "lane", s.lane, "partition", s.partition, "error", s.err)
+		return nil
+	}
+	err := a.apply(ctx, work{records: s.records, lane: &s.place, until: s.next})
+	var passing *passingError
+	if errors.As(err, &passing) {
+		return nil // was logged; they come again at another turn
+	}
+	if err != nil {
+		return err
+	}
+	a.settle()
+	if p := a.turns.paces[s.lane]; p != nil {
+		p.learn(a.spent, a.consumer.cfg.Lanes.Target, s.taken, s.limit, a.consumer.mostWork())
+	}
+	return nil
+}
+
+// readAhead has the records of the next turn read, which comes after the one that is served.
+func (a *assignment) readAhead(ctx context.Context, served *stretch) {
+	if a.turns.reading {
+		return
+	}
+	e, ok := a.nextErrand(served)
+	if !ok {
+		return
+	}
+	a.turns.reading = true
+	a.wg.Go(func() { a.turns.read <- a.reader.run(ctx, e) })
+}
+
+// came takes what was read.
+func (t *turns) came(s stretch) {
+	t.reading, t.next = false, &s
+}
+
+// nextErrand says what is to be read: of the lane whose turn it is what it left behind longest ago.
+func (a *assignment) nextErrand(served *stretch) (errand, bool) {
+	var oldest backlog
+	lane, ok := a.turns.take(func(lane string) bool {
+		var found bool
+		oldest, found = a.oldest(lane, served)
+		return found
+	})
+	if !ok {
+		return errand{}, false
+	}
+	limit := a.turns.paces[lane].limit(a.consumer.mostWork())
+	return errand{place: oldest.place, next: oldest.next, last: oldest.last, spans: slices.Clone(oldest.spans), limit: limit}, true
+}
+
+// oldest is the backlog of a lane that waits longest, as it is after what is served.
+func (a *assignment) oldest(lane string, served *stretch) (oldest backlog, found bool) {
+	for at, b := range a.backlogs {
+		if at.lane != lane || b.halted != "" {
+			continue
+		}
+		if served != nil && served.err == nil && at == served.place {
+			b = b.advanced(served.records, served.next)
+		}
+		if !b.over() && (!found || b.since.Before(oldest.since) || b.since.Equal(oldest.since) && b.partition < oldest.partition) {
+			oldest, found = b, true
+		}
+	}
+	return oldest, found
+}
+
+// stopLane says that a lane is stopped in a partition, in the log and in Ready.
+func (c *Consumer) stopLane(at place, reason error) {
+	c.logger.Error("lane stopped", "lane", at.lane, "partition", at.partition, "error", reason)
+	c.note(func() { c.halted[at.partition] = fmt.Errorf("a lane of it: %w", reason) })
+}

@@ -1,0 +1,138 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A reader is a consumer of weir.logs.v1 that writes down what its inbox calls fresh.
+type reader struct {
+	pool *pgxpool.Pool
+	name string
+}
+
+func newReader(t *testing.T, name string) *reader {
+	t.Helper()
+	pool := pgtest.Open(t, "inboxtest", inbox.Migrations(), bus.Migrations())
+	if _, err := pool.Exec(t.Context(), `CREATE TABLE verdicts (event text, verdict int)`); err != nil {
+		t.Fatal(err)
+	}
+	return &reader{pool, name}
+}
+
+func (r *reader) consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+	accepted := make([]contract.LogsAccepted, len(records))
+	var err error
+	for i, record := range records {
+		if accepted[i], err = contract.ParseLogsAccepted(record.Header, record.Value); err != nil {
+			return err
+		}
+	}
+	verdicts, err := inbox.Filter(ctx, tx, accepted)
+	if err != nil {
+		return err
+	}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"verdicts"}, []string{"event", "verdict"}, pgx.CopyFromSlice(len(records), func(i int) ([]any, error) {
+		return []any{fmt.Sprint(records[i].Partition, "/", records[i].Offset, " ", accepted[i].ID()), int(verdicts[i])}, nil
+	}))
+	return err
+}
+
+// run reads n records and returns what became of each, by its place in the log.
+func (r *reader) run(t *testing.T, brokers []string, lanes bus.Lanes, n int) (seen []string) {
+	t.Helper()
+	consumer, err := bus.NewConsumer(bus.ConsumerConfig{
+		Brokers: brokers, Group: "test." + r.name, Topic: contract.TopicLogs, Pool: r.pool, Handle: r.consume, Lanes: lanes, MaxRecords: 20,
+	}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.Run(t, consumer.Run)
+	testenv.Eventually(t, time.Minute, func() error {
+		rows, err := r.pool.Query(t.Context(), `SELECT event || ': ' || verdict FROM verdicts ORDER BY event`)
+		if err == nil {
+			seen, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		if err == nil && len(seen) < n {
+			err = fmt.Errorf("%d records judged of %d", len(seen), n)
+		}
+		return err
+	})
+	return seen
+}
+
+// Whoever leaves records of an organization for later comes to the same verdicts as who reads all in order: which of two requests with one
+// Idempotency-Key counts does not depend on who was over a share. The order of an organization's records in a partition is what it hangs on.
+func TestWhoIsLateAgrees(t *testing.T) {
+	brokers := testenv.Kafka(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := bus.EnsureTopics(ctx, brokers, []contract.Topic{{Name: contract.TopicLogs, Partitions: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	messages := copies(rand.New(rand.NewPCG(9, 4)), 2000)
+	if _, err := publisher.PublishContext(ctx, contract.TopicLogs, messages...); err != nil {
+		t.Fatal(err)
+	}
+	inOrder := newReader(t, "inorder").run(t, brokers, bus.Lanes{}, len(messages))
+	late := newReader(t, "late")
+	lanes := bus.Lanes{Of: func(r bus.Record) string { return r.Header(contract.HeaderOrganization) }, Late: time.Nanosecond}
+	if fair := late.run(t, brokers, lanes, len(messages)); !slices.Equal(inOrder, fair) {
+		for i := range inOrder {
+			if inOrder[i] != fair[i] {
+				t.Fatalf("verdicts differ: in order %s, with lanes %s", inOrder[i], fair[i])
+			}
+		}
+	}
+	testenv.Eventually(t, time.Minute, func() error {
+		var deferred int
+		err := late.pool.QueryRow(t.Context(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&deferred)
+		if err == nil && deferred == 0 {
+			err = errors.New("nothing was deferred")
+		}
+		return err
+	})
+}
+
+// copies are requests of a loud organization and some quiet ones: many with one of few keys, with this body or that, and some of them twice.
+func copies(random *rand.Rand, n int) (messages []*message.Message) {
+	for i := range n {
+		organization := fmt.Sprint("org", max(0, random.IntN(8)-5))
+		logs := contract.LogsAccepted{
+			Batch: fmt.Sprintf("%08x-0000-7000-8000-000000000000", i), Part: 1, Parts: 1, Organization: organization, Project: organization,
+			Environment: "prod", Key: "key", Source: "weir/ingest", Time: noon.Add(time.Duration(i) * time.Second), Entries: 1, Bytes: 2, Lines: []byte("{}\n"),
+		}
+		if random.IntN(3) > 0 {
+			logs.Idempotency, logs.Digest = fmt.Sprint(organization, " key ", random.IntN(100)), fmt.Sprint("body ", random.IntN(3))
+		}
+		for range 1 + random.IntN(2) {
+			m := message.NewMessage("", logs.Lines)
+			for name, value := range logs.Headers() {
+				m.Metadata.Set(name, value)
+			}
+			m.Metadata.Set(bus.KeyMetadata, logs.RecordKey(8))
+			messages = append(messages, m)
+		}
+	}
+	return messages
+}
