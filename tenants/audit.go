@@ -111,6 +111,8 @@ func auditFormOf(event Event) (auditForm, error) { //nolint:funlen // two lines 
 		return auditForm{"passkey.suspected", e.At, &Passkey{}}, nil
 	case PasskeyRemoved:
 		return auditForm{"passkey.removed", e.At, &Passkey{}}, nil
+	case MemberSignInsFailed:
+		return auditForm{"member.sign_ins_failed", e.At, &SignInFailures{}}, nil
 	}
 	return auditForm{}, fmt.Errorf("event %T has no form in the audit: give it one in auditFormOf", event)
 }

@@ -97,6 +97,7 @@ func (PasskeyRegistered) isEvent()     {}
 func (PasskeyUsed) isEvent()           {}
 func (PasskeySuspected) isEvent()      {}
 func (PasskeyRemoved) isEvent()        {}
+func (MemberSignInsFailed) isEvent()   {}
 
 // Names under which events are stored. They are data: never renamed, and a form that changes gets a new version.
 const (
@@ -136,6 +137,7 @@ const (
 	namePasskeyUsed           = "tenants.v1.passkey_used"
 	namePasskeySuspected      = "tenants.v1.passkey_suspected"
 	namePasskeyRemoved        = "tenants.v1.passkey_removed"
+	nameMemberSignInsFailed   = "tenants.v1.member_sign_ins_failed"
 )
 
 // EncodeEvent returns the stored form of an event.
@@ -221,6 +223,8 @@ func eventName(event Event) (string, error) { //nolint:funlen // two lines for e
 		return namePasskeySuspected, nil
 	case PasskeyRemoved:
 		return namePasskeyRemoved, nil
+	case MemberSignInsFailed:
+		return nameMemberSignInsFailed, nil
 	}
 	return "", fmt.Errorf("cannot name event %T", event)
 }
@@ -300,6 +304,8 @@ func DecodeEvent(name string, data []byte) (Event, error) { //nolint:funlen // t
 		return decode[PasskeySuspected](data)
 	case namePasskeyRemoved:
 		return decode[PasskeyRemoved](data)
+	case nameMemberSignInsFailed:
+		return decode[MemberSignInsFailed](data)
 	}
 	return nil, fmt.Errorf("cannot decode event %q: its name is unknown", name)
 }

@@ -61,6 +61,8 @@ func samples() map[string]tenants.Event {
 			PlainHTTPKeys: tenants.RevokePlainHTTP, At: noon},
 		"tenants.v1.security_policy_set+passwords_off": tenants.SecurityPolicySet{Organization: "org_1", LeakedKeys: tenants.NotifyLeaked,
 			PlainHTTPKeys: tenants.FlagPlainHTTP, At: noon, PasswordsOff: true},
+		"tenants.v1.member_sign_ins_failed": tenants.MemberSignInsFailed{Failures: "sif_1", Organization: "org_1", Member: "mem_1",
+			Failed: 12, Refused: 3, Networks: []string{"192.0.2.1/32", "2001:db8::/64"}, Since: noon, At: later},
 		"tenants.v1.passkey_registered": passkeyRegistered(7),
 		"tenants.v1.passkey_used":       tenants.PasskeyUsed{Passkey: "pky_1", Counter: 8, BackedUp: true, At: later},
 		"tenants.v1.passkey_suspected":  tenants.PasskeySuspected{Passkey: "pky_1", Counter: 7, At: later},

@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -69,6 +71,7 @@ type App struct {
 	events      *postgres.Events
 	views       *postgres.Views
 	registrar   *registrar.Registrar
+	failures    *registrar.Failures // to sign in
 	proxies     []netip.Prefix
 	handler     nethttp.Handler
 	endpoint    atomic.Pointer[httpapi.Endpoint]
@@ -151,6 +154,7 @@ func (a *App) assemble() (err error) {
 		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
 		Limits: a.config.Bounds.limits(), Passwords: passwords, Ceiling: a.ceilings().Of, Challenges: postgres.NewChallenges(a.pool), Party: a.party(), Provider: provider,
 	})
+	a.failures = a.registrar.NewFailures(a.droppedFailures().Inc, a.logger)
 	return a.buildKeyNews()
 }
 
@@ -184,6 +188,13 @@ func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbu
 	}, a.logger)
 }
 
+func (a *App) droppedFailures() prometheus.Counter {
+	return promauto.With(a.metrics.Registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_tenants_sign_in_failures_dropped_total",
+		Help: "Failed sign-ins that are not in the audit, because there were too many addresses at the same time.",
+	})
+}
+
 // buildKeyNews makes what takes in how keys are used, and how they were exposed. What the listener of this process sees
 // takes the same way as what those of others see.
 func (a *App) buildKeyNews() (err error) {
@@ -211,7 +222,7 @@ func (a *App) routes() nethttp.Handler {
 	http.MountLeakReports(router, a.registrar, guard, a.leakKeys)
 	console.Mount(router, console.Config{
 		Registrar: a.registrar, Views: a.views, Guard: guard, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
-		Changes: changed, Metrics: a.metrics.Registerer,
+		Changes: changed, Failures: a.failures, Metrics: a.metrics.Registerer,
 	})
 	return router
 }
@@ -265,7 +276,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.forgetting.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.inClear.Run, a.serve,
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.forgetting.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.inClear.Run, a.failures.Run, a.serve,
 		a.metrics.Run)
 }
 

@@ -101,7 +101,7 @@ func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbu
 // of keys and what happened to them.
 func isSilent(event tenants.Event) bool {
 	switch event.(type) {
-	case tenants.APIKeyRenamed, tenants.APIKeyExposed, tenants.SecurityPolicySet,
+	case tenants.APIKeyRenamed, tenants.APIKeyExposed, tenants.SecurityPolicySet, tenants.MemberSignInsFailed,
 		tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
 		tenants.MemberResetCodeIssued, tenants.MemberIdentified, tenants.InvitationMade, tenants.InvitationResent,
 		tenants.InvitationRevoked, tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed,

@@ -3,10 +3,12 @@ package console
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
@@ -108,6 +110,9 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err, "password", "")
 	}
 	if errors.Is(err, registrar.ErrSignIn) {
+		if err := c.confirmFailed(r); err != nil {
+			return err
+		}
 		return c.writeConfirm(w, r, http.StatusUnprocessableEntity,
 			&ui.Flash{Text: "This is not your password. Check it and try again.", Fault: true})
 	}
@@ -115,6 +120,17 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 		return ended(err)
 	}
 	c.goOn(w, r, session, secret)
+	return nil
+}
+
+// confirmFailed notes that whoever has a member's session does not know the member's password.
+func (c *console) confirmFailed(r *http.Request) error {
+	member, err := c.member(r)
+	if err != nil {
+		return err
+	}
+	httpapi.Logger(r.Context()).Warn("a member did not confirm who they are", slog.String("member", member.ID), slog.String("network", c.network(r)))
+	c.Failures.Wrong(member.Email, c.network(r))
 	return nil
 }
 

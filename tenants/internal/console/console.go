@@ -33,6 +33,7 @@ type Config struct {
 	Clock          func() time.Time
 	IDs            func() string // unique and at most 60 URL-safe characters
 	Changes        *changes.Limiter
+	Failures       *registrar.Failures
 	Metrics        prometheus.Registerer
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
 }

@@ -64,6 +64,9 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		if wait := c.limitSignIn(r, request.Device, email); wait > 0 {
 			c.metrics.signIn(outcomeLimited, known)
+			c.Failures.Refused(email, c.network(r))
+			httpapi.Logger(r.Context()).Warn("a sign-in was refused: there were too many attempts", slog.String("address", addressHash(email)),
+				slog.String("network", c.network(r)), slog.Bool("known_device", known))
 			c.writeSignIn(w, r, http.StatusTooManyRequests, email, tooMany(w, r, wait))
 			return nil
 		}
@@ -75,6 +78,7 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.Is(err, registrar.ErrSignIn):
 		c.metrics.signIn(outcomeWrong, known)
+		c.Failures.Wrong(email, c.network(r))
 		httpapi.Logger(r.Context()).Warn("a sign-in failed", slog.String("address", addressHash(email)),
 			slog.String("network", c.network(r)), slog.Bool("known_device", known))
 		c.writeSignIn(w, r, http.StatusUnprocessableEntity, email,

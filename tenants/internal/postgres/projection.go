@@ -111,6 +111,8 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error {
 		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Imprint, e.At, e.ExpiresAt, origin})
 	case tenants.SessionEnded:
 		return endSession(ctx, tx, organization, e)
+	case tenants.MemberSignInsFailed:
+		return nil // it is in the audit
 	case tenants.SessionRoleChanged:
 		return nil // the role is the member's
 	}

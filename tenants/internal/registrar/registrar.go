@@ -31,6 +31,7 @@ const (
 	sessionPrefix      = "ses_"
 	invitationPrefix   = "inv_"
 	passkeyPrefix      = "pky_"
+	failuresPrefix     = "sif_"
 )
 
 // Config is what a Registrar works with. All of it is required.

@@ -1,0 +1,77 @@
+package app_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// failuresTold are the lines of the audit about failed sign-ins of an organization's members, oldest first.
+func (p *process) failuresTold(t *testing.T, organization string) []map[string]any {
+	t.Helper()
+	return p.must(t, 200, "GET", "/v1/audit-events?organization="+organization+"&action=member.sign_ins_failed", "").items(t)
+}
+
+// awaitFailures waits until so many lines are there, and returns what the newest says.
+func (p *process) awaitFailures(t *testing.T, organization string, lines int) map[string]any {
+	t.Helper()
+	var told []map[string]any
+	testenv.Eventually(t, patience, func() error {
+		if told = p.failuresTold(t, organization); len(told) != lines {
+			return fmt.Errorf("%d lines", len(told))
+		}
+		return nil
+	})
+	for _, line := range told { // whatever the order of the list
+		if after, ok := line["after"].(map[string]any); ok && (lines == 1 || after["refused"] != nil) {
+			return after
+		}
+	}
+	t.Fatalf("the lines are %v", told)
+	return nil
+}
+
+// The first failure to sign in as a member stands in the audit of the organization, the others as one line an hour with
+// their number: strangers do not fill it. The log has each, without the address.
+func TestFailuresToSignInAreAudited(t *testing.T) {
+	w := newWorld(t)
+	clock := &watch{}
+	w.clock = clock.now
+	p := w.start(t, operatorToken)
+	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
+	id := p.add(t, acme.organization, "ada@example.com", "owner")
+
+	p.browser("203.0.113.200").signIn(t, "ADA@example.com", "wrong horse battery staple")
+	first := p.awaitFailures(t, acme.organization, 1)
+	if first["member"] != id || first["failed"] != 1.0 || text(first["networks"]) != `["203.0.113.200/32"]` {
+		t.Errorf("the first: %v", first)
+	}
+	p.guess(t, "ada@example.com") // nine more, and one that is refused
+	p.guess(t, "nobody@example.com")
+	testenv.Eventually(t, patience, func() error {
+		if strings.Count(w.log.String(), "a sign-in failed") != 20 {
+			return errors.New("not all is logged")
+		}
+		return nil
+	})
+	if told := p.failuresTold(t, acme.organization); len(told) != 1 {
+		t.Errorf("within the hour: %v", told)
+	}
+	clock.pass(time.Hour + time.Minute)
+	rest := p.awaitFailures(t, acme.organization, 2)
+	if rest["member"] != id || rest["failed"] != 9.0 || rest["refused"] != 1.0 || len(rest["networks"].([]any)) != 5 {
+		t.Errorf("after the hour: %v", rest)
+	}
+	if told := p.failuresTold(t, other.organization); len(told) != 0 {
+		t.Errorf("another organization is told %v", told)
+	}
+	for _, hidden := range []string{"ada@example.com", "wrong horse"} {
+		if strings.Contains(strings.ToLower(w.log.String()), hidden) {
+			t.Errorf("%q is logged", hidden)
+		}
+	}
+}

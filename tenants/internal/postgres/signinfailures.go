@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+)
+
+const selectFailures = `SELECT organization, member, failed, refused, networks, since, told_at FROM sign_in_failures `
+
+func scanFailures(row pgx.CollectableRow) (f tenants.SignInFailures, err error) {
+	var since, told *time.Time
+	err = row.Scan(&f.Organization, &f.Member, &f.Failed, &f.Refused, &f.Networks, &since, &told)
+	f.Since, f.ToldAt = orZero(since), orZero(told)
+	return f, err
+}
+
+// SignInFailures are those of a member that were not told yet.
+func (v *Views) SignInFailures(ctx context.Context, organization pg.Organization, member string) (tenants.SignInFailures, error) {
+	failures, err := one(ctx, v, organization, scanFailures, selectFailures+`WHERE organization = $1 AND member = $2`, member)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return tenants.SignInFailures{Organization: string(organization), Member: member}, nil
+	}
+	return failures, err
+}
+
+// DueSignInFailures are at most limit of those of all organizations that were last told before a time.
+func (v *Views) DueSignInFailures(ctx context.Context, told time.Time, limit int) ([]tenants.SignInFailures, error) {
+	return list(ctx, v, tenants.Installation, scanFailures, selectFailures+
+		`WHERE `+visible+` AND failed + refused > 0 AND told_at <= $2 ORDER BY told_at LIMIT $3`, told, limit)
+}
+
+// KeepSignInFailures keeps what was not told yet of a member.
+func KeepSignInFailures(ctx context.Context, tx pgx.Tx, f tenants.SignInFailures) error {
+	return exactlyOne(ctx, tx, `
+		INSERT INTO sign_in_failures (organization, member, failed, refused, networks, since, told_at)
+		VALUES ($1, $2, $3, $4, coalesce($5, '{}'::text[]), $6, $7)
+		ON CONFLICT (organization, member) DO UPDATE SET failed = $3, refused = $4, networks = coalesce($5, '{}'::text[]), since = $6, told_at = $7`,
+		f.Organization, f.Member, f.Failed, f.Refused, f.Networks, optional(f.Since), optional(f.ToldAt))
+}
+
+// MembersByEmail lists the members of all organizations who have some normal addresses.
+func (v *Views) MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error) {
+	return list(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND email = ANY($2) AND removed_at IS NULL`, emails)
+}

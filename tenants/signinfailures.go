@@ -1,0 +1,90 @@
+package tenants
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bounds of what is told of failed sign-ins: one line in the audit for the first, then at most one for each member and
+// hour with how many there were, and from which networks, as far as few.
+const (
+	FailuresTold = time.Hour
+	maxNetworks  = 5
+)
+
+// SignInFailures are the attempts to sign in as a member that did not succeed and were not told yet, or one telling of them.
+type SignInFailures struct {
+	ID           string // empty until they are told
+	Organization string
+	Member       string
+	Failed       int      // with a wrong password
+	Refused      int      // because there had been too many attempts
+	Networks     []string // where they came from: the first few
+	Since        time.Time
+	ToldAt       time.Time // when those before were told; zero: never
+}
+
+// MemberSignInsFailed tells of attempts to sign in as a member that did not succeed.
+type MemberSignInsFailed struct {
+	Failures     string    `json:"failures"`
+	Organization string    `json:"organization"`
+	Member       string    `json:"member"`
+	Failed       int       `json:"failed,omitempty"`
+	Refused      int       `json:"refused,omitempty"`
+	Networks     []string  `json:"networks,omitempty"`
+	Since        time.Time `json:"since"`
+	At           time.Time `json:"at"`
+}
+
+// Add counts what others have counted.
+func (f SignInFailures) Add(more SignInFailures) SignInFailures {
+	if f.Since.IsZero() {
+		f.Since = more.Since
+	}
+	f.Failed, f.Refused = f.Failed+more.Failed, f.Refused+more.Refused
+	for _, network := range more.Networks {
+		f = f.From(network)
+	}
+	return f
+}
+
+// From notes where attempts came from.
+func (f SignInFailures) From(network string) SignInFailures {
+	if len(f.Networks) < maxNetworks && !slices.Contains(f.Networks, network) {
+		f.Networks = append(slices.Clone(f.Networks), network)
+	}
+	return f
+}
+
+// Due tells whether there is something to tell, and the last time is long enough ago.
+func (f SignInFailures) Due(now time.Time) bool {
+	return f.Failed+f.Refused > 0 && !now.Before(f.ToldAt.Add(FailuresTold))
+}
+
+// Tell is the event that tells of them.
+func (f SignInFailures) Tell(id string, at time.Time) MemberSignInsFailed {
+	return MemberSignInsFailed{
+		Failures: id, Organization: f.Organization, Member: f.Member, Failed: f.Failed, Refused: f.Refused,
+		Networks: f.Networks, Since: f.Since, At: at,
+	}
+}
+
+// Apply brings a telling forward: it is one event.
+func (f *SignInFailures) Apply(event Event) {
+	switch e := event.(type) {
+	case MemberSignInsFailed:
+		*f = SignInFailures{
+			ID: e.Failures, Organization: e.Organization, Member: e.Member, Failed: e.Failed, Refused: e.Refused,
+			Networks: e.Networks, Since: e.Since, ToldAt: e.At,
+		}
+	default:
+		panic(fmt.Sprintf("BUG: failed sign-ins do not know %T", event))
+	}
+}
+
+func (f *SignInFailures) audited() (Target, Fields) {
+	return Target{"sign_in_failures", f.ID, ""}, Fields{
+		"member": f.Member, "failed": f.Failed, "refused": f.Refused, "networks": f.Networks, "since": f.Since,
+	}
+}
