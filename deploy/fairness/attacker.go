@@ -121,7 +121,7 @@ func (r *run) makeIdle(ctx context.Context) error {
 	for range makers {
 		working.Go(func() {
 			for number := range numbers {
-				if _, err := measure.NewTenant(ctx, r.api, r.subject.Env.OperatorToken, fmt.Sprintf("idle %d", number)); err != nil {
+				if err := r.makeOne(ctx, fmt.Sprintf("idle %d", number)); err != nil {
 					failures <- err
 					cancel()
 					return
@@ -133,6 +133,21 @@ func (r *run) makeIdle(ctx context.Context) error {
 	working.Wait()
 	close(failures)
 	return <-failures
+}
+
+// makeOne creates an organization as one has it that was set up once: with a project and a key.
+func (r *run) makeOne(ctx context.Context, name string) error {
+	operator := r.subject.Env.OperatorToken
+	organization, err := r.api.CreateOrganization(ctx, operator, name, "indie")
+	if err != nil {
+		return err
+	}
+	project, err := r.api.CreateProject(ctx, operator, organization.ID, name)
+	if err != nil {
+		return err
+	}
+	_, err = r.api.CreateAPIKey(ctx, operator, project.ID, "prod", name)
+	return err
 }
 
 // count sends the numbers of idle organizations, and says how far it is now and then.

@@ -48,7 +48,7 @@ type Result struct {
 // settleTimeout is how long the end of an attack is waited for at most: what is left of it would be counted to the next.
 const settleTimeout = time.Minute
 
-// Run measures alone first, then beside each attack, and says what it does on progress.
+// Run measures alone first, then beside each attack, then among idle tenants, and says what it does on progress.
 func Run(ctx context.Context, config Config, progress io.Writer) (results []Result, err error) {
 	chosen, err := config.attacks()
 	if err != nil {
@@ -59,13 +59,15 @@ func Run(ctx context.Context, config Config, progress io.Writer) (results []Resu
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stopDatabase()) }()
-	subject, err := measure.StartSubject(ctx, config.Program, filepath.Join(config.Dir, "weir"), map[string]string{"WEIR_DATABASE_URL": url})
-	if err != nil {
-		return nil, err
+	r := &run{Config: config, progress: progress}
+	variables := map[string]string{"WEIR_DATABASE_URL": url}
+	err = r.install(ctx, "weir", variables, func() error { return r.attacked(ctx, chosen) })
+	if err == nil && config.Idle > 0 {
+		// So many can't be created in minutes as operators are limited. The settings matter to nothing that is measured there.
+		variables["WEIR_CHANGES_PER_MINUTE"], variables["WEIR_READS_PER_MINUTE"] = "1000000", "1000000"
+		err = r.install(ctx, "weir", variables, func() error { return r.amongIdle(ctx) })
 	}
-	defer func() { err = errors.Join(err, subject.Stop()) }()
-	r := &run{Config: config, progress: progress, subject: subject}
-	return r.all(ctx, chosen)
+	return r.results, err
 }
 
 func (c Config) attacks() (chosen []attack, err error) {
@@ -90,40 +92,55 @@ type run struct {
 	subject  *measure.Subject
 	api      *client.Client
 	quiet    *quiet
+	results  []Result
 }
 
 func (r *run) say(format string, values ...any) { fmt.Fprintf(r.progress, "  "+format+"\n", values...) }
 
-func (r *run) all(ctx context.Context, chosen []attack) (results []Result, err error) {
+// install starts the installation, or starts it again, and measures.
+func (r *run) install(ctx context.Context, name string, variables map[string]string, measured func() error) (err error) {
+	if r.subject, err = measure.StartSubject(ctx, r.Program, filepath.Join(r.Dir, name), variables); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.subject.Stop()) }()
 	if r.api, err = r.subject.Client(16 * r.Quiet); err != nil {
-		return nil, err
+		return err
 	}
 	defer r.api.Close()
 	tenants, err := measure.NewTenants(ctx, r.api, r.subject.Env.OperatorToken, "quiet", r.Quiet)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r.quiet, err = watch(r.subject, r.api, tenants); err != nil {
-		return nil, err
+		return err
 	}
+	return measured()
+}
+
+// attacked measures alone, then beside each attack.
+func (r *run) attacked(ctx context.Context, chosen []attack) error {
 	r.say("%s for %s", alone, 2*r.Each)
-	results = append(results, r.watch(ctx, Result{Attack: alone, Does: "nobody else"}, 2*r.Each))
+	r.results = append(r.results, r.watch(ctx, Result{Attack: alone, Does: "nobody else"}, 2*r.Each))
 	for _, a := range chosen {
 		r.say("beside %s: %s", a.name, a.does)
 		result, err := r.beside(ctx, a)
 		if err != nil {
-			return results, err
+			return err
 		}
-		result.Settled = r.settle(ctx, results[0])
-		results = append(results, result)
+		result.Settled = r.settle(ctx, r.results[0])
+		r.results = append(r.results, result)
 	}
-	if r.Idle > 0 {
-		if err := r.makeIdle(ctx); err != nil {
-			return results, err
-		}
-		results = append(results, r.watch(ctx, Result{Attack: idle, Does: fmt.Sprintf("%d organizations that do nothing", r.Idle)}, r.Each))
+	return ctx.Err()
+}
+
+// amongIdle measures among many that do nothing.
+func (r *run) amongIdle(ctx context.Context) error {
+	if err := r.makeIdle(ctx); err != nil {
+		return err
 	}
-	return results, ctx.Err()
+	result := Result{Attack: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a process that was started anew", r.Idle)}
+	r.results = append(r.results, r.watch(ctx, result, r.Each))
+	return ctx.Err()
 }
 
 // watch measures what the quiet organizations notice for d.

@@ -21,7 +21,7 @@ const admittedPoll = 20 * time.Millisecond
 func NewTenants(ctx context.Context, api *client.Client, operator, name string, n int) ([]Tenant, error) {
 	var made []Tenant
 	for i := range n {
-		t, err := NewTenant(ctx, api, operator, fmt.Sprintf("%s %d", name, i))
+		t, err := newTenant(ctx, api, operator, fmt.Sprintf("%s %d", name, i))
 		if err != nil {
 			return nil, fmt.Errorf("cannot create an organization: %w", err)
 		}
@@ -35,8 +35,7 @@ func NewTenants(ctx context.Context, api *client.Client, operator, name string, 
 	return made, nil
 }
 
-// NewTenant creates one through the API.
-func NewTenant(ctx context.Context, api *client.Client, operator, name string) (t Tenant, err error) {
+func newTenant(ctx context.Context, api *client.Client, operator, name string) (t Tenant, err error) {
 	organization, err := api.CreateOrganization(ctx, operator, name, "scale")
 	if err != nil {
 		return t, err
