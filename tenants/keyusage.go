@@ -8,8 +8,10 @@ type KeyUsage struct {
 	Accepted        int64 // requests whose entries were taken in
 	Rejected        int64 // requests that failed for another reason than the key
 	Refused         int64 // requests that failed because the key had ended
+	Read            int64 // requests that were let in to read
 	AcceptedSince   int64 // of Accepted, those since the key was rotated
 	RejectedSince   int64
+	ReadSince       int64
 	FirstAcceptedAt time.Time
 	LastUsedAt      time.Time
 	Address         string // of the last use; may be empty
@@ -17,10 +19,10 @@ type KeyUsage struct {
 }
 
 // Requests is how many requests came with the key while it worked.
-func (u KeyUsage) Requests() int64 { return u.Accepted + u.Rejected }
+func (u KeyUsage) Requests() int64 { return u.Accepted + u.Rejected + u.Read }
 
 // RequestsSince is how many of them came after the key was rotated.
-func (u KeyUsage) RequestsSince() int64 { return u.AcceptedSince + u.RejectedSince }
+func (u KeyUsage) RequestsSince() int64 { return u.AcceptedSince + u.RejectedSince + u.ReadSince }
 
 // A KeyUser is somebody who has used an API key.
 type KeyUser struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -42,6 +43,8 @@ type App struct {
 	credentials *sharedbus.StateReader
 	projects    *sharedbus.StateReader
 	inClear     *exposure.Watch
+	meter       *keyuse.Meter // of uses of API keys
+	keyNews     *keyuse.Publication
 	handler     nethttp.Handler
 	endpoint    *httpapi.Endpoint
 }
@@ -118,12 +121,16 @@ func (a *App) buildAPI() error {
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
+	a.meter = keyuse.NewMeter(a.clock)
+	a.meter.Measure(a.metrics.Registerer)
+	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock, Logger: a.logger}
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
 	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
+		Used: a.meter.Seen(proxies),
 	})
 	api := &http.API{Pool: a.pool, Guard: guard, Projects: projects}
 	api.Mount(router)
@@ -149,11 +156,14 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
+	defer a.meter.Finish(a.keyNews.Used)
 	said := &outbox.Pruner{Pool: a.pool, Relay: bus.RelayName, Logger: a.logger}
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
 	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, said.Run, a.inClear.Run, a.endpoint.Run,
-		a.metrics.Run)
+		a.tellUse, a.metrics.Run)
 }
+
+func (a *App) tellUse(ctx context.Context) error { return a.meter.Run(ctx, a.keyNews.Used) }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
 func (a *App) Close() {

@@ -1,20 +1,24 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Each error that was accepted counts once in the group of its kind, whatever is delivered twice and whoever comes and
@@ -346,4 +350,36 @@ func TestKeysThatReadLess(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d", c.name, status, found.Code, c.want)
 		}
 	}
+}
+
+// Who reads groups uses the key: that is told when it happens first, and when the process ends.
+func TestReadsAreUses(t *testing.T) {
+	r := newRig(t)
+	key := r.project("acme", "shop")
+	var mu sync.Mutex
+	var read int64
+	r.Hear(contract.TopicIngest, func(record bus.Record) {
+		var used contract.KeyUsed
+		if err := json.Unmarshal(record.Value, &used); err != nil || used.Organization != "acme" || record.Header(contract.HeaderSource) != "weir/grouping" {
+			t.Errorf("told %s: %v", record.Value, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		read += used.Read
+	})
+	process, stop := r.start()
+	awaitReady(t, process)
+	awaitKeys(t, process, key)
+	for range 3 {
+		list(t, process, key, "shop", "")
+	}
+	stop()
+	testenv.Eventually(t, patience, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if read != 4 { // one was awaitKeys'
+			return fmt.Errorf("%d reads are told, want 4", read)
+		}
+		return nil
+	})
 }

@@ -116,9 +116,10 @@ func (a *App) build(ctx context.Context) (err error) {
 	}
 	a.follow()
 	a.meter = keyuse.NewMeter(a.clock)
+	a.meter.Measure(a.metrics.Registerer)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
 	a.watch = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
-	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Source, NewID: uuid.NewString, Clock: a.clock, Logger: a.logger}
+	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
 	if err := a.buildConsumer(); err != nil {
 		return err
 	}
@@ -196,6 +197,7 @@ func (a *App) buildAPI() error {
 func (a *App) guard(proxies []netip.Prefix) *identity.Guard {
 	return identity.NewGuard(identity.GuardConfig{
 		Credentials: a.credentials, Ready: a.canRead, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
+		Used: a.meter.Seen(proxies),
 	})
 }
 
@@ -263,7 +265,7 @@ func (a *App) Ready() error { return a.CanAccept() }
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	defer a.flushKeyNews()
+	defer a.meter.Finish(a.keyNews.Used)
 	loops := []func(context.Context) error{a.tellUse, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
@@ -272,16 +274,6 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 func (a *App) tellUse(ctx context.Context) error { return a.meter.Run(ctx, a.keyNews.Used) }
-
-// flushTimeout is how long the end of the process may take to tell of the last uses of keys.
-const flushTimeout = 2 * time.Second
-
-// flushKeyNews tells what is counted, once no request is under way any more.
-func (a *App) flushKeyNews() {
-	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
-	defer cancel()
-	a.meter.Flush(ctx, a.keyNews.Used)
-}
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
 func (a *App) Close() {

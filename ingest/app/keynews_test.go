@@ -136,3 +136,30 @@ func TestExposedKeysAreSaid(t *testing.T) {
 		return slices.Equal(got, want)
 	})
 }
+
+// Who reads uses the key, too: reads are counted apart, also those that are refused.
+func TestReadsAreUses(t *testing.T) {
+	r := newRig(t)
+	r.account("org_1", nil)
+	secret, write := r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", func(c *contract.Credential) { c.Access = contract.AccessWrite })
+	revoked := r.key("org_1", "prj_1", func(c *contract.Credential) { c.State = contract.CredentialRevoked })
+	p, n := r.start(nil), r.keyNews()
+	for range 3 {
+		p.get(secret, "/v1/logs")
+	}
+	p.get(write, "/v1/logs")
+	p.get(revoked, "/v1/logs")
+	p.stop()
+	n.until(t, func() bool {
+		sums := map[string][4]int64{}
+		for _, used := range n.used {
+			sum := sums[used.APIKey]
+			sums[used.APIKey] = [4]int64{sum[0] + used.Accepted, sum[1] + used.Rejected, sum[2] + used.Refused, sum[3] + used.Read}
+			if used.FirstAcceptedAt != nil {
+				t.Errorf("a read is told as a first event: %+v", used)
+			}
+		}
+		id := func(secret string) string { return "id_" + secret[5:13] }
+		return sums[id(secret)] == [4]int64{3: 3} && sums[id(write)] == [4]int64{1: 1} && sums[id(revoked)] == [4]int64{2: 1}
+	})
+}

@@ -22,7 +22,5 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 		func() int64 { return int64(intake.Clients.Len()) })
 	gauge("weir_ingest_idempotency_keys", "Idempotency keys that are held in memory.",
 		func() int64 { return int64(intake.Replays.Len()) })
-	gauge("weir_ingest_watched_keys", "API keys whose use is counted in memory.", intake.Meter.Keys)
-	gauge("weir_ingest_missed_key_uses", "Uses of API keys that were not counted, because too many keys were in use at once.", intake.Meter.Missed)
 	gauge("weir_ingest_in_flight_bytes", "Memory that is lent to bodies of requests under way.", intake.Bodies.Buffers.Lent)
 }

@@ -56,6 +56,8 @@ func samples() map[string]any {
 			Title: "TypeError: x is undefined", Type: "TypeError", Culprit: "cart.total", FirstSeen: at},
 		contract.TypeKeyUsed: &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 40, Rejected: 2,
 			FirstAcceptedAt: &at, LastUsedAt: at, Address: "192.0.2.7", Client: "curl/8.5.0"},
+		contract.TypeKeyUsed + ".read": &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Read: 12,
+			LastUsedAt: at, Address: "192.0.2.7"},
 		contract.TypeKeyUsed + ".refused": &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Refused: 3,
 			LastUsedAt: at},
 		contract.TypeKeyExposed: &contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_1",

@@ -5,9 +5,9 @@ import "time"
 // MaxClient is how much is kept of what a client says it is (User-Agent), in bytes.
 const MaxClient = 200
 
-// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It says how an API key was used at one process of
-// ingest in the few seconds since that process last said so; the counts of all records of a key add up. Every request
-// that carried the key in time and over TLS is in one of the three counts. A process that dies takes the counts with
+// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It says how an API key was used at one process of a
+// service that takes keys, ingest or grouping, in the few seconds since that process last said so; the counts of all records of a key
+// add up. Every request that carried the key in time and over TLS is in one of the four counts. A process that dies takes the counts with
 // it that it has not yet said: they are for people to look at, nothing is charged by them.
 type KeyUsed struct {
 	Organization    string     `json:"organization"`
@@ -16,6 +16,7 @@ type KeyUsed struct {
 	Accepted        int64      `json:"accepted"`                    // requests whose entries were taken in, all or some
 	Rejected        int64      `json:"rejected"`                    // requests that failed for another reason than the key
 	Refused         int64      `json:"refused"`                     // requests that failed because the key is revoked or has expired
+	Read            int64      `json:"read,omitempty"`              // requests that were let in to read; absent: none, or of a version that did not count them
 	FirstAcceptedAt *time.Time `json:"first_accepted_at,omitempty"` // of Accepted; absent where that is 0
 	LastUsedAt      time.Time  `json:"last_used_at"`
 	Address         string     `json:"address,omitempty"` // where the last request came from: an IP address

@@ -4,6 +4,7 @@ package keyuse
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ const (
 	Accepted Outcome = iota // entries were taken in
 	Rejected                // it failed for another reason than the key
 	Refused                 // it failed because the key has ended
+	Read                    // it was let in to read
 	outcomes
 )
 
@@ -90,6 +92,14 @@ func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr
 	s.counts[outcome].Add(1)
 }
 
+// Seen is what a guard tells of the requests that it sees: they read, or were refused.
+func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.Principal, use identity.Use) {
+	outcomes := map[identity.Use]Outcome{identity.Admitted: Read, identity.Refused: Rejected, identity.Ended: Refused}
+	return func(r *http.Request, who identity.Principal, use identity.Use) {
+		m.Note(who, outcomes[use], httpapi.ClientAddress(r, proxies), r.UserAgent())
+	}
+}
+
 // sum is that of a key; nil where there is no room for another. The first use of a key is told at once.
 func (m *Meter) sum(who identity.Principal) *sum {
 	if found, ok := m.byKey.Load(who.ID); ok {
@@ -132,6 +142,16 @@ func (m *Meter) Run(ctx context.Context, tell Tell) error {
 		}
 		m.tell(ctx, tell, tellEvery)
 	}
+}
+
+// flushTimeout is how long the end of a process may take to tell of the last uses.
+const flushTimeout = 2 * time.Second
+
+// Finish tells what is counted, once no request is under way any more.
+func (m *Meter) Finish(tell Tell) {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	m.Flush(ctx, tell)
 }
 
 // Flush tells everything that is not yet told.
@@ -187,9 +207,9 @@ func (m *Meter) forget(key any, s *sum, now time.Time) {
 func (s *sum) take() (used contract.KeyUsed, any bool) {
 	used = contract.KeyUsed{
 		Organization: s.who.Organization, Project: s.who.Project, APIKey: s.who.ID,
-		Accepted: s.counts[Accepted].Swap(0), Rejected: s.counts[Rejected].Swap(0), Refused: s.counts[Refused].Swap(0),
+		Accepted: s.counts[Accepted].Swap(0), Rejected: s.counts[Rejected].Swap(0), Refused: s.counts[Refused].Swap(0), Read: s.counts[Read].Swap(0),
 	}
-	if used.Accepted+used.Rejected+used.Refused == 0 {
+	if used.Accepted+used.Rejected+used.Refused+used.Read == 0 {
 		return used, false
 	}
 	used.LastUsedAt = time.Unix(0, s.last.Load()).UTC()
@@ -208,7 +228,7 @@ func (s *sum) take() (used contract.KeyUsed, any bool) {
 
 // putBack counts again what could not be told.
 func (s *sum) putBack(used contract.KeyUsed) {
-	for outcome, n := range map[Outcome]int64{Accepted: used.Accepted, Rejected: used.Rejected, Refused: used.Refused} {
+	for outcome, n := range map[Outcome]int64{Accepted: used.Accepted, Rejected: used.Rejected, Refused: used.Refused, Read: used.Read} {
 		s.counts[outcome].Add(n)
 	}
 	if used.FirstAcceptedAt != nil {

@@ -112,7 +112,7 @@ func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	m.Flush(t.Context(), listener.tell)
 	var sum int64
 	for _, used := range listener.used {
-		sum += used.Accepted + used.Rejected + used.Refused
+		sum += used.Accepted + used.Rejected + used.Refused + used.Read
 	}
 	if sum != 8000 {
 		t.Errorf("%d uses are told, want 8000", sum)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -17,8 +18,7 @@ import (
 // A Publication says on weir.ingest.v1 how API keys are used.
 type Publication struct {
 	Bus    *bus.Publisher
-	Source string        // ce_source of the service that says so, such as weir/ingest
-	NewID  func() string // unique
+	Source string // ce_source of the service that says so, such as weir/ingest
 	Clock  func() time.Time
 	Logger *slog.Logger
 }
@@ -38,7 +38,7 @@ func (p *Publication) publish(ctx context.Context, used contract.KeyUsed) error 
 	if err != nil {
 		return fmt.Errorf("cannot encode %s: %w", contract.TypeKeyUsed, err)
 	}
-	m := message.NewMessage(p.NewID(), encoded)
+	m := message.NewMessage(uuid.NewString(), encoded)
 	m.Metadata = contract.Attributes{
 		ID: m.UUID, Type: contract.TypeKeyUsed, Source: p.Source, Time: p.Clock(), Organization: used.Organization,
 	}.Headers()

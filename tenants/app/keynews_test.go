@@ -95,11 +95,14 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	second := first
 	second.Accepted, second.Rejected, second.Refused, second.FirstAcceptedAt, second.LastUsedAt, second.Address = 2, 4, 1, &later, later, "192.0.2.8"
 	i.used(second)
+	i.used(contract.KeyUsed{Organization: acme.organization, Project: acme.project, APIKey: acme.key, Read: 6, LastUsedAt: at}) // before the rotation, told late
+	i.used(contract.KeyUsed{Organization: acme.organization, Project: acme.project, APIKey: acme.key, Read: 5, LastUsedAt: later, Address: "192.0.2.8", Client: "checkout/1"})
 	for _, nobody := range []contract.KeyUsed{
 		{Organization: "org_other", APIKey: acme.key, Accepted: 100, LastUsedAt: later}, // another's name on our key
 		{Organization: acme.organization, APIKey: "key_other", Accepted: 100, LastUsedAt: later},
 		{Organization: "*", APIKey: acme.key, Accepted: 100, LastUsedAt: later},
 		{Organization: acme.organization, APIKey: acme.key, Accepted: -100, LastUsedAt: later},
+		{Organization: acme.organization, APIKey: acme.key, Read: -100, LastUsedAt: later},
 	} {
 		i.used(nobody)
 	}
@@ -115,14 +118,14 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	p.until(t, rotated.get("id"), func(a answer) bool { return usage(a)["accepted"] == 14.0 })
 	got := p.must(t, 200, "GET", "/v1/api-keys/"+acme.key, "")
 	want := map[string]any{
-		"accepted": 5, "rejected": 5, "refused": 1, "since_rotation": map[string]any{"accepted": 2, "rejected": 4},
+		"accepted": 5, "rejected": 5, "refused": 1, "read": 11, "since_rotation": map[string]any{"accepted": 2, "rejected": 4, "read": 5},
 		"first_event_at": at, "last_used_at": later.Truncate(time.Microsecond), "last_used_from_address": "192.0.2.8", "last_used_by_client": "checkout/1",
 	}
 	if text(usage(got)) != text(want) {
 		t.Errorf("usage is %s, want %s", text(usage(got)), text(want))
 	}
-	if users, _ := got.body["recent_users"].([]any); len(users) != 2 || users[0].(map[string]any)["address"] != "192.0.2.8" {
-		t.Errorf("it was used by %v, want two, the last one first", users)
+	if users, _ := got.body["recent_users"].([]any); len(users) != 3 || users[0].(map[string]any)["address"] != "192.0.2.8" {
+		t.Errorf("it was used by %v, want three, the last one first", users)
 	}
 }
 

@@ -52,11 +52,12 @@ func readUsed(record weirbus.Record, used []postgres.UsedAPIKey) ([]postgres.Use
 	if err := checkOwner(said.Organization, said.APIKey); err != nil {
 		return nil, weirbus.PermanentRecord(record, err)
 	}
-	if min(said.Accepted, said.Rejected, said.Refused) < 0 {
+	if min(said.Accepted, said.Rejected, said.Refused, said.Read) < 0 {
 		return nil, weirbus.PermanentRecord(record, fmt.Errorf("the key %q can't have been used a negative number of times", said.APIKey))
 	}
 	u := postgres.UsedAPIKey{Organization: said.Organization, APIKey: said.APIKey, KeyUsage: tenants.KeyUsage{
-		Accepted: said.Accepted, Rejected: said.Rejected, Refused: said.Refused, LastUsedAt: said.LastUsedAt, Address: said.Address, Client: said.Client,
+		Accepted: said.Accepted, Rejected: said.Rejected, Refused: said.Refused, Read: said.Read, LastUsedAt: said.LastUsedAt,
+		Address: said.Address, Client: said.Client,
 	}}
 	if said.FirstAcceptedAt != nil {
 		u.FirstAcceptedAt = *said.FirstAcceptedAt

@@ -39,11 +39,12 @@ type apiKeyJSON struct {
 	RecentUsers   *[]apiKeyUserJSON  `json:"recent_users,omitempty"` // in the answer about one key only
 }
 
-// apiKeyUsageJSON is how a key was used, as far as ingest has told: some seconds late.
+// apiKeyUsageJSON is how a key was used, as far as others have told: some seconds late.
 type apiKeyUsageJSON struct {
 	Accepted            int64      `json:"accepted"`
 	Rejected            int64      `json:"rejected"`
 	Refused             int64      `json:"refused"`
+	Read                int64      `json:"read"`
 	SinceRotation       *sinceJSON `json:"since_rotation"` // null: it was not rotated
 	FirstEventAt        *time.Time `json:"first_event_at"`
 	LastUsedAt          *time.Time `json:"last_used_at"`
@@ -54,6 +55,7 @@ type apiKeyUsageJSON struct {
 type sinceJSON struct {
 	Accepted int64 `json:"accepted"`
 	Rejected int64 `json:"rejected"`
+	Read     int64 `json:"read"`
 }
 
 type apiKeyUserJSON struct {
@@ -64,11 +66,11 @@ type apiKeyUserJSON struct {
 
 func showUsage(k postgres.ListedAPIKey) apiKeyUsageJSON {
 	shown := apiKeyUsageJSON{
-		Accepted: k.Accepted, Rejected: k.Rejected, Refused: k.Refused, FirstEventAt: optional(k.FirstAcceptedAt),
+		Accepted: k.Accepted, Rejected: k.Rejected, Refused: k.Refused, Read: k.Read, FirstEventAt: optional(k.FirstAcceptedAt),
 		LastUsedAt: optional(k.LastUsedAt), LastUsedFromAddress: k.Address, LastUsedByClient: k.Client,
 	}
 	if k.RotatedTo != "" {
-		shown.SinceRotation = &sinceJSON{k.AcceptedSince, k.RejectedSince}
+		shown.SinceRotation = &sinceJSON{k.AcceptedSince, k.RejectedSince, k.ReadSince}
 	}
 	return shown
 }

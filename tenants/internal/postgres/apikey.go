@@ -69,7 +69,8 @@ const selectAPIKeys = `
 SELECT k.organization, k.id, k.project, k.environment, k.name, k.hash, k.first, k.last, k.created_at, k.expires_at, k.revoked_at,
        k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, k.access, p.name, coalesce(m.name, k.created_by),
        coalesce(u.accepted, 0), coalesce(u.rejected, 0), coalesce(u.refused, 0), coalesce(u.accepted_since, 0),
-       coalesce(u.rejected_since, 0), u.first_accepted_at, u.last_used_at, coalesce(u.address, ''), coalesce(u.client, '')
+       coalesce(u.rejected_since, 0), u.first_accepted_at, u.last_used_at, coalesce(u.address, ''), coalesce(u.client, ''),
+       coalesce(u.read, 0), coalesce(u.read_since, 0)
 FROM api_keys k JOIN projects p ON p.organization = k.organization AND p.id = k.project
 LEFT JOIN members m ON m.organization = k.organization AND m.id = k.created_by
 LEFT JOIN api_key_usage u ON u.organization = k.organization AND u.api_key = k.id
@@ -81,7 +82,7 @@ func scanAPIKey(row pgx.CollectableRow) (k ListedAPIKey, err error) {
 	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Imprint.Hash, &k.Imprint.First, &k.Imprint.Last,
 		&k.IssuedAt, &expires, &revoked, &k.Revocation.Reason, &k.RatePerMinute, &k.Replaces, &k.RotatedTo, &rotated, &exposures,
 		&k.Access, &k.ProjectName, &k.CreatedBy, &k.Accepted, &k.Rejected, &k.Refused, &k.AcceptedSince, &k.RejectedSince, &firstAccepted,
-		&lastUsed, &k.Address, &k.Client)
+		&lastUsed, &k.Address, &k.Client, &k.Read, &k.ReadSince)
 	if err != nil {
 		return k, err
 	}

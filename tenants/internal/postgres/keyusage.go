@@ -23,7 +23,7 @@ func AddUsage(ctx context.Context, tx pgx.Tx, used []UsedAPIKey) error {
 	var batch pgx.Batch
 	for _, u := range used {
 		batch.Queue(addUsage, u.Organization, u.APIKey, u.Accepted, u.Rejected, u.Refused, optional(u.FirstAcceptedAt), u.LastUsedAt,
-			u.Address, u.Client)
+			u.Address, u.Client, u.Read)
 		batch.Queue(addUser, u.Organization, u.APIKey, u.LastUsedAt, u.Address, u.Client)
 		batch.Queue(forgetUsers, u.Organization, u.APIKey, maxKeyUsers)
 	}
@@ -43,13 +43,15 @@ const maxKeyUsers = 20
 
 const addUsage = `
 INSERT INTO api_key_usage AS u (organization, api_key, accepted, rejected, refused, accepted_since, rejected_since,
-                                first_accepted_at, last_used_at, address, client)
+                                first_accepted_at, last_used_at, address, client, read, read_since)
 SELECT k.organization, k.id, $3::bigint, $4::bigint, $5, CASE WHEN $7 > k.rotated_at THEN $3::bigint ELSE 0 END,
-       CASE WHEN $7 > k.rotated_at THEN $4::bigint ELSE 0 END, $6, $7, $8, $9
+       CASE WHEN $7 > k.rotated_at THEN $4::bigint ELSE 0 END, $6, $7, $8, $9, $10::bigint,
+       CASE WHEN $7 > k.rotated_at THEN $10::bigint ELSE 0 END
 FROM api_keys k WHERE k.organization = $1 AND k.id = $2
 ON CONFLICT (organization, api_key) DO UPDATE SET
     accepted = u.accepted + excluded.accepted, rejected = u.rejected + excluded.rejected, refused = u.refused + excluded.refused,
     accepted_since = u.accepted_since + excluded.accepted_since, rejected_since = u.rejected_since + excluded.rejected_since,
+    read = u.read + excluded.read, read_since = u.read_since + excluded.read_since,
     first_accepted_at = least(u.first_accepted_at, excluded.first_accepted_at),
     last_used_at = greatest(u.last_used_at, excluded.last_used_at),
     address = CASE WHEN excluded.last_used_at < u.last_used_at THEN u.address ELSE excluded.address END,
