@@ -33,7 +33,7 @@ type follower struct {
 	id        topicID // of the topic that the positions belong to
 	positions map[int]int64
 	wait      time.Duration // how long a broker may hold an answer back when there is nothing
-	maxBytes  int           // of one answer, and half of that of one partition
+	maxBytes  int           // of one answer, and at most half of that of one partition
 
 	// deliver takes a chunk. It may block: the broker is then not asked for more. With lends, it keeps nothing of the chunk: the same
 	// memory takes the next answer.
@@ -239,7 +239,6 @@ type brokerReader struct {
 
 // join adds a partition. It is called with the session's lock.
 func (r *brokerReader) join(p fetchPartition) {
-	p.maxBytes = int32(max(r.follower.maxBytes/2, 1<<20))
 	r.coming = append(r.coming, p)
 }
 
@@ -300,6 +299,7 @@ func (r *brokerReader) read(ctx context.Context) error {
 // tells how long the log is.
 func (r *brokerReader) runOnce(ctx context.Context, conn *connection) error {
 	f := r.follower
+	r.share()
 	request := &fetch{
 		topic: f.id, waitMillis: int32(f.wait.Milliseconds()), maxBytes: int32(f.maxBytes), partitions: r.partitions, clientID: f.cluster.dialer.ClientID,
 		memory: r.memory,
@@ -310,7 +310,9 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *connection) error {
 	if _, err := conn.roundTrip(ctx, f.wait+requestTimeout, request); err != nil {
 		return err
 	}
+	served := make(map[int32]bool)
 	for _, a := range request.answers {
+		served[a.partition] = len(a.records) > 0
 		if err := r.take(ctx, a); err != nil {
 			return err
 		}
@@ -318,17 +320,35 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *connection) error {
 	if r.memory = nil; f.lends && len(request.memory) >= worthKeeping {
 		r.memory = request.memory
 	}
-	r.rotate()
+	r.rotate(served)
 	return nil
+}
+
+// leastOfPartition is the most of one partition in an answer however many there are.
+const leastOfPartition = 1 << 20
+
+// share leaves room for others in an answer: half of it to one partition, less the more there are.
+func (r *brokerReader) share() {
+	for i := range r.partitions {
+		r.partitions[i].maxBytes = int32(max(r.follower.maxBytes/2/len(r.partitions), leastOfPartition))
+	}
 }
 
 // worthKeeping is from what size on the memory of an answer is used again: who only follows holds none.
 const worthKeeping = 64 << 10
 
-// rotate lets another partition come first: a broker fills its answer in the order asked, and the last ones might starve.
-func (r *brokerReader) rotate() {
+// rotate lets those come first that an answer had no room for: a broker fills it in the order asked, and the last ones might starve behind
+// those that have much.
+func (r *brokerReader) rotate(served map[int32]bool) {
 	if n := len(r.partitions); n > 1 {
+		first := func(p fetchPartition) int {
+			if served[p.partition] {
+				return 1
+			}
+			return 0
+		}
 		r.partitions = append(r.partitions[1:n:n], r.partitions[0])
+		slices.SortStableFunc(r.partitions, func(a, b fetchPartition) int { return first(a) - first(b) })
 	}
 }
 

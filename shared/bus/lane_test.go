@@ -131,6 +131,44 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// What is in few partitions does not wait for all that is in the others: a broker fills its answers from the front, and who was left out comes
+// first the next time.
+func TestFullPartitionsStarveNone(t *testing.T) {
+	t.Parallel()
+	const full, each, quiet = 8, 96, 4
+	brokers, topic, pool := testenv.SharedKafka(t), "test.full.partitions", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, full+quiet, nil)
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MetadataMinAge(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for p := range int32(full + quiet) {
+		records, size := each, 64<<10
+		if p >= full {
+			records, size = 1, 1
+		}
+		for range records {
+			client.Produce(context.Background(), &kgo.Record{Partition: p, Value: make([]byte, size)}, nil)
+		}
+	}
+	if err := client.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	const all = full*each + quiet
+	cfg := quick(brokers, topic, pool, writeEffects)
+	cfg.MaxRecords = 50
+	startConsumer(t, cfg)
+	applied(t, pool, all, patience)
+	var last int
+	err = pool.QueryRow(context.Background(), `SELECT max(n) FROM effects WHERE partition >= $1`, full).Scan(&last)
+	if err != nil || last > all/2 {
+		t.Errorf("the last quiet partition was applied after %d of %d records, error %v", last, all, err)
+	}
+}
+
 // Those who are behind take turns: who left little behind is through long before who left much, and not because it came first.
 func TestLanesTakeTurns(t *testing.T) {
 	t.Parallel()
