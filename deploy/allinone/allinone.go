@@ -79,7 +79,9 @@ func (a *App) openServer() error {
 	if err != nil {
 		return err
 	}
-	a.server = &httpapi.Server{TLS: config, TrustedProxies: proxies, Logger: a.logger, Clock: time.Now}
+	a.server = &httpapi.Server{
+		TLS: config, TrustedProxies: proxies, Logger: a.logger, Clock: time.Now, Limits: a.config.Connections.Limits(), Metrics: a.metrics.Registerer,
+	}
 	return nil
 }
 

@@ -26,6 +26,8 @@ type Config struct {
 	LogPartitions int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
 	LogRetention  time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
 
+	Connections httpapi.ConnectionConfig `embed:""`
+
 	Telemetry telemetry.Config `embed:""`
 
 	Modules Modules `kong:"-"` // what else the modules are told (see ModulesFromEnvironment)
@@ -48,7 +50,7 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.BrokerAccess.Validate())
 	_, err := httpapi.ParseProxies(c.TrustedProxies)
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, err, c.Connections.Validate())...)
 }
 
 // host is the name under which clients on this machine reach the listener at address.

@@ -126,7 +126,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err := a.buildAPI(); err != nil {
 		return err
 	}
-	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock); err == nil {
+	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock, a.metrics.Registerer); err == nil {
 		a.endpoint.SeeInClear(a.SeeInClear)
 	}
 	return err

@@ -8,6 +8,10 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
 // ServerConfig says where a service listens. Embed it in a service's configuration.
@@ -16,6 +20,27 @@ type ServerConfig struct {
 	TLSCertFile    string   `help:"PEM file with the server's certificate." env:"WEIR_TLS_CERT_FILE"`
 	TLSKeyFile     string   `help:"PEM file with the certificate's key." env:"WEIR_TLS_KEY_FILE"`
 	TrustedProxies []string `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
+
+	Connections ConnectionConfig `embed:""`
+}
+
+// ConnectionConfig says how many connections a listener holds.
+type ConnectionConfig struct {
+	Max           int `name:"max-connections" help:"How many connections may be open. 0: 2048, or as many as the process may open files for. Beyond it, idle ones are closed." env:"WEIR_MAX_CONNECTIONS"`
+	MaxPerNetwork int `name:"max-connections-per-network" help:"How many of them may be of one client network: an IPv4 address, or 64 bits of IPv6; trusted proxies are not bound. 0: 512." env:"WEIR_MAX_CONNECTIONS_PER_NETWORK"`
+}
+
+// Limits are the connections' limits; what is left open has a default.
+func (c ConnectionConfig) Limits() connections.Limits {
+	return connections.Limits{Total: c.Max, PerNetwork: c.MaxPerNetwork}
+}
+
+// Validate checks what can be checked without knowing how many files may be open.
+func (c ConnectionConfig) Validate() error {
+	if c.Max < 0 || c.MaxPerNetwork < 0 {
+		return fmt.Errorf("WEIR_MAX_CONNECTIONS is %d and WEIR_MAX_CONNECTIONS_PER_NETWORK %d: neither can be negative", c.Max, c.MaxPerNetwork)
+	}
+	return nil
 }
 
 // Validate checks what can be checked without touching the world.
@@ -25,7 +50,7 @@ func (c ServerConfig) Validate() error {
 		errs = append(errs, fmt.Errorf("cannot listen on %q without a certificate: set WEIR_TLS_CERT_FILE and WEIR_TLS_KEY_FILE", c.Listen))
 	}
 	_, err := ParseProxies(c.TrustedProxies)
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, err, c.Connections.Validate())...)
 }
 
 // An Endpoint is a service's own HTTPS listener, or none.
@@ -34,8 +59,9 @@ type Endpoint struct {
 	listener net.Listener // nil: none
 }
 
-// Open loads the certificate and opens the listener; without an address it opens none.
-func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func() time.Time) (*Endpoint, error) {
+// Open loads the certificate and opens the listener; without an address it opens none. Its connections are measured by
+// metrics.
+func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func() time.Time, metrics prometheus.Registerer) (*Endpoint, error) {
 	if c.Listen == "" {
 		return &Endpoint{}, nil
 	}
@@ -51,7 +77,9 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 	if err != nil {
 		return nil, err
 	}
-	server := &Server{Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock}
+	server := &Server{
+		Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock, Limits: c.Connections.Limits(), Metrics: metrics,
+	}
 	return &Endpoint{server: server, listener: listener}, nil
 }
 

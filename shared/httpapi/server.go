@@ -11,6 +11,11 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
 // Limits of a connection. A body may be large, so a request has minutes; a header has seconds.
@@ -35,6 +40,12 @@ type Server struct {
 	// SeeInClear is told of each request with an x-api-key that was refused because it came over plain HTTP, once its
 	// answer is made; that is one for each connection. It must not wait. May be nil.
 	SeeInClear func(InClear)
+
+	Limits  connections.Limits    // of connections; what is 0 has a default
+	Metrics prometheus.Registerer // may be nil
+
+	connections *connections.Table
+	handshakes  *fair.Queue
 }
 
 // Listen opens address; a port in use is an error that says so.
@@ -75,9 +86,13 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 
 // Serve serves on listener until ctx ends, then lets the requests under way finish within 10 s.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	secured, plain := split(listener)
-	secureServer, plainServer := s.server(s.gate()), s.server(s.gate())
-	secureServer.TLSConfig = s.TLS
+	if err := s.limit(); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	secured, plain := split(listener, s.connections)
+	handler := s.gate()
+	secureServer, plainServer := s.server(handler), s.server(handler)
+	secureServer.TLSConfig = s.queueHandshakes(s.TLS)
 	failed := make(chan error, 2)
 	go func() { failed <- secureServer.ServeTLS(secured, "", "") }()
 	go func() { failed <- plainServer.Serve(plain) }()
@@ -111,6 +126,8 @@ func (s *Server) server(handler http.Handler) *http.Server {
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like everything else
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ConnContext:                  withConn,
+		ConnState:                    follow,
 		ErrorLog:                     slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}
 }

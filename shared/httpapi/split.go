@@ -5,19 +5,25 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
 // sniffTimeout is how long a connection may stay silent before its first byte.
-const sniffTimeout = 10 * time.Second
+const sniffTimeout = 5 * time.Second
 
 // tlsHandshake is the first byte of every TLS connection (RFC 8446, 5.1: content type handshake).
 const tlsHandshake = 0x16
 
-// split makes two listeners of one: connections that begin a TLS handshake, and all others.
-func split(listener net.Listener) (secured, plain net.Listener) {
+// split makes two listeners of one: connections that begin a TLS handshake, and all others, of those that table admits.
+func split(listener net.Listener, table *connections.Table) (secured, plain net.Listener) {
 	s, p := newBranch(listener), newBranch(listener)
 	go func() {
-		err := acceptAll(listener, func(conn net.Conn) { go sniff(conn, s, p) })
+		err := acceptAll(listener, func(conn net.Conn) {
+			if admitted := table.Admit(conn); admitted != nil {
+				go sniff(admitted, s, p)
+			}
+		})
 		s.fail(err)
 		p.fail(err)
 	}()
@@ -44,35 +50,19 @@ func acceptAll(listener net.Listener, take func(net.Conn)) error {
 }
 
 // sniff reads the first byte of conn and hands it to the branch that it belongs to.
-func sniff(conn net.Conn, secured, plain *branch) {
-	var first [1]byte
+func sniff(conn *connections.Conn, secured, plain *branch) {
 	_ = conn.SetReadDeadline(time.Now().Add(sniffTimeout)) //nolint:forbidigo // a socket knows the system's time only
-	if _, err := conn.Read(first[:]); err != nil {
+	first, err := conn.Peek()
+	if err != nil {
 		_ = conn.Close()
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	target := plain
-	if first[0] == tlsHandshake {
-		target = secured
+	if first == tlsHandshake {
+		secured.hand(conn)
+		return
 	}
-	target.hand(&sniffed{Conn: conn, first: first[0]})
-}
-
-// A sniffed connection gives back the byte that was read ahead.
-type sniffed struct {
-	net.Conn
-	first byte
-	given bool
-}
-
-func (c *sniffed) Read(p []byte) (int, error) {
-	if c.given || len(p) == 0 {
-		return c.Conn.Read(p)
-	}
-	c.given = true
-	p[0] = c.first
-	return 1, nil
+	plain.hand(conn)
 }
 
 // A branch is the listener of one kind of connection.

@@ -286,7 +286,7 @@ func (a *App) ensureTopics(ctx context.Context) error {
 }
 
 func (a *App) serve(ctx context.Context) error {
-	endpoint, err := a.config.Open(a.handler, a.logger, a.clock)
+	endpoint, err := a.config.Open(a.handler, a.logger, a.clock, a.metrics.Registerer)
 	if err != nil {
 		return err
 	}

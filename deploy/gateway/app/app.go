@@ -125,10 +125,11 @@ func loadAuthorities(file string) (*x509.CertPool, error) {
 
 // Run serves until ctx ends, then lets the requests under way finish.
 func (a *App) Run(ctx context.Context) error {
-	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now)
+	metrics := a.config.Telemetry.Service("gateway", a.logger)
+	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now, metrics.Registerer)
 	if err != nil {
 		return err
 	}
 	endpoint.SeeInClear(a.inClear.See)
-	return lifecycle.Run(ctx, endpoint.Run, a.inClear.Run, a.config.Telemetry.Service("gateway", a.logger).Run)
+	return lifecycle.Run(ctx, endpoint.Run, a.inClear.Run, metrics.Run)
 }

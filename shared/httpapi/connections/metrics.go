@@ -1,0 +1,29 @@
+package connections
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics tell how full a table is and what it closes.
+type metrics struct {
+	closings *prometheus.CounterVec
+}
+
+func newMetrics(registerer prometheus.Registerer, t *Table, limit int) *metrics {
+	factory := promauto.With(registerer)
+	for state, name := range map[State]string{Silent: "silent", Idle: "idle", Active: "active"} {
+		factory.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "weir_http_connections", Help: "Open connections: silent before their first request, active in a request, idle between.",
+			ConstLabels: prometheus.Labels{"state": name},
+		}, func() float64 { return float64(t.Count(state)) })
+	}
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_http_connections_limit", Help: "How many connections may be open.",
+	}, func() float64 { return float64(limit) })
+	return &metrics{closings: factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_http_connections_closed_total", Help: "Connections closed to make room, for want of room, or because their reader took nothing.",
+	}, []string{"reason"})}
+}
+
+func (m *metrics) closed(reason string) { m.closings.WithLabelValues(reason).Inc() }

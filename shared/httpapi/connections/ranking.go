@@ -1,0 +1,63 @@
+package connections
+
+import "container/list"
+
+// A ranking knows which network has most of something, and among those with as many, which has had so many for longest.
+// Counts that change by one cost the same whatever the number of networks: strangers can make as many as they like.
+type ranking struct {
+	byCount map[int]*list.List
+	places  map[*network]place
+	most    int
+}
+
+type place struct {
+	count   int
+	element *list.Element
+}
+
+func newRanking() *ranking {
+	return &ranking{byCount: map[int]*list.List{}, places: map[*network]place{}}
+}
+
+// set says how many n has now.
+func (r *ranking) set(n *network, count int) {
+	old, ranked := r.places[n]
+	if ranked && old.count == count || !ranked && count == 0 {
+		return
+	}
+	if ranked {
+		r.take(n, old)
+	}
+	if count > 0 {
+		r.put(n, count)
+	}
+	for r.most > 0 && r.byCount[r.most] == nil {
+		r.most--
+	}
+}
+
+func (r *ranking) take(n *network, old place) {
+	delete(r.places, n)
+	same := r.byCount[old.count]
+	if same.Remove(old.element); same.Len() == 0 {
+		delete(r.byCount, old.count)
+	}
+}
+
+func (r *ranking) put(n *network, count int) {
+	same := r.byCount[count]
+	if same == nil {
+		same = list.New()
+		r.byCount[count] = same
+	}
+	r.places[n] = place{count, same.PushBack(n)}
+	r.most = max(r.most, count)
+}
+
+// first is the network with most, nil where none has any.
+func (r *ranking) first() *network {
+	if r.most == 0 {
+		return nil
+	}
+	return r.byCount[r.most].Front().Value.(*network)
+}

@@ -1,0 +1,232 @@
+package connections
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A State is what a connection does.
+type State int
+
+// The states. What is Silent or Idle may be closed to make room.
+const (
+	Silent State = iota // no request yet: it may not even have begun its handshake
+	Idle                // between requests
+	Active              // in a request
+	states
+)
+
+// Why connections are closed here. Others end by themselves.
+const (
+	reasonNetwork = "network_limit" // for another of the same network
+	reasonTotal   = "total_limit"
+	reasonSilent  = "silent_limit"
+	reasonRefused = "refused" // there was no room, and nothing to close
+	reasonSlow    = "slow_reader"
+
+	reasonHandshake = "handshake_queue" // too many of its network wait for a handshake
+)
+
+// Config is what a Table needs.
+type Config struct {
+	Limits  Limits
+	Network func(remote net.Addr) (network netip.Prefix, trusted bool) // of a client; a trusted proxy is bound by Total alone
+	Stall   time.Duration                                              // after which a reader that takes nothing is closed; 0: a default
+	Metrics prometheus.Registerer                                      // may be nil
+}
+
+// A Table holds the open connections. It is safe for concurrent use.
+type Table struct {
+	config  Config
+	metrics *metrics
+
+	mu       sync.Mutex
+	networks map[netip.Prefix]*network
+	count    [states]int
+	silent   *ranking // clients by connections in Silent
+	closable *ranking // clients by connections in Silent and Idle
+	proxies  *ranking // trusted proxies, likewise: they give way last, for each speaks for many
+}
+
+// A network is what a client has to itself.
+type network struct {
+	key     netip.Prefix
+	trusted bool
+	lists   [states]*list.List // of *Conn, the longest in this state first
+}
+
+// New makes an empty table.
+func New(config Config) *Table {
+	if config.Stall == 0 {
+		config.Stall = stallTimeout
+	}
+	t := &Table{
+		config: config, networks: map[netip.Prefix]*network{}, silent: newRanking(), closable: newRanking(), proxies: newRanking(),
+	}
+	t.metrics = newMetrics(config.Metrics, t, config.Limits.Total)
+	return t
+}
+
+// Admit takes a connection that was just accepted, and closes others to make room where there is none. It returns nil,
+// and closes this one, where it finds nothing to close.
+func (t *Table) Admit(raw net.Conn) *Conn {
+	key, trusted := t.config.Network(raw.RemoteAddr())
+	t.mu.Lock()
+	n := t.network(key, trusted)
+	closing, reason, admitted := t.makeRoom(n)
+	conn := newConn(raw, t)
+	idle := closing != nil && closing.state == Idle
+	if closing != nil {
+		t.leave(closing)
+	}
+	if admitted {
+		conn.network = n
+		t.enter(conn, Silent)
+	}
+	t.forget(n)
+	t.mu.Unlock()
+	if reason != "" {
+		t.metrics.closed(reason)
+	}
+	if closing != nil {
+		closing.giveWay(idle)
+	}
+	if !admitted {
+		conn.abort()
+		return nil
+	}
+	return conn
+}
+
+// makeRoom decides which connection gives way to a new one of n, if any has to. One is always enough: limits are kept.
+func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted bool) {
+	limits := t.config.Limits
+	switch {
+	case !n.trusted && n.lists[Silent].Len() >= limits.silentPerNetwork():
+		closing, reason = oldest(n, Silent), reasonSilent
+	case !n.trusted && n.total() >= limits.PerNetwork:
+		closing, reason = oldest(n, Idle, Silent), reasonNetwork
+	case t.total() >= limits.Total:
+		closing, reason = t.oldestOfMost(), reasonTotal
+	case t.count[Silent] >= limits.silent() && t.silent.first() != nil:
+		closing, reason = oldest(t.silent.first(), Silent), reasonSilent
+	default:
+		return nil, "", true
+	}
+	if closing == nil {
+		return nil, reasonRefused, false
+	}
+	return closing, reason, true
+}
+
+// oldestOfMost is the connection that gives way where there is no room for anybody.
+func (t *Table) oldestOfMost() *Conn {
+	for _, ranking := range []*ranking{t.closable, t.proxies} {
+		if n := ranking.first(); n != nil {
+			return oldest(n, Idle, Silent)
+		}
+	}
+	return nil
+}
+
+// oldest is the connection of n that is longest in the first of these states that any is in, or nil.
+func oldest(n *network, among ...State) *Conn {
+	for _, state := range among {
+		if first := n.lists[state].Front(); first != nil {
+			return first.Value.(*Conn)
+		}
+	}
+	return nil
+}
+
+// set says what a connection does now.
+func (t *Table) set(c *Conn, state State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.place == nil || c.state == state {
+		return
+	}
+	t.leave(c)
+	t.enter(c, state)
+}
+
+// remove forgets a connection that is closed.
+func (t *Table) remove(c *Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.place != nil {
+		t.leave(c)
+	}
+}
+
+func (t *Table) enter(c *Conn, state State) {
+	t.networks[c.network.key] = c.network // leaving may have been the end of it
+	c.state, c.place = state, c.network.lists[state].PushBack(c)
+	t.count[state]++
+	t.rank(c.network)
+}
+
+func (t *Table) leave(c *Conn) {
+	c.network.lists[c.state].Remove(c.place)
+	c.place = nil
+	t.count[c.state]--
+	t.rank(c.network)
+	t.forget(c.network)
+}
+
+func (t *Table) rank(n *network) {
+	closable := n.lists[Silent].Len() + n.lists[Idle].Len()
+	if n.trusted {
+		t.proxies.set(n, closable)
+		return
+	}
+	t.silent.set(n, n.lists[Silent].Len())
+	t.closable.set(n, closable)
+}
+
+// forget drops a network that holds nothing.
+func (t *Table) forget(n *network) {
+	if n.total() == 0 {
+		delete(t.networks, n.key)
+	}
+}
+
+func (t *Table) network(key netip.Prefix, trusted bool) *network {
+	n := t.networks[key]
+	if n == nil {
+		n = &network{key: key, trusted: trusted}
+		for i := range n.lists {
+			n.lists[i] = list.New()
+		}
+		t.networks[key] = n
+	}
+	return n
+}
+
+func (n *network) total() int {
+	total := 0
+	for _, l := range n.lists {
+		total += l.Len()
+	}
+	return total
+}
+
+func (t *Table) total() int {
+	total := 0
+	for _, count := range t.count {
+		total += count
+	}
+	return total
+}
+
+// Count is how many connections are in a state.
+func (t *Table) Count(state State) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count[state]
+}

@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+
+	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/httpapi/connections"
+)
+
+// limit makes what keeps connections within their limits.
+func (s *Server) limit() error {
+	files, err := connections.Files()
+	if err != nil {
+		return err
+	}
+	limits, err := s.Limits.Within(files)
+	if err != nil {
+		return err
+	}
+	s.connections = connections.New(connections.Config{Limits: limits, Network: s.network, Metrics: s.Metrics})
+	processors := runtime.GOMAXPROCS(0)
+	s.handshakes = fair.NewQueue(fair.Limits{
+		Slots: 2 * processors, PerKey: max(1, processors/2), Waiting: limits.PerNetwork, Queued: limits.Total,
+	})
+	return nil
+}
+
+// network is whose connection it is, by which they are counted.
+func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
+	peer, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	client := peer.Addr().Unmap()
+	return ClientNetwork(client), within(s.TrustedProxies, client)
+}
+
+// queueHandshakes has handshakes computed in turn, network by network: a signature costs a server more than it costs a
+// client to ask for one. A handshake has its turn from when the client's first message is there until the answer is sent,
+// not while it waits for the client.
+func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	given := config.GetConfigForClient
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if conn, ok := hello.Conn.(*connections.Conn); ok {
+			if err := s.awaitHandshake(hello.Context(), conn); err != nil {
+				return nil, err
+			}
+		}
+		if given != nil {
+			return given(hello)
+		}
+		return nil, nil
+	}
+	return config
+}
+
+func (s *Server) awaitHandshake(ctx context.Context, conn *connections.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, readHeaderTimeout)
+	defer cancel()
+	network, _ := s.network(conn.RemoteAddr())
+	release, err := s.handshakes.Acquire(ctx, network.String())
+	if err != nil {
+		conn.Refuse()
+		return err
+	}
+	conn.BeforeIO(release)
+	return nil
+}
+
+// follow tells the table what a connection does, over HTTP/1 and HTTP/2.
+func follow(conn net.Conn, state http.ConnState) {
+	known := connOf(conn)
+	switch {
+	case known == nil:
+	case state == http.StateActive:
+		known.Set(connections.Active)
+	case state == http.StateIdle:
+		known.Set(connections.Idle)
+	}
+}
+
+type connKey struct{}
+
+// withConn lets a request find the connection that it came by.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if known := connOf(conn); known != nil {
+		return context.WithValue(ctx, connKey{}, known)
+	}
+	return ctx
+}
+
+func connOf(conn net.Conn) *connections.Conn {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	known, _ := conn.(*connections.Conn)
+	return known
+}

@@ -1,0 +1,183 @@
+package httpapi
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/httpapi/connections"
+)
+
+// from dials as from another machine: all of 127.0.0.0/8 is this one.
+func from(t *testing.T, local, address string) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}, Timeout: 10 * time.Second}
+	conn, err := dialer.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// ask sends a request over a new connection, or over conn, and returns it.
+func ask(t *testing.T, conn net.Conn, trust *tls.Config) (*tls.Conn, *http.Response) {
+	t.Helper()
+	secured, ok := conn.(*tls.Conn)
+	if !ok {
+		secured = tls.Client(conn, trust)
+	}
+	fmt.Fprint(secured, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n")
+	return secured, answer(t, bufio.NewReader(secured))
+}
+
+// isClosed tells whether the server closes a connection on which it has nothing to say.
+func isClosed(conn net.Conn, within time.Duration) bool {
+	_ = conn.SetReadDeadline(time.Now().Add(within))
+	_, err := conn.Read(make([]byte, 1))
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+
+// Hundreds of sockets that say nothing, or begin a handshake and stop, keep nobody else out: all but a few are closed.
+func TestSilentSocketsKeepNobodyOut(t *testing.T) {
+	for name, says := range map[string]string{"nothing": "", "the first byte of a handshake": "\x16", "half a request": "GET / HT"} {
+		t.Run(name, func(t *testing.T) {
+			address, trust := start(t, &Server{Handler: ok, Limits: connections.Limits{Total: 50, PerNetwork: 40}})
+			var silent []net.Conn
+			for range 200 {
+				conn := from(t, "127.0.0.2", address)
+				_, _ = io.WriteString(conn, says)
+				silent = append(silent, conn)
+			}
+			if _, response := ask(t, from(t, "127.0.0.1", address), trust); response.StatusCode != http.StatusOK {
+				t.Errorf("another network is answered with %d", response.StatusCode)
+			}
+			for i, conn := range silent[:180] {
+				if !isClosed(conn, time.Second) {
+					t.Fatalf("socket %d of 200 is still open", i)
+				}
+			}
+		})
+	}
+}
+
+// Idle connections of one network, each of which was in use, make room for another network, the oldest first.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	server := &Server{Handler: ok, Limits: connections.Limits{Total: 20, PerNetwork: 20}}
+	address, trust := start(t, server)
+	var idle []*tls.Conn
+	for range 20 {
+		conn, _ := ask(t, from(t, "127.0.0.2", address), trust)
+		idle = append(idle, conn)
+	}
+	for server.connections.Count(connections.Idle) < 20 {
+		time.Sleep(time.Millisecond) // the answer is read before the server has noted that it was the end of the request
+	}
+	ask(t, from(t, "127.0.0.1", address), trust)
+	if !isClosed(idle[0], 10*time.Second) {
+		t.Error("the oldest idle connection is still open")
+	}
+	if _, response := ask(t, idle[19], trust); response.StatusCode != http.StatusOK {
+		t.Errorf("the newest idle connection is answered with %d", response.StatusCode)
+	}
+}
+
+// A connection in a request is Active and one after it Idle, over HTTP/1 and HTTP/2.
+func TestStatesOfConnections(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		asked, release := make(chan struct{}), make(chan struct{})
+		server := &Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			asked <- struct{}{}
+			<-release
+		})}
+		address, trust := start(t, server)
+		transport := &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: http2}
+		go func() {
+			<-asked
+			if n := server.connections.Count(connections.Active); n != 1 {
+				t.Errorf("HTTP/2 %t: %d are active in a request", http2, n)
+			}
+			close(release)
+		}()
+		response, err := (&http.Client{Transport: transport}).Get("https://" + address + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		for server.connections.Count(connections.Idle) != 1 {
+			time.Sleep(time.Millisecond) // as above
+		}
+		if http2 != (response.ProtoMajor == 2) {
+			t.Errorf("spoke %s", response.Proto)
+		}
+		transport.CloseIdleConnections()
+	}
+}
+
+// Clients that begin a handshake and stay away hold no place in the queue of handshakes.
+func TestHandshakesAreQueued(t *testing.T) {
+	server := &Server{Handler: ok}
+	address, trust := start(t, server)
+	for i := range 4 * runtime.GOMAXPROCS(0) { // twice as many as have a place at once
+		conn := from(t, fmt.Sprintf("127.0.1.%d", i+1), address)
+		go func() { _ = tls.Client(deaf{conn}, trust).Handshake() }()
+	}
+	for range 5 {
+		ask(t, from(t, "127.0.0.1", address), trust)
+	}
+	if held, queued := server.handshakes.Held(), server.handshakes.Queued(); held != 0 || queued != 0 {
+		t.Errorf("%d hold a place and %d wait for one, while nobody is served", held, queued)
+	}
+}
+
+// deaf never hears of an answer.
+type deaf struct{ net.Conn }
+
+func (deaf) Read([]byte) (int, error) { select {} }
+
+// A place for a handshake that no client of a network gives back is one of that network alone; who waits too long or
+// behind too many is closed.
+func TestHandshakesWaitInLine(t *testing.T) {
+	server := &Server{Handler: ok}
+	if err := server.limit(); err != nil {
+		t.Fatal(err)
+	}
+	server.handshakes = fair.NewQueue(fair.Limits{Slots: 2, PerKey: 1, Waiting: 1, Queued: 10})
+	admit := func(local string) *connections.Conn {
+		near, far := net.Pipe()
+		t.Cleanup(func() { near.Close() })
+		return server.connections.Admit(addressed{far, local})
+	}
+	if err := server.awaitHandshake(t.Context(), admit("192.0.2.1")); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error, 1)
+	go func() { waits <- server.awaitHandshake(t.Context(), admit("192.0.2.1")) }()
+	for server.handshakes.Queued() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := server.awaitHandshake(t.Context(), admit("192.0.2.1")); !errors.Is(err, fair.ErrFull) {
+		t.Errorf("behind too many: %v", err)
+	}
+	if err := server.awaitHandshake(t.Context(), admit("192.0.2.2")); err != nil {
+		t.Errorf("another network: %v", err)
+	}
+}
+
+type addressed struct {
+	net.Conn
+	address string
+}
+
+func (a addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.address), Port: 1} }
