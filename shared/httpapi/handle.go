@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/weirlog/weir/shared/pg"
@@ -94,9 +95,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, problem *Problem) {
 	for name, values := range problem.Header {
 		w.Header()[name] = values
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(problem.Status)
-	_, _ = w.Write(body)
+	writeWhole(w, problem.Status, "application/problem+json", body)
 }
 
 // WriteJSON answers with value. A value that can't be encoded is a programmer's error and panics.
@@ -105,7 +104,13 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 	if err != nil {
 		panic("BUG: cannot encode an answer: " + err.Error())
 	}
-	w.Header().Set("Content-Type", "application/json")
+	writeWhole(w, status, "application/json", body)
+}
+
+// writeWhole answers with body and says how long it is, so that the client has all of it as soon as it is sent.
+func writeWhole(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }

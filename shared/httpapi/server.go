@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -46,6 +47,7 @@ type Server struct {
 
 	connections *connections.Table
 	handshakes  *fair.Queue
+	restTimeout time.Duration // see answerFirst
 }
 
 // Listen opens address; a port in use is an error that says so.
@@ -90,7 +92,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return errors.Join(err, listener.Close())
 	}
 	secured, plain := split(listener, s.connections)
-	handler := s.gate()
+	handler := answerFirst(s.gate(), cmp.Or(s.restTimeout, restTimeout))
 	secureServer, plainServer := s.server(handler), s.server(handler)
 	secureServer.TLSConfig = s.queueHandshakes(s.TLS)
 	failed := make(chan error, 2)
