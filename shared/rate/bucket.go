@@ -66,6 +66,9 @@ func Take(now int64, limits []Limit) Result {
 	return rate
 }
 
+// Look describes the levels without taking anything: for a request that is refused for another reason.
+func Look(now int64, limits []Limit) Result { return tightest(now, limits) }
+
 // Give puts one token back: the request turned out to belong elsewhere.
 func Give(limit Limit) { limit.Bucket.full -= limit.interval() }
 
