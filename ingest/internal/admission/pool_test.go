@@ -1,0 +1,191 @@
+package admission_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirlog/weir/ingest/internal/admission"
+)
+
+func newPool(limits admission.PoolLimits) *admission.Pool {
+	if limits.PerHolder == 0 {
+		limits.PerHolder = limits.Bytes
+	}
+	if limits.Loans == 0 {
+		limits.Loans = 1000
+	}
+	return admission.NewPool(limits, time.Now)
+}
+
+// borrow opens a loan of a body that gives up at once when it is ended.
+func borrow(t *testing.T, pool *admission.Pool, holder string, bytes int64) (loan *admission.Loan, over chan struct{}) {
+	t.Helper()
+	over = make(chan struct{})
+	loan, _, err := pool.Open(holder, bytes, func() { close(over) })
+	if err != nil {
+		t.Fatalf("%s: %v", holder, err)
+	}
+	go func() {
+		select {
+		case <-over:
+			loan.Close()
+		case <-t.Context().Done():
+		}
+	}()
+	return loan, over
+}
+
+// While bytes are short, the slowest body of the holder with most is ended for whoever would still hold less, and nobody else's is.
+func TestPoolEndsTheGreediest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(admission.PoolLimits{Bytes: 100, Wait: time.Minute})
+		fast, _ := borrow(t, pool, "noisy", 30)
+		slow, over := borrow(t, pool, "noisy", 40)
+		other, _ := borrow(t, pool, "other", 30)
+		fast.Came(30)
+		time.Sleep(time.Second)
+		quiet, waited, err := pool.Open("quiet", 20, func() {})
+		if err != nil || waited > recheck {
+			t.Fatalf("waited %s: %v", waited, err)
+		}
+		<-over
+		if !slow.Over() || fast.Over() || other.Over() || quiet.Over() || pool.Held() != 80 {
+			t.Errorf("slow %t, fast %t, other %t; %d held", slow.Over(), fast.Over(), other.Over(), pool.Held())
+		}
+	})
+}
+
+// recheck is more than a waiter needs to see that something has come back.
+const recheck = time.Second
+
+// A holder never gets another's bytes to hold more than that one.
+func TestPoolEndsNobodyForTheGreedy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(admission.PoolLimits{Bytes: 100, Wait: time.Minute})
+		mine, _ := borrow(t, pool, "noisy", 60)
+		other, _ := borrow(t, pool, "other", 40)
+		waited, err := mine.Grow(1)
+		if !errors.Is(err, admission.ErrPoolFull) || waited != time.Minute || other.Over() || pool.Waiting() != 0 {
+			t.Errorf("waited %s: %v", waited, err)
+		}
+	})
+}
+
+// For its grace a body is safe; one that is whole is safe for ever.
+func TestPoolGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(admission.PoolLimits{Bytes: 100, Grace: 10 * time.Second, Wait: 15 * time.Second})
+		young, _ := borrow(t, pool, "noisy", 90)
+		quiet, waited, err := pool.Open("quiet", 20, func() {})
+		if err != nil || waited < 10*time.Second || waited > 10*time.Second+recheck || !young.Over() {
+			t.Errorf("waited %s: %v", waited, err)
+		}
+		quiet.Close()
+		whole, _ := borrow(t, pool, "noisy", 90)
+		if err := whole.Whole(); err != nil {
+			t.Fatal(err)
+		}
+		if _, waited, err = pool.Open("quiet", 20, func() {}); !errors.Is(err, admission.ErrPoolFull) || waited != 15*time.Second || whole.Over() {
+			t.Errorf("for a whole body: waited %s: %v", waited, err)
+		}
+	})
+}
+
+// Bodies that wait for each other do not wait in vain: the one whose holder has most is ended at once, or the youngest refused.
+func TestPoolIsNeverStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(admission.PoolLimits{Bytes: 100, Grace: time.Hour, Wait: time.Hour})
+		large, _, _ := pool.Open("a", 60, func() { t.Error("it waits: there is nothing to stop") })
+		small, _, _ := pool.Open("b", 40, func() {})
+		began, ended := time.Now(), make(chan error)
+		go func() {
+			_, err := large.Grow(1)
+			large.Close()
+			ended <- err
+		}()
+		synctest.Wait()
+		if _, err := small.Grow(1); err != nil || time.Since(began) > recheck {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if err := <-ended; !errors.Is(err, admission.ErrTakenAway) {
+			t.Errorf("the larger: %v", err)
+		}
+		second, _, _ := pool.Open("b", 59, func() {})
+		go func() {
+			_, err := small.Grow(1)
+			ended <- err
+		}()
+		synctest.Wait()
+		if _, err := second.Grow(1); !errors.Is(err, admission.ErrPoolFull) || time.Since(began) > recheck {
+			t.Errorf("the youngest, after %s: %v", time.Since(began), err)
+		}
+		second.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A holder has at most its part and so many loans; others don't notice.
+func TestPoolPerHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 50, Loans: 3, Wait: time.Second})
+		borrow(t, pool, "noisy", 25)
+		borrow(t, pool, "noisy", 25)
+		if _, waited, err := pool.Open("noisy", 1, func() {}); !errors.Is(err, admission.ErrPoolFull) || waited != time.Second {
+			t.Errorf("waited %s: %v", waited, err)
+		}
+		third, _ := borrow(t, pool, "noisy", 0)
+		if _, _, err := pool.Open("noisy", 0, func() {}); !errors.Is(err, admission.ErrTooMany) {
+			t.Error(err)
+		}
+		third.Close()
+		borrow(t, pool, "quiet", 50)
+		if pool.Held() != 100 || pool.Loans() != 3 {
+			t.Errorf("%d held by %d", pool.Held(), pool.Loans())
+		}
+		if _, waited, err := pool.Open("quiet", 51, func() {}); !errors.Is(err, admission.ErrPoolFull) || waited > time.Second {
+			t.Errorf("more than there can ever be: waited %s: %v", waited, err)
+		}
+	})
+}
+
+// Under any interleaving no limit is passed, and everything comes back.
+func TestPoolConcurrently(t *testing.T) {
+	pool := newPool(admission.PoolLimits{Bytes: 1000, PerHolder: 700, Loans: 6, Wait: 20 * time.Millisecond})
+	var held atomic.Int64
+	var workers sync.WaitGroup
+	for worker := range 16 {
+		workers.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(worker), 1))
+			holder := string(rune('a' + worker%5))
+			for range 300 {
+				first, second := random.Int64N(200), random.Int64N(200)
+				loan, _, err := pool.Open(holder, first, func() {})
+				if err != nil {
+					continue
+				}
+				if _, err := loan.Grow(second); err == nil {
+					if now := held.Add(first + second); now > 1000 {
+						t.Errorf("%d bytes are held", now)
+					}
+					if random.IntN(2) == 0 {
+						_ = loan.Whole()
+					}
+					held.Add(-first - second)
+				}
+				loan.Shrink(first)
+				loan.Close()
+			}
+		})
+	}
+	workers.Wait()
+	if pool.Held() != 0 || pool.Loans() != 0 || pool.Waiting() != 0 {
+		t.Errorf("%d bytes, %d loans, %d waiting at the end", pool.Held(), pool.Loans(), pool.Waiting())
+	}
+}
