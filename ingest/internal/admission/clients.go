@@ -2,6 +2,7 @@ package admission
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/weirlog/weir/shared/rate"
 )
@@ -13,11 +14,33 @@ const maxClients = 1 << 16
 type Clients struct {
 	perMinute int
 	networks  *rate.Table[netip.Prefix]
+	waste     WasteLimit
+	wasted    *rate.Table[netip.Prefix] // of bytes
 }
 
 // NewClients allows each network perMinute such requests, at least 1.
 func NewClients(perMinute int) *Clients {
-	return &Clients{perMinute: max(perMinute, 1), networks: rate.NewTable[netip.Prefix](maxClients)}
+	return &Clients{
+		perMinute: max(perMinute, 1), networks: rate.NewTable[netip.Prefix](maxClients), wasted: rate.NewTable[netip.Prefix](maxClients),
+	}
+}
+
+// LimitWaste limits the bytes that each network wastes. It is called before the clients are used.
+func (c *Clients) LimitWaste(limit WasteLimit) { c.waste = limit }
+
+// Waste takes bytes that a network sent in vain from what it may send so.
+func (c *Clients) Waste(network netip.Prefix, now, bytes int64) {
+	if c.waste.limits() {
+		c.wasted.Spend(now, network, bytes, c.waste.PerSecond)
+	}
+}
+
+// Wait is how long a network has to wait before it may send a body, for the bytes that it wasted.
+func (c *Clients) Wait(network netip.Prefix, now int64) time.Duration {
+	if !c.waste.limits() {
+		return 0
+	}
+	return c.wasted.Wait(now, network, c.waste.Bytes, c.waste.PerSecond)
 }
 
 // Take takes a token of network; now is nanoseconds since 1970.

@@ -15,6 +15,7 @@ const maxBuckets = 4096
 // A Gate knows every organization's rate limits and quota.
 type Gate struct {
 	clock func() time.Time
+	waste WasteLimit
 
 	mu            sync.RWMutex
 	organizations map[string]*organization
@@ -27,6 +28,7 @@ type organization struct {
 	bucket   rate.Bucket
 	projects map[string]*rate.Bucket
 	keys     map[string]*rate.Bucket
+	wasted   rate.Bucket // of bytes
 	quota    ingest.Quota
 }
 
@@ -34,6 +36,9 @@ type organization struct {
 func NewGate(clock func() time.Time) *Gate {
 	return &Gate{clock: clock, organizations: map[string]*organization{}}
 }
+
+// LimitWaste limits the bytes that each organization wastes. It is called before the gate is used.
+func (g *Gate) LimitWaste(limit WasteLimit) { g.waste = limit }
 
 // Apply takes the ledger's newest word on an organization.
 func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account) {
@@ -72,6 +77,7 @@ func (g *Gate) Marker() ingest.Positions {
 type Passage struct {
 	Verdict ingest.Verdict
 	Rate    rate.Result // zero if Verdict is Unknown
+	Wasted  bool        // the rate does not allow it because too many bytes were wasted
 	Limits  [3]int      // requests per minute of organization, project and key
 	Quota   ingest.QuotaStatus
 	Time    time.Time
@@ -98,10 +104,23 @@ func (g *Gate) Enter(who identity.Principal) Passage {
 		{Scope: rate.ScopeKey, PerMinute: key, Bucket: bucket(&o.keys, who.ID, now)},
 	}
 	passage.Limits = [3]int{o.rate, o.rate, key}
-	passage.Rate = rate.Take(now, limits[:])
+	if wait := g.waste.wait(&o.wasted, now); wait > 0 {
+		passage.Wasted, passage.Rate = true, rate.Look(now, limits[:])
+		passage.Rate.RetryAfter = wait
+	} else {
+		passage.Rate = rate.Take(now, limits[:])
+	}
 	passage.Verdict = o.quota.Check(passage.Time)
 	passage.Quota = o.quota.Status(passage.Time)
 	return passage
+}
+
+// Waste takes bytes that an organization sent in vain from what it may send so.
+func (g *Gate) Waste(name string, bytes int64) {
+	o := g.organization(name)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g.waste.spend(&o.wasted, g.clock().UnixNano(), bytes)
 }
 
 // bucket finds the bucket of name or begins a full one.

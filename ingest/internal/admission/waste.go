@@ -1,0 +1,30 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// A WasteLimit bounds the bytes that were read, decompressed and judged, and of which nothing was accepted: they cost the service
+// and not their sender. Whoever has spent Bytes waits until some have come back, PerSecond of them. The zero value limits
+// nothing.
+type WasteLimit struct {
+	Bytes     int64
+	PerSecond int64
+}
+
+func (l WasteLimit) limits() bool { return l.Bytes > 0 && l.PerSecond > 0 }
+
+func (l WasteLimit) wait(bucket *rate.Bucket, now int64) time.Duration {
+	if !l.limits() {
+		return 0
+	}
+	return bucket.Wait(now, l.Bytes, l.PerSecond)
+}
+
+func (l WasteLimit) spend(bucket *rate.Bucket, now, bytes int64) {
+	if l.limits() {
+		bucket.Spend(now, bytes, l.PerSecond)
+	}
+}
