@@ -2,11 +2,12 @@ package ingest
 
 // A Batch is what one body holds. It shares the body's memory and the Parser's: it is valid until either is used again.
 type Batch struct {
-	Entries  int    // entries in the body
-	Lines    []byte // the valid entries, each as compact JSON and a newline
-	Accepted []Line // one per valid entry, in the body's order
-	Rejected int    // entries with at least one fault
-	Bytes    int64  // what is charged: the lines without their newlines
+	Entries       int    // entries in the body
+	Lines         []byte // the valid entries, each as compact JSON and a newline
+	Accepted      []Line // one per valid entry, in the body's order
+	Rejected      int    // entries with at least one fault
+	RejectedBytes int64  // their compact JSON
+	Bytes         int64  // what is charged: the lines without their newlines
 
 	Faults          []Fault
 	FaultsTruncated bool // there were more faults than Limits.Faults

@@ -18,6 +18,7 @@ const (
 // the body, without its white space, and stays there as it was sent.
 type Parser struct {
 	limits Limits
+	keyed  bool // who sent the body is known: what its member api_key holds does not matter
 
 	text    []byte // the body and its padding
 	size    int    // length of the body
@@ -47,7 +48,13 @@ func NewParser(limits Limits) *Parser {
 // Parse reads a body. It overwrites body, and up to Padding bytes behind it; a body without that much spare capacity
 // is copied. The batch is never nil. The error, always a *BodyError, is about the first thing that was wrong. Unless the
 // text is no JSON up to the member api_key, that is in the batch even then.
-func (p *Parser) Parse(body []byte) (*Batch, error) {
+func (p *Parser) Parse(body []byte) (*Batch, error) { return p.parse(body, false) }
+
+// ParseKeyed is Parse of a body whose member api_key does not matter: it stops where nothing behind can change the error.
+func (p *Parser) ParseKeyed(body []byte) (*Batch, error) { return p.parse(body, true) }
+
+func (p *Parser) parse(body []byte, keyed bool) (*Batch, error) {
+	p.keyed = keyed
 	p.start(body)
 	p.batch = Batch{Faults: p.batch.Faults[:0], Accepted: p.batch.Accepted[:0]}
 	p.body()
@@ -169,6 +176,9 @@ func bodyField(p *Parser, member, i int) int {
 	case len(p.names.spans) > maxBodyNames || len(p.names.text) > maxBodyNameBytes:
 		p.refuse(i, CodeTooManyFields, "", `The body has too many members beside "logs".`, `Send only "logs".`)
 	}
+	if p.keyed && p.failure != nil {
+		return -1
+	}
 	return p.value(i, 2)
 }
 
@@ -234,6 +244,7 @@ func (p *Parser) finishEntry(line, first int) {
 	}
 	if p.entry.faulty {
 		p.batch.Rejected++
+		p.batch.RejectedBytes += int64(p.kept - line)
 		p.kept = line
 		return
 	}
@@ -261,6 +272,9 @@ func (p *Parser) batchTooLarge(i int) int {
 	limit := strconv.Itoa(p.limits.Entries)
 	p.refuse(i, CodeBatchTooLarge, "/logs", "The body has more than "+limit+" entries.", "Send at most "+limit+" entries in one request.")
 	p.index = -1
+	if p.keyed {
+		return -1
+	}
 	return p.elements(i, 2)
 }
 
