@@ -66,7 +66,6 @@ type App struct {
 	watch   *exposure.Watch
 	keyNews *keyuse.Publication
 
-	buffers  []*http.Buffers
 	handler  nethttp.Handler
 	endpoint *httpapi.Endpoint
 }
@@ -185,7 +184,6 @@ func (a *App) buildAPI() error {
 	httpapi.Health(router, a.Ready)
 	intake := a.intake(proxies)
 	measureState(a.metrics.Registerer, a.gate, intake)
-	a.buffers = []*http.Buffers{intake.Bodies.Buffers, intake.Strangers.Buffers}
 	guard := a.guard(proxies)
 	http.Mount(router, guard, intake, &http.Logs{Searches: a.searches, Directory: a.directory, Clock: a.clock})
 	console.Mount(router, console.Config{Searches: a.searches, Directory: a.directory, Guard: guard})
@@ -201,22 +199,17 @@ func (a *App) guard(proxies []netip.Prefix) *identity.Guard {
 	})
 }
 
-// Bodies that are read to find the key in them get a share of the memory that those with a key can't lose to them.
-const (
-	strangersShare   = 8
-	strangersMaxBody = 8 << 20
-)
-
 func (a *App) intake(proxies []netip.Prefix) *http.Intake {
-	inFlight, maxBody := cmp.Or(a.config.InFlightBytes, defaultInFlight), cmp.Or(a.config.MaxBodyBytes, defaultMaxBody)
+	a.gate.LimitWaste(a.config.waste())
+	bodies, strangers := a.config.bodies(a.clock)
 	return &http.Intake{
 		Credentials: a.credentials,
 		Gate:        a.gate,
-		Clients:     admission.NewClients(cmp.Or(a.config.ClientsPerMinute, defaultClients)),
+		Clients:     a.config.clients(),
 		Replays:     admission.NewReplays(inbox.IdempotencyWindow, cmp.Or(a.config.IdempotencyKeys, defaultIdempotency)),
-		Bodies:      &http.Bodies{Buffers: http.NewBuffers(inFlight - inFlight/strangersShare), Max: maxBody},
-		Strangers:   &http.Bodies{Buffers: http.NewBuffers(inFlight / strangersShare), Max: min(maxBody, strangersMaxBody)},
-		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread)},
+		Bodies:      bodies,
+		Strangers:   strangers,
+		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
 		Proxies:     proxies,
 		Limits:      ingest.DefaultLimits(),
 		Strict:      a.config.Strict,
@@ -266,7 +259,7 @@ func (a *App) Ready() error { return a.CanAccept() }
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyNews.Used)
-	loops := []func(context.Context) error{a.tellUse, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.trim, a.endpoint.Run, a.metrics.Run}
+	loops := []func(context.Context) error{a.tellUse, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/weirlog/weir/ingest/internal/http"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -27,7 +29,12 @@ type Config struct {
 
 	Strict           bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
 	MaxBodyBytes     int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
-	InFlightBytes    int64         `help:"Most bytes of bodies in memory at once; beyond it requests get 429 overloaded." env:"WEIR_INGEST_IN_FLIGHT_BYTES" default:"536870912"`
+	InFlightBytes    int64         `help:"Most bytes of bodies in memory at once, decompression included." env:"WEIR_INGEST_IN_FLIGHT_BYTES" default:"226492416"`
+	Requests         int           `help:"Requests under way at once for one organization." env:"WEIR_INGEST_REQUESTS" default:"256"`
+	LargeBodies      int           `help:"Bodies of more than 1 MiB under way at once for one organization." env:"WEIR_INGEST_LARGE_BODIES" default:"8"`
+	ClientRequests   int           `help:"Requests without a key in the header under way at once for one client address." env:"WEIR_INGEST_CLIENT_REQUESTS" default:"32"`
+	WastedBytes      int64         `help:"Bytes that an organization may send in vain, such as in invalid entries, before it has to wait; a client address without a key: an eighth." env:"WEIR_INGEST_WASTED_BYTES" default:"268435456"`
+	WastedPerSecond  int64         `help:"How many of these bytes come back in a second." env:"WEIR_INGEST_WASTED_BYTES_PER_SECOND" default:"4194304"`
 	ClientsPerMinute int           `help:"Requests without a valid key per minute and client address." env:"WEIR_INGEST_CLIENTS_PER_MINUTE" default:"300"`
 	IdempotencyKeys  int           `help:"How many idempotency keys of the last 24 h are remembered in memory." env:"WEIR_INGEST_IDEMPOTENCY_KEYS" default:"100000"`
 	PublishTimeout   time.Duration `help:"How long a request waits for the brokers before it is answered 500." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
@@ -48,7 +55,12 @@ type Config struct {
 // Defaults where the configuration has zero.
 const (
 	defaultMaxBody     = 128 << 20
-	defaultInFlight    = 512 << 20
+	defaultInFlight    = 216 << 20
+	defaultRequests    = 256
+	defaultLarge       = 8
+	defaultAnonymous   = 32
+	defaultWasted      = 256 << 20
+	defaultWastedBack  = 4 << 20
 	defaultClients     = 300
 	defaultIdempotency = 100_000
 	defaultTimeout     = 10 * time.Second
@@ -61,16 +73,38 @@ const (
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
 	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
-	if c.MaxBodyBytes < 0 || c.InFlightBytes < 0 || c.ClientsPerMinute < 0 || c.IdempotencyKeys < 0 || c.PublishTimeout < 0 || c.ProjectSpread < 0 ||
-		c.LogPartitions < 0 || c.LogRetention < 0 || c.Searches < 0 || c.SearchTime < 0 || c.SearchBytes < 0 || c.AnswerBytes < 0 {
-		errs = append(errs, errors.New("WEIR_INGEST_* can't be negative"))
-	}
-	if c.MaxBodyBytes > 0 && c.InFlightBytes > 0 && c.InFlightBytes < 2*int64(c.MaxBodyBytes) {
-		errs = append(errs, fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: it has to hold a body of WEIR_INGEST_MAX_BODY_BYTES=%d twice",
-			c.InFlightBytes, c.MaxBodyBytes))
+	for name, value := range map[string]int64{
+		"WEIR_INGEST_MAX_BODY_BYTES": int64(c.MaxBodyBytes), "WEIR_INGEST_IN_FLIGHT_BYTES": c.InFlightBytes, "WEIR_INGEST_REQUESTS": int64(c.Requests),
+		"WEIR_INGEST_LARGE_BODIES": int64(c.LargeBodies), "WEIR_INGEST_CLIENT_REQUESTS": int64(c.ClientRequests),
+		"WEIR_INGEST_WASTED_BYTES": c.WastedBytes, "WEIR_INGEST_WASTED_BYTES_PER_SECOND": c.WastedPerSecond,
+		"WEIR_INGEST_CLIENTS_PER_MINUTE": int64(c.ClientsPerMinute), "WEIR_INGEST_IDEMPOTENCY_KEYS": int64(c.IdempotencyKeys),
+		"WEIR_INGEST_PUBLISH_TIMEOUT": int64(c.PublishTimeout), "WEIR_INGEST_PROJECT_SPREAD": int64(c.ProjectSpread),
+		"WEIR_LOG_PARTITIONS": int64(c.LogPartitions), "WEIR_LOG_RETENTION": int64(c.LogRetention),
+		"WEIR_INGEST_SEARCHES": int64(c.Searches), "WEIR_INGEST_SEARCH_TIME": int64(c.SearchTime), "WEIR_INGEST_SEARCH_BYTES": int64(c.SearchBytes),
+		"WEIR_INGEST_ANSWER_BYTES": int64(c.AnswerBytes),
+	} {
+		if value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", name, value))
+		}
 	}
 	if c.AnswerBytes > 0 && c.AnswerBytes < minAnswers {
 		errs = append(errs, fmt.Errorf("WEIR_INGEST_ANSWER_BYTES is %d: the share of one organization has to hold two large entries; use %d or more", c.AnswerBytes, minAnswers))
 	}
+	errs = append(errs, c.checkMemory())
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
 }
+
+// checkMemory tells whether the largest body fits into the memory for bodies.
+func (c Config) checkMemory() error {
+	inFlight, maxBody := c.inFlight(), int64(c.maxBody())
+	if inFlight < leastInFlight {
+		return fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: at least %d are needed", inFlight, leastInFlight)
+	}
+	if fits := http.LargestBody(keyedShare(inFlight)); maxBody > fits {
+		return fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: a body of WEIR_INGEST_MAX_BODY_BYTES=%d does not fit, at most one of %d does", inFlight, maxBody, fits)
+	}
+	return nil
+}
+
+func (c Config) inFlight() int64 { return cmp.Or(c.InFlightBytes, defaultInFlight) }
+func (c Config) maxBody() int    { return cmp.Or(c.MaxBodyBytes, defaultMaxBody) }

@@ -22,5 +22,29 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 		func() int64 { return int64(intake.Clients.Len()) })
 	gauge("weir_ingest_idempotency_keys", "Idempotency keys that are held in memory.",
 		func() int64 { return int64(intake.Replays.Len()) })
-	gauge("weir_ingest_in_flight_bytes", "Memory that is lent to bodies of requests under way.", intake.Bodies.Buffers.Lent)
+	measureBodies(registerer, intake.Bodies, "key")
+	measureBodies(registerer, intake.Strangers, "none")
+}
+
+// measureBodies shows the memory that bodies hold; credential tells those of requests with a key in the header from the others.
+func measureBodies(registerer prometheus.Registerer, bodies *http.Bodies, credential string) {
+	metrics := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"credential": credential}, registerer))
+	gauge := func(name, help string, labels prometheus.Labels, size func(http.BodyUse) int64) {
+		metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(size(bodies.Use())) })
+	}
+	counter := func(reason string, count func(http.BodyUse) int64) {
+		metrics.NewCounterFunc(prometheus.CounterOpts{
+			Name: "weir_ingest_refused_bodies_total", Help: "Bodies that were not read to their end: no memory came free, their sender had too many under way, others needed their memory, or they came too slowly.",
+			ConstLabels: prometheus.Labels{"reason": reason},
+		}, func() float64 { return float64(count(bodies.Use())) })
+	}
+	const bytes, bytesHelp = "weir_ingest_in_flight_bytes", "Memory that is lent to bodies of requests under way, decompression included."
+	gauge(bytes, bytesHelp, prometheus.Labels{"size": "small"}, func(u http.BodyUse) int64 { return u.SmallBytes })
+	gauge(bytes, bytesHelp, prometheus.Labels{"size": "large"}, func(u http.BodyUse) int64 { return u.LargeBytes })
+	gauge("weir_ingest_in_flight_bodies", "Bodies of requests under way that hold memory or wait for it.", nil, func(u http.BodyUse) int64 { return u.UnderWay })
+	gauge("weir_ingest_waiting_bodies", "Bodies that wait for memory.", nil, func(u http.BodyUse) int64 { return u.Waiting })
+	counter("memory", func(u http.BodyUse) int64 { return u.Full })
+	counter("requests", func(u http.BodyUse) int64 { return u.TooMany })
+	counter("fairness", func(u http.BodyUse) int64 { return u.Taken })
+	counter("slow", func(u http.BodyUse) int64 { return u.Slow })
 }

@@ -10,18 +10,33 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/fair"
 )
 
 // Source is the ce_source of what ingest says.
 const Source = "weir/ingest"
 
-// groupBytes is how many bytes of lines go to the broker at once: a large request must not fill the publisher's buffer.
-const groupBytes = 8 << 20
+// groupBytes is how many bytes of lines of one request go to the broker at once.
+const groupBytes = 4 << 20
+
+// Requests of more than one part hand their groups to the publisher in turn, so that large requests fill no more than a quarter of its
+// buffer: a small one never waits for room behind them. Its buffer holds whatever small requests hold besides.
+const (
+	largeGroups      = 4
+	largeGroupsOfOne = 2 // of one organization
+	largeWaiting     = 1 << 10
+)
+
+// LargeGroups is the queue in which large requests wait for their turn.
+func LargeGroups() *fair.Queue {
+	return fair.NewQueue(fair.Limits{Slots: largeGroups, PerKey: largeGroupsOfOne, Waiting: largeWaiting, Queued: largeWaiting})
+}
 
 // Publisher writes accepted requests to weir.logs.v1.
 type Publisher struct {
 	Bus    *bus.Publisher
-	Spread int // over how many sub-keys a project is spread
+	Spread int         // over how many sub-keys a project is spread
+	Large  *fair.Queue // see LargeGroups
 }
 
 // Fate takes what became of the bytes of one request. The bytes of all calls add up to those of the request.
@@ -36,7 +51,7 @@ type Fate interface {
 func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance, fate Fate) error {
 	for first := 0; first < len(accepted.Parts); {
 		after := groupEnd(accepted.Parts, first)
-		if err := p.publishGroup(ctx, accepted, first, after, fate); err != nil {
+		if err := p.publishInTurn(ctx, accepted, first, after, fate); err != nil {
 			for _, part := range accepted.Parts[after:] {
 				fate.Released(part.Bytes)
 			}
@@ -56,6 +71,22 @@ func groupEnd(parts []ingest.Part, first int) int {
 		after++
 	}
 	return after
+}
+
+// publishInTurn publishes a group; that of a large request waits for its turn.
+func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptance, first, after int, fate Fate) error {
+	if len(accepted.Parts) == 1 {
+		return p.publishGroup(ctx, accepted, first, after, fate)
+	}
+	release, err := p.Large.Acquire(ctx, accepted.Organization)
+	if err != nil {
+		for _, part := range accepted.Parts[first:after] {
+			fate.Released(part.Bytes)
+		}
+		return err
+	}
+	defer release()
+	return p.publishGroup(ctx, accepted, first, after, fate)
 }
 
 func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance, first, after int, fate Fate) error {

@@ -8,137 +8,274 @@ import (
 	"os"
 	"time"
 
+	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/shared/httpapi"
-)
-
-// How slowly a body may come: it has bodyPatience to begin with, a second for each minRate bytes, and bodyTime in all.
-// Then the answer has answerTime.
-const (
-	bodyPatience = 15 * time.Second
-	minRate      = 16 << 10
-	bodyTime     = 3 * time.Minute
-	answerTime   = time.Minute
 )
 
 // wireSlack is how much larger than its limit a body may be while it is compressed: data that does not compress grows.
 const wireSlack = 1 << 20
 
-// firstBuffer is the most that is lent to a body before any of it has come: what a client says of its length is only
-// believed bit by bit.
-const firstBuffer = 1 << 20
+// trusted is the most that is lent to a body for what it says of its length: the rest is lent when it comes.
+const trusted = 64 << 10
 
-// Bodies reads bodies whole and decompressed, into lent memory.
-type Bodies struct {
-	Buffers *Buffers
-	Max     int // bytes after decompression
+// A Body is the body of a request, whole and decompressed, in lent memory.
+type Body struct {
+	buffer *Buffer // nil: nothing was lent
+	loan   *admission.Loan
+	bodies *Bodies
 
-	decompressors decompressors
+	Came int64 // bytes that came: as they were sent, or after decompression if that is more
 }
 
-// wire reads a body as it comes, and no more of it than it may have.
-type wire struct {
-	body     io.Reader
-	control  *http.ResponseController
-	started  time.Time
-	got, max int
-}
+// Bytes are the body. They are valid until Close.
+func (b *Body) Bytes() []byte { return b.buffer.Bytes }
 
-var errBodyTooLarge = errors.New("the body is larger than the limit")
-
-func (w *wire) Read(p []byte) (int, error) {
-	// The connection's own deadline, so the system's clock.
-	patience := min(bodyPatience+time.Duration(w.got/minRate)*time.Second, bodyTime)
-	_ = w.control.SetReadDeadline(w.started.Add(patience))
-	n, err := w.body.Read(p)
-	if w.got += n; w.got > w.max {
-		return n, errBodyTooLarge
+// Close gives the memory back.
+func (b *Body) Close() {
+	if b.buffer != nil {
+		b.bodies.buffers.giveBack(b.buffer)
+		b.buffer = nil
 	}
-	return n, err
+	if b.loan != nil {
+		b.loan.Close()
+		b.loan = nil
+	}
 }
 
-// finish ends the deadline for reading and begins the one for the answer: what is stored must not go unanswered because
-// its body took long.
-func (w *wire) finish() {
-	_ = w.control.SetReadDeadline(time.Time{})
-	_ = w.control.SetWriteDeadline(time.Now().Add(answerTime)) //nolint:forbidigo // the connection's deadline
+// A reading is a body on its way in.
+type reading struct {
+	*Body
+	holder    string
+	how       encoding
+	announced int64 // the body's length as sent, -1 if the client does not say
+	wire      *wire
+	overhead  int64 // what its decompression takes, beside the buffer
 }
 
-// Read reads the body of r. The buffer has to be given back, also after an error if it is not nil.
-func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding) (*Buffer, error) {
-	if r.ContentLength > int64(b.Max) && (how == identityEncoding || r.ContentLength > int64(b.Max+wireSlack)) {
-		return nil, b.tooLarge()
+// Why a body is not read to its end.
+var (
+	errBodyTooLarge = errors.New("the body is larger than the limit")
+	errTooSlow      = errors.New("the body comes too slowly")
+)
+
+// Read reads the body of r for a holder. The body has to be closed, also after an error.
+func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, holder string) (*Body, error) {
+	body := &Body{bodies: b}
+	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
+		return body, b.tooLarge()
 	}
-	source := &wire{
-		body: r.Body, control: http.NewResponseController(w), max: b.Max + wireSlack,
-		started: time.Now(), //nolint:forbidigo // the connection's deadline
+	reading := &reading{Body: body, holder: holder, how: how, announced: r.ContentLength, overhead: overheadOf(how)}
+	reading.wire = newWire(w, r.Body, b, body)
+	err := reading.read()
+	body.Came = max(int64(reading.wire.got), int64(reading.wire.inflated))
+	if body.loan != nil {
+		err = errors.Join(err, body.loan.Whole())
 	}
-	reader, closeReader, err := b.decompressors.open(how, source)
+	reading.wire.finish()
 	if err != nil {
-		return nil, b.problem(err, how)
+		b.count(err)
+		return body, b.problem(err, how)
 	}
-	defer closeReader()
-	buffer, err := b.fill(reader, b.expected(r, how))
-	source.finish()
-	if err != nil {
-		return buffer, b.problem(err, how)
+	if body.buffer != nil && reading.overhead > 0 {
+		body.loan.Shrink(body.buffer.size())
 	}
-	return buffer, nil
+	return body, nil
 }
 
-// expected is how large a body may be believed to be.
-func (b *Bodies) expected(r *http.Request, how encoding) int {
-	size := min(max(r.ContentLength, 0), int64(b.Max))
-	if how != identityEncoding {
+func (r *reading) read() error {
+	if err := r.begin(r.expected()); err != nil {
+		return err
+	}
+	if r.how == zstdEncoding {
+		return r.readZstd()
+	}
+	reader, free, err := r.bodies.decompressors.open(r.how, r.wire)
+	if err != nil {
+		return err
+	}
+	defer free()
+	return r.fill(reader, r.bodies.max)
+}
+
+// expected is how large a body may be believed to be before any of it came.
+func (r *reading) expected() int {
+	size := max(r.announced, 0)
+	if r.how != identityEncoding {
 		size *= 4
 	}
-	return int(min(size+1, firstBuffer))
+	return int(min(size, trusted))
 }
 
-func (b *Bodies) fill(reader io.Reader, expected int) (*Buffer, error) {
-	buffer, err := b.Buffers.Lend(expected)
+// begin lends the first memory. A body that has to wait for it is not read yet.
+func (r *reading) begin(size int) (err error) {
+	kind := kindFor(size)
+	var waited time.Duration
+	r.loan, waited, err = r.bodies.small.Open(r.holder, int64(bufferSizes[kind])+r.overhead, r.wire.stop)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	r.wire.pace.pause(waited)
+	r.buffer = r.bodies.buffers.lend(kind)
+	return nil
+}
+
+// fill reads until the source ends. More than limit bytes are errBodyTooLarge.
+func (r *reading) fill(source io.Reader, limit int) error {
 	for {
-		if len(buffer.room()) == 0 {
-			if buffer, err = b.Buffers.Grow(buffer, min(2*len(buffer.Bytes), max(b.Max, len(buffer.Bytes))+1)); err != nil {
-				return buffer, err
+		if len(r.buffer.room()) == 0 {
+			if err := r.grow(); err != nil {
+				return err
 			}
 		}
-		n, err := reader.Read(buffer.room())
-		buffer.Bytes = buffer.Bytes[:len(buffer.Bytes)+n]
+		n, err := source.Read(r.buffer.room())
+		r.came(n)
 		switch {
-		case len(buffer.Bytes) > b.Max:
-			return buffer, errBodyTooLarge
+		case len(r.buffer.Bytes) > limit:
+			return errBodyTooLarge
 		case errors.Is(err, io.EOF):
-			return buffer, nil
+			return nil
 		case err != nil:
-			return buffer, err
+			return err
 		}
 	}
+}
+
+// came takes n more bytes into the buffer.
+func (r *reading) came(n int) {
+	end := len(r.buffer.Bytes)
+	r.buffer.Bytes = r.buffer.Bytes[:end+n]
+	useful := usefulIn(r.buffer.Bytes[end:])
+	r.wire.inflated += n
+	r.wire.pace.came(r.wire.clock(), useful)
+	r.loan.Came(useful)
+}
+
+// grow makes room in a full buffer. Once more came than is trusted, a client is believed what it says of its length.
+func (r *reading) grow() error {
+	next := r.buffer.kind + 1
+	if r.how == identityEncoding {
+		next = max(next, kindFor(int(r.announced)))
+	}
+	switch {
+	case r.buffer.large != nil:
+		return r.growLarge()
+	case next == len(bufferSizes), r.how == identityEncoding && r.announced > smallBody:
+		return r.enlarge(0)
+	}
+	return r.growSmall(next)
+}
+
+func (r *reading) growSmall(kind int) error {
+	if err := r.growLoan(int64(bufferSizes[kind])); err != nil {
+		return err
+	}
+	larger := r.bodies.buffers.lend(kind)
+	larger.Bytes = append(larger.Bytes, r.buffer.Bytes...)
+	r.replace(larger)
+	r.loan.Shrink(larger.size() + r.overhead)
+	return nil
+}
+
+func (r *reading) growLarge() error {
+	if err := r.growLoan(r.buffer.growth()); err != nil {
+		return err
+	}
+	if err := r.buffer.grow(); err != nil {
+		return fmt.Errorf("cannot grow a body (%w): %w", err, admission.ErrPoolFull)
+	}
+	return nil
+}
+
+func (r *reading) growLoan(by int64) error {
+	waited, err := r.loan.Grow(by)
+	r.wire.pace.pause(waited)
+	return err
+}
+
+// enlarge makes the body a large one, whose decompression takes more memory than before. What it holds of the small bodies'
+// memory it gives back.
+func (r *reading) enlarge(more int64) error {
+	r.overhead += more
+	loan, waited, err := r.bodies.large.Open(r.holder, firstStep+r.overhead, r.wire.stop)
+	r.wire.pace.pause(waited)
+	if err != nil {
+		return err
+	}
+	small := r.loan
+	r.loan = loan
+	err = small.Whole() // it may have been ended meanwhile
+	if err == nil {
+		err = r.moveToLarge()
+	}
+	small.Close()
+	return err
+}
+
+func (r *reading) moveToLarge() error {
+	larger, err := newLarge(r.bodies.max)
+	if err != nil {
+		return fmt.Errorf("cannot make room for a large body (%w): %w", err, admission.ErrPoolFull)
+	}
+	larger.Bytes = append(larger.Bytes, r.buffer.Bytes...)
+	r.replace(larger)
+	return nil
+}
+
+func (r *reading) replace(larger *Buffer) {
+	r.bodies.buffers.giveBack(r.buffer)
+	r.buffer = larger
 }
 
 func (b *Bodies) tooLarge() *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusBadRequest, "body_too_large",
-		fmt.Sprintf("The body has more than %d bytes after decompression. Send fewer entries in one request.", b.Max)).With("limit", b.Max)
+		fmt.Sprintf("The body has more than %d bytes after decompression. Send fewer entries in one request.", b.max)).With("limit", b.max)
 }
+
+// errNoFault is among the errors of a body that was not read to its end by no fault of its sender.
+var errNoFault = errors.New("the sender is not to blame")
 
 // problem says what went wrong while a body was read.
 func (b *Bodies) problem(err error, how encoding) error {
 	switch {
-	case errors.Is(err, errOverloaded):
-		return overloaded()
+	case errors.Is(err, admission.ErrTakenAway):
+		return takenAway()
+	case errors.Is(err, admission.ErrTooMany):
+		return errors.Join(tooManyUnderWay(), errNoFault)
+	case errors.Is(err, admission.ErrPoolFull):
+		return errors.Join(overloaded(), errNoFault)
 	case errors.Is(err, errBodyTooLarge):
 		return b.tooLarge()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body", "The body came too slowly.").WithHeader("Connection", "close")
+	case errors.Is(err, errTooSlow), errors.Is(err, os.ErrDeadlineExceeded):
+		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body",
+			fmt.Sprintf("The body came too slowly. At least %d bytes a second have to come, after decompression and without white space.", leastPace)).
+			WithHeader("Connection", "close")
+	case errors.Is(err, errWindow):
+		return httpapi.NewProblem(http.StatusBadRequest, "invalid_encoding",
+			fmt.Sprintf("The body needs a window of more than %d bytes to be decompressed. Compress it with a smaller window.", zstdWindow))
 	case how == identityEncoding:
 		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body", "The body ended before its announced length.")
 	}
 	return httpapi.NewProblem(http.StatusBadRequest, "invalid_encoding", fmt.Sprintf("The body can't be read as %s.", how))
 }
 
+const codeOverloaded = "overloaded"
+
 func overloaded() *httpapi.Problem {
-	return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded",
+	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
 		"The service has more to do than it can hold. Send the whole request again.").RetryAfter(time.Second)
+}
+
+func tooManyUnderWay() *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
+		"As many requests as one organization, or one address without a key, may have are under way. "+
+			"Send the whole request again when some of them are answered.").RetryAfter(time.Second)
+}
+
+// evictedRetry is how long the sender of a body that was ended for others is asked to wait.
+const evictedRetry = 5 * time.Second
+
+func takenAway() *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
+		"The memory of this body was needed for others: your requests held more than any other's. Send fewer entries in one request, or send them faster.").
+		RetryAfter(evictedRetry).WithHeader("Connection", "close")
 }

@@ -1,132 +1,105 @@
 package http
 
 import (
-	"errors"
-	"math/bits"
+	"os"
 	"sync"
 
 	"github.com/weirlog/weir/ingest"
 )
 
-// Sizes of buffers: a byte more than powers of two, so that few kinds are kept and a body of exactly the limit, itself
-// a power of two, is told from a larger one without a buffer of twice its size.
-const (
-	minBufferBits = 16 // 64 KB
-	maxBufferBits = 40
-)
+// smallBody is the largest body that is small: it lives in memory of the garbage collector, and has a reserve that larger
+// ones can't take.
+const smallBody = 1 << 20
 
-// keptBits is the largest kind that Trim leaves: buffers up to 1 MB serve what clients usually send.
-const keptBits = 20
+// regionStep is by how much memory of a large body grows.
+const regionStep = 1 << 20
 
-// errOverloaded says that as many bytes are in flight as the process allows.
-var errOverloaded = errors.New("too many bytes are in flight")
+// bufferSizes are the sizes of small buffers. Each has a byte more, so that a body of just that size is told from a larger
+// one without a larger buffer.
+var bufferSizes = [...]int{8 << 10, 64 << 10, 256 << 10, smallBody}
 
-// Buffers lends memory for bodies and limits how much of it is lent at once. What came back is lent again rather than
-// left to the garbage collector, which would let the process grow to a multiple of the limit before it looks. At most
-// the limit lies idle.
-type Buffers struct {
-	limit int64
-
-	mu     sync.Mutex
-	lent   int64
-	unused int64
-	idle   [maxBufferBits][]*Buffer
-}
-
-// NewBuffers lends at most limit bytes at once.
-func NewBuffers(limit int64) *Buffers { return &Buffers{limit: limit} }
-
-// Lent is how many bytes are lent now.
-func (b *Buffers) Lent() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lent
-}
-
-// A Buffer is lent memory. Bytes has room for the parser's padding behind its capacity for text.
+// A Buffer is memory for a body. Behind the text there is always room for the parser's padding.
 type Buffer struct {
 	Bytes []byte
-	kind  int // log2 of its size
+	kind  int     // of a small one: index of its size
+	large *region // of a large one
 }
 
-func kindOf(size int) int {
-	return max(minBufferBits, bits.Len(uint(max(size-2, 0)))) //nolint:gosec // never negative
-}
-
-// Lend lends a buffer for size bytes.
-func (b *Buffers) Lend(size int) (*Buffer, error) {
-	kind := kindOf(size)
-	buffer, err := b.lend(kind)
-	if err != nil {
-		return nil, err
-	}
-	if buffer == nil {
-		buffer = &Buffer{Bytes: make([]byte, 0, 1<<kind+1+ingest.Padding), kind: kind}
-	}
-	return buffer, nil
-}
-
-// lend counts a buffer as lent and returns an idle one, or nil for one to be made.
-func (b *Buffers) lend(kind int) (*Buffer, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.lent+(1<<kind) > b.limit {
-		return nil, errOverloaded
-	}
-	b.lent += 1 << kind
-	return b.pop(kind), nil
-}
-
-// pop takes an idle buffer of a kind, or returns nil.
-func (b *Buffers) pop(kind int) *Buffer {
-	idle := b.idle[kind]
-	if len(idle) == 0 {
-		return nil
-	}
-	last := len(idle) - 1
-	buffer := idle[last]
-	idle[last] = nil
-	b.idle[kind] = idle[:last]
-	b.unused -= 1 << kind
-	return buffer
-}
-
-// Return takes a buffer back. To keep it, smaller ones are let go first: they are cheaper to make again.
-func (b *Buffers) Return(buffer *Buffer) {
-	buffer.Bytes = buffer.Bytes[:0]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lent -= 1 << buffer.kind
-	b.unused += 1 << buffer.kind
-	b.idle[buffer.kind] = append(b.idle[buffer.kind], buffer)
-	for kind := minBufferBits; b.unused > b.limit; kind++ {
-		for b.unused > b.limit && b.pop(kind) != nil { //nolint:revive // the loop is its condition
+// kindFor is the smallest kind that holds size bytes, or the largest of all.
+func kindFor(size int) int {
+	for kind, holds := range bufferSizes {
+		if size <= holds {
+			return kind
 		}
 	}
+	return len(bufferSizes) - 1
 }
 
-// Trim lets go of the idle buffers that only large bodies need.
-func (b *Buffers) Trim() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for kind := keptBits + 1; kind < maxBufferBits; kind++ {
-		for b.pop(kind) != nil { //nolint:revive // the loop is its condition
-		}
+// size is how much memory the buffer takes.
+func (b *Buffer) size() int64 {
+	if b.large != nil {
+		return int64(b.large.usable)
 	}
-}
-
-// Grow changes a full buffer for one of at least size bytes with the same text. On failure the old one stays lent.
-func (b *Buffers) Grow(old *Buffer, size int) (*Buffer, error) {
-	larger, err := b.Lend(size)
-	if err != nil {
-		return old, err
-	}
-	larger.Bytes = append(larger.Bytes, old.Bytes...)
-	b.Return(old)
-	return larger, nil
+	return int64(bufferSizes[b.kind])
 }
 
 // room is the part of the buffer that is free for text.
 func (b *Buffer) room() []byte {
-	return b.Bytes[len(b.Bytes) : cap(b.Bytes)-ingest.Padding]
+	end := cap(b.Bytes)
+	if b.large != nil {
+		end = b.large.usable
+	}
+	return b.Bytes[len(b.Bytes) : end-ingest.Padding]
+}
+
+// buffers keeps small buffers for reuse, until the garbage collector comes.
+type buffers struct {
+	idle [len(bufferSizes)]sync.Pool
+}
+
+// lend returns an empty small buffer.
+func (b *buffers) lend(kind int) *Buffer {
+	if buffer, ok := b.idle[kind].Get().(*Buffer); ok {
+		return buffer
+	}
+	return &Buffer{Bytes: make([]byte, 0, bufferSizes[kind]+1+ingest.Padding), kind: kind}
+}
+
+// giveBack takes a buffer that nobody uses any more.
+func (b *buffers) giveBack(buffer *Buffer) {
+	if buffer.large != nil {
+		buffer.large.release()
+		buffer.Bytes = nil
+		return
+	}
+	buffer.Bytes = buffer.Bytes[:0]
+	b.idle[buffer.kind].Put(buffer)
+}
+
+// newLarge returns a buffer that can grow to hold limit bytes and one more. Its first step is usable.
+func newLarge(limit int) (*Buffer, error) {
+	page := os.Getpagesize()
+	size := (limit + 1 + ingest.Padding + page - 1) / page * page
+	large, err := reserve(max(size, firstStep))
+	if err != nil {
+		return nil, err
+	}
+	if err := large.use(firstStep); err != nil {
+		large.release()
+		return nil, err
+	}
+	return &Buffer{Bytes: large.addresses[:0], large: large}, nil
+}
+
+// firstStep is how much of a large body is usable at first: more than what a small one held.
+const firstStep = 2 * regionStep
+
+// grow makes another step of a large buffer usable.
+func (b *Buffer) grow() error {
+	return b.large.use(min(b.large.usable+regionStep, len(b.large.addresses)))
+}
+
+// growth is how much memory grow takes.
+func (b *Buffer) growth() int64 {
+	return int64(min(regionStep, len(b.large.addresses)-b.large.usable))
 }

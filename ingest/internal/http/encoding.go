@@ -12,7 +12,6 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -27,9 +26,6 @@ const (
 	deflateEncoding  encoding = "deflate"
 	zstdEncoding     encoding = "zstd"
 )
-
-// zstdWindow is the largest window of a frame: what RFC 8878 asks every decoder to support.
-const zstdWindow = 8 << 20
 
 // encodingOf reads Content-Encoding: one that is understood, or none.
 func encodingOf(header http.Header) (encoding, error) {
@@ -52,7 +48,26 @@ func encodingOf(header http.Header) (encoding, error) {
 	}
 }
 
-// decompressors keeps readers for reuse: they hold large tables.
+// What decompression takes beside the text: the tables and window of a deflate stream; the blocks of a zstd stream, and where it is
+// not decompressed at once, the largest window.
+const (
+	deflateMemory    = 64 << 10
+	zstdMemory       = 384 << 10
+	zstdStreamMemory = zstdWindow + 1<<20 + maxPacked
+)
+
+// overheadOf is the memory that a small body of an encoding takes beside its text.
+func overheadOf(how encoding) int64 {
+	switch how {
+	case identityEncoding:
+		return 0
+	case zstdEncoding:
+		return zstdMemory
+	}
+	return deflateMemory
+}
+
+// decompressors keeps readers for reuse: they hold large tables. Those of zstd are in zstd.go.
 type decompressors struct {
 	gzip, zlib, flate, zstd sync.Pool
 }
@@ -64,8 +79,6 @@ func (d *decompressors) open(how encoding, source io.Reader) (reader io.Reader, 
 		return d.openGzip(source)
 	case deflateEncoding:
 		return d.openDeflate(source)
-	case zstdEncoding:
-		return d.openZstd(source)
 	}
 	return source, func() {}, nil
 }
@@ -140,22 +153,4 @@ func reuse(pool *sync.Pool, source io.Reader, make func(io.Reader) io.ReadCloser
 		return nil, nil, err
 	}
 	return reader, func() { pool.Put(reader) }, nil
-}
-
-func (d *decompressors) openZstd(source io.Reader) (io.Reader, func(), error) {
-	reader, ok := d.zstd.Get().(*zstd.Decoder)
-	if !ok {
-		var err error
-		reader, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := reader.Reset(source); err != nil {
-		return nil, nil, err
-	}
-	return reader, func() {
-		_ = reader.Reset(nil) // lets go of the source
-		d.zstd.Put(reader)
-	}, nil
 }

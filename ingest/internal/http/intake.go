@@ -60,6 +60,7 @@ type request struct {
 	digest  admission.Digest // of the body, if there is an idempotency key
 	bodyKey bool             // the key came in the body
 	ended   bool             // the key is one that has ended
+	wasted  int64            // bytes that came and of which nothing was accepted
 }
 
 // Post takes in entries. The order of the checks is part of the interface: headers, key, rate, quota, size of the body,
@@ -71,7 +72,21 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 	q := &request{Intake: in, w: w, r: r}
 	err := q.serve()
 	q.note(err)
+	q.chargeWaste(err)
 	return err
+}
+
+// chargeWaste takes what was sent in vain, by a fault of its sender, from what its sender may send so.
+func (q *request) chargeWaste(err error) {
+	switch {
+	case q.wasted <= 0 || errors.Is(err, errNoFault) || isServersFault(err):
+		return
+	case q.who.ID == "" || q.ended:
+		q.Clients.Waste(q.network(), q.Clock().UnixNano(), q.wasted)
+	default:
+		q.Gate.Waste(q.who.Organization, q.wasted)
+	}
+	q.Metrics.waste(q.wasted)
 }
 
 // note counts a use of the key, if the request came with one that is known.
@@ -115,7 +130,10 @@ func (q *request) withKeyInBody() error {
 	if client := q.takeClient(); !client.Allowed {
 		return rateLimited(client)
 	}
-	return q.parse(q.Strangers, func(batch *ingest.Batch, invalid error) error {
+	if wait := q.Clients.Wait(q.network(), q.Clock().UnixNano()); wait > 0 {
+		return wastedTooMuch("address without a key in the header", wait)
+	}
+	return q.parse(q.Strangers, q.network().String(), func(batch *ingest.Batch, invalid error) error {
 		if !batch.HasAPIKey {
 			return q.authenticate("")
 		}
@@ -165,32 +183,38 @@ func (q *request) enter() error {
 		return refusal(ingest.Unknown, q.passage.Quota, q.passage.Time)
 	}
 	setLimits(q.w.Header(), q.passage)
-	if !q.passage.Rate.Allowed {
+	switch {
+	case q.passage.Wasted:
+		return wastedTooMuch("organization", q.passage.Rate.RetryAfter)
+	case !q.passage.Rate.Allowed:
 		return rateLimited(q.passage.Rate)
 	}
 	return refusal(q.passage.Verdict, q.passage.Quota, q.passage.Time)
 }
 
-func (q *request) readAndTake() error { return q.parse(q.Bodies, q.take) }
+func (q *request) readAndTake() error { return q.parse(q.Bodies, q.who.Organization, q.take) }
 
-// parse reads the body and calls use with what it holds; the batch ends with use.
-func (q *request) parse(bodies *Bodies, use func(batch *ingest.Batch, invalid error) error) error {
-	buffer, err := bodies.Read(q.w, q.r, q.asked.encoding)
-	if buffer != nil {
-		defer bodies.Buffers.Return(buffer)
-	}
+// parse reads the body, for which holder's memory is taken, and calls use with what it holds; the batch ends with use.
+func (q *request) parse(bodies *Bodies, holder string, use func(batch *ingest.Batch, invalid error) error) error {
+	body, err := bodies.Read(q.w, q.r, q.asked.encoding, holder)
+	defer body.Close()
+	q.wasted = body.Came // until something is accepted
 	if err != nil {
 		return err
 	}
 	if q.asked.idempotency != "" {
-		q.digest = digestOf(buffer.Bytes)
+		q.digest = digestOf(body.Bytes())
 	}
 	parser, ok := q.parsers.Get().(*ingest.Parser)
 	if !ok {
 		parser = ingest.NewParser(q.Limits)
 	}
 	defer q.parsers.Put(parser)
-	batch, err := parser.Parse(buffer.Bytes)
+	parse := parser.Parse
+	if q.who.ID != "" {
+		parse = parser.ParseKeyed
+	}
+	batch, err := parse(body.Bytes())
 	return use(batch, err)
 }
 
@@ -240,6 +264,7 @@ func (q *request) publish(batch *ingest.Batch, idempotency, digest string) error
 	}
 	quota = reservation.Status()
 	setRateLimit(q.w.Header(), q.passage, quota)
+	q.wasted = wasteOf(batch, q.wasted)
 	q.Metrics.accepted(batch)
 	answer(q.w, batch, batch.Bytes, quota)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
@@ -76,11 +77,15 @@ func newIntake(tb testing.TB, log Publisher, account ingest.Account) *Intake {
 	batches := atomic.Int64{}
 	return &Intake{
 		Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000),
-		Bodies:    &Bodies{Buffers: NewBuffers(512 << 20), Max: 128 << 20},
-		Strangers: &Bodies{Buffers: NewBuffers(16 << 20), Max: 1 << 20}, Publisher: log, Limits: ingest.DefaultLimits(),
+		Bodies: testBodies(189<<20, 128<<20, clock), Strangers: testBodies(27<<20, 1<<20, clock), Publisher: log, Limits: ingest.DefaultLimits(),
 		Timeout: time.Second, Ready: func() error { return nil }, Clock: clock, Meter: keyuse.NewMeter(clock),
 		NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
 	}
+}
+
+// testBodies are bodies that take so much memory, the largest of them max bytes.
+func testBodies(memory int64, max int, clock func() time.Time) *Bodies {
+	return NewBodies(BodyLimits{Bytes: memory, Max: max, Requests: 256, LargeBodies: 8}, clock)
 }
 
 var plenty = ingest.Account{Limit: 1 << 50, NextLimit: 1 << 50}
@@ -216,35 +221,42 @@ func TestQuotaRefusesARepetitionAlone(t *testing.T) {
 	}
 }
 
-// Over the budget of bytes in flight requests are told to come again, and what was lent comes back.
+// Over the memory of its organization a request waits for earlier ones, and is told to come again if that takes too long; what was
+// lent comes back.
 func TestOverloaded(t *testing.T) {
-	log := &memoryLog{hold: make(chan struct{})}
-	in := newIntake(t, log, plenty)
-	in.Bodies.Buffers = NewBuffers(4 * 64 << 10)
-	answers := make(chan int, 8)
-	for range cap(answers) {
-		go func() { answers <- serve(in, newPost(bytes.NewReader(body(10)))).Code }()
-	}
-	for range 4 {
-		if code := <-answers; code != 429 {
-			t.Fatalf("got %d", code)
+	synctest.Test(t, func(t *testing.T) {
+		log := &memoryLog{hold: make(chan struct{})}
+		in := newIntake(t, log, plenty)
+		in.Bodies = testBodies(64<<10*4*reserveShare*holderShare, 1<<20, time.Now)
+		answers := make(chan int, 8)
+		for range cap(answers) {
+			go func() { answers <- serve(in, newPost(bytes.NewReader(body(100)))).Code }()
 		}
-	}
-	close(log.hold)
-	for range 4 {
-		if code := <-answers; code != 200 {
-			t.Fatalf("got %d", code)
+		synctest.Wait()
+		if use := in.Bodies.Use(); use.UnderWay != 8 || use.Waiting != 4 || use.SmallBytes != 4*64<<10 {
+			t.Fatalf("%+v", use)
 		}
-	}
-	if lent := in.Bodies.Buffers.Lent(); lent != 0 {
-		t.Errorf("%d bytes are still lent", lent)
-	}
+		for range 4 {
+			if code := <-answers; code != 429 {
+				t.Fatalf("got %d", code)
+			}
+		}
+		close(log.hold)
+		for range 4 {
+			if code := <-answers; code != 200 {
+				t.Fatalf("got %d", code)
+			}
+		}
+		if use := in.Bodies.Use(); use != (BodyUse{Full: 4}) {
+			t.Errorf("%+v", use)
+		}
+	})
 }
 
 // Bodies of 192 MB in all, eight at a time, do not make the process larger than a few times what may be lent at once.
 func TestMemoryStaysFlat(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
-	in.Bodies.Buffers = NewBuffers(24 << 20)
+	in.Bodies = testBodies(48<<20, 8<<20, in.Clock)
 	large := []byte(`{"logs":[` + sampleEntry(0) + `],"x":"` + strings.Repeat("y", 6<<20) + `"}`)
 	var wait sync.WaitGroup
 	var peak, good atomic.Uint64
@@ -262,7 +274,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if limit := uint64(6<<20 + 6*24<<20); peak.Load() > limit || good.Load() != 32 {
+	if limit := uint64(48 << 20); peak.Load() > limit || good.Load() != 32 {
 		t.Errorf("the heap grew to %d MB, %d accepted", peak.Load()>>20, good.Load())
 	}
 }
@@ -281,7 +293,7 @@ func TestStrangersGetLess(t *testing.T) {
 	if w := post(1 << 20); w.Code != 400 || !strings.Contains(w.Body.String(), "body_too_large") {
 		t.Errorf("a larger one: %d %s", w.Code, w.Body)
 	}
-	in.Strangers.Buffers = NewBuffers(0)
+	in.Strangers = testBodies(0, 1<<20, in.Clock)
 	if w := post(1); w.Code != 429 {
 		t.Errorf("without memory: %d %s", w.Code, w.Body)
 	}

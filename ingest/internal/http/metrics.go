@@ -16,6 +16,7 @@ type Metrics struct {
 	entries, bytes, rejected prometheus.Counter
 	faults                   map[ingest.Code]prometheus.Counter
 	refused                  *prometheus.CounterVec
+	wasted                   prometheus.Counter
 }
 
 // NewMetrics registers the instruments.
@@ -31,6 +32,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		entries:  counter("weir_ingest_accepted_entries_total", "Entries that were acknowledged."),
 		bytes:    counter("weir_ingest_accepted_bytes_total", "Bytes of the acknowledged entries, as they are charged."),
 		rejected: counter("weir_ingest_rejected_entries_total", "Entries that are invalid."),
+		wasted:   counter("weir_ingest_wasted_bytes_total", "Bytes of bodies, decompressed, of which nothing was accepted by a fault of their sender."),
 		faults:   map[ingest.Code]prometheus.Counter{},
 		refused: metrics.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_ingest_refused_requests_total", Help: "Requests of which nothing was accepted, by the code that they were answered with.",
@@ -40,6 +42,13 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		m.faults[code] = faults.WithLabelValues(string(code))
 	}
 	return m
+}
+
+// waste counts what was sent in vain.
+func (m *Metrics) waste(bytes int64) {
+	if m != nil {
+		m.wasted.Add(float64(bytes))
+	}
 }
 
 // accepted counts what was acknowledged.

@@ -1,0 +1,108 @@
+package http
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/ingest/internal/admission"
+)
+
+// BodyLimits bound the bodies that are in memory at once, decompression included.
+type BodyLimits struct {
+	Bytes int64 // of memory, for all
+	Max   int   // of one body after decompression
+
+	Requests    int // under way at once for one holder
+	LargeBodies int // of more than 1 MiB, at once for one holder
+}
+
+// Shares of the memory. Small bodies have a reserve; of it one holder has a part.
+const (
+	reserveShare = 4 // a quarter is for small bodies
+	holderShare  = 2 // half of that at most for one holder
+)
+
+// How long one body has to wait for memory before it is refused, and how long a large one is safe while others need its memory. A
+// small one, which takes no time to read unless it stands still, never is.
+const (
+	smallWait  = 5 * time.Second
+	largeWait  = 15 * time.Second
+	largeGrace = 10 * time.Second
+)
+
+// Bodies reads bodies whole and decompressed, into lent memory. A holder, for whom memory is counted, is an organization or a
+// client network.
+type Bodies struct {
+	max   int
+	clock func() time.Time
+
+	small, large *admission.Pool
+
+	buffers       buffers
+	decompressors decompressors
+	refused       refusals
+}
+
+// refusals count the bodies that were given up, by the reason.
+type refusals struct {
+	full, tooMany, taken, slow atomic.Int64
+}
+
+func (b *Bodies) count(err error) {
+	switch {
+	case errors.Is(err, admission.ErrTakenAway):
+		b.refused.taken.Add(1)
+	case errors.Is(err, admission.ErrTooMany):
+		b.refused.tooMany.Add(1)
+	case errors.Is(err, admission.ErrPoolFull):
+		b.refused.full.Add(1)
+	case errors.Is(err, errTooSlow), errors.Is(err, os.ErrDeadlineExceeded):
+		b.refused.slow.Add(1)
+	}
+}
+
+// NewBodies makes Bodies. The limits have to be positive, and large enough for one body: see LargestBody.
+func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
+	reserve := limits.Bytes / reserveShare
+	return &Bodies{
+		max: limits.Max, clock: clock,
+		small: admission.NewPool(admission.PoolLimits{
+			Bytes: reserve, PerHolder: reserve / holderShare, Loans: limits.Requests, Wait: smallWait,
+		}, clock),
+		large: admission.NewPool(admission.PoolLimits{
+			Bytes: limits.Bytes - reserve, PerHolder: limits.Bytes - reserve, Loans: limits.LargeBodies, Wait: largeWait, Grace: largeGrace,
+		}, clock),
+	}
+}
+
+// LargestBody is the largest body that memory of so many bytes has room for, however it is compressed.
+func LargestBody(bytes int64) int64 {
+	large := bytes - bytes/reserveShare
+	if fits := large - zstdStreamMemory - regionStep; fits > smallBody {
+		return fits
+	}
+	return smallBody
+}
+
+// A BodyUse says what bodies hold at the moment, and how many were given up.
+type BodyUse struct {
+	SmallBytes, LargeBytes int64 // lent
+	UnderWay               int64 // bodies that hold memory or wait for it
+	Waiting                int64 // bodies that wait for memory
+
+	Full    int64 // bodies for which there was no memory in time
+	TooMany int64 // bodies of holders that had too many under way
+	Taken   int64 // bodies that were ended because others needed their memory
+	Slow    int64 // bodies that were ended because they came too slowly
+}
+
+// Use is what bodies hold now.
+func (b *Bodies) Use() BodyUse {
+	return BodyUse{
+		SmallBytes: b.small.Held(), LargeBytes: b.large.Held(),
+		UnderWay: b.small.Loans() + b.large.Loans(), Waiting: b.small.Waiting() + b.large.Waiting(),
+		Full: b.refused.full.Load(), TooMany: b.refused.tooMany.Load(), Taken: b.refused.taken.Load(), Slow: b.refused.slow.Load(),
+	}
+}

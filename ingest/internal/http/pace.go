@@ -1,0 +1,53 @@
+package http
+
+import (
+	"bytes"
+	"time"
+)
+
+// How slowly a body may come. It has bodyPatience to begin with and never more ahead of it, whatever came before: a body that
+// stands still holds its memory no longer than that. Useful bytes, after decompression, win time: those of a small body a second
+// for each leastPace, those beyond for each largePace. In all a body has bodyTime. Then the answer has answerTime.
+const (
+	bodyPatience = 10 * time.Second
+	leastPace    = 16 << 10
+	largePace    = 64 << 10
+	bodyTime     = 3 * time.Minute
+	answerTime   = time.Minute
+)
+
+// A pace is the time that one body has.
+type pace struct {
+	deadline time.Time // of the next useful bytes
+	last     time.Time // of the whole body
+	useful   int
+}
+
+func newPace(now time.Time) pace {
+	return pace{deadline: now.Add(bodyPatience), last: now.Add(bodyTime)}
+}
+
+// left is how long the body may still take until more of it comes; not positive: it is too slow.
+func (p *pace) left(now time.Time) time.Duration { return p.deadline.Sub(now) }
+
+// came notes useful bytes.
+func (p *pace) came(now time.Time, useful int) {
+	least := leastPace
+	if p.useful += useful; p.useful > smallBody {
+		least = largePace
+	}
+	p.deadline = p.deadline.Add(time.Duration(useful) * time.Second / time.Duration(least))
+	for _, limit := range [...]time.Time{now.Add(bodyPatience), p.last} {
+		if p.deadline.After(limit) {
+			p.deadline = limit
+		}
+	}
+}
+
+// pause leaves out time for which the service made the body wait.
+func (p *pace) pause(waited time.Duration) {
+	p.deadline, p.last = p.deadline.Add(waited), p.last.Add(waited)
+}
+
+// usefulIn is how many bytes of what came bring the body on: not the white space around them.
+func usefulIn(came []byte) int { return len(bytes.Trim(came, " \t\r\n")) }

@@ -1,0 +1,33 @@
+//go:build unix
+
+package http
+
+import "syscall"
+
+// A region is a range of addresses that becomes memory as it is used. A large body grows in it without being copied, and its
+// pages go back to the system at once: the garbage collector, which would keep them for a while, never knows of them.
+type region struct {
+	addresses []byte
+	usable    int
+}
+
+// reserve takes addresses for size bytes, and no memory.
+func reserve(size int) (*region, error) {
+	addresses, err := syscall.Mmap(-1, 0, size, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return nil, err
+	}
+	return &region{addresses: addresses}, nil
+}
+
+// use makes the first size bytes usable, more than before.
+func (r *region) use(size int) error {
+	err := syscall.Mprotect(r.addresses[r.usable:size], syscall.PROT_READ|syscall.PROT_WRITE)
+	if err == nil {
+		r.usable = size
+	}
+	return err
+}
+
+// release gives addresses and memory back; nobody may touch either any more.
+func (r *region) release() { _ = syscall.Munmap(r.addresses) }

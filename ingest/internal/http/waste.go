@@ -1,0 +1,33 @@
+package http
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// What surrounds entries is no waste while it is no more than they are, and freeWaste.
+const freeWaste = 64 << 10
+
+// wasteOf is how many of the bytes of a body were sent in vain although some entries were accepted: those of the rejected entries, and
+// white space and the like beyond measure.
+func wasteOf(batch *ingest.Batch, came int64) int64 {
+	entries := batch.Bytes + batch.RejectedBytes
+	return batch.RejectedBytes + max(0, came-2*entries-freeWaste)
+}
+
+// wastedTooMuch is the answer to who has sent too many bytes in vain.
+func wastedTooMuch(who string, wait time.Duration) *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited,
+		"Too many bytes came of which nothing could be accepted, for this "+who+". Correct what the answers before told, and send again after the time in Retry-After.").
+		RetryAfter(wait)
+}
+
+// isServersFault tells whether a request failed by no fault of its sender.
+func isServersFault(err error) bool {
+	var problem *httpapi.Problem
+	return errors.As(err, &problem) && problem.Status >= http.StatusInternalServerError
+}
