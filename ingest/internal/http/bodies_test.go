@@ -169,7 +169,7 @@ func TestZstdWindowsAreCounted(t *testing.T) {
 	noise := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
 	var stream bytes.Buffer
-	w, err := zstd.NewWriter(&stream, zstd.WithWindowSize(zstdWindow))
+	w, err := zstd.NewWriter(&stream, zstd.WithWindowSize(zstdWindow), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		t.Fatal(err)
 	}
