@@ -29,6 +29,7 @@ var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 var exceptions = map[string]string{
 	"bus_positions":     "how far a consumer has applied a partition, which holds records of all tenants",
 	"bus_relays":        "who publishes an outbox, which holds facts of all tenants",
+	"cursor_key":        "one row for the installation: what signs the cursors of the module's lists",
 	"inbox":             "ids of batches that had their effect, drawn at random, without content",
 	"inbox_idempotency": "digests of a project and its idempotency key, which two projects never share, without content",
 	"migrations":        "the state of the schema",

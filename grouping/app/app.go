@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -37,6 +38,8 @@ type App struct {
 	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
+	reads       *pgxpool.Pool // for requests
+	cursors     *httpapi.Cursors
 	publisher   *sharedbus.Publisher
 	logs        *sharedbus.Consumer
 	relay       *sharedbus.Relay
@@ -68,7 +71,10 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}
 	a := &App{config: config, clock: clock, logger: logger, dialer: dialer, pool: pool, metrics: config.Telemetry.Service("grouping", logger)}
-	if err := a.build(); err != nil {
+	if err = a.openReads(ctx); err == nil {
+		err = a.build()
+	}
+	if err != nil {
 		a.Close()
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
 	}
@@ -126,17 +132,29 @@ func (a *App) buildAPI() error {
 	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock, Logger: a.logger}
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
 	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 		Used: a.meter.Seen(proxies),
 	})
-	api := &http.API{Pool: a.pool, Guard: guard, Projects: projects}
+	api := &http.API{Pool: a.reads, Guard: guard, Projects: projects}
 	api.Mount(router)
-	console.Mount(router, console.Config{Pool: a.pool, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Pool: a.reads, Directory: projects, Guard: guard})
 	a.handler = router
 	return nil
+}
+
+// readers is how many requests read the database at once.
+const readers = 4
+
+// openReads opens what answers requests: connections of their own, and the key of their cursors.
+func (a *App) openReads(ctx context.Context) (err error) {
+	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, readers); err != nil {
+		return err
+	}
+	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
+	return err
 }
 
 // Handler serves the routes of this module.
@@ -172,6 +190,9 @@ func (a *App) Close() {
 	}
 	if a.endpoint != nil {
 		a.endpoint.Close()
+	}
+	if a.reads != nil {
+		a.reads.Close()
 	}
 	a.pool.Close()
 }

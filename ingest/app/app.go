@@ -52,6 +52,7 @@ type App struct {
 	gate        *admission.Gate
 	store       *postgres.Store
 	searches    *searches.Searches
+	cursors     *httpapi.Cursors
 
 	publisher *sharedbus.Publisher
 	states    []*sharedbus.StateReader // of what the others say
@@ -91,6 +92,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	a := &App{
 		config: config, clock: clock, logger: logger, dialer: dialer, pool: pool, metrics: config.Telemetry.Service("ingest", logger),
 		log:         &bus.Log{Brokers: config.Brokers, Dialer: dialer},
+		cursors:     httpapi.NewCursors(identity.OrganizationOf),
 		credentials: identity.NewCredentials(clock), directory: identity.NewDirectory(), gate: admission.NewGate(clock),
 	}
 	if err := a.build(ctx); err != nil {
@@ -180,7 +182,7 @@ func (a *App) buildAPI() error {
 	if err != nil {
 		return err
 	}
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	intake := a.intake(proxies)
 	measureState(a.metrics.Registerer, a.gate, intake)

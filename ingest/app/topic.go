@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
@@ -37,14 +38,20 @@ func (a *App) runLogStore(ctx context.Context) error {
 // migrateTimeout is how long one attempt to bring the schema up to date may take; it may wait for another process's.
 const migrateTimeout = 10 * time.Second
 
-// migrate brings the schema up to date, once.
+// migrate brings the schema up to date, once, and reads the key of the cursors from it.
 func (a *App) migrate(ctx context.Context) error {
 	if a.migrated {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
-	err := pg.Migrate(ctx, a.pool, postgres.Schema, postgres.Migrations()...)
+	if err := pg.Migrate(ctx, a.pool, postgres.Schema, postgres.Migrations()...); err != nil {
+		return err
+	}
+	key, err := cursorkey.Read(ctx, a.pool)
+	if err == nil {
+		a.cursors.Use(key)
+	}
 	a.migrated = err == nil
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -35,6 +36,8 @@ type App struct {
 	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
+	reads       *pgxpool.Pool // for requests
+	cursors     *httpapi.Cursors
 	store       *postgres.Store
 	publisher   *sharedbus.Publisher
 	logs        *sharedbus.Consumer
@@ -71,7 +74,10 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		config: config, clock: clock, logger: logger, dialer: dialer, metrics: config.Telemetry.Service("ledger", logger), pool: pool,
 		store: &postgres.Store{Tiers: config.tiers(), Clock: clock},
 	}
-	if err := a.build(); err != nil {
+	if err = a.openReads(ctx); err == nil {
+		err = a.build()
+	}
+	if err != nil {
 		a.Close()
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
@@ -141,16 +147,28 @@ func (a *App) buildAPI() error {
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
 	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 	})
-	api := &http.API{Pool: a.pool, Store: a.store, Guard: guard}
+	api := &http.API{Pool: a.reads, Store: a.store, Guard: guard}
 	api.Mount(router)
-	console.Mount(router, console.Config{Pool: a.pool, Store: a.store, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Pool: a.reads, Store: a.store, Directory: projects, Guard: guard})
 	a.handler = router
 	return nil
+}
+
+// readers is how many requests read the database at once.
+const readers = 4
+
+// openReads opens what answers requests: connections of their own, and the key of their cursors.
+func (a *App) openReads(ctx context.Context) (err error) {
+	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, readers); err != nil {
+		return err
+	}
+	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
+	return err
 }
 
 // Handler serves the ledger's routes.
@@ -190,6 +208,9 @@ func (a *App) Close() {
 	}
 	if a.endpoint != nil {
 		a.endpoint.Close()
+	}
+	if a.reads != nil {
+		a.reads.Close()
 	}
 	a.pool.Close()
 }

@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,20 +18,20 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// NewList makes a page of at most limit of items, of which there may be one more to tell that the list goes on;
+// NewList makes a page of the list that r asks for, at most limit of items, of which there may be one more to tell that the list goes on;
 // cursor then says where the next page starts, given the last item of this one.
-func NewList[T any](items []T, limit int, cursor func(last T) any) List[T] {
+func NewList[T any](r *http.Request, items []T, limit int, cursor func(last T) any) List[T] {
 	if len(items) <= limit {
 		return List[T]{Items: orEmpty(items)}
 	}
-	next := EncodeCursor(cursor(items[limit-1]))
+	next := EncodeCursor(r, cursor(items[limit-1]))
 	return List[T]{Items: items[:limit], NextCursor: &next}
 }
 
 // WriteList answers with one page of what was found, of which there may be one more than limit: show is how an item looks, and place
 // where it stands, for the cursor.
-func WriteList[F, I, P any](w http.ResponseWriter, found []F, limit int, show func(F) I, place func(F) P) {
-	list := NewList(found, limit, func(last F) any { return place(last) })
+func WriteList[F, I, P any](w http.ResponseWriter, r *http.Request, found []F, limit int, show func(F) I, place func(F) P) {
+	list := NewList(r, found, limit, func(last F) any { return place(last) })
 	items := make([]I, len(list.Items))
 	for i, f := range list.Items {
 		items[i] = show(f)
@@ -70,29 +67,4 @@ func ParsePage(r *http.Request) (Page, error) {
 	}
 	page.Limit = limit
 	return page, nil
-}
-
-// EncodeCursor makes an opaque cursor of a position in a list. It is no secret and grants nothing: whoever sends it is
-// authorized as for the first page.
-func EncodeCursor(position any) string {
-	text, err := json.Marshal(position)
-	if err != nil {
-		panic("BUG: cannot encode a cursor: " + err.Error())
-	}
-	return base64.RawURLEncoding.EncodeToString(text)
-}
-
-// DecodeCursor reads a cursor back into position; a cursor that was not made by EncodeCursor is a 400.
-func DecodeCursor(cursor string, position any) error {
-	text, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err == nil {
-		decoder := json.NewDecoder(bytes.NewReader(text))
-		decoder.DisallowUnknownFields()
-		err = decoder.Decode(position)
-	}
-	if err != nil {
-		return Invalid("?cursor", "invalid_cursor", fmt.Sprintf("The cursor %q is none of this list.", cursor),
-			"Use next_cursor of the page before, unchanged, or leave cursor out to start again.")
-	}
-	return nil
 }

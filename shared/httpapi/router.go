@@ -26,13 +26,19 @@ type Options struct {
 	// Observe is told of each answered request: its route's pattern ("" where there is none), its method as sent, its
 	// status and how long it took. May be nil.
 	Observe func(route, method string, status int, took time.Duration)
+
+	// Cursors sign the cursors of the router's lists. Without them it signs by a key of its own, which no other process has.
+	Cursors *Cursors
 }
 
 // NewRouter makes the base router: an id for each request, a log line, a 500 instead of a crash, the security headers,
 // and problem+json for unknown paths and methods.
 func NewRouter(options Options) *chi.Mux {
-	router := chi.NewRouter()
-	router.Use(identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
+	router, cursors := chi.NewRouter(), options.Cursors
+	if cursors == nil {
+		cursors = ownCursors()
+	}
+	router.Use(cursors.provide, identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.Path))
 	}))
@@ -73,6 +79,7 @@ type contextKey int
 const (
 	requestIDKey contextKey = iota
 	loggerKey
+	cursorsKey
 )
 
 // RequestID is the id of the request that ctx belongs to, or "".

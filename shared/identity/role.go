@@ -51,3 +51,9 @@ func Known(ctx context.Context) (Principal, bool) {
 	principal, ok := ctx.Value(contextKey{}).(Principal)
 	return principal, ok
 }
+
+// OrganizationOf is the organization that the caller of a request is bound to; empty where there is none, or no caller.
+func OrganizationOf(ctx context.Context) string {
+	principal, _ := Known(ctx)
+	return principal.Organization
+}

@@ -21,6 +21,7 @@ import (
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -59,6 +60,8 @@ type App struct {
 	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
 	pool        *pgxpool.Pool
+	reads       *pgxpool.Pool // for questions
+	cursors     *httpapi.Cursors
 	publisher   *sharedbus.Publisher
 	relay       *sharedbus.Relay
 	forgetting  *sharedbus.Relay // of sessions that are past
@@ -105,6 +108,9 @@ func (a *App) build(ctx context.Context) (err error) {
 	if a.proxies, err = httpapi.ParseProxies(a.config.TrustedProxies); err != nil {
 		return err
 	}
+	if err := a.openReads(ctx); err != nil {
+		return err
+	}
 	if err := a.assemble(); err != nil {
 		return err
 	}
@@ -116,6 +122,18 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	return a.welcomeOwner(ctx)
+}
+
+// readers is how many questions are answered at once.
+const readers = 4
+
+// openReads opens what answers questions: connections of their own, and the key of the cursors.
+func (a *App) openReads(ctx context.Context) (err error) {
+	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, readers); err != nil {
+		return err
+	}
+	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
+	return err
 }
 
 // assemble puts together what carries out requests, whoever they come from.
@@ -130,7 +148,7 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	a.events, a.views = postgres.NewEvents(a.pool), postgres.NewViews(a.pool)
+	a.events, a.views = postgres.NewEvents(a.pool), postgres.NewViews(cmp.Or(a.reads, a.pool))
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(a.events).Read,
 		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
@@ -212,7 +230,7 @@ func (a *App) buildKeyNews() (err error) {
 }
 
 func (a *App) routes() nethttp.Handler {
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe})
+	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: a.credentials, Ready: a.Ready, Limits: a.config.Limits, Proxies: a.proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
@@ -300,7 +318,9 @@ func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()
 	}
-	if a.pool != nil {
-		a.pool.Close()
+	for _, pool := range []*pgxpool.Pool{a.reads, a.pool} {
+		if pool != nil {
+			pool.Close()
+		}
 	}
 }

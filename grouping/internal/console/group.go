@@ -133,7 +133,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last postgres.Group) any { return last.Cursor() })
+	list := httpapi.NewList(r, found, pageSize, func(last postgres.Group) any { return last.Cursor() })
 	page := c.form(r)
 	page.Pager = ui.NewPager(r, list.NextCursor)
 	for _, group := range list.Items {

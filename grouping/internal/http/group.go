@@ -68,7 +68,7 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteList(w, found, limit, newGroupBody, postgres.Group.Cursor)
+	httpapi.WriteList(w, r, found, limit, newGroupBody, postgres.Group.Cursor)
 	return nil
 }
 

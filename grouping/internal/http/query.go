@@ -31,20 +31,9 @@ func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 		}
 	}
 	if page.Cursor != "" {
-		err = decodeCursor(page.Cursor, &q.After)
+		err = httpapi.DecodeCursor(r, page.Cursor, &q.After)
 	}
 	return q, err
-}
-
-// decodeCursor reads a cursor; one of our form that we never made is refused like any other text.
-func decodeCursor(text string, after *postgres.GroupCursor) error {
-	if err := httpapi.DecodeCursor(text, after); err != nil {
-		return err
-	}
-	if !grouping.IsGroupID(after.ID) {
-		return httpapi.DecodeCursor("-", after)
-	}
-	return nil
 }
 
 func parseStatus(q *postgres.GroupQuery, values url.Values) error {

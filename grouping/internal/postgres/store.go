@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -22,7 +23,7 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), outbox.Migrations(), {Name: "grouping", FS: migrations}}
+	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), {Name: "grouping", FS: migrations}}
 }
 
 // storable replaces what Postgres can't keep in text though JSON allows it: U+0000 and broken UTF-8.

@@ -79,7 +79,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer answer.Close()
 	page := c.form(r, organization, "")
-	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(answer.Next))
+	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(r, answer.Next))
 	for _, found := range answer.Found {
 		page.Entries = append(page.Entries, c.show(found))
 	}

@@ -46,7 +46,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer answer.Close()
 	w.Header().Set("Content-Type", "application/json")
-	page := page{organization: organization, found: answer.Found, next: NextCursor(answer.Next), incomplete: answer.Incomplete}
+	page := page{organization: organization, found: answer.Found, next: NextCursor(r, answer.Next), incomplete: answer.Incomplete}
 	return page.write(httpapi.NewPacedWriter(w))
 }
 
@@ -72,6 +72,9 @@ func ParseSearch(r *http.Request) (ingest.Search, error) {
 	if err != nil {
 		return ingest.Search{}, err
 	}
+	if err := httpapi.CursorsReady(r); err != nil {
+		return ingest.Search{}, err
+	}
 	query := r.URL.Query()
 	page, err := httpapi.ParsePage(r)
 	if err != nil {
@@ -84,7 +87,7 @@ func ParseSearch(r *http.Request) (ingest.Search, error) {
 		func() error { return readLevels(&search.Levels, query) },
 		func() error { return readWords(&search.Words, query) },
 		func() error { return readOrder(&search.OldestFirst, query) },
-		func() error { return readCursor(&search.Start, page.Cursor) },
+		func() error { return readCursor(&search.Start, r, page.Cursor) },
 	} {
 		if err := read(); err != nil {
 			return ingest.Search{}, err

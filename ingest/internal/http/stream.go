@@ -41,7 +41,7 @@ func (l *Logs) stream(w http.ResponseWriter, r *http.Request, organization strin
 		}
 		answer, err := l.Searches.Page(r.Context(), organization, search)
 		if begun && isOverload(err) {
-			return endStream(w, &search.Start, true)
+			return endStream(w, r, &search.Start, true)
 		}
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func (l *Logs) stream(w http.ResponseWriter, r *http.Request, organization strin
 		}
 		late := !l.Clock().Before(ends)
 		if answer.Next == nil || bounded && left == 0 || late {
-			return endStream(w, answer.Next, late && answer.Next != nil)
+			return endStream(w, r, answer.Next, late && answer.Next != nil)
 		}
 		search.Start = *answer.Next
 	}
@@ -83,8 +83,8 @@ func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 }
 
 // endStream says where a further answer goes on, and whether this one ended against the client's wish.
-func endStream(w http.ResponseWriter, next *ingest.Position, incomplete bool) error {
-	if cursor := NextCursor(next); cursor != nil {
+func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, incomplete bool) error {
+	if cursor := NextCursor(r, next); cursor != nil {
 		w.Header().Set(trailerNext, *cursor)
 	}
 	w.Header().Set(trailerIncomplete, strconv.FormatBool(incomplete))

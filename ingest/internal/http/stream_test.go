@@ -59,7 +59,9 @@ func (f *tape) read(t *testing.T, query string, clock func() time.Time) (lines [
 		t.Fatal(err)
 	}
 	logs := &Logs{Searches: f, Directory: identity.NewDirectory(), Clock: clock}
-	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	cursors := httpapi.NewCursors(identity.OrganizationOf)
+	cursors.Use([]byte("the same in all replicas"))
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Cursors: cursors})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now})
 	router.With(guard.RequireAPIKey()).Get("/v1/logs", httpapi.Handle(logs.List))
 	server := httptest.NewServer(router)

@@ -58,7 +58,7 @@ type books struct {
 func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	var after postgres.EntryCursor
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
-		if err := httpapi.DecodeCursor(cursor, &after); err != nil {
+		if err := httpapi.DecodeCursor(r, cursor, &after); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found.entries, pageSize, func(last postgres.Entry) any { return last.Cursor() })
+	list := httpapi.NewList(r, found.entries, pageSize, func(last postgres.Entry) any { return last.Cursor() })
 	page := newUsagePage(found.balance)
 	for _, entry := range list.Items {
 		page.Entries = append(page.Entries, c.show(entry))

@@ -25,7 +25,7 @@ func list[C, F, B any](a *API, w http.ResponseWriter, r *http.Request, asked pag
 		return err
 	})
 	if err == nil {
-		httpapi.WriteList(w, found, asked.limit, show, place)
+		httpapi.WriteList(w, r, found, asked.limit, show, place)
 	}
 	return err
 }
@@ -50,7 +50,7 @@ func pageOf[C any](r *http.Request, filters ...string) (asked page[C], err error
 	if asked.from, asked.to, err = span(r); err != nil || parsed.Cursor == "" {
 		return asked, err
 	}
-	return asked, httpapi.DecodeCursor(parsed.Cursor, &asked.after)
+	return asked, httpapi.DecodeCursor(r, parsed.Cursor, &asked.after)
 }
 
 // instant reads a time of the query; fallback where it is absent.

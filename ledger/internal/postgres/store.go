@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -32,7 +33,7 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), outbox.Migrations(), {Name: "ledger", FS: migrations}}
+	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), {Name: "ledger", FS: migrations}}
 }
 
 // A Store writes and reads books. Every method that writes takes the transaction as an argument.

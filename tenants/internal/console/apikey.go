@@ -44,7 +44,7 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last postgres.ListedAPIKey) any {
+	list := httpapi.NewList(r, found, pageSize, func(last postgres.ListedAPIKey) any {
 		return postgres.Position{At: last.IssuedAt, ID: last.ID}
 	})
 	page := apiKeysPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}

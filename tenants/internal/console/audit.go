@@ -99,7 +99,7 @@ func (c *console) showAudit(w http.ResponseWriter, r *http.Request) error {
 func (c *console) findAudit(r *http.Request, filter tenants.AuditFilter, page *auditPage) error {
 	var before int64
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
-		if err := httpapi.DecodeCursor(cursor, &before); err != nil {
+		if err := httpapi.DecodeCursor(r, cursor, &before); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (c *console) findAudit(r *http.Request, filter tenants.AuditFilter, page *a
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last tenants.AuditEvent) any { return last.Sequence })
+	list := httpapi.NewList(r, found, pageSize, func(last tenants.AuditEvent) any { return last.Sequence })
 	page.Pager = ui.NewPager(r, list.NextCursor)
 	for _, event := range list.Items {
 		line, err := readable(event)

@@ -42,7 +42,7 @@ func (c *console) showInvitations(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last tenants.Invitation) any {
+	list := httpapi.NewList(r, found, pageSize, func(last tenants.Invitation) any {
 		return postgres.Position{At: last.MadeAt, ID: last.ID}
 	})
 	page := invitationsPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}

@@ -36,7 +36,7 @@ func (c *console) showMembers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last tenants.Member) any {
+	list := httpapi.NewList(r, found, pageSize, func(last tenants.Member) any {
 		return postgres.Position{At: last.AddedAt, ID: last.ID}
 	})
 	room, err := c.room(r, tenants.CountMembers)

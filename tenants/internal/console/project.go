@@ -45,7 +45,7 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last tenants.Project) any {
+	list := httpapi.NewList(r, found, pageSize, func(last tenants.Project) any {
 		return postgres.Position{At: last.CreatedAt, ID: last.ID}
 	})
 	room, err := c.room(r, tenants.CountProjects)

@@ -50,7 +50,7 @@ func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(found, pageSize, func(last tenants.ServiceToken) any {
+	list := httpapi.NewList(r, found, pageSize, func(last tenants.ServiceToken) any {
 		return postgres.Position{At: last.IssuedAt, ID: last.ID}
 	})
 	page := serviceTokensPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}

@@ -61,13 +61,7 @@ func placeOf(r *http.Request) (place postgres.Position, err error) {
 	if cursor == "" {
 		return place, nil
 	}
-	if err := httpapi.DecodeCursor(cursor, &place); err != nil {
-		return place, err
-	}
-	if !tenants.IsID(place.ID) {
-		return place, httpapi.NotFound("page", r.URL.RequestURI())
-	}
-	return place, nil
+	return place, httpapi.DecodeCursor(r, cursor, &place)
 }
 
 // problemOf is how an error about what, which the reader calls id, is shown. Faults of a form are shown beside its fields

@@ -238,7 +238,7 @@ func (a *API) listAPIKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteList(w, found, limit, a.showAPIKey, func(k postgres.ListedAPIKey) postgres.Position {
+	httpapi.WriteList(w, r, found, limit, a.showAPIKey, func(k postgres.ListedAPIKey) postgres.Position {
 		return postgres.Position{At: k.IssuedAt, ID: k.ID}
 	})
 	return nil

@@ -90,7 +90,7 @@ func (a *API) listAuditEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return auditProblem(err, filter)
 	}
-	httpapi.WriteList(w, found, limit, showAuditEvent, func(e tenants.AuditEvent) int64 { return e.Sequence })
+	httpapi.WriteList(w, r, found, limit, showAuditEvent, func(e tenants.AuditEvent) int64 { return e.Sequence })
 	return nil
 }
 
@@ -166,6 +166,6 @@ func auditPageOf(r *http.Request) (before int64, limit int, err error) {
 	if err != nil || page.Cursor == "" {
 		return 0, page.Limit, err
 	}
-	err = httpapi.DecodeCursor(page.Cursor, &before)
+	err = httpapi.DecodeCursor(r, page.Cursor, &before)
 	return before, page.Limit, err
 }

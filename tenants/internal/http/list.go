@@ -28,7 +28,7 @@ func listing[F, I any](parameter string, whose func(*http.Request) (id string),
 		if err != nil {
 			return problemOf(err, parameter, id)
 		}
-		httpapi.WriteList(w, found, limit, show, place)
+		httpapi.WriteList(w, r, found, limit, show, place)
 		return nil
 	})
 }
@@ -43,12 +43,8 @@ func pageOf(r *http.Request, filters ...string) (after postgres.Position, limit 
 	if err != nil || page.Cursor == "" {
 		return after, page.Limit, err
 	}
-	if err := httpapi.DecodeCursor(page.Cursor, &after); err != nil {
+	if err := httpapi.DecodeCursor(r, page.Cursor, &after); err != nil {
 		return after, 0, err
-	}
-	if !tenants.IsID(after.ID) {
-		return after, 0, httpapi.Invalid("?cursor", "invalid_cursor", "The cursor is none of this list.",
-			"Use next_cursor of the page before, unchanged, or leave cursor out to start again.")
 	}
 	return after, page.Limit, nil
 }

@@ -46,7 +46,7 @@ func (a *API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteList(w, found, limit, showOrganization, func(o tenants.Organization) postgres.Position {
+	httpapi.WriteList(w, r, found, limit, showOrganization, func(o tenants.Organization) postgres.Position {
 		return postgres.Position{At: o.CreatedAt, ID: o.ID}
 	})
 	return nil

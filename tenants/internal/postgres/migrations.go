@@ -6,6 +6,7 @@ import (
 	"embed"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -18,5 +19,5 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{bus.Migrations(), eventstorepg.Migrations(), {Name: "tenants", FS: migrations}}
+	return []pg.MigrationSet{bus.Migrations(), eventstorepg.Migrations(), cursorkey.Migrations(), {Name: "tenants", FS: migrations}}
 }

@@ -1,0 +1,40 @@
+// Package cursorkey keeps the key that a module signs the cursors of its lists with: in the module's own schema, so that all
+// its processes have the same one, and a cursor outlives each of them.
+package cursorkey
+
+import (
+	"context"
+	"embed"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrations make the key, once for all.
+func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "cursorkey", FS: migrations} }
+
+// Read reads the key of the pool's schema.
+func Read(ctx context.Context, pool *pgxpool.Pool) (key []byte, err error) {
+	if err := pool.QueryRow(ctx, `SELECT key FROM cursor_key`).Scan(&key); err != nil {
+		return nil, fmt.Errorf("cannot read the key that cursors are signed with: %w", err)
+	}
+	return key, nil
+}
+
+// Cursors are the cursors of a module whose schema is migrated.
+func Cursors(ctx context.Context, pool *pgxpool.Pool) (*httpapi.Cursors, error) {
+	key, err := Read(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	cursors := httpapi.NewCursors(identity.OrganizationOf)
+	cursors.Use(key)
+	return cursors, nil
+}

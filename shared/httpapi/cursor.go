@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// sealLength is how much of its HMAC-SHA-256 a cursor carries.
+const sealLength = 16
+
+// Cursors sign what says where a list goes on, so that nobody can make one up: a cursor holds for the path, the organization
+// and the filters that it was made for. Safe for concurrent use.
+type Cursors struct {
+	key   atomic.Pointer[[]byte]
+	whose func(context.Context) string
+}
+
+// NewCursors makes cursors that can be used once they have a key; whose is the organization of a request.
+func NewCursors(whose func(ctx context.Context) string) *Cursors { return &Cursors{whose: whose} }
+
+// ownCursors are for a router without lists, or of one process: their key ends with it.
+func ownCursors() *Cursors {
+	c, key := NewCursors(func(context.Context) string { return "" }), make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // never fails: see crypto/rand
+	c.Use(key)
+	return c
+}
+
+// Use sets the key, which is the same in all processes that serve a list.
+func (c *Cursors) Use(key []byte) { c.key.Store(&key) }
+
+// CursorsReady is nil once cursors of r's router have their key, else a 500 to try again.
+func CursorsReady(r *http.Request) error {
+	if cursors, ok := r.Context().Value(cursorsKey).(*Cursors); ok && cursors.key.Load() == nil {
+		return Unavailable("The service is starting. Send the request again.", time.Second)
+	}
+	return nil
+}
+
+func cursorsOf(r *http.Request) *Cursors {
+	cursors, ok := r.Context().Value(cursorsKey).(*Cursors)
+	if !ok {
+		panic("BUG: there are no cursors outside a router")
+	}
+	return cursors
+}
+
+// provide lets the requests of a router make and read cursors.
+func (c *Cursors) provide(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), cursorsKey, c)))
+	})
+}
+
+// EncodeCursor makes an opaque cursor of a position in the list that r asks for.
+func EncodeCursor(r *http.Request, position any) string {
+	text, err := json.Marshal(position)
+	if err != nil {
+		panic("BUG: cannot encode a cursor: " + err.Error())
+	}
+	return base64.RawURLEncoding.EncodeToString(append(cursorsOf(r).seal(r, text), text...))
+}
+
+// DecodeCursor reads a cursor back into position. One that was not made by EncodeCursor for this list is a 400.
+func DecodeCursor(r *http.Request, cursor string, position any) error {
+	if err := CursorsReady(r); err != nil {
+		return err
+	}
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(sealed) < sealLength {
+		return InvalidCursor(cursor)
+	}
+	seal, text := sealed[:sealLength], sealed[sealLength:]
+	if !hmac.Equal(seal, cursorsOf(r).seal(r, text)) || json.Unmarshal(text, position) != nil {
+		return InvalidCursor(cursor)
+	}
+	return nil
+}
+
+// InvalidCursor is the 400 for a cursor that is none of the list it came to.
+func InvalidCursor(cursor string) error {
+	return Invalid("?cursor", "invalid_cursor", fmt.Sprintf("The cursor %q is none of this list.", cursor),
+		"Use next_cursor of the page before, unchanged and with the same filters, or leave cursor out to start again.")
+}
+
+// seal is the signature of a position. Each of what it signs is preceded by its length, so that none runs into the next.
+func (c *Cursors) seal(r *http.Request, position []byte) []byte {
+	mac := hmac.New(sha256.New, *c.key.Load())
+	for _, part := range []string{r.URL.Path, c.whose(r.Context()), filters(r.URL.Query()), string(position)} {
+		_, _ = fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
+	return mac.Sum(nil)[:sealLength]
+}
+
+// filters are what a query says beside where a page begins and how long it is. A parameter without a value says nothing.
+func filters(query url.Values) string {
+	query.Del("cursor")
+	query.Del("limit")
+	for name, values := range query {
+		if values = slices.DeleteFunc(values, func(value string) bool { return value == "" }); len(values) == 0 {
+			query.Del(name)
+		} else {
+			query[name] = values
+		}
+	}
+	return query.Encode()
+}

@@ -1,0 +1,123 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+type position struct {
+	Name string `json:"name"`
+}
+
+// callerHeader is who asks, in these tests.
+const callerHeader = "X-Caller"
+
+type callerKey struct{}
+
+func callerOf(ctx context.Context) string {
+	caller, _ := ctx.Value(callerKey{}).(string)
+	return caller
+}
+
+// ask runs in the handler of a request that asks for a list, with cursors that have key; nil: none yet.
+func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Request) error) (problem *httpapi.Problem) {
+	t.Helper()
+	cursors := httpapi.NewCursors(callerOf)
+	if key != nil {
+		cursors.Use(key)
+	}
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Cursors: cursors})
+	asked := false
+	router.Get("/*", httpapi.Handle(func(_ http.ResponseWriter, r *http.Request) error {
+		asked = true
+		err := in(r.WithContext(context.WithValue(r.Context(), callerKey{}, r.Header.Get(callerHeader))))
+		errors.As(err, &problem)
+		return err
+	}))
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	r.Header.Set(callerHeader, caller)
+	router.ServeHTTP(httptest.NewRecorder(), r)
+	if !asked {
+		t.Fatalf("%s did not get to its handler", target)
+	}
+	return problem
+}
+
+func key(b byte) []byte { return []byte{b, 31: 0} }
+
+// A cursor leads on in the list that it was made for, in any process with the same key, and nowhere else.
+func TestACursorIsOfOneList(t *testing.T) {
+	var made string
+	const query = "/v1/things?level=warn&level=error&project=p"
+	ask(t, key(1), "org_1", query, func(r *http.Request) error {
+		list := httpapi.NewList(r, []string{"a", "b", "c"}, 2, func(last string) any { return position{last} })
+		if len(list.Items) != 2 || list.NextCursor == nil {
+			t.Fatalf("list = %+v, want two items and a cursor", list)
+		}
+		made = *list.NextCursor
+		return nil
+	})
+	for name, test := range map[string]struct {
+		key            byte
+		caller, target string
+		well           bool
+	}{
+		"the next page":           {1, "org_1", query + "&cursor=" + made, true},
+		"a page of another size":  {1, "org_1", query + "&limit=7", true},
+		"in another order":        {1, "org_1", "/v1/things?project=p&level=warn&level=error", true},
+		"with an empty filter":    {1, "org_1", query + "&q=", true},
+		"another organization":    {1, "org_2", query, false},
+		"another path":            {1, "org_1", "/v1/others?level=warn&level=error&project=p", false},
+		"without a filter":        {1, "org_1", "/v1/things?level=warn&level=error", false},
+		"with one more":           {1, "org_1", query + "&q=x", false},
+		"another value":           {1, "org_1", "/v1/things?level=warn&level=info&project=p", false},
+		"another installation":    {2, "org_1", query, false},
+		"what a filter runs into": {1, "org_1", "/v1/things?level=warn&level=error&project=p%26q", false},
+	} {
+		var next position
+		problem := ask(t, key(test.key), test.caller, test.target, func(r *http.Request) error { return httpapi.DecodeCursor(r, made, &next) })
+		if well := problem == nil && next.Name == "b"; well != test.well || !test.well && problem.Code != "invalid_cursor" {
+			t.Errorf("%s: leads to %+v, %v", name, next, problem)
+		}
+	}
+}
+
+// Nobody makes up a cursor or changes one, and an old one without a signature is none.
+func TestACursorIsNotMadeUp(t *testing.T) {
+	ask(t, key(1), "org_1", "/v1/things", func(r *http.Request) error {
+		made := httpapi.EncodeCursor(r, position{"b"})
+		raw, err := base64.RawURLEncoding.DecodeString(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := []string{"", "!", "AA", made + "x", made[:len(made)-4], base64.RawURLEncoding.EncodeToString([]byte(`{"name":"b"}`))}
+		for i := range raw {
+			changed := append([]byte(nil), raw...)
+			changed[i] ^= 1
+			forged = append(forged, base64.RawURLEncoding.EncodeToString(changed))
+		}
+		for _, cursor := range forged {
+			var problem *httpapi.Problem
+			if err := httpapi.DecodeCursor(r, cursor, &position{}); !errors.As(err, &problem) || problem.Status != http.StatusBadRequest || problem.Code != "invalid_cursor" {
+				t.Errorf("DecodeCursor(%q) = %v, want invalid_cursor", cursor, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Without its key a process reads no cursors, and says that this passes.
+func TestCursorsWaitForTheirKey(t *testing.T) {
+	problem := ask(t, nil, "org_1", "/v1/things", func(r *http.Request) error { return httpapi.DecodeCursor(r, "AA", &position{}) })
+	if problem == nil || problem.Code != httpapi.CodeUnavailable || problem.Header.Get("Retry-After") == "" {
+		t.Errorf("%v, want unavailable", problem)
+	}
+}
