@@ -45,9 +45,13 @@ func ensureAs(t *testing.T, brokers []string, access bus.Access, topic string, l
 // Everything that the bus does, it does where one has to sign in.
 func TestSignedIn(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
 	brokers, access := guarded(t)
-	const topic = "test.access"
+	signedIn(t, brokers, access, "test.access")
+}
+
+func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
+	t.Helper()
+	pool := database(t)
 	dialer, err := ensureAs(t, brokers, access, topic, patience)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +77,7 @@ func TestSignedIn(t *testing.T) {
 
 	reader := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Dialer: dialer, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
 	start(t, reader.Run)
-	for _, group := range []string{"", "test.access.group"} {
+	for _, group := range []string{"", topic + ".group"} {
 		s, err := bus.NewSubscriber(bus.SubscriberConfig{Brokers: brokers, Dialer: dialer, Group: group}, testenv.Logger(t))
 		if err != nil {
 			t.Fatal(err)
@@ -101,13 +105,18 @@ func TestSignedIn(t *testing.T) {
 func TestRefusedSignIn(t *testing.T) {
 	t.Parallel()
 	brokers, access := guarded(t)
+	refusedSignIn(t, brokers, access.User)
+}
+
+func refusedSignIn(t *testing.T, brokers []string, user string) {
+	t.Helper()
 	wrong := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(wrong, []byte("guessed\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for mechanism, want := range map[string]string{"SCRAM-SHA-512": "refuses the user", "SCRAM-SHA-256": "refuses the user", "PLAIN": "refuses the user"} {
-		_, err := ensureAs(t, brokers, bus.Access{User: access.User, PasswordFile: wrong, Mechanism: mechanism}, "test.refused", patience)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "WEIR_BROKERS_PASSWORD_FILE") || t.Context().Err() != nil {
+	for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"} {
+		_, err := ensureAs(t, brokers, bus.Access{User: user, PasswordFile: wrong, Mechanism: mechanism}, "test.refused", patience)
+		if err == nil || !strings.Contains(err.Error(), "refuses the user") || !strings.Contains(err.Error(), "WEIR_BROKERS_PASSWORD_FILE") {
 			t.Errorf("%s: %v", mechanism, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "guessed") {

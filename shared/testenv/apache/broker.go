@@ -31,6 +31,9 @@ type Config struct {
 	// Brief is for nodes that live for minutes: Java compiles less, so that a run of tests takes a third less of the processor, and a node
 	// that is measured is slower. Killable nodes are brief.
 	Brief bool
+
+	// Users may sign in, each with the password, at a listener of their own: see SignInAddr.
+	Users map[string]string
 }
 
 // A Broker is one running node, broker and controller in one.
@@ -140,7 +143,7 @@ func (b *Broker) format(ctx context.Context, cluster string) error {
 	if err := os.WriteFile(b.file("server.properties"), []byte(b.properties()), 0o600); err != nil {
 		return err
 	}
-	line := b.java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.file("server.properties"))
+	line := b.java(append([]string{"kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.file("server.properties")}, b.credentials()...)...)
 	if out, err := exec.CommandContext(ctx, line[0], line[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot prepare Apache Kafka in %q: %w: %s", b.dir, err, out)
 	}
@@ -233,6 +236,9 @@ func (b *Broker) lastWords() string {
 
 // Addr is the node's address, host:port.
 func (b *Broker) Addr() string { return b.addr }
+
+// SignInAddr is where the node wants its clients to sign in, by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+func (b *Broker) SignInAddr() string { return b.signIn }
 
 // Pid is the process that runs the node's Java, to measure it; 0 when it cannot be told.
 func (b *Broker) Pid() int {

@@ -13,8 +13,10 @@ type node struct {
 	id         int
 	addr       string // where clients connect, and the other nodes
 	controller string
-	voters     string // of all nodes: id@address,…
-	copies     int    // of the broker's own topics
+	signIn     string            // where clients of users connect
+	users      map[string]string // and their passwords
+	voters     string            // of all nodes: id@address,…
+	copies     int               // of the broker's own topics
 	dir        string
 	heap       heap
 	killable   bool
@@ -34,14 +36,14 @@ var (
 
 // planCluster chooses ports and folders.
 func planCluster(cfg Config, size int) ([]node, error) {
-	ports, err := freePorts(2 * size)
+	ports, err := freePorts(3 * size)
 	if err != nil {
 		return nil, err
 	}
 	nodes := make([]node, size)
 	voters := make([]string, size)
 	for i := range nodes {
-		n := node{id: i + 1, addr: ports[2*i], controller: ports[2*i+1], copies: min(3, size), dir: cfg.Dir, heap: heapAlone,
+		n := node{id: i + 1, addr: ports[3*i], controller: ports[3*i+1], signIn: ports[3*i+2], users: cfg.Users, copies: min(3, size), dir: cfg.Dir, heap: heapAlone,
 			killable: cfg.Killable, brief: cfg.Brief || cfg.Killable}
 		if size > 1 {
 			n.dir, n.heap = filepath.Join(cfg.Dir, strconv.Itoa(n.id)), heapOfThree
@@ -77,8 +79,8 @@ func (n node) properties() string {
 		"process.roles=broker,controller",
 		fmt.Sprintf("node.id=%d", n.id),
 		"controller.quorum.voters=" + n.voters,
-		fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://%s", n.addr, n.controller),
-		"advertised.listeners=PLAINTEXT://" + n.addr,
+		fmt.Sprintf("listeners=%s,CONTROLLER://%s", n.listeners(), n.controller),
+		"advertised.listeners=" + n.listeners(),
 		"controller.listener.names=CONTROLLER",
 		"log.dirs=" + n.file("data"),
 		fmt.Sprintf("offsets.topic.replication.factor=%d", n.copies),
@@ -93,5 +95,5 @@ func (n node) properties() string {
 	if n.killable {
 		lines = append(lines, "broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500", "replica.lag.time.max.ms=5000")
 	}
-	return strings.Join(lines, "\n") + "\n"
+	return strings.Join(append(lines, n.signInProperties()...), "\n") + "\n"
 }
