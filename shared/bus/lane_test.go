@@ -103,7 +103,7 @@ func inOrder(t testing.TB, pool *pgxpool.Pool) {
 // first, and each record once. Without lanes it waits until the flood is through.
 func TestAFloodHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	const flood = 3000
+	const flood = 2000
 	for _, c := range []struct {
 		name  string
 		lanes bus.Lanes
@@ -118,7 +118,7 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 			cfg := quick(brokers, topic, pool, writeEffects)
 			cfg.Lanes, cfg.MaxRecords, cfg.Metrics = c.lanes, 100, registry.For("test")
 			consumer, _ := startConsumer(t, cfg)
-			applied(t, pool, flood+5, patience)
+			applied(t, pool, flood+5, 4*patience)
 			if n := before(t, pool, fmt.Sprint("quiet-id-", flood)); n < c.from || n > c.until {
 				t.Errorf("%d records took effect before that of the quiet one, want %d to %d", n, c.from, c.until)
 			}
@@ -175,16 +175,16 @@ func TestLanesTakeTurns(t *testing.T) {
 	brokers, topic, pool := testenv.SharedKafka(t), "test.turns", database(t)
 	effects(t, pool)
 	ensure(t, brokers, topic, 1, nil)
-	say(t, brokers, topic, append(append(ofLane("a", 0, 3000), ofLane("b", 0, 3000)...), ofLane("c", 0, 300)...)...)
+	say(t, brokers, topic, append(append(ofLane("a", 0, 1500), ofLane("b", 0, 1500)...), ofLane("c", 0, 150)...)...)
 	cfg := quick(brokers, topic, pool, writeEffects)
 	cfg.Lanes, cfg.MaxRecords = strict, 100
 	startConsumer(t, cfg)
-	applied(t, pool, 6300, patience)
+	applied(t, pool, 3150, 4*patience)
 	inOrder(t, pool)
-	if n := before(t, pool, "c-id-299"); n > 1500 {
-		t.Errorf("%d records took effect before the last of the lane that sent 300", n)
+	if n := before(t, pool, "c-id-149"); n > 1000 {
+		t.Errorf("%d records took effect before the last of the lane that sent 150", n)
 	}
-	if a, b := before(t, pool, "a-id-2999"), before(t, pool, "b-id-2999"); max(a, b)-min(a, b) > 300 {
+	if a, b := before(t, pool, "a-id-1499"), before(t, pool, "b-id-1499"); max(a, b)-min(a, b) > 300 {
 		t.Errorf("two equal lanes were through after %d and %d records", a, b)
 	}
 	wereDeferred(t, pool)
@@ -214,7 +214,7 @@ func TestDeferralIsBounded(t *testing.T) {
 	effects(t, pool)
 	ensure(t, brokers, topic, 1, nil)
 	for i := range 6 {
-		say(t, brokers, topic, ofLane(fmt.Sprint("lane", i), 0, 300)...)
+		say(t, brokers, topic, ofLane(fmt.Sprint("lane", i), 0, 100)...)
 	}
 	var most int
 	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
@@ -226,7 +226,7 @@ func TestDeferralIsBounded(t *testing.T) {
 	cfg.Lanes, cfg.MaxRecords = strict, 20
 	cfg.Lanes.Most = 2
 	_, stop := startConsumer(t, cfg)
-	applied(t, pool, 1800, patience)
+	applied(t, pool, 600, 4*patience)
 	stop()
 	inOrder(t, pool)
 	if most == 0 || most > 2 {
@@ -266,7 +266,7 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords, cfg.ParkedWatch = strict, 100, 50*time.Millisecond
 	consumer, _ := startConsumer(t, cfg)
-	applied(t, pool, 997, patience)
+	applied(t, pool, 997, 4*patience)
 	testenv.Eventually(t, patience, consumer.Ready)
 	wereDeferred(t, pool)
 	var offsets []int64
@@ -287,7 +287,7 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 		_, err := bus.ReplayParked(context.Background(), tx, bus.ParkedFilter{})
 		return err
 	})
-	applied(t, pool, 1000, patience)
+	applied(t, pool, 1000, 4*patience)
 }
 
 // What goes wrong with the records of one lane and may pass holds up no other, and is tried until it has passed. Records of the first
@@ -323,7 +323,7 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 		return nil
 	})
 	healed.Store(true)
-	applied(t, pool, 1020, patience)
+	applied(t, pool, 1020, 4*patience)
 	inOrder(t, pool)
 }
 
@@ -464,5 +464,5 @@ func TestOddLanes(t *testing.T) {
 	})
 	cfg.Lanes, cfg.MaxRecords = strict, 20
 	startConsumer(t, cfg)
-	applied(t, pool, 600, patience)
+	applied(t, pool, 600, 4*patience)
 }
