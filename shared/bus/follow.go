@@ -385,7 +385,7 @@ func (r *brokerReader) receive(ctx context.Context, i int, a fetchAnswer) error 
 		if err := r.pass(ctx, p, a, read); err != nil {
 			return err
 		}
-		if rest = read.rest; rest == nil || err != nil {
+		if rest = read.rest; rest == nil { // after a failure as well: the next answer has it again, first
 			r.hear(a, p.offset)
 			return nil
 		}
