@@ -102,6 +102,9 @@ func TestNobodyIsJudgedTooEarly(t *testing.T) {
 			if got.status != http.StatusInternalServerError || got.header.Get("Retry-After") == "" || got.header.Get("Location") != "" {
 				t.Errorf("%s as %s: %d %v %s", p.route, caller.name, got.status, got.header, got.brief())
 			}
+			if asked := method == http.MethodGet && strings.HasPrefix(path, "/console"); asked != (got.header.Get("Refresh") != "") {
+				t.Errorf("%s as %s: Refresh is %q", p.route, caller.name, got.header.Get("Refresh"))
+			}
 			if console := strings.HasPrefix(path, "/console"); !console && got.get("code") != "unavailable" || console && !strings.Contains(got.text, "starting") {
 				t.Errorf("%s as %s: %s", p.route, caller.name, got.brief())
 			}

@@ -23,9 +23,6 @@ func (p *Pages) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range problem.Header {
 		w.Header()[name] = values
 	}
-	if problem.Code == httpapi.CodeUnavailable && r.Method == http.MethodGet {
-		w.Header().Set("Refresh", lookAgain)
-	}
 	p.Write(w, r, problem.Status, problemPage, View{
 		Title: problemTitle(problem),
 		Data: struct {
@@ -34,9 +31,6 @@ func (p *Pages) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		}{problem.Detail, reportID(r, problem.Status)},
 	})
 }
-
-// lookAgain is after how many seconds a page that is not available for the moment is asked for again, by the browser.
-const lookAgain = "3"
 
 func problemTitle(problem *httpapi.Problem) string {
 	if problem.Code == httpapi.CodeUnavailable {

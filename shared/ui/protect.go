@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/weirlog/weir/shared/httpapi"
@@ -27,12 +28,24 @@ func (p *Pages) Protect(next http.Handler) http.Handler {
 
 // RequireSession lets those through who have signed in; whoever is refused sees a page that says why, or the sign-in.
 func (p *Pages) RequireSession(guard *identity.Guard) func(http.Handler) http.Handler {
-	return guard.RequireSession(p.writeError)
+	return guard.RequireSession(p.refuse)
 }
 
 // RequireReady lets everybody through once the guard can judge, and shows others a page that says so.
 func (p *Pages) RequireReady(guard *identity.Guard) func(http.Handler) http.Handler {
-	return guard.RequireReady(p.writeError)
+	return guard.RequireReady(p.refuse)
+}
+
+// lookAgain is after how many seconds a browser asks again for a page of a process that is starting.
+const lookAgain = "3"
+
+// refuse answers whoever a guard does not let pass. A start is over in a moment, so who looks at a page then need not do anything.
+func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var problem *httpapi.Problem
+	if errors.As(err, &problem) && problem.Code == httpapi.CodeUnavailable && r.Method == http.MethodGet {
+		w.Header().Set("Refresh", lookAgain)
+	}
+	p.writeError(w, r, err)
 }
 
 func withHeaders(next http.Handler) http.Handler {
