@@ -137,7 +137,7 @@ func TestExposedKeys(t *testing.T) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	policy := "/v1/organizations/" + acme.organization + "/security-policy"
 	expect(t, p.must(t, 200, "GET", policy, ""), map[string]any{
-		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "flag", "set_at": nil})
+		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "flag", "passwords": "allowed", "set_at": nil})
 	i.exposed(acme, contract.ExposedOnSocket)
 	kinds := func(a answer) (kinds string) {
 		exposures, _ := a.body["exposures"].([]any)
@@ -149,7 +149,7 @@ func TestExposedKeys(t *testing.T) {
 	p.until(t, acme.key, func(a answer) bool { return kinds(a) == "plain_http " && a.get("state") == "active" })
 
 	expect(t, p.must(t, 200, "PUT", policy, `{"leaked_keys":"notify","plain_http_keys":"revoke"}`), map[string]any{
-		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "revoke", "set_at": utc})
+		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "revoke", "passwords": "allowed", "set_at": utc})
 	i.exposed(acme, contract.ExposedByWord)
 	i.exposed(other, contract.ExposedOnSocket)
 	i.say(contract.TopicIngest, contract.TypeKeyExposed, acme.key, contract.KeyExposed{
