@@ -71,7 +71,7 @@ func (g *Grouper) Describe() Description {
 	}
 	for _, s := range g.trace.spans {
 		frames := g.trace.frames[s.first:min(s.end, s.first+maxShown)]
-		d.Exceptions = append(d.Exceptions, Exception{s.typ, s.message, append([]Frame(nil), frames...)})
+		d.Exceptions = append(d.Exceptions, Exception{s.typ, s.message, append([]Frame(nil), frames...), s.end - s.first - len(frames)})
 	}
 	return d
 }

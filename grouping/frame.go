@@ -15,4 +15,5 @@ type Exception struct {
 	Type    string
 	Message string
 	Frames  []Frame
+	More    int // frames that were parsed beyond these
 }

@@ -157,3 +157,12 @@ func typeAndMessage(s string) (typ, message string, ok bool) {
 	}
 	return typ, strings.TrimSpace(message), true
 }
+
+// Cut cuts s to at most n bytes of whole characters, and marks with "…" that something is missing.
+func Cut(s string, n int) string {
+	const mark = "…"
+	if len(s) <= n {
+		return s
+	}
+	return clip(s, n-len(mark)) + mark
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/console"
 	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/reads"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
@@ -138,19 +139,17 @@ func (a *App) buildAPI() error {
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 		Used: a.meter.Seen(proxies),
 	})
-	api := &http.API{Pool: a.reads, Guard: guard, Projects: projects}
+	looks := reads.New(reads.Config{Pool: a.reads, AtOnce: a.config.reads(), Clock: a.clock, Metrics: a.metrics.Registerer})
+	api := &http.API{Reads: looks, Guard: guard, Projects: projects}
 	api.Mount(router)
-	console.Mount(router, console.Config{Pool: a.reads, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Reads: looks, Directory: projects, Guard: guard})
 	a.handler = router
 	return nil
 }
 
-// readers is how many requests read the database at once.
-const readers = 4
-
 // openReads opens what answers requests: connections of their own, and the key of their cursors.
 func (a *App) openReads(ctx context.Context) (err error) {
-	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, readers); err != nil {
+	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, a.config.reads()); err != nil {
 		return err
 	}
 	a.cursors, err = cursorkey.Cursors(ctx, a.reads)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -29,6 +30,8 @@ type Config struct {
 
 	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour found; what is new beyond that is counted in one group of the project that says so." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
 
+	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
+
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil
@@ -37,8 +40,11 @@ type Config struct {
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
 	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
-	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 {
+	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.Reads < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
 }
+
+// reads is how many requests read the database at once.
+func (c Config) reads() int { return cmp.Or(c.Reads, 4) }

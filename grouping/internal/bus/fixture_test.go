@@ -53,8 +53,9 @@ func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Recor
 
 func groups(t testing.TB, pool *pgxpool.Pool, organization string) (found []postgres.Group) {
 	t.Helper()
-	err := pg.ReadAs(t.Context(), pool, pg.Organization(organization), func(tx pgx.Tx) (err error) {
-		found, err = postgres.Groups(t.Context(), tx, pg.Organization(organization), postgres.GroupQuery{Limit: 1000})
+	err := pg.ReadAs(t.Context(), pool, pg.Organization(organization), func(tx pgx.Tx) error {
+		page, err := postgres.Groups(t.Context(), tx, pg.Organization(organization), postgres.GroupQuery{Limit: 1000})
+		found = page.Groups
 		return err
 	})
 	if err != nil {

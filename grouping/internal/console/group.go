@@ -2,7 +2,6 @@
 package console
 
 import (
-	"context"
 	"embed"
 	"errors"
 	"net/http"
@@ -11,10 +10,10 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/reads"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
@@ -32,7 +31,7 @@ const pageSize = 50
 
 // Config is what the pages work with.
 type Config struct {
-	Pool      *pgxpool.Pool
+	Reads     *reads.Reads
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }
@@ -48,17 +47,6 @@ func Mount(router chi.Router, config Config) {
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get(groupsPath, c.pages.Handle(c.showGroups))
 		r.Get(groupsPath+"/{group}", c.pages.Handle(c.showGroup))
-	})
-}
-
-// read runs fn in a snapshot that sees the rows of the session's organization alone.
-func (c *console) read(r *http.Request, fn func(ctx context.Context, tx pgx.Tx, organization pg.Organization) error) error {
-	organization := pg.Organization(identity.FromContext(r.Context()).Organization)
-	return pg.Snapshot(r.Context(), c.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
-			return err
-		}
-		return fn(r.Context(), tx, organization)
 	})
 }
 
@@ -108,11 +96,12 @@ func tone(level string) string {
 }
 
 type groupsPage struct {
-	Project  ui.Field
-	Words    ui.Field
-	Filtered bool
-	Groups   []shownGroup
-	Pager    ui.Pager
+	Project    ui.Field
+	Words      ui.Field
+	Filtered   bool
+	Incomplete bool // its time was over before the page was full
+	Groups     []shownGroup
+	Pager      ui.Pager
 }
 
 // showGroups understands the same query as the list of the API, and a project, which is in the path there.
@@ -121,22 +110,23 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query.Project, query.Limit = r.URL.Query().Get("project"), pageSize+1
+	query.Project, query.Limit = r.URL.Query().Get("project"), pageSize
 	if owner, known := c.Directory.Organization(query.Project); query.Project != "" && (!known || owner != identity.FromContext(r.Context()).Organization) {
 		return httpapi.NotFound("project", query.Project)
 	}
-	var found []postgres.Group
-	err = c.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) (err error) {
-		found, err = postgres.Groups(ctx, tx, organization, query)
-		return err
-	})
+	found, err := c.Reads.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pageSize, func(last postgres.Group) any { return last.Cursor() })
 	page := c.form(r)
-	page.Pager = ui.NewPager(r, list.NextCursor)
-	for _, group := range list.Items {
+	page.Incomplete = found.Incomplete
+	if found.Next != nil {
+		next := httpapi.EncodeCursor(r, found.Next)
+		page.Pager = ui.NewPager(r, &next)
+	} else {
+		page.Pager = ui.NewPager(r, nil)
+	}
+	for _, group := range found.Groups {
 		page.Groups = append(page.Groups, c.show(group))
 	}
 	c.pages.Write(w, r, http.StatusOK, "groups", ui.View{Title: "Errors", Data: page})
@@ -170,7 +160,8 @@ func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 	if strings.ToValidUTF8(page.ID, "") != page.ID || strings.ContainsRune(page.ID, 0) {
 		return httpapi.NotFound("error group", page.ID) // the database can't even look for it
 	}
-	err := c.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
+	err := c.Reads.As(r.Context(), identity.FromContext(r.Context()).Organization, func(tx pgx.Tx, organization pg.Organization) error {
+		ctx := r.Context()
 		group, why, err := postgres.FindGroup(ctx, tx, organization, page.ID)
 		if err != nil {
 			return err

@@ -46,6 +46,9 @@ func showOccurrences(occurrences []postgres.Occurrence) (shown []shownOccurrence
 			s.Exceptions = append(s.Exceptions, showException(x))
 		}
 		s.More = int64(len(o.Exceptions) - len(s.Exceptions))
+		for _, x := range o.Exceptions {
+			s.More += int64(x.MoreExceptions)
+		}
 		shown = append(shown, s)
 	}
 	return shown
@@ -56,7 +59,7 @@ func showException(x postgres.Exception) shownException {
 	for _, f := range x.Frames[:min(len(x.Frames), maxFrames)] {
 		shown.Frames = append(shown.Frames, shownFrame{What: called(f), Where: where(f), InApp: f.InApp})
 	}
-	shown.More = int64(len(x.Frames) - len(shown.Frames))
+	shown.More = int64(len(x.Frames) - len(shown.Frames) + x.MoreFrames)
 	return shown
 }
 

@@ -58,18 +58,31 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit := query.Limit
-	query.Project, query.Limit = project, limit+1
-	var found []postgres.Group
-	err = a.read(r, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		found, err = postgres.Groups(r.Context(), tx, organization, query)
-		return err
-	})
+	query.Project = project
+	page, err := a.Reads.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil {
 		return err
 	}
-	httpapi.WriteList(w, r, found, limit, newGroupBody, postgres.Group.Cursor)
+	httpapi.WriteJSON(w, http.StatusOK, newListBody(r, page))
 	return nil
+}
+
+// listBody is a page of groups. It is incomplete where its time was over before it was full.
+type listBody struct {
+	httpapi.List[groupBody]
+	Incomplete bool `json:"incomplete,omitempty"`
+}
+
+func newListBody(r *http.Request, page postgres.Page) listBody {
+	body := listBody{httpapi.List[groupBody]{Items: make([]groupBody, len(page.Groups))}, page.Incomplete}
+	for i, g := range page.Groups {
+		body.Items[i] = newGroupBody(g)
+	}
+	if page.Next != nil {
+		next := httpapi.EncodeCursor(r, page.Next)
+		body.NextCursor = &next
+	}
+	return body
 }
 
 // group answers with one group, some of its occurrences and why it is one.
@@ -79,7 +92,7 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body groupDetailBody
-	err := a.read(r, func(tx pgx.Tx, organization pg.Organization) error {
+	err := a.Reads.As(r.Context(), identity.FromContext(r.Context()).Organization, func(tx pgx.Tx, organization pg.Organization) error {
 		g, why, err := postgres.FindGroup(r.Context(), tx, organization, id)
 		if err != nil {
 			return err

@@ -11,15 +11,19 @@ type occurrenceBody struct {
 	Time        time.Time       `json:"time"`
 	Level       string          `json:"level"`
 	Environment string          `json:"environment"`
-	Message     string          `json:"message"` // of the entry
+	Message     string          `json:"message"` // of the entry, its beginning
 	Exceptions  []exceptionBody `json:"exceptions"`
 	Frames      []frameBody     `json:"frames"`
+
+	MoreExceptions int `json:"more_exceptions,omitempty"` // of the chain, that are not kept
 }
 
 // exceptionBody is one error of the chain; the root cause has number 0.
 type exceptionBody struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
+
+	MoreFrames int `json:"more_frames,omitempty"` // that are not kept
 }
 
 type frameBody struct {
@@ -43,7 +47,8 @@ func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
 			bodies[i].Level = words[0]
 		}
 		for number, x := range o.Exceptions {
-			bodies[i].Exceptions = append(bodies[i].Exceptions, exceptionBody{x.Type, x.Message})
+			bodies[i].Exceptions = append(bodies[i].Exceptions, exceptionBody{x.Type, x.Message, x.MoreFrames})
+			bodies[i].MoreExceptions += x.MoreExceptions
 			for _, f := range x.Frames {
 				bodies[i].Frames = append(bodies[i].Frames, frameBody{number, f.Module, f.Function, f.File, f.Line, f.Column, f.InApp})
 			}

@@ -7,13 +7,11 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/reads"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 //go:embed openapi.json
@@ -21,7 +19,7 @@ var openAPI []byte
 
 // An API reads error groups for API keys.
 type API struct {
-	Pool     *pgxpool.Pool
+	Reads    *reads.Reads
 	Guard    *identity.Guard
 	Projects *identity.Directory
 }
@@ -40,17 +38,6 @@ func (a *API) Mount(router chi.Router) {
 func document(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(openAPI)
-}
-
-// read runs fn in a snapshot that sees the rows of the caller's organization alone.
-func (a *API) read(r *http.Request, fn func(tx pgx.Tx, organization pg.Organization) error) error {
-	organization := pg.Organization(identity.FromContext(r.Context()).Organization)
-	return pg.Snapshot(r.Context(), a.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsOrganization(r.Context(), tx, organization); err != nil {
-			return err
-		}
-		return fn(tx, organization)
-	})
 }
 
 // reaches tells whether the caller may read the project: one of its organization, if the key is not for its own

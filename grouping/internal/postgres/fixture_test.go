@@ -77,7 +77,13 @@ func list(t testing.TB, pool *pgxpool.Pool, organization string, q postgres.Grou
 	if q.Limit == 0 {
 		q.Limit = 1000
 	}
-	return read(t, pool, organization, func(ctx context.Context, tx pgx.Tx) ([]postgres.Group, error) {
+	return search(t, pool, organization, q).Groups
+}
+
+// search is a page of groups.
+func search(t testing.TB, pool *pgxpool.Pool, organization string, q postgres.GroupQuery) postgres.Page {
+	t.Helper()
+	return read(t, pool, organization, func(ctx context.Context, tx pgx.Tx) (postgres.Page, error) {
 		return postgres.Groups(ctx, tx, pg.Organization(organization), q)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,6 +45,20 @@ type Why struct {
 type WhyPart struct {
 	Kind  string `json:"kind"`
 	Value string `json:"value"`
+}
+
+// Bounds of what is told of why a group is one.
+const (
+	maxParts = 20
+	maxPart  = 500 // bytes
+)
+
+// bound cuts what is too long; groups of before have longer ones.
+func (w *Why) bound() {
+	w.Parts = w.Parts[:min(len(w.Parts), maxParts)]
+	for i := range w.Parts {
+		w.Parts[i].Value = grouping.Cut(w.Parts[i].Value, maxPart)
+	}
 }
 
 // saveGroups adds the changes to their groups and notes how many samples each has then had.
@@ -107,77 +120,12 @@ func encodeWhy(w grouping.Why) string {
 	for _, p := range w.Parts {
 		stored.Parts = append(stored.Parts, WhyPart{p.Kind, storable(p.Value)})
 	}
+	stored.bound()
 	text, err := json.Marshal(stored)
 	if err != nil {
 		panic("BUG: cannot encode why: " + err.Error())
 	}
 	return string(text)
-}
-
-// GroupQuery says which groups are wanted. Zero members do not filter.
-type GroupQuery struct {
-	Project      string // empty: of the whole organization
-	Status       grouping.Status
-	From, To     time.Time // groups seen in [From, To)
-	Levels       grouping.Severity
-	Environments []string
-	Words        []string // all of them occur in title, type or culprit, whatever their case
-	After        GroupCursor
-	Limit        int
-}
-
-// GroupCursor is a place in a list of groups, the one last seen first.
-type GroupCursor struct {
-	LastSeen time.Time `json:"l"`
-	ID       string    `json:"i"`
-}
-
-// Cursor is the place of a group in a list.
-func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
-
-const groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
-
-// Groups lists groups, the one last seen first. tx acts as the organization.
-func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) ([]Group, error) {
-	s := selection{}
-	s.add(true, "organization = ?", organization)
-	s.add(q.Project != "", "project = ?", q.Project)
-	s.add(q.Status != "", "status = ?", string(q.Status))
-	s.add(!q.From.IsZero(), "last_seen >= ?", q.From)
-	s.add(!q.To.IsZero(), "first_seen < ?", q.To)
-	s.add(q.Levels != 0, "levels & ?::smallint <> 0", int16(q.Levels))
-	s.add(len(q.Environments) > 0, "environments && ?::text[]", q.Environments)
-	for _, word := range q.Words {
-		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
-	}
-	s.add(q.After != GroupCursor{}, "(last_seen, id) < (?, ?)", q.After.LastSeen, q.After.ID)
-	s.args = append(s.args, q.Limit)
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY last_seen DESC, id DESC LIMIT $%d`,
-		groupColumns, strings.Join(s.conditions, " AND "), len(s.args)), s.args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g Group, err error) {
-		return g, row.Scan(g.fields()...)
-	})
-}
-
-// selection collects the conditions of a query and their arguments.
-type selection struct {
-	conditions []string
-	args       []any
-}
-
-// add adds a condition, in which each "?" stands for an argument, if it is wanted.
-func (s *selection) add(wanted bool, condition string, args ...any) {
-	if !wanted {
-		return
-	}
-	for _, arg := range args {
-		s.args = append(s.args, arg)
-		condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(s.args)), 1)
-	}
-	s.conditions = append(s.conditions, condition)
 }
 
 func (g *Group) fields() []any {
@@ -191,15 +139,21 @@ func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id 
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Group{}, Why{}, ErrNoGroup
 	}
+	why.bound()
 	why.Rule = grouping.Rule(why.Rule).Words()
 	return g, why, err
 }
 
+// similarLooked is how many groups are looked at for the similar ones that were last seen.
+const similarLooked = 1000
+
 // SimilarGroups lists groups of the same project that may be about the same thing, the one last seen first.
 func SimilarGroups(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string, limit int) ([]string, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT s.id FROM error_groups g JOIN error_groups s USING (organization, project, similar_hash)
-		 WHERE g.organization = $1 AND g.id = $2 AND s.id <> g.id ORDER BY s.last_seen DESC, s.id LIMIT $3`, organization, id, limit)
+		SELECT id FROM (
+			SELECT s.id, s.last_seen FROM error_groups g JOIN error_groups s USING (organization, project, similar_hash)
+			 WHERE g.organization = $1 AND g.id = $2 AND s.id <> g.id LIMIT $4) alike
+		 ORDER BY last_seen DESC, id LIMIT $3`, organization, id, limit, similarLooked)
 	if err != nil {
 		return nil, err
 	}

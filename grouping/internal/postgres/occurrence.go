@@ -23,9 +23,11 @@ type Occurrence struct {
 
 // Exception is one error of a chain as it is stored.
 type Exception struct {
-	Type    string  `json:"type"`
-	Message string  `json:"message"`
-	Frames  []Frame `json:"frames"`
+	Type           string  `json:"type"`
+	Message        string  `json:"message"`
+	Frames         []Frame `json:"frames"`
+	MoreFrames     int     `json:"more_frames,omitempty"`     // that are not kept
+	MoreExceptions int     `json:"more_exceptions,omitempty"` // of the chain, after this one, that are not kept
 }
 
 // Frame is one call as it is stored.
@@ -36,6 +38,50 @@ type Frame struct {
 	Line     int    `json:"line,omitempty"`
 	Column   int    `json:"column,omitempty"`
 	InApp    bool   `json:"in_app,omitempty"`
+}
+
+// Bounds of a sample. The whole entry is in the log store, under its id.
+const (
+	maxExceptions = 10
+	maxFrames     = 50        // of an exception
+	maxText       = 300       // bytes of a name of a frame, or a type
+	maxMessage    = 1000      // bytes of a message
+	maxSample     = 12 << 10  // bytes of all texts of the exceptions; what frames are beyond that are left out
+	maxStored     = 256 << 10 // bytes of JSON of samples of before that are still read
+)
+
+// bound cuts what is too long, in place.
+func bound(exceptions []Exception) []Exception {
+	if n := len(exceptions); n > maxExceptions {
+		exceptions = exceptions[:maxExceptions]
+		exceptions[maxExceptions-1].MoreExceptions += n - maxExceptions
+	}
+	left := maxSample
+	for i := range exceptions {
+		x := &exceptions[i]
+		x.Type, x.Message = grouping.Cut(x.Type, maxText), grouping.Cut(x.Message, maxMessage)
+		left -= len(x.Type) + len(x.Message)
+	}
+	for i := range exceptions {
+		left = exceptions[i].boundFrames(left)
+	}
+	return exceptions
+}
+
+// boundFrames keeps the innermost frames as far as there is room, and returns what is left of it.
+func (x *Exception) boundFrames(left int) int {
+	for i := range x.Frames {
+		f := &x.Frames[i]
+		f.Module, f.Function, f.File = grouping.Cut(f.Module, maxText), grouping.Cut(f.Function, maxText), grouping.Cut(f.File, maxText)
+		size := len(f.Module) + len(f.Function) + len(f.File)
+		if i == maxFrames || size > left {
+			x.MoreFrames += len(x.Frames) - i
+			x.Frames = x.Frames[:i]
+			return left
+		}
+		left -= size
+	}
+	return left
 }
 
 // saveOccurrences keeps samples. Each has its number in the group, and the number its slot: the newest take the place of
@@ -50,7 +96,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 			organizations, groups = append(organizations, ch.Organization), append(groups, ch.group)
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
-			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(o.Message))
+			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(grouping.Cut(o.Message, maxMessage)))
 			exceptions = append(exceptions, encodeExceptions(&g, o.Error))
 		}
 	}
@@ -87,9 +133,9 @@ func encodeExceptions(g *grouping.Grouper, e grouping.Error) string {
 		for i, f := range x.Frames {
 			frames[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp}
 		}
-		stored = append(stored, Exception{storable(x.Type), storable(x.Message), frames})
+		stored = append(stored, Exception{Type: storable(x.Type), Message: storable(x.Message), Frames: frames, MoreFrames: x.More})
 	}
-	text, err := json.Marshal(stored)
+	text, err := json.Marshal(bound(stored))
 	if err != nil {
 		panic("BUG: cannot encode frames: " + err.Error())
 	}
@@ -98,12 +144,15 @@ func encodeExceptions(g *grouping.Grouper, e grouping.Error) string {
 
 // Occurrences lists the samples of a group, the newest first. tx acts as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
-	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message, exceptions FROM occurrences
-		WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group)
+	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message,
+		CASE WHEN octet_length(exceptions::text) <= $3 THEN exceptions ELSE '[]' END
+		FROM occurrences WHERE organization = $1 AND error_group = $2 ORDER BY at DESC, entry DESC`, organization, group, maxStored)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
-		return o, row.Scan(&o.Entry, &o.At, &o.Level, &o.Environment, &o.Message, &o.Exceptions)
+		err = row.Scan(&o.Entry, &o.At, &o.Level, &o.Environment, &o.Message, &o.Exceptions)
+		o.Message, o.Exceptions = grouping.Cut(o.Message, maxMessage), bound(o.Exceptions)
+		return o, err
 	})
 }

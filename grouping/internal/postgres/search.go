@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Bounds of a search.
+const (
+	scanAtOnce   = 2000    // groups that are looked at before the search asks whether it is enough
+	maxPageBytes = 1 << 20 // of the texts of a page's groups: as JSON they are at most six times as long
+)
+
+// GroupQuery says which groups are wanted. Zero members do not filter.
+type GroupQuery struct {
+	Project      string // empty: of the whole organization
+	Status       grouping.Status
+	From, To     time.Time // groups seen in [From, To)
+	Levels       grouping.Severity
+	Environments []string
+	Words        []string // all of them occur in title, type or culprit, whatever their case
+	After        GroupCursor
+	Limit        int
+	Enough       func() bool // asked now and then: the page ends with what was found; nil: never
+}
+
+// GroupCursor is a place in a list of groups, the one last seen first.
+type GroupCursor struct {
+	LastSeen time.Time `json:"l"`
+	ID       string    `json:"i"`
+}
+
+// Cursor is the place of a group in a list.
+func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
+
+// Page is what a search has found.
+type Page struct {
+	Groups     []Group
+	Next       *GroupCursor // where the list goes on; nil at its end
+	Incomplete bool         // it was enough before the page was full
+	bytes      int
+}
+
+// Groups lists groups, the one last seen first: as many as Limit, or as fit into a page. tx acts as the organization. Where
+// something is filtered, groups are looked at in stretches of the list, so that a search that finds nothing ends as well.
+func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) (page Page, err error) {
+	for after := q.After; ; {
+		border, err := q.border(ctx, tx, organization, after)
+		if err != nil {
+			return page, fmt.Errorf("cannot look at the list of groups: %w", err)
+		}
+		if err := page.fill(ctx, tx, organization, q, after, border); err != nil || page.Next != nil || border == (GroupCursor{}) {
+			return page, err
+		}
+		if after = border; q.Enough != nil && q.Enough() {
+			page.Next, page.Incomplete = &border, len(page.Groups) < q.Limit
+			return page, nil
+		}
+	}
+}
+
+// filtered tells whether groups may have to be passed over.
+func (q *GroupQuery) filtered() bool {
+	return q.Status != "" || !q.To.IsZero() || q.Levels != 0 || len(q.Environments) > 0 || len(q.Words) > 0
+}
+
+// list is the groups that the search walks over, those behind after.
+func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s selection) {
+	s.add(true, "organization = ?", organization)
+	s.add(q.Project != "", "project = ?", q.Project)
+	s.add(!q.From.IsZero(), "last_seen >= ?", q.From)
+	s.add(after != GroupCursor{}, "(last_seen, id) < (?, ?)", after.LastSeen, after.ID)
+	return s
+}
+
+// border is where the next stretch of the list ends; zero where it goes on to the end.
+func (q *GroupQuery) border(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
+	if !q.filtered() {
+		return GroupCursor{}, nil
+	}
+	s := q.list(organization, after)
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT last_seen, id FROM error_groups WHERE %s ORDER BY last_seen DESC, id DESC OFFSET %d LIMIT 1`,
+		s.where(), scanAtOnce-1), s.args...).Scan(&border.LastSeen, &border.ID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return GroupCursor{}, nil
+	}
+	return border, err
+}
+
+const groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
+
+// fill adds what a stretch holds, until the page is full.
+func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, after, border GroupCursor) error {
+	s := q.list(organization, after)
+	s.add(border != GroupCursor{}, "(last_seen, id) >= (?, ?)", border.LastSeen, border.ID)
+	s.add(q.Status != "", "status = ?", string(q.Status))
+	s.add(!q.To.IsZero(), "first_seen < ?", q.To)
+	s.add(q.Levels != 0, "levels & ?::smallint <> 0", int16(q.Levels))
+	s.add(len(q.Environments) > 0, "environments && ?::text[]", q.Environments)
+	for _, word := range q.Words {
+		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY last_seen DESC, id DESC LIMIT %d`,
+		groupColumns, s.where(), q.Limit+1-len(p.Groups)), s.args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var g Group
+		if err := rows.Scan(g.fields()...); err != nil {
+			return err
+		}
+		if !p.take(g, q.Limit) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+// take adds g unless the page is full; then the list goes on behind the last one that is in it.
+func (p *Page) take(g Group, limit int) bool {
+	size := len(g.Title) + len(g.Type) + len(g.Culprit)
+	for _, name := range g.Environments {
+		size += len(name)
+	}
+	if n := len(p.Groups); n == limit || n > 0 && p.bytes+size > maxPageBytes {
+		next := p.Groups[n-1].Cursor()
+		p.Next = &next
+		return false
+	}
+	p.Groups, p.bytes = append(p.Groups, g), p.bytes+size
+	return true
+}
+
+// selection collects the conditions of a query and their arguments.
+type selection struct {
+	conditions []string
+	args       []any
+}
+
+// add adds a condition, in which each "?" stands for an argument, if it is wanted.
+func (s *selection) add(wanted bool, condition string, args ...any) {
+	if !wanted {
+		return
+	}
+	for _, arg := range args {
+		s.args = append(s.args, arg)
+		condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(s.args)), 1)
+	}
+	s.conditions = append(s.conditions, condition)
+}
+
+func (s *selection) where() string { return strings.Join(s.conditions, " AND ") }

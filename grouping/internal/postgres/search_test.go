@@ -1,0 +1,159 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A search that is told that it is enough ends with what was found, says so, and goes on from there: one that looks for a
+// needle looks at the whole list, a page at a time.
+func TestSearchesEnd(t *testing.T) {
+	const groups = 5000
+	pool := open(t)
+	all := make([]grouping.Occurrence, groups)
+	for i := range all {
+		all[i] = seen(word(i)+"Error", time.Duration(groups-i)*time.Second)
+	}
+	all[groups-10].Error.Type = "Needle"
+	mustApply(t, pool, all...)
+	asked := 0
+	q := postgres.GroupQuery{Project: "shop", Words: []string{"needle"}, Limit: 10, Enough: func() bool { asked++; return true }}
+	for pages := 1; ; pages++ {
+		page := search(t, pool, "acme", q)
+		if page.Next == nil {
+			if len(page.Groups) != 1 || page.Incomplete || pages != 3 || asked != 2 {
+				t.Errorf("page %d: %+v after %d stretches", pages, page, asked)
+			}
+			break
+		}
+		if !page.Incomplete || len(page.Groups) != 0 {
+			t.Fatalf("page %d: %+v", pages, page)
+		}
+		q.After = *page.Next
+	}
+	if page := search(t, pool, "acme", postgres.GroupQuery{Limit: 10, Levels: grouping.ErrorSeverity, Enough: func() bool { return true }}); len(page.Groups) != 10 || page.Incomplete || page.Next == nil {
+		t.Errorf("a page that is full at once: %d groups, incomplete %v", len(page.Groups), page.Incomplete)
+	}
+}
+
+// A list of groups that are as large as groups get ends before it is larger than an answer may be, and goes on.
+func TestPagesHaveASize(t *testing.T) {
+	const groups, largest = 120, 8 << 20
+	pool := open(t)
+	var all []grouping.Occurrence
+	for i := range groups {
+		for environment := range grouping.MaxEnvironments {
+			o := seen(word(i)+"Error", time.Duration(i)*time.Second)
+			o.Environment = fmt.Sprint(environment) + strings.Repeat("\x01", grouping.MaxEnvironment-2)
+			o.Error.Message = strings.Repeat("<", 1000)
+			all = append(all, o)
+		}
+	}
+	mustApply(t, pool, all...)
+	var ids []string
+	for q, pages := (postgres.GroupQuery{Limit: 1000}), 1; ; pages++ {
+		page := search(t, pool, "acme", q)
+		if text, err := json.Marshal(page.Groups); err != nil || len(text) > largest {
+			t.Fatalf("a page of %d bytes: %v", len(text), err)
+		}
+		for _, g := range page.Groups {
+			ids = append(ids, g.ID)
+		}
+		if page.Next == nil {
+			if pages < 2 {
+				t.Error("all is one page")
+			}
+			break
+		}
+		q.After = *page.Next
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(ids)); n != groups {
+		t.Errorf("pages hold %d groups, want %d", n, groups)
+	}
+}
+
+// Samples are bounded, where they are kept and where they are shown, and tell what is missing.
+func TestSamplesAreBounded(t *testing.T) {
+	const largest = 64 << 10
+	pool := open(t)
+	o := seen("E", 0)
+	o.Message, o.Error.Message = strings.Repeat("<", 10<<10), strings.Repeat("€", 30<<10)
+	o.Error.StackTrace = nil
+	for i := range 300 {
+		o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("Caused by: com.acme.%sException: %s", word(i), strings.Repeat("m", 1500)))
+		for range 3 {
+			o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("\tat com.acme.%s.b(A.java:1)", strings.Repeat(word(i), 500)))
+		}
+	}
+	deep := seen("F", 0)
+	for i := range 10_000 {
+		deep.Error.StackTrace = append(deep.Error.StackTrace, fmt.Sprintf("\tat com.acme.%s.b(A.java:1)", word(i)))
+	}
+	mustApply(t, pool, o, deep)
+	if n := system(t, pool, `SELECT max(pg_column_size(o.*)) FROM occurrences o`); n > largest {
+		t.Errorf("a sample has %d bytes", n)
+	}
+	if n := system(t, pool, `SELECT max(pg_column_size(g.*)) FROM error_groups g`); n > largest {
+		t.Errorf("a group has %d bytes", n)
+	}
+	more := 0
+	for _, g := range list(t, pool, "acme", postgres.GroupQuery{}) {
+		for _, s := range samples(t, g.ID, pool) {
+			for _, x := range s.Exceptions {
+				more += x.MoreFrames + x.MoreExceptions
+			}
+			if len(s.Message) > 1000 || g.Type == "E" && !strings.HasSuffix(s.Message, "…") {
+				t.Errorf("message %q", s.Message)
+			}
+		}
+	}
+	if more < 1000 {
+		t.Errorf("%d frames and errors are said to be missing", more)
+	}
+}
+
+func samples(t *testing.T, group string, pool *pgxpool.Pool) []postgres.Occurrence {
+	t.Helper()
+	return read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Occurrence, error) {
+		return postgres.Occurrences(ctx, tx, "acme", group)
+	})
+}
+
+// Samples of before, which had no bounds, are shown as the others are.
+func TestOldSamplesAreShownBounded(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("E", 0), seen("E", 1))
+	frame := `{"function":"` + strings.Repeat("f", 1000) + `"}`
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		for slot, frames := range []int{200, 20_000} {
+			exceptions := `[{"type":"E","message":"","frames":[` + strings.TrimSuffix(strings.Repeat(frame+",", frames), ",") + `]}]`
+			if _, err := tx.Exec(t.Context(), `UPDATE occurrences SET exceptions = $1 WHERE slot = $2`, exceptions, slot); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := samples(t, list(t, pool, "acme", postgres.GroupQuery{})[0].ID, pool)
+	if text, err := json.Marshal(shown); err != nil || len(text) > 32<<10 || len(shown) != 2 || len(shown[0].Exceptions) != 0 || shown[1].Exceptions[0].MoreFrames == 0 {
+		t.Errorf("%d samples are shown in %d bytes: %v", len(shown), len(text), err)
+	}
+}

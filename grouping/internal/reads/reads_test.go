@@ -1,0 +1,98 @@
+package reads_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/reads"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+// One organization that reads without pause holds half of the places and has a bounded line: beyond it gets 429 with
+// Retry-After, and another organization is served at once.
+func TestReadsTakeTurns(t *testing.T) {
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	looks := reads.New(reads.Config{Pool: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()}) //nolint:forbidigo // nothing here waits for it
+	ctx, cancel := context.WithCancel(t.Context())
+	held, refused, finish := make(chan bool, 100), make(chan error, 100), make(chan bool)
+	var wait sync.WaitGroup
+	for range 40 {
+		wait.Go(func() {
+			err := looks.As(ctx, "noisy", func(pgx.Tx, pg.Organization) error {
+				held <- true
+				<-finish
+				return nil
+			})
+			var problem *httpapi.Problem
+			if errors.As(err, &problem) {
+				refused <- err
+			}
+		})
+	}
+	for range 2 {
+		<-held
+	}
+	for range 40 - 2 - 16 {
+		var problem *httpapi.Problem
+		if err := <-refused; !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests || problem.Code != "overloaded" || problem.Header.Get("Retry-After") == "" {
+			t.Errorf("refused with %v", err)
+		}
+	}
+	if len(held) != 0 {
+		t.Errorf("%d more are at work", len(held))
+	}
+	if err := looks.As(ctx, "quiet", func(pgx.Tx, pg.Organization) error { return nil }); err != nil {
+		t.Errorf("another organization: %v", err)
+	}
+	close(finish)
+	cancel()
+	wait.Wait()
+}
+
+// A page whose time is over is incomplete and says where to go on.
+func TestPagesHaveATime(t *testing.T) {
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), `INSERT INTO error_groups
+				(organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, samples, similar_hash, why)
+			SELECT 'acme', 'grp_' || md5(n::text), 'shop', 'T', 'T', '', 1, at, at, 8, '{}', 0, '\x00', '{}'
+			  FROM generate_series(1, 5000) AS n, LATERAL (SELECT timestamptz '2026-11-20' + n * interval '1 s') AS a (at)`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time {
+		now = now.Add(time.Minute) // each look takes a minute
+		return now
+	}
+	looks := reads.New(reads.Config{Pool: pool, AtOnce: 1, Clock: clock, Metrics: prometheus.NewRegistry()})
+	query := postgres.GroupQuery{Project: "shop", Words: []string{"nothing"}, Limit: 100}
+	for pages := 1; ; pages++ {
+		page, err := looks.Groups(t.Context(), "acme", query)
+		if err != nil || len(page.Groups) != 0 || page.Incomplete != (page.Next != nil) {
+			t.Fatalf("page %d: %+v, %v", pages, page, err)
+		}
+		if page.Next == nil {
+			if pages != 3 {
+				t.Errorf("the end is reached on page %d", pages)
+			}
+			break
+		}
+		query.After = *page.Next
+	}
+}
