@@ -15,7 +15,8 @@ USES     = {{range .}}{{if eq . "$(TESTENV)" "$(TESTENV)/fault" "$(TESTENV)/redi
 BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(shell \
 	$(GO) list -f '{{with .TestImports}}$(USES){{end}}{{with .XTestImports}}$(USES){{end}}' $(PACKAGES)))
 TESTFLAGS = -timeout=15m -vet=off # vet is part of lint
-BACKENDS = $(GO) run ./shared/testenv/cmd/backends
+# Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
+BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo bench bench-fair bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
@@ -93,7 +94,7 @@ test-faults: ## every fault of the bus at full count, on both brokers and on thr
 		$(BACKENDS) -backend=kafka -- $(FAULTS) -test.timeout=4h -test.run='^TestFault' && exit $$embedded
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
-	WEIR_TEST_BACKEND=containers $(BACKENDS) -backend=containers -- $(GO) test $(TESTFLAGS) $(TESTS)
+	$(BACKENDS) -backend=containers -- $(GO) test $(TESTFLAGS) $(TESTS)
 
 test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, nothing runs that was typed
 	$(BACKENDS) -- $(GO) test -tags=browser $(TESTFLAGS) ./deploy/browser
