@@ -19,6 +19,7 @@ import (
 func Main[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
 	var options options[C]
 	kong.Parse(&options, kong.Name(name), kong.Description(description), kong.UsageOnError())
+	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	end(name, run(ctx, options.Given, logger))
 }
@@ -29,6 +30,7 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 func Commands[C any](name, description string) {
 	var options options[C]
 	command := kong.Parse(&options, kong.Name(name), kong.Description(description))
+	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	command.BindTo(ctx, (*context.Context)(nil))
 	end(name, command.Run(logger))
@@ -37,6 +39,7 @@ func Commands[C any](name, description string) {
 type options[C any] struct {
 	Given   C       `embed:""`
 	Logging logging `embed:""`
+	Memory  Memory  `embed:""`
 }
 
 type logging struct {

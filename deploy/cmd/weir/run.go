@@ -9,16 +9,20 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/process"
 )
 
 type runCommand struct {
 	allinone.Config
+
+	Memory process.Memory `embed:""`
 
 	CPUProfile string `help:"File for a CPU profile of the whole run." env:"WEIR_CPU_PROFILE" hidden:""`
 }
 
 // Run runs everything until ctx ends.
 func (r *runCommand) Run(ctx context.Context, logger *slog.Logger) (err error) {
+	r.Memory.Apply()
 	stopProfile, err := profile(r.CPUProfile)
 	if err != nil {
 		return err
