@@ -80,6 +80,9 @@ type Result struct {
 func (s *Search) Find(blocks Blocks) (Result, error) {
 	f := finding{search: s, blocks: blocks, page: NewPage(s)}
 	for _, lead := range s.Start.Leads {
+		if s.Project != "" && s.Project != lead.Project {
+			continue // the page before was of somebody who may read more
+		}
 		if err := f.look(lead); err != nil {
 			return Result{}, err
 		}

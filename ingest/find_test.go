@@ -102,6 +102,22 @@ func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
 	return wanted
 }
 
+// A position that names blocks of other projects, from a page of whoever may read them, shows nothing of them.
+func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
+	var builder ingest.Builder
+	builder.Add(ingest.Stored{Level: ingest.LevelInfo}, nil)
+	block := builder.Build()
+	after := ingest.Place{Time: ingest.Instant{Seconds: 1}}
+	search := ingest.Search{Limit: 1, Start: ingest.Position{After: &after, Seen: &ingest.Key{}}}
+	on := newShelf([]ingest.Block{block}, &search, 9)
+	for project, want := range map[string]int{"prj": 1, "": 1, "prj_own": 0} {
+		search.Project, search.Start.Leads = project, []ingest.Ref{{Project: "prj"}}
+		if result, err := search.Find(on); err != nil || len(result.Found) != want {
+			t.Errorf("in project %q: %d entries, %v; want %d", project, len(result.Found), err, want)
+		}
+	}
+}
+
 // pageThrough takes page after page, each with another share.
 func pageThrough(t *testing.T, list []ingest.Block, search ingest.Search, random *rand.Rand) (found []ingest.Stored) {
 	t.Helper()
