@@ -81,14 +81,15 @@ func (c Config) Validate() error {
 		"WEIR_INGEST_PUBLISH_TIMEOUT": int64(c.PublishTimeout), "WEIR_INGEST_PROJECT_SPREAD": int64(c.ProjectSpread),
 		"WEIR_LOG_PARTITIONS": int64(c.LogPartitions), "WEIR_LOG_RETENTION": int64(c.LogRetention),
 		"WEIR_INGEST_SEARCHES": int64(c.Searches), "WEIR_INGEST_SEARCH_TIME": int64(c.SearchTime), "WEIR_INGEST_SEARCH_BYTES": int64(c.SearchBytes),
-		"WEIR_INGEST_ANSWER_BYTES": int64(c.AnswerBytes),
+		"WEIR_INGEST_ANSWER_BYTES": c.AnswerBytes,
 	} {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", name, value))
 		}
 	}
 	if c.AnswerBytes > 0 && c.AnswerBytes < minAnswers {
-		errs = append(errs, fmt.Errorf("WEIR_INGEST_ANSWER_BYTES is %d: the share of one organization has to hold two large entries; use %d or more", c.AnswerBytes, minAnswers))
+		errs = append(errs, fmt.Errorf("WEIR_INGEST_ANSWER_BYTES is %d: the share of one organization has to hold two large entries; use %d or more",
+			c.AnswerBytes, minAnswers))
 	}
 	errs = append(errs, c.checkMemory())
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
