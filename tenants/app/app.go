@@ -170,7 +170,8 @@ func (a *App) assemble() (err error) {
 	}
 	a.registrar = registrar.New(registrar.Config{
 		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Limits: a.config.Bounds.limits(), Passwords: passwords, Ceiling: a.ceilings().Of, Challenges: postgres.NewChallenges(a.pool), Party: a.party(), Provider: provider,
+		Limits: a.config.Bounds.limits(), Passwords: passwords, Ceiling: a.ceilings().Of,
+		Challenges: postgres.NewChallenges(a.pool), Party: a.party(), Provider: provider,
 	})
 	a.failures = a.registrar.NewFailures(a.droppedFailures().Inc, a.logger)
 	return a.buildKeyNews()

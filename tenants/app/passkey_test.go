@@ -58,9 +58,22 @@ func (b *browser) make(t *testing.T) (d *device, answer string) {
 	}
 	d = &device{
 		authenticator: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)}),
-		credential:    virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2),
+		credential:    newCredential(),
 	}
 	return d, virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
+}
+
+// coseKeyLength is the length of a public key of P-256 as COSE has it, each coordinate 32 bytes long.
+const coseKeyLength = 77
+
+// newCredential makes a key. The authenticator of the tests leaves out the zeros that a coordinate begins with, one time in
+// 128, which no real one does, and which is refused.
+func newCredential() virtualwebauthn.Credential {
+	for {
+		if made := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(made.Key.AttestationData()) == coseKeyLength {
+			return made
+		}
+	}
 }
 
 // answer proves to a site, the right one or another, that the device has its passkey.

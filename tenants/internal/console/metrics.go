@@ -31,12 +31,12 @@ func newMetrics(registerer prometheus.Registerer, passwords *password.Hasher) *m
 		m.signIns.WithLabelValues(outcome, deviceWord(false))
 	}
 	gauge := func(name, help string, read func() int) {
-		with.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(read()) })
+		with.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_tenants_password_hashes_" + name, Help: help}, func() float64 { return float64(read()) })
 	}
-	gauge("weir_tenants_password_hashes_strangers", "Passwords that are being hashed for strangers.", func() int { return passwords.Strangers().Held })
-	gauge("weir_tenants_password_hashes_strangers_waiting", "Passwords of strangers that wait to be hashed.", func() int { return passwords.Strangers().Waiting })
-	gauge("weir_tenants_password_hashes_known", "Passwords that are being hashed for known devices and members.", func() int { return passwords.Known().Held })
-	gauge("weir_tenants_password_hashes_known_waiting", "Passwords of known devices and members that wait to be hashed.", func() int { return passwords.Known().Waiting })
+	gauge("strangers", "Passwords that are being hashed for strangers.", func() int { return passwords.Strangers().Held })
+	gauge("strangers_waiting", "Passwords of strangers that wait to be hashed.", func() int { return passwords.Strangers().Waiting })
+	gauge("known", "Passwords that are being hashed for known devices and members.", func() int { return passwords.Known().Held })
+	gauge("known_waiting", "Passwords of known devices and members that wait to be hashed.", func() int { return passwords.Known().Waiting })
 	return m
 }
 

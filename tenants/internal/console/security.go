@@ -63,7 +63,8 @@ func (c *console) writeSecurity(w http.ResponseWriter, r *http.Request, status i
 func passwordsField(off bool, fault error) ui.Field {
 	return ui.Field{
 		Name: "passwords", Label: "Signing in with a password", Fault: faultOf(fault, "passwords"),
-		Hint: "Where it is off, nobody signs in, joins or confirms with a password. Who is signed in stays so. A link to reset a password lets its holder in once, to add a passkey.",
+		Hint: "Where it is off, nobody signs in, joins or confirms with a password. Who is signed in stays so. " +
+			"A link to reset a password lets its holder in once, to add a passkey.",
 		Choices: ui.Choose(tenants.SecurityPolicy{PasswordsOff: off}.PasswordWord(),
 			[2]string{tenants.PasswordsAllowed, "Allowed, beside passkeys and the identity provider"},
 			[2]string{tenants.PasswordsOff, "Off: passkeys or the identity provider alone"}),

@@ -93,8 +93,6 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error {
 		return revokeInvitation(ctx, tx, organization, e)
 	case tenants.InvitationAccepted:
 		return acceptInvitation(ctx, tx, organization, e)
-	case tenants.OwnerCodeIssued, tenants.OwnerCodeUsed:
-		return nil // its stream is read where it is asked for
 	case tenants.PasskeyRegistered:
 		return insertPasskey(ctx, tx, e)
 	case tenants.PasskeyUsed:
@@ -111,10 +109,10 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error {
 		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Imprint, e.At, e.ExpiresAt, origin})
 	case tenants.SessionEnded:
 		return endSession(ctx, tx, organization, e)
-	case tenants.MemberSignInsFailed:
-		return nil // it is in the audit
-	case tenants.SessionRoleChanged:
-		return nil // the role is the member's
+	case tenants.OwnerCodeIssued, tenants.OwnerCodeUsed, // whose stream is read where it is asked for
+		tenants.SessionRoleChanged,  // the role is the member's
+		tenants.MemberSignInsFailed: // it is in the audit
+		return nil
 	}
 	panic(fmt.Sprintf("BUG: no projection for %T", r.Event))
 }
