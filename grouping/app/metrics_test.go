@@ -15,7 +15,7 @@ import (
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	registry := telemetry.New()
-	r.config.Telemetry.Registry = registry
+	r.config.Telemetry.Registry, r.config.NewGroupsPerHour = registry, 1
 	r.project("acme", "shop")
 	r.start()
 	r.Accept(logs("acme", "shop", 2, failure("ErrorA", 0), failure("ErrorB", 0)), logs("acme", "shop", 0, `{"level":"info","message":"fine"}`))
@@ -30,6 +30,9 @@ func TestMetrics(t *testing.T) {
 		}
 		for _, line := range []string{
 			`weir_grouping_errors_total{service="grouping"} 2`,
+			`weir_grouping_groups_created_total{service="grouping"} 2`, // one is the overflow
+			`weir_grouping_overflow_errors_total{service="grouping"} 1`,
+			`weir_grouping_reads_running{service="grouping"} 0`,
 			`weir_bus_relayed_records_total{relay="grouping.facts",service="grouping"} 2`,
 			`weir_bus_applied_records_total{group="grouping.clusters",service="grouping",topic="weir.logs.v1"} 2`,
 		} {

@@ -63,6 +63,18 @@ type shownGroup struct {
 	LastSeen     time.Time
 	Levels       []shownLevel
 	Environments []string
+	More         int64 // environments that are not shown
+}
+
+// maxListed is how many environments a row of the list names.
+const maxListed = 10
+
+// clipped is the group as a row of the list: the page of the group has all of it.
+func (g shownGroup) clipped() shownGroup {
+	if n := len(g.Environments); n > maxListed {
+		g.Environments, g.More = g.Environments[:maxListed], int64(n-maxListed)
+	}
+	return g
 }
 
 // shownLevel is a level and the color of its badge; the word is there for those who do not see it.
@@ -127,7 +139,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 		page.Pager = ui.NewPager(r, nil)
 	}
 	for _, group := range found.Groups {
-		page.Groups = append(page.Groups, c.show(group))
+		page.Groups = append(page.Groups, c.show(group).clipped())
 	}
 	c.pages.Write(w, r, http.StatusOK, "groups", ui.View{Title: "Errors", Data: page})
 	return nil

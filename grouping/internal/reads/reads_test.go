@@ -22,7 +22,7 @@ import (
 // Retry-After, and another organization is served at once.
 func TestReadsTakeTurns(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	looks := reads.New(reads.Config{Pool: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()}) //nolint:forbidigo // nothing here waits for it
+	looks := reads.New(reads.Config{Pool: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	ctx, cancel := context.WithCancel(t.Context())
 	held, refused, finish := make(chan bool, 100), make(chan error, 100), make(chan bool)
 	var wait sync.WaitGroup
