@@ -241,7 +241,7 @@ func (a *App) routes() nethttp.Handler {
 	http.MountLeakReports(router, a.registrar, guard, a.leakKeys)
 	console.Mount(router, console.Config{
 		Registrar: a.registrar, Views: a.views, Guard: guard, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
-		Changes: changed, Failures: a.failures, Metrics: a.metrics.Registerer,
+		Changes: changed, Failures: a.failures, Metrics: a.metrics.Registerer, Origin: a.linkOrigin(),
 	})
 	return router
 }

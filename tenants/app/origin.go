@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -20,6 +21,15 @@ func (c Config) origin() (string, error) {
 		return "", fmt.Errorf("WEIR_CONSOLE_ORIGIN is %q: use https:// and the host of the console, such as https://weir.example", c.ConsoleOrigin)
 	}
 	return "https://" + strings.ToLower(parsed.Host), nil
+}
+
+// linkOrigin is under which origin links and examples are made.
+func (a *App) linkOrigin() string {
+	origin, err := a.config.origin()
+	if err != nil { // Validate has refused it
+		return DefaultOrigin
+	}
+	return cmp.Or(origin, DefaultOrigin)
 }
 
 // localOrigin is where somebody who tries things out on one machine reaches the listener.

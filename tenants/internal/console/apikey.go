@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -112,7 +111,7 @@ func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenan
 	c.pages.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
 		Title: "Save your new API key now", Tabs: tabs(r, apiKeysPath),
 		Data: createdKeyPage{
-			Key: c.show(listed), Old: old, Try: c.firstSteps(r.Host, secret.Reveal()), Awaited: firstEvent(listed),
+			Key: c.show(listed), Old: old, Try: c.firstSteps(secret.Reveal()), Awaited: firstEvent(listed),
 			Full: ui.Code{ID: "secret", Label: "Your key", Text: secret.Reveal(), Copy: "Copy key", Secret: true},
 		},
 	})
@@ -120,33 +119,24 @@ func (c *console) writeCreated(w http.ResponseWriter, r *http.Request, key tenan
 }
 
 // firstSteps are ways to send the first entry with a key.
-func (c *console) firstSteps(host, key string) ui.Variants {
+func (c *console) firstSteps(key string) ui.Variants {
 	return ui.Variants{Label: "Try it with", Of: []ui.Variant{
-		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(host, key, c.Clock()), Copy: "Copy command"}},
-		{Name: "Go", Code: ui.Code{ID: "go", Label: "A program in Go", Text: program(host, key), Copy: "Copy program"}},
+		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(c.Origin, key, c.Clock()), Copy: "Copy command"}},
+		{Name: "Go", Code: ui.Code{ID: "go", Label: "A program in Go", Text: program(c.Origin, key), Copy: "Copy program"}},
 	}}
 }
 
-// plainHost is a host, with or without a port, that can stand in a command line as it is.
-var plainHost = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]+$`)
-
 // curl is a command that sends one entry with a key, ready to be pasted.
-func curl(host, key string, now time.Time) string {
-	if !plainHost.MatchString(host) {
-		host = "localhost"
-	}
-	return fmt.Sprintf(`curl 'https://%s/v1/logs' \
+func curl(origin, key string, now time.Time) string {
+	return fmt.Sprintf(`curl '%s/v1/logs' \
   -H 'x-api-key: %s' \
   -H 'Content-Type: application/json' \
   -d '{"logs": [{"timestamp": "%s", "level": "info", "message": "Hello, Weir"}]}'`,
-		host, key, now.UTC().Format(time.RFC3339))
+		origin, key, now.UTC().Format(time.RFC3339))
 }
 
 // program is a Go program that sends one entry with a key, with the standard library alone.
-func program(host, key string) string {
-	if !plainHost.MatchString(host) {
-		host = "localhost"
-	}
+func program(origin, key string) string {
 	return fmt.Sprintf(`package main
 
 import (
@@ -160,7 +150,7 @@ import (
 func main() {
 	entry := fmt.Sprintf(`+"`"+`{"logs": [{"timestamp": %%q, "level": "info", "message": "Hello from Go"}]}`+"`"+`,
 		time.Now().UTC().Format(time.RFC3339Nano))
-	request, err := http.NewRequest(http.MethodPost, "https://%s/v1/logs", strings.NewReader(entry))
+	request, err := http.NewRequest(http.MethodPost, "%s/v1/logs", strings.NewReader(entry))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -172,7 +162,7 @@ func main() {
 	}
 	defer response.Body.Close()
 	fmt.Println(response.Status)
-}`, host, key)
+}`, origin, key)
 }
 
 type revokeKeyPage struct {

@@ -228,11 +228,7 @@ type handedOut struct {
 
 // writeHandedOut shows a code in the answer to the form that asked for it, and nowhere else.
 func (c *console) writeHandedOut(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown handedOut) {
-	host := r.Host
-	if !plainHost.MatchString(host) {
-		host = "localhost"
-	}
-	link := "https://" + host + page + "#" + code.Reveal()
+	link := c.Origin + page + "#" + code.Reveal()
 	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}
 	shown.Code = ui.Code{ID: "code", Label: "The code", Text: code.Reveal(), Copy: "Copy code", Secret: true}
 	c.pages.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: tabs(r, membersPath), Data: shown})

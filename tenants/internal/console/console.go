@@ -35,6 +35,7 @@ type Config struct {
 	Changes        *changes.Limiter
 	Failures       *registrar.Failures
 	Metrics        prometheus.Registerer
+	Origin         string         // of links and examples, such as https://weir.example; what a request says of its host is anybody's word
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
 }
 
