@@ -44,12 +44,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Own serves what no module owns.
 func (g *Gateway) Own() http.Handler { return g.own }
 
-// Ready returns nil when every module is ready; else which ones are not, and why.
+// Ready returns nil when every module is ready; else which ones are not, and why. Clients are told which alone.
 func (g *Gateway) Ready(ctx context.Context) error {
 	var errs []error
 	for _, module := range Modules() {
 		if err := g.backends[module].Ready(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", module, err))
+			errs = append(errs, httpapi.Part(string(module), err))
 		}
 	}
 	return errors.Join(errs...)

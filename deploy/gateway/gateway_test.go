@@ -84,9 +84,12 @@ func TestGatewayReady(t *testing.T) {
 	if w := get(local(t, nil), "GET", "/readyz"); w.Code != http.StatusOK {
 		t.Errorf("all ready: %d %s", w.Code, w.Body)
 	}
-	w := get(local(t, errors.New("still reading")), "GET", "/readyz")
-	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "ledger: still reading") {
+	w := get(local(t, errors.New("dial tcp 10.1.2.3:5432: connection refused")), "GET", "/readyz")
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "ingest, ledger, grouping, tenants") {
 		t.Errorf("none ready: %d %s", w.Code, w.Body)
+	}
+	if strings.Contains(w.Body.String(), "10.1.2.3") {
+		t.Errorf("anybody is told why: %s", w.Body)
 	}
 }
 
@@ -129,7 +132,7 @@ func TestRemoteModuleGone(t *testing.T) {
 	if w.Code != http.StatusInternalServerError || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"code":"unavailable"`) {
 		t.Errorf("gone: %d %v %s", w.Code, w.Header(), w.Body)
 	}
-	if w := get(g, "GET", "/readyz"); w.Code != http.StatusInternalServerError {
+	if w := get(g, "GET", "/readyz"); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "127.0.0.1") {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)
 	}
 }

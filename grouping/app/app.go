@@ -167,7 +167,7 @@ func (a *App) canJudge() error { return errors.Join(a.credentials.Complete(), a.
 
 // Ready is nil once credentials and projects are read and the consumer has caught up.
 func (a *App) Ready() error {
-	return errors.Join(a.canJudge(), a.logs.Ready())
+	return errors.Join(httpapi.Part("keys and projects", a.canJudge()), httpapi.Part("the consumer of entries", a.logs.Ready()))
 }
 
 // Run works until ctx ends. It waits for the topics that others write until they create them.

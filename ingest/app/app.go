@@ -255,7 +255,7 @@ func (a *App) CanAccept() error {
 func (a *App) canRead() error { return errors.Join(a.known.Complete(), a.projects.Complete()) }
 
 // Ready is CanAccept. How far the log store is behind is a metric: a slow database must not shut the front door.
-func (a *App) Ready() error { return a.CanAccept() }
+func (a *App) Ready() error { return httpapi.Part("keys, projects and accounts", a.CanAccept()) }
 
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {

@@ -182,7 +182,8 @@ func (a *App) canJudge() error { return errors.Join(a.credentials.Complete(), a.
 
 // Ready is nil once credentials and projects are read and both consumers have caught up.
 func (a *App) Ready() error {
-	return errors.Join(a.canJudge(), a.logs.Ready(), a.tenants.Ready())
+	return errors.Join(httpapi.Part("keys and projects", a.canJudge()), httpapi.Part("the consumer of entries", a.logs.Ready()),
+		httpapi.Part("the consumer of tenants", a.tenants.Ready()))
 }
 
 // Report is what the running checks have found so far.

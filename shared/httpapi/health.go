@@ -1,22 +1,68 @@
 package httpapi
 
 import (
+	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 )
 
-// Health adds /healthz (the process answers) and /readyz (it can serve; else 500 unavailable with the reason in words
-// that hold nothing secret).
+// Health adds /healthz (the process answers) and /readyz (it can serve; else 500 unavailable with the parts that are not
+// ready). Anybody may ask: why a part is not ready, such as an address that can't be reached, is for the log alone.
 func Health(router chi.Router, ready func() error) {
 	router.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	router.Get("/readyz", Handle(func(w http.ResponseWriter, _ *http.Request) error {
+	router.Get("/readyz", Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if err := ready(); err != nil {
-			return Unavailable("Not ready: "+err.Error(), 1)
+			Logger(r.Context()).Info("not ready", slog.String("error", Redact(err.Error())))
+			return Unavailable(notReady(err), time.Second)
 		}
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 		return nil
 	}))
+}
+
+// A part is why one part of a service is not ready.
+type part struct {
+	name string
+	err  error
+}
+
+// Part names the part of a service that err keeps from being ready, in words for everybody. It is nil where err is nil.
+func Part(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &part{name, err}
+}
+
+func (p *part) Error() string { return fmt.Sprintf("%s: %v", p.name, p.err) }
+func (p *part) Unwrap() error { return p.err }
+
+// notReady tells which parts are not ready, and nothing else of err.
+func notReady(err error) string {
+	names := parts(err)
+	if len(names) == 0 {
+		return "Not ready yet."
+	}
+	return "Not ready yet: " + strings.Join(names, ", ") + "."
+}
+
+// parts are the outermost parts that err names.
+func parts(err error) (names []string) {
+	switch err := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *part:
+		return []string{err.name}
+	case interface{ Unwrap() []error }:
+		for _, one := range err.Unwrap() {
+			names = append(names, parts(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return parts(err.Unwrap())
+	}
+	return names
 }

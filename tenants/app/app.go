@@ -284,10 +284,10 @@ func (a *App) Addr() string {
 // Ready is nil once all credentials are read, the configured operator's among them.
 func (a *App) Ready() error {
 	if err := a.state.Complete(); err != nil || a.config.OperatorToken == "" {
-		return err
+		return httpapi.Part("keys and projects", err)
 	}
 	if _, err := a.credentials.Lookup(a.config.OperatorToken.Reveal()); errors.Is(err, identity.ErrUnknown) {
-		return errors.New("the operator's token is not published yet")
+		return httpapi.Part("the operator's token", errors.New("it is not published yet"))
 	}
 	return nil
 }

@@ -1,0 +1,42 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// Anybody is told which parts are not ready; why is in the log alone.
+func TestReadyShowsNothingOfTheInside(t *testing.T) {
+	why := errors.New("dial tcp 10.1.2.3:5432: connection refused")
+	for want, err := range map[string]error{
+		"Not ready yet: the database, the log.": errors.Join(httpapi.Part("the database", why), nil, fmt.Errorf("w: %w", httpapi.Part("the log", why))),
+		"Not ready yet.":                        why,
+	} {
+		var logged bytes.Buffer
+		router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil)), Clock: time.Now})
+		httpapi.Health(router, func() error { return err })
+		recorder := httptest.NewRecorder()
+		router.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if recorder.Code != 500 || recorder.Header().Get("Retry-After") != "1" || strings.Contains(recorder.Body.String(), "10.1.2.3") {
+			t.Errorf("%d %v %s", recorder.Code, recorder.Header(), recorder.Body)
+		}
+		if detail := members(t, recorder)["detail"]; detail != want {
+			t.Errorf("it says %q, want %q", detail, want)
+		}
+		if !strings.Contains(logged.String(), "10.1.2.3") {
+			t.Errorf("the log does not say why: %s", &logged)
+		}
+	}
+	if httpapi.Part("the log", nil) != nil {
+		t.Error("a part without a failure is one")
+	}
+}
