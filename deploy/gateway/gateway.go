@@ -15,6 +15,7 @@ import (
 type Gateway struct {
 	backends map[Module]Backend
 	own      http.Handler // what no module owns: health, OpenAPI, 404
+	openAPI  *openAPI
 }
 
 // New makes a gateway. Every module needs a backend.
@@ -25,9 +26,10 @@ func New(backends map[Module]Backend, logger *slog.Logger, clock func() time.Tim
 		}
 	}
 	g := &Gateway{backends: backends}
+	g.openAPI = &openAPI{join: g.joinOpenAPI, clock: clock, logger: logger}
 	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock})
 	httpapi.Health(router, func() error { return g.Ready(context.Background()) })
-	router.Get(openAPIPath, httpapi.Handle(g.serveOpenAPI))
+	router.Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
 	g.own = router
 	return g, nil
 }
@@ -53,14 +55,4 @@ func (g *Gateway) Ready(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (g *Gateway) serveOpenAPI(w http.ResponseWriter, r *http.Request) error {
-	text, err := g.joinOpenAPI(r.Context())
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, err = w.Write(text)
-	return err
 }

@@ -3,7 +3,6 @@ package http
 
 import (
 	_ "embed"
-	"net/http"
 
 	"github.com/go-chi/chi/v5"
 
@@ -16,13 +15,9 @@ var openAPI []byte
 
 // Mount adds the routes of ingest.
 func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs) {
+	document := httpapi.Document(openAPI)
 	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
 	router.Get("/v1/ingest/openapi.json", document)
 	router.Post("/v1/logs", httpapi.Handle(intake.Metrics.watch(intake.Post)))
 	router.With(guard.RequireAPIKey()).Get("/v1/logs", httpapi.Handle(logs.List))
-}
-
-func document(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPI)
 }
