@@ -40,7 +40,7 @@ func Project(ctx context.Context, tx pgx.Tx, events []recorded) error {
 	return nil
 }
 
-func project(ctx context.Context, tx pgx.Tx, r recorded) error {
+func project(ctx context.Context, tx pgx.Tx, r recorded) error { //nolint:funlen // two lines for each event of the closed set
 	organization, origin := r.Stream.Organization, tenants.OriginOf(r.Metadata)
 	switch e := r.Event.(type) {
 	case tenants.OrganizationCreated:
