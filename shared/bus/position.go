@@ -29,7 +29,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	a := &assignment{
 		consumer: c, topic: logs.id, claims: make(map[int]*claimed), intake: make(chan chunk, 64), room: newBudget(c.cfg.BufferBytes),
 		goals: make(map[int]int64), done: make(map[int]int64), unreported: make(map[int]int64), asked: make(chan struct{}, 1),
-		pace: newPace(), turns: newTurns(), reader: c.laneReader(logs.id),
+		pace: newPace(c.cfg.Lanes), turns: newTurns(), reader: c.laneReader(logs.id),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
 	if err != nil {

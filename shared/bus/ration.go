@@ -9,7 +9,7 @@ import (
 const (
 	largestShare = 4 // a quarter, however few lanes there are
 	leastScale   = 1.0 / 256
-	firstScale   = 1.0 / 8 // of a lane's turns: nobody knows yet how long its records take
+	firstScale   = 1.0 / 8
 )
 
 // allot is an amount of work: records, what they cost, and the bytes that they take in memory.
@@ -84,10 +84,17 @@ func (r *ration) share() allot {
 	return r.limit.divided(max(largestShare, r.before+1, len(r.lanes)+1))
 }
 
-// pace is which part of the largest transaction takes about as long as a transaction should.
+// pace is which part of the largest transaction takes about as long as a transaction should. It begins low: nobody knows yet how long the
+// records take.
 type pace struct{ scale float64 }
 
-func newPace() *pace { return &pace{1} }
+// newPace is the pace of who tells lanes apart; the others' transactions are as large as they may be.
+func newPace(lanes Lanes) *pace {
+	if lanes.Of == nil {
+		return &pace{1}
+	}
+	return &pace{firstScale}
+}
 
 // limit is how much the next transaction may hold.
 func (p *pace) limit(most allot) allot {
@@ -102,18 +109,15 @@ type effort struct{ effect, around time.Duration }
 // only add to it.
 const leastEffect = 4
 
-// learn draws the conclusion from a transaction: one that took too long makes the next one smaller, one that was full and took less
-// makes it larger. A small one says little: it may have met with something else that was slow.
+// learn draws the conclusion from a transaction: after one that took too long the next one is as large as would not have, after one that was
+// full and took less it is larger. Who was only unlucky is back soon.
 func (p *pace) learn(took effort, target time.Duration, held, limit, most allot) {
 	target = max(target, leastEffect*took.around)
 	part := max(float64(held.records)/float64(most.records), float64(held.cost)/float64(most.cost))
-	full := 2*held.records >= limit.records || 2*held.cost >= limit.cost
 	switch {
-	case took.effect > target && full:
-		p.scale = max(leastScale, min(p.scale, part*float64(target)/float64(took.effect)))
 	case took.effect > target:
-		p.scale = max(leastScale, p.scale/2)
-	case took.effect < target*3/4 && full:
+		p.scale = max(leastScale, min(p.scale, part*float64(target)/float64(took.effect)))
+	case took.effect < target*3/4 && (2*held.records >= limit.records || 2*held.cost >= limit.cost):
 		p.scale = min(1, p.scale*2)
 	}
 }

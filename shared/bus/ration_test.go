@@ -108,7 +108,7 @@ func TestNoShares(t *testing.T) {
 // Where a machine is so slow that a transaction without any effect takes longer than one should, those with an effect do not become smaller.
 func TestPaceOfASlowMachine(t *testing.T) {
 	most := allot{1000, 1 << 20, 1 << 20}
-	p := newPace()
+	p := newPace(Lanes{Of: func(Record) string { return "" }})
 	for range 50 {
 		limit := p.limit(most)
 		p.learn(effort{effect: time.Duration(limit.records) * time.Millisecond, around: time.Second}, 250*time.Millisecond, allot{records: limit.records}, limit, most)
@@ -118,11 +118,28 @@ func TestPaceOfASlowMachine(t *testing.T) {
 	}
 }
 
+// One transaction that takes too long is enough, however small it was: those that gather meanwhile do not make the next one longer still.
+func TestPaceLearnsAtOnce(t *testing.T) {
+	most, target := allot{1000, 8 << 20, 8 << 20}, 250*time.Millisecond
+	p := &pace{1}
+	p.learn(effort{effect: time.Second}, target, allot{records: 5, cost: 1 << 20}, most, most)
+	if limit := p.limit(most); limit.cost > 1<<18 {
+		t.Errorf("a megabyte took a second, and the next transaction may hold %d bytes", limit.cost)
+	}
+	for range 8 {
+		limit := p.limit(most)
+		p.learn(effort{effect: time.Millisecond}, target, limit, limit, most)
+	}
+	if p.scale < 1 {
+		t.Errorf("all is quick again, and transactions are scaled to %v", p.scale)
+	}
+}
+
 // A transaction takes about as long as it should, whatever a record costs, and is as large as it may be where that is quick.
 func TestPace(t *testing.T) {
 	most, target := allot{1000, 1 << 20, 1 << 20}, 250*time.Millisecond
 	for _, record := range []time.Duration{time.Microsecond, time.Millisecond, 20 * time.Millisecond, time.Second} {
-		p := newPace()
+		p := newPace(Lanes{Of: func(Record) string { return "" }})
 		var took time.Duration
 		for range 50 {
 			limit := p.limit(most)
