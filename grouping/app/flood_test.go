@@ -14,7 +14,7 @@ func TestAFloodOfTypes(t *testing.T) {
 	r := newRig(t)
 	r.config.NewGroupsPerHour = 10
 	noisy, quiet := r.project("noisy", "shop"), r.project("quiet", "blog")
-	hour := time.Now().Truncate(time.Hour) //nolint:forbidigo // all records are of one hour
+	hour := time.Now().Truncate(time.Hour)
 	accept := func(all ...contract.LogsAccepted) {
 		for i := range all {
 			all[i].Time = hour
