@@ -54,7 +54,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 func (b *watchedBody) readOn(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read.Add(int64(n))
-	if err == io.EOF { //nolint:errorlint // as io.Reader has it
+	if err == io.EOF {
 		b.ended.Store(true)
 	}
 	return n, err
