@@ -25,6 +25,8 @@ const (
 	// An entry may be as large as 512 KB and a page has to stay readable, so it shows the beginning of long ones.
 	maxMessage = 1 << 10 // bytes
 	maxEntry   = 8 << 10 // bytes
+	// Whatever is shown of them, entries are read whole: a page of large ones has fewer.
+	maxPage = 2 << 20 // bytes
 )
 
 // Config is what the page works with.
@@ -72,7 +74,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	if owner, known := c.Directory.Organization(search.Project); search.Project != "" && (!known || owner != organization) {
 		return httpapi.NotFound("project", search.Project)
 	}
-	search.Limit = pageSize
+	search.Limit, search.MaxBytes = pageSize, maxPage
 	answer, err := c.Searches.Page(r.Context(), organization, search)
 	if err != nil {
 		return err
