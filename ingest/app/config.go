@@ -37,7 +37,7 @@ type Config struct {
 	WastedPerSecond  int64         `help:"How many of these bytes come back in a second." env:"WEIR_INGEST_WASTED_BYTES_PER_SECOND" default:"4194304"`
 	ClientsPerMinute int           `help:"Requests without a valid key per minute and client address." env:"WEIR_INGEST_CLIENTS_PER_MINUTE" default:"300"`
 	IdempotencyKeys  int           `help:"How many idempotency keys of the last 24 h are remembered in memory." env:"WEIR_INGEST_IDEMPOTENCY_KEYS" default:"100000"`
-	PublishTimeout   time.Duration `help:"How long a request waits for the brokers before it is answered 500." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
+	PublishTimeout   time.Duration `help:"How long a request waits for the brokers before it is answered 500; one second more for each 4 MiB of entries." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
 	LogPartitions    int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
 	LogRetention     time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
 	ProjectSpread    int           `help:"Over how many keys, hence partitions, the records of one project are spread." env:"WEIR_INGEST_PROJECT_SPREAD" default:"8"`

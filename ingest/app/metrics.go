@@ -34,7 +34,9 @@ func measureBodies(registerer prometheus.Registerer, bodies *http.Bodies, creden
 	}
 	counter := func(reason string, count func(http.BodyUse) int64) {
 		metrics.NewCounterFunc(prometheus.CounterOpts{
-			Name: "weir_ingest_refused_bodies_total", Help: "Bodies that were not read to their end: no memory came free, their sender had too many under way, others needed their memory, or they came too slowly.",
+			Name: "weir_ingest_refused_bodies_total",
+			Help: "Bodies that were not read to their end: no memory came free, their sender had too many under way, others needed their memory, " +
+				"or they came too slowly.",
 			ConstLabels: prometheus.Labels{"reason": reason},
 		}, func() float64 { return float64(count(bodies.Use())) })
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/admission"
@@ -58,7 +59,8 @@ var (
 	errTooSlow      = errors.New("the body comes too slowly")
 )
 
-// Read reads the body of r for a holder. The body has to be closed, also after an error.
+// Read reads the body of r for a holder. The body has to be closed. After an error nothing is lent, and the body tells only how
+// much of it came.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, holder string) (*Body, error) {
 	body := &Body{bodies: b}
 	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
@@ -74,6 +76,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 	reading.wire.finish()
 	if err != nil {
 		b.count(err)
+		body.Close()
 		return body, b.problem(err, how)
 	}
 	if body.buffer != nil && reading.overhead > 0 {
@@ -126,6 +129,9 @@ func (r *reading) fill(source io.Reader, limit int) error {
 			if err := r.grow(); err != nil {
 				return err
 			}
+		}
+		if r.buffer.large != nil {
+			runtime.Gosched() // to inflate a large body must not keep small requests from the processor
 		}
 		n, err := source.Read(r.buffer.room())
 		r.came(n)

@@ -22,6 +22,9 @@ import (
 // the same body has to be cut into the same parts.
 const maxPartBytes = 900 << 10
 
+// publishPace is for how many bytes a request has a second more to be published: those of large ones take turns.
+const publishPace = 4 << 20
+
 // A Publisher writes an accepted request to the log: the brokers, or a test's memory.
 type Publisher interface {
 	Publish(ctx context.Context, accepted ingest.Acceptance, fate bus.Fate) error
@@ -39,7 +42,7 @@ type Intake struct {
 	Proxies     []netip.Prefix
 	Limits      ingest.Limits
 	Strict      bool          // the default where a request does not say
-	Timeout     time.Duration // how long a request waits for the brokers
+	Timeout     time.Duration // how long a small request waits for the brokers
 	Ready       func() error  // nil once requests can be judged
 	Clock       func() time.Time
 	NewBatch    func() string // makes UUIDv7s
@@ -197,11 +200,11 @@ func (q *request) readAndTake() error { return q.parse(q.Bodies, q.who.Organizat
 // parse reads the body, for which holder's memory is taken, and calls use with what it holds; the batch ends with use.
 func (q *request) parse(bodies *Bodies, holder string, use func(batch *ingest.Batch, invalid error) error) error {
 	body, err := bodies.Read(q.w, q.r, q.asked.encoding, holder)
-	defer body.Close()
 	q.wasted = body.Came // until something is accepted
 	if err != nil {
 		return err
 	}
+	defer body.Close()
 	if q.asked.idempotency != "" {
 		q.digest = digestOf(body.Bytes())
 	}
@@ -256,7 +259,7 @@ func (q *request) publish(batch *ingest.Batch, idempotency, digest string) error
 		accepted.Traceparent = parent
 	}
 	// Whether the client still listens must not decide what becomes of a request that is half written.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), q.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), q.Timeout+time.Duration(batch.Bytes/publishPace)*time.Second)
 	defer cancel()
 	if err := q.Publisher.Publish(ctx, accepted, reservation); err != nil {
 		httpapi.Logger(q.r.Context()).Warn("cannot publish", slog.String("error", err.Error()))

@@ -22,7 +22,8 @@ func wasteOf(batch *ingest.Batch, came int64) int64 {
 // wastedTooMuch is the answer to who has sent too many bytes in vain.
 func wastedTooMuch(who string, wait time.Duration) *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited,
-		"Too many bytes came of which nothing could be accepted, for this "+who+". Correct what the answers before told, and send again after the time in Retry-After.").
+		"Too many bytes came of which nothing could be accepted, for this "+who+". "+
+			"Correct what the answers before told, and send again after the time in Retry-After.").
 		RetryAfter(wait)
 }
 
