@@ -93,12 +93,12 @@ func (a *assignment) serveStretch(ctx context.Context, s *stretch) error {
 		return nil
 	case s.err != nil:
 		a.consumer.logger.Warn("cannot read deferred records yet", "lane", s.lane, "partition", s.partition, "error", s.err)
-		return nil
+		return nil //nolint:nilerr // it is read again at another turn
 	}
 	err := a.apply(ctx, work{records: s.records, lane: &s.place, until: s.next})
 	var passing *passingError
 	if errors.As(err, &passing) {
-		return nil //nolint:nilerr // was logged; they come again at another turn
+		return nil // was logged; they come again at another turn
 	}
 	if err != nil {
 		return err
