@@ -49,7 +49,8 @@ func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, error) {
 		return nil, err
 	}
 	if err := n.begin(task); err != nil {
-		return nil, errors.Join(err, n.kill())
+		n.kill()
+		return nil, err
 	}
 	return n, nil
 }
@@ -102,10 +103,9 @@ func (n *attacker) stop() (*Outcome, error) {
 	return outcome, failed
 }
 
-func (n *attacker) kill() error {
+func (n *attacker) kill() {
 	_ = n.command.Process.Kill()
 	_ = n.command.Wait()
-	return nil
 }
 
 // makers is how many organizations are created at the same time.

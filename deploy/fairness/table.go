@@ -17,8 +17,8 @@ const (
 
 // Write prints a line for each attack, and marks with an exclamation mark what missed a goal.
 func Write(out io.Writer, config Config, results []Result) (missed int, err error) {
-	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. %d quiet organizations, watched for %s beside each attack; Weir, PostgreSQL, the attack and\nthe watch share the machine. p50 / p99 in ms.\n\n",
-		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), config.Quiet, config.Each)
+	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. %d quiet organizations, watched for %s beside each attack;\n"+
+		"Weir, PostgreSQL, the attack and the watch share the machine. p50 / p99 in ms.\n\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), config.Quiet, config.Each)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "beside\tposts")
 	for view := range views {
@@ -38,7 +38,8 @@ func Write(out io.Writer, config Config, results []Result) (missed int, err erro
 		return missed, err
 	}
 	explain(out, results)
-	fmt.Fprintf(out, "\nGoals: each p99 under twice the one alone or under %s; no post refused, nothing failed; at most %d MB; settled within %s; the noisy one told. Missed: %d.\n",
+	fmt.Fprintf(out, "\nGoals: each p99 under twice the one alone or under %s; no post refused, nothing failed; at most %d MB;\n"+
+		"settled within %s; the noisy one told. Missed: %d.\n",
 		goalView, goalMemory>>20, settleTimeout, missed)
 	return missed, nil
 }

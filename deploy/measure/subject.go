@@ -75,7 +75,7 @@ func (s *Subject) Client(connections int) (*client.Client, error) {
 	return client.New(s.Env.BaseURL, s.Env.CAFile, connections)
 }
 
-// stop ends the process in order, and says what it wrote when it did not.
+// Stop ends the process in order, and says what it wrote when it did not.
 func (s *Subject) Stop() error {
 	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {
