@@ -18,7 +18,8 @@ const (
 // Write prints a line for each attack, and marks with an exclamation mark what missed a goal.
 func Write(out io.Writer, config Config, results []Result) (missed int, err error) {
 	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. %d quiet organizations, watched for %s beside each attack;\n"+
-		"Weir, PostgreSQL, the attack and the watch share the machine. p50 / p99 in ms.\n\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), config.Quiet, config.Each)
+		"Weir, PostgreSQL, the attack and the watch share the machine. p50 / p99 in ms.\n\n",
+		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), config.Quiet, config.Each)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "beside\tposts")
 	for view := range views {
