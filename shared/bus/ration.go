@@ -8,6 +8,7 @@ import (
 // Limits of a lane's share of a transaction while the consumer is late.
 const (
 	largestShare = 4 // a quarter, however few lanes there are
+	leastShare   = 8 // an eighth, however many: where more than that send alike, no one of them is what all wait for
 	leastScale   = 1.0 / 256
 	firstScale   = 1.0 / 8
 )
@@ -59,8 +60,8 @@ type situation struct {
 }
 
 // admit decides about one record. A lane is never refused its first record in a transaction, unless it is behind somewhere: a lane
-// that sends little is never deferred. In a transaction that is full some lane always has more than its share, which is reckoned for one lane more
-// than there are: so a consumer that is late never stays so because of what comes in order.
+// that sends little is never deferred. In a transaction that is full some lane has more than its share, which is reckoned for one lane more than
+// there are, unless more lanes send alike than leastShare: so a few never keep a consumer late by what comes in order.
 func (r *ration) admit(lane string, size allot, s situation) fate {
 	has := r.lanes[lane]
 	over := s.elsewhere || has.records > 0 && !has.plus(size).within(r.share())
@@ -81,7 +82,7 @@ func (r *ration) admit(lane string, size allot, s situation) fate {
 
 // share is what one lane may have.
 func (r *ration) share() allot {
-	return r.limit.divided(max(largestShare, r.before+1, len(r.lanes)+1))
+	return r.limit.divided(min(leastShare, max(largestShare, r.before+1, len(r.lanes)+1)))
 }
 
 // pace is which part of the largest transaction takes about as long as a transaction should. It begins low: nobody knows yet how long the
