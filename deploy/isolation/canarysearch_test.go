@@ -52,9 +52,9 @@ func (w *world) search(t *testing.T, server *postgres.Server, canaries []canary,
 
 // in returns what is around the canary in a text: whole, its digits without the prefix, most of its digits, or as hexadecimal text.
 func (c canary) in(text string) string {
-	_, digits, _ := strings.Cut(c.secret, "_")
+	prefix, digits, _ := strings.Cut(c.secret, "_")
 	forms := []string{c.secret, hex.EncodeToString([]byte(c.secret))}
-	if len(digits) > 8 {
+	if strings.HasPrefix(prefix, "weir") { // another's secret may hold the character anywhere
 		forms = append(forms, digits, digits[4:len(digits)-4])
 	}
 	for _, form := range forms {
