@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,6 +17,16 @@ import (
 // maxSmallBody is the largest body of an administrative request, in bytes.
 const maxSmallBody = 64 << 10
 
+// smallBodyTime is how long a body of an administrative request may take: who sends it slowly holds a connection.
+const smallBodyTime = 10 * time.Second
+
+// ReadSoon gives the body of a request smallBodyTime to come, until the function that it returns is called.
+func ReadSoon(w http.ResponseWriter) (end func()) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(smallBodyTime)) //nolint:forbidigo // the connection's deadline
+	return func() { _ = control.SetReadDeadline(time.Time{}) }
+}
+
 // ReadJSON decodes a small body (at most 64 KiB) into value. It is as strict as the intake: it refuses another content
 // type, invalid UTF-8, lone surrogates, a name given twice, unknown members and anything after the object, with a 400
 // that says which.
@@ -23,6 +34,7 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, value any) error {
 	if err := requireJSON(r); err != nil {
 		return err
 	}
+	defer ReadSoon(w)()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSmallBody))
 	if err != nil {
 		return bodyProblem(err)

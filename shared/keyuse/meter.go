@@ -133,6 +133,8 @@ type Tell func(ctx context.Context, used contract.KeyUsed) error
 func (m *Meter) Run(ctx context.Context, tell Tell) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
+	telling, cancel := outlive(ctx, flushTimeout)
+	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
@@ -140,7 +142,18 @@ func (m *Meter) Run(ctx context.Context, tell Tell) error {
 		case <-m.fresh:
 		case <-look.C:
 		}
-		m.tell(ctx, tell, tellEvery)
+		m.tell(telling, tell, tellEvery)
+	}
+}
+
+// outlive is a context that ends some time after ctx does: what is half published when a process ends would else be neither told nor
+// counted.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return lasting, func() {
+		stop()
+		cancel()
 	}
 }
 

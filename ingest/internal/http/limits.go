@@ -1,6 +1,7 @@
 package http
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -53,7 +54,7 @@ func refusal(verdict ingest.Verdict, quota ingest.QuotaStatus, now time.Time) er
 	case ingest.Unknown:
 		return httpapi.Unavailable("The organization's account is not known yet. Send the whole request again.", time.Second)
 	case ingest.Contended:
-		return overloaded()
+		return errors.Join(overloaded(), errNoFault)
 	}
 	resets := quota.ResetsAt.UTC().Format(time.RFC3339)
 	detail := "The quota of " + strconv.FormatInt(quota.Limit, 10) + " bytes does not cover this request. It resets at " + resets + "."

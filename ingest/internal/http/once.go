@@ -3,6 +3,7 @@ package http
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"time"
 
@@ -33,11 +34,12 @@ func (q *request) takeOnce(batch *ingest.Batch) error {
 		select {
 		case <-attempt.Done():
 		case <-timeout.C:
-			return overloaded()
+			return errors.Join(overloaded(), errNoFault)
 		case <-q.r.Context().Done():
 			return q.r.Context().Err()
 		}
 		if earlier := attempt.Answer(); earlier != nil {
+			q.wasted = wasteOf(batch, q.wasted)
 			q.w.Header().Set("Idempotency-Replayed", "true")
 			answer(q.w, batch, earlier.Bytes, q.passage.Quota)
 			return nil

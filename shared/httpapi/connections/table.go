@@ -51,6 +51,7 @@ type Table struct {
 	silent   *ranking // clients by connections in Silent
 	closable *ranking // clients by connections in Silent and Idle
 	proxies  *ranking // trusted proxies, likewise: they give way last, for each speaks for many
+	busiest  *ranking // clients by all their connections
 }
 
 // A network is what a client has to itself.
@@ -67,6 +68,7 @@ func New(config Config) *Table {
 	}
 	t := &Table{
 		config: config, networks: map[netip.Prefix]*network{}, silent: newRanking(), closable: newRanking(), proxies: newRanking(),
+		busiest: newRanking(),
 	}
 	t.metrics = newMetrics(config.Metrics, t, config.Limits.Total)
 	return t
@@ -112,7 +114,7 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted boo
 	case !n.trusted && n.total() >= limits.PerNetwork:
 		closing, reason = oldest(n, Idle, Silent), reasonNetwork
 	case t.total() >= limits.Total:
-		closing, reason = t.oldestOfMost(), reasonTotal
+		closing, reason = t.oldestOfMost(n), reasonTotal
 	case t.count[Silent] >= limits.silent() && t.silent.first() != nil:
 		closing, reason = oldest(t.silent.first(), Silent), reasonSilent
 	default:
@@ -124,12 +126,19 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted boo
 	return closing, reason, true
 }
 
-// oldestOfMost is the connection that gives way where there is no room for anybody.
-func (t *Table) oldestOfMost() *Conn {
+// clearlyMore is how many times as many connections as a newcomer's network the one has that is interrupted for it.
+const clearlyMore = 2
+
+// oldestOfMost is the connection that gives way to one of newcomer where there is no room for anybody. Where all are in a request, the
+// network that has clearly most is interrupted: a few networks that keep requests open must not shut everybody out.
+func (t *Table) oldestOfMost(newcomer *network) *Conn {
 	for _, ranking := range []*ranking{t.closable, t.proxies} {
 		if n := ranking.first(); n != nil {
 			return oldest(n, Idle, Silent)
 		}
+	}
+	if n := t.busiest.first(); n != nil && n.total() > clearlyMore*(newcomer.total()+1) {
+		return oldest(n, Active)
 	}
 	return nil
 }
@@ -187,6 +196,7 @@ func (t *Table) rank(n *network) {
 	}
 	t.silent.set(n, n.lists[Silent].Len())
 	t.closable.set(n, closable)
+	t.busiest.set(n, n.total())
 }
 
 // forget drops a network that holds nothing.

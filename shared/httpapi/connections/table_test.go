@@ -98,12 +98,25 @@ func TestTotalLimit(t *testing.T) {
 	}
 }
 
-// Where everything is in a request, who comes is refused, and nobody is interrupted.
+// Where everything is in a request, a few networks that hold all of it give way to others, down to about as many as those have.
+func TestFewNetworksShutNobodyOut(t *testing.T) {
+	tab := table(Limits{Total: 16, PerNetwork: 8}, nil)
+	first, second := crowd(tab, 8, "192.0.2.1", Active), crowd(tab, 8, "192.0.2.2", Active)
+	quiet := crowd(tab, 2, "192.0.2.3", Active)
+	if open(quiet) != 2 || open(first)+open(second) != 14 || !first[0].closed {
+		t.Errorf("open: %d, %d, %d quiet", open(first), open(second), open(quiet))
+	}
+	if more := crowd(tab, 8, "192.0.2.3", Active); open(more) > 4 {
+		t.Errorf("the third network has %d more, at the cost of the others", open(more))
+	}
+}
+
+// Where everything is in a request and nobody holds clearly more than the others, who comes is refused, and nobody is interrupted.
 func TestActiveConnectionsStay(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	tab := table(Limits{Total: 5, PerNetwork: 5}, registry)
-	active := crowd(tab, 5, "192.0.2.1", Active)
-	if fresh := crowd(tab, 1, "192.0.2.2", Silent); open(fresh) != 0 || open(active) != 5 {
+	tab := table(Limits{Total: 4, PerNetwork: 5}, registry)
+	active := append(crowd(tab, 2, "192.0.2.1", Active), crowd(tab, 2, "192.0.2.3", Active)...)
+	if fresh := crowd(tab, 1, "192.0.2.2", Silent); open(fresh) != 0 || open(active) != 4 {
 		t.Errorf("%d new, %d active", open(fresh), open(active))
 	}
 	want := `

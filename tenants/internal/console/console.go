@@ -41,13 +41,14 @@ type Config struct {
 
 type console struct {
 	Config
-	pages     *ui.Pages
-	byNetwork *attempts
-	byEmail   *attempts // and by code
-	byDevice  *attempts
-	byMember  *attempts // who has signed in
-	lookups   *fair.Queue
-	metrics   *metrics
+	pages      *ui.Pages
+	byNetwork  *attempts
+	byQuestion *attempts // sign-ins without a password, by network too: who guesses passwords takes nothing from them
+	byEmail    *attempts // and by code
+	byDevice   *attempts
+	byMember   *attempts // who has signed in
+	lookups    *fair.Queue
+	metrics    *metrics
 }
 
 // maxForm is the largest form, in bytes.
@@ -58,6 +59,7 @@ func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Settings, templates)}
 	c.lookups, c.metrics = newLookups(), newMetrics(config.Metrics, config.Registrar.Passwords)
 	c.byNetwork = newAttempts(config.Clock, perNetwork, networkRefill)
+	c.byQuestion = newAttempts(config.Clock, perNetwork, networkRefill)
 	c.byDevice = newAttempts(config.Clock, perDevice, deviceRefill)
 	c.byEmail = newAttempts(config.Clock, perEmail, emailRefill)
 	c.byMember = newAttempts(config.Clock, perMember, memberRefill)
@@ -216,6 +218,7 @@ func (c *console) requestOf(r *http.Request) registrar.Request {
 
 // readForm reads a small form into r.PostForm.
 func readForm(w http.ResponseWriter, r *http.Request) error {
+	defer httpapi.ReadSoon(w)()
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,

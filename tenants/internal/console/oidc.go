@@ -33,7 +33,7 @@ func (c *console) withProvider(next handler) handler {
 
 // startOIDC leads to the identity provider. It is a link, not a form: the console's policy lets forms lead nowhere else.
 func (c *console) startOIDC(w http.ResponseWriter, r *http.Request) error {
-	if wait := c.byNetwork.take(c.network(r)); wait > 0 {
+	if wait := c.byQuestion.take(c.network(r)); wait > 0 {
 		c.writeSignIn(w, r, http.StatusTooManyRequests, "", tooMany(w, r, wait))
 		return nil
 	}

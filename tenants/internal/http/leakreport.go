@@ -68,6 +68,7 @@ func (a *API) takeLeaks(r *http.Request, matches []leakMatch) (labels []leakLabe
 
 // readLeakReport reads a report, whose signature counts before anything that it says.
 func (a *API) readLeakReport(w http.ResponseWriter, r *http.Request) (matches []leakMatch, err error) {
+	defer httpapi.ReadSoon(w)()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLeakReport))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
