@@ -18,7 +18,7 @@ const patience = 3
 
 // apply does work in transactions, all of it or parked, in order. It returns an error only when the assignment is over.
 func (a *assignment) apply(ctx context.Context, w work) error {
-	if w.empty() {
+	if w.empty() || a.through(w) {
 		return nil
 	}
 	err := a.persist(ctx, w, a.consumer.handle)
@@ -38,6 +38,15 @@ func (a *assignment) apply(ctx context.Context, w work) error {
 		return a.park(ctx, w, blame.err)
 	}
 	return a.divide(ctx, w, blame)
+}
+
+// through reports whether the part before, of work that was divided, went as far as its lane goes.
+func (a *assignment) through(w work) bool {
+	if w.lane == nil || len(w.records) > 0 {
+		return false
+	}
+	b, behind := a.backlogs[*w.lane]
+	return !behind || b.next >= w.until
 }
 
 // divide applies smaller groups: around the record that is to blame if the handler named it, else halves.
@@ -83,9 +92,30 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 		case failures >= patience && len(w.records) > 0 && blamesData(err):
 			return Permanent(err)
 		case failures >= patience && w.lane != nil:
-			return &passingError{err}
+			return a.giveUp(ctx, m, err)
 		}
 		a.consumer.logger.Warn("cannot apply records yet", "records", len(w.records), "failures", failures, "error", err)
+		pause(ctx, backoff(failures, 20*time.Millisecond, 5*time.Second))
+	}
+}
+
+// giveUp ends the attempts of a lane, whose last error is given. First it has to be known whether one was committed of which the answer was lost:
+// what is deferred next would else bring back a position that is gone, and records with it that took effect.
+func (a *assignment) giveUp(ctx context.Context, m mover, failed error) error {
+	for failures := 1; ; failures++ {
+		moved, err := m.moved(ctx)
+		switch {
+		case err == nil && moved:
+			m.committed()
+			return nil
+		case err == nil:
+			return &passingError{failed}
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrFenced):
+			return err
+		}
+		a.consumer.logger.Warn("cannot look whether a lane's records are applied yet", "failures", failures, "error", err)
 		pause(ctx, backoff(failures, 20*time.Millisecond, 5*time.Second))
 	}
 }

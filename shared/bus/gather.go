@@ -136,7 +136,7 @@ func (a *assignment) lateIn(c *chunk) bool {
 // place puts a record where it belongs, and returns false where that is the next transaction.
 func (a *assignment) place(r Record, g *gathering, late bool) bool {
 	lanes, s, at := a.consumer.cfg.Lanes, situation{late: late}, place{partition: r.Partition}
-	if late || len(a.backlogs) > 0 {
+	if late || len(a.backlogs)+len(g.passing) > 0 { // also where the transaction has begun while it was late
 		at.lane = lanes.of(r)
 		b, left := a.backlogs[at]
 		s.behind, s.elsewhere = g.passing[at] || left && r.Offset >= b.next, a.turns.has(at.lane)

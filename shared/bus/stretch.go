@@ -125,7 +125,7 @@ func (l *laneReader) choose(s *stretch, p piece) (full bool) {
 			s.next = r.Offset
 			return true
 		}
-		s.records, s.taken = append(s.records, r), s.taken.plus(size)
+		s.records, s.taken = append(s.records, r.detached()), s.taken.plus(size) // or it would keep its whole batch in memory
 	}
 	s.next = min(p.next, s.last+1)
 	return false

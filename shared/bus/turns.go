@@ -54,6 +54,11 @@ func (t *turns) take(wants func(lane string) bool) (string, bool) {
 // first while it is late, but not for ever.
 func (a *assignment) serve(ctx context.Context) error {
 	t := a.turns
+	select {
+	case s := <-t.read: // while more keeps coming, nobody waits for it
+		t.came(s)
+	default:
+	}
 	if t.next == nil {
 		a.readAhead(ctx, nil)
 		return nil
@@ -98,7 +103,8 @@ func (a *assignment) serveStretch(ctx context.Context, s *stretch) error {
 	err := a.apply(ctx, work{records: s.records, lane: &s.place, until: s.next})
 	var passing *passingError
 	if errors.As(err, &passing) {
-		return nil // was logged; they come again at another turn
+		a.turns.add(s.lane) // reading ahead has taken it out, if this was to be its last turn
+		return nil          // was logged; they come again at another turn
 	}
 	if err != nil {
 		return err
