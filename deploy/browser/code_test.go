@@ -32,8 +32,8 @@ func codeOf(link string) string {
 
 // Passwords of the story.
 const (
-	ownerPassword  = "a long enough password"
-	viewerPassword = "another long password"
+	ownerPassword  = "violet kettle drums quietly"
+	viewerPassword = "seven otters fold maps"
 )
 
 // found makes an organization, with the link for its first owner.
