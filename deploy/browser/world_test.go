@@ -53,7 +53,7 @@ func longTexts() texts {
 // furnish makes an organization whose pages have something to show.
 func (in installation) furnish(t *testing.T, say texts) world {
 	t.Helper()
-	w := world{email: "ada@acme.example", password: "a long enough password"}
+	w := world{email: "ada@acme.example", password: "violet kettle drums quietly"}
 	organization := in.addOwner(t, say.organization, say.member, w.email, w.password)
 	project, err := in.api.CreateProject(t.Context(), in.token, organization, say.project)
 	must(t, err)
