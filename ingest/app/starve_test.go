@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,10 +81,14 @@ func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 	for size := 4 << 20; size >= 64<<10; size /= 2 {
 		sizes = append(sizes, size, size)
 	}
+	var ended atomic.Int64 // some are refused: there is no more memory for their organization
 	for i, size := range sizes {
-		attacks.Go(func() { p.neverEnding(ctx, noisy, size-1000) })
+		attacks.Go(func() {
+			p.neverEnding(ctx, noisy, size-1000)
+			ended.Add(1)
+		})
 		testenv.Eventually(t, patience, func() error {
-			if n := gauge(registry, "weir_ingest_in_flight_bodies"); n <= i && n < 4 {
+			if n := gauge(registry, "weir_ingest_in_flight_bodies"); n+int(ended.Load()) <= i && n < 4 {
 				return fmt.Errorf("%d of %d bodies are under way", n, i+1)
 			}
 			return nil
