@@ -75,13 +75,13 @@ func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr
 	if m == nil {
 		return
 	}
-	s := m.sum(who)
+	now := m.clock().UnixNano()
+	s, fresh := m.sum(who, now)
 	if s == nil {
 		m.missed.Add(1)
 		return
 	}
 	client = client[:min(len(client), maxClient)]
-	now := m.clock().UnixNano()
 	if before := s.sender.Load(); before == nil || before.address != address || before.client != client {
 		s.sender.Store(&sender{address, strings.Clone(client)})
 	}
@@ -90,6 +90,17 @@ func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr
 		s.firstAccepted.CompareAndSwap(0, now)
 	}
 	s.counts[outcome].Add(1)
+	if fresh {
+		m.lookNow()
+	}
+}
+
+// lookNow has the first use of a key told at once.
+func (m *Meter) lookNow() {
+	select {
+	case m.fresh <- struct{}{}:
+	default: // somebody is about to look
+	}
 }
 
 // Seen is what a guard tells of the requests that it sees: they read, or were refused.
@@ -100,23 +111,22 @@ func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.
 	}
 }
 
-// sum is that of a key; nil where there is no room for another. The first use of a key is told at once.
-func (m *Meter) sum(who identity.Principal) *sum {
+// sum is that of a key, and whether it is new; nil where there is no room for another. It counts as used now, before anything is counted:
+// whoever looks meanwhile would else take it for one that was not used for long, and forget it.
+func (m *Meter) sum(who identity.Principal, now int64) (s *sum, fresh bool) {
 	if found, ok := m.byKey.Load(who.ID); ok {
-		return found.(*sum) //nolint:forcetypeassert // there is nothing else in it
+		return found.(*sum), false //nolint:forcetypeassert // there is nothing else in it
 	}
 	if m.keys.Load() >= maxKeys {
-		return nil
+		return nil, false
 	}
-	found, known := m.byKey.LoadOrStore(who.ID, &sum{who: who})
+	made := &sum{who: who}
+	made.last.Store(now)
+	found, known := m.byKey.LoadOrStore(who.ID, made)
 	if !known {
 		m.keys.Add(1)
-		select {
-		case m.fresh <- struct{}{}:
-		default: // somebody is about to look
-		}
 	}
-	return found.(*sum) //nolint:forcetypeassert // there is nothing else in it
+	return found.(*sum), !known //nolint:forcetypeassert // there is nothing else in it
 }
 
 // Keys is how many keys are watched.

@@ -170,7 +170,24 @@ func BenchmarkNote(b *testing.B) {
 func TestNoteKeepsLittleOfALongClient(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	m.Note(key("key_1"), Accepted, home, "curl "+strings.Repeat("x", 1<<20))
-	if kept := m.sum(key("key_1")).sender.Load().client; len(kept) != maxClient || !strings.HasPrefix(kept, "curl x") {
+	s, _ := m.sum(key("key_1"), start.UnixNano())
+	if kept := s.sender.Load().client; len(kept) != maxClient || !strings.HasPrefix(kept, "curl x") {
 		t.Errorf("%d bytes are kept: %.10q", len(kept), kept)
+	}
+}
+
+// A key whose first use is being counted while somebody looks is not taken for one that nobody uses.
+func TestAKeyIsKeptWhileItsFirstUseIsCounted(t *testing.T) {
+	m := NewMeter(func() time.Time { return start })
+	s, _ := m.sum(key("key_1"), start.UnixNano()) // as far as Note has come
+	var told []contract.KeyUsed
+	tell := func(_ context.Context, used contract.KeyUsed) error {
+		told = append(told, used)
+		return nil
+	}
+	m.Flush(t.Context(), tell)
+	s.counts[Read].Add(1)
+	if m.Flush(t.Context(), tell); len(told) != 1 || told[0].Read != 1 {
+		t.Errorf("told %+v", told)
 	}
 }
