@@ -55,7 +55,7 @@ func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, subjectStart)
 	defer cancel()
 	for {
-		if s.Env, err = allinone.ReadDevEnv(envFile); err == nil && s.Env.ConsolePassword != "" {
+		if s.Env, err = allinone.ReadDevEnv(envFile); err == nil && s.Env.ConsolePassword != "" && s.serves(ctx) {
 			return nil
 		}
 		select {
@@ -69,6 +69,17 @@ func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	}
 }
 
+// serves tells whether the process answers where its file says: the file may be of a run before.
+func (s *Subject) serves(ctx context.Context) bool {
+	api, err := s.Client(1)
+	if err != nil {
+		return false
+	}
+	defer api.Close()
+	return api.Ready(ctx) == nil
+}
+
+// Pid is the id of the process.
 func (s *Subject) Pid() int { return s.command.Process.Pid }
 
 func (s *Subject) Client(connections int) (*client.Client, error) {
