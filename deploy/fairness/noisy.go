@@ -139,14 +139,19 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ask sends a request and counts the answer; a connection that breaks counts as closed.
+// ask makes a request and sends it.
 func (n *noisy) ask(ctx context.Context, method, address string, header http.Header, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header = header
-	answer, err := n.http.Do(r)
+	return n.send(ctx, n.http, r)
+}
+
+// send sends a request and counts the answer; a connection that breaks counts as closed.
+func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) error {
+	answer, err := by.Do(r)
 	if err != nil {
 		if ctx.Err() == nil {
 			n.outcome.told("closed")
@@ -154,17 +159,17 @@ func (n *noisy) ask(ctx context.Context, method, address string, header http.Hea
 		return err
 	}
 	n.outcome.read(answer)
-	return n.obey(ctx, answer)
+	n.obey(ctx, answer.StatusCode)
+	return nil
 }
 
 // obeyed is how long a refused worker waits at most: a client that knows no manners, but does not only burn its own processor.
 const obeyed = 50 * time.Millisecond
 
-func (n *noisy) obey(ctx context.Context, answer *http.Response) error {
-	if answer.StatusCode == http.StatusTooManyRequests {
+func (n *noisy) obey(ctx context.Context, status int) {
+	if status == http.StatusTooManyRequests {
 		rest(ctx, obeyed)
 	}
-	return nil
 }
 
 // post posts a body of entries as it is.

@@ -83,15 +83,7 @@ func (n *noisy) sendOneEndless(ctx context.Context, megabytes int) error {
 		return err
 	}
 	r.Header = http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}}
-	answer, err := n.http.Do(r)
-	if err != nil {
-		if ctx.Err() == nil {
-			n.outcome.told("closed")
-		}
-		return err
-	}
-	n.outcome.read(answer)
-	return n.obey(ctx, answer)
+	return n.send(ctx, n.http, r)
 }
 
 // inflate writes a stream that decompresses to so many megabytes of white space, and then an empty block each second.

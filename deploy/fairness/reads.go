@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -90,7 +89,8 @@ func (n *noisy) page(ctx context.Context, path string, cursor *string) error {
 		err = json.Unmarshal(answer.Body, &list)
 		*cursor = list.NextCursor
 	}
-	return errors.Join(err, n.obey(ctx, &http.Response{StatusCode: answer.Status}))
+	n.obey(ctx, answer.Status)
+	return err
 }
 
 // readConsole looks at the page of the newest entries from six browsers.
@@ -104,12 +104,7 @@ func readConsole(ctx context.Context, n *noisy) error {
 		if err != nil {
 			return err
 		}
-		answer, err := browser.Do(r)
-		if err != nil {
-			return err
-		}
-		n.outcome.read(answer)
-		return n.obey(ctx, answer)
+		return n.send(ctx, browser, r)
 	})
 }
 
