@@ -17,14 +17,19 @@ import (
 // maxSmallBody is the largest body of an administrative request, in bytes.
 const maxSmallBody = 64 << 10
 
-// smallBodyTime is how long a body of an administrative request may take: who sends it slowly holds a connection.
+// smallBodyTime is how long a small body may take: who sends it slowly holds a connection.
 const smallBodyTime = 10 * time.Second
 
-// ReadSoon gives the body of a request smallBodyTime to come, until the function that it returns is called.
-func ReadSoon(w http.ResponseWriter) (end func()) {
+// ReadBody reads a small body, which has smallBodyTime to come. One of more than limit bytes is an *http.MaxBytesError.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	return readBody(w, r, limit, smallBodyTime)
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, within time.Duration) ([]byte, error) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(smallBodyTime)) //nolint:forbidigo // the connection's deadline
-	return func() { _ = control.SetReadDeadline(time.Time{}) }
+	_ = control.SetReadDeadline(time.Now().Add(within)) //nolint:forbidigo // the connection's deadline
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 }
 
 // ReadJSON decodes a small body (at most 64 KiB) into value. It is as strict as the intake: it refuses another content
@@ -34,8 +39,7 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, value any) error {
 	if err := requireJSON(r); err != nil {
 		return err
 	}
-	defer ReadSoon(w)()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSmallBody))
+	body, err := ReadBody(w, r, maxSmallBody)
 	if err != nil {
 		return bodyProblem(err)
 	}

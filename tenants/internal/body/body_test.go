@@ -2,6 +2,7 @@ package body_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,22 +15,21 @@ import (
 
 // The next handler begins when the body is here, and reads what was sent: all of it, and how it failed.
 func TestWhole(t *testing.T) {
-	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		body io.Reader
 		want string
-		err  error
+		err  string
 	}{
-		"none":     {http.NoBody, "", nil},
-		"slow":     {iotest.OneByteReader(strings.NewReader("name=a")), "name=a", nil},
-		"too long": {strings.NewReader(strings.Repeat("x", 70<<10)), strings.Repeat("x", 70<<10), nil},
-		"broken":   {io.MultiReader(strings.NewReader("na"), iotest.ErrReader(broken)), "na", broken},
+		"none":     {http.NoBody, "", "<nil>"},
+		"slow":     {iotest.OneByteReader(strings.NewReader("name=a")), "name=a", "<nil>"},
+		"too long": {strings.NewReader(strings.Repeat("x", 70<<10)), strings.Repeat("x", 64<<10), "http: request body too large"},
+		"broken":   {io.MultiReader(strings.NewReader("na"), iotest.ErrReader(errors.New("broken"))), "na", "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			handler := body.Whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				got, err := io.ReadAll(r.Body)
-				if string(got) != c.want || !errors.Is(err, c.err) {
-					t.Errorf("%d bytes, %v; want %d, %v", len(got), err, len(c.want), c.err)
+				if string(got) != c.want || fmt.Sprint(err) != c.err {
+					t.Errorf("%d bytes, %v; want %d, %s", len(got), err, len(c.want), c.err)
 				}
 			}))
 			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", c.body))

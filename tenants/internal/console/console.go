@@ -3,7 +3,9 @@
 package console
 
 import (
+	"bytes"
 	"embed"
+	"io"
 	"net/http"
 	"net/netip"
 	"time"
@@ -218,9 +220,12 @@ func (c *console) requestOf(r *http.Request) registrar.Request {
 
 // readForm reads a small form into r.PostForm.
 func readForm(w http.ResponseWriter, r *http.Request) error {
-	defer httpapi.ReadSoon(w)()
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
+	body, err := httpapi.ReadBody(w, r, maxForm)
+	if err == nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		err = r.ParseForm()
+	}
+	if err != nil {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
 			"The form could not be read. Go back, reload the page and send it again.")
 	}

@@ -3,7 +3,6 @@ package http
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -68,8 +67,7 @@ func (a *API) takeLeaks(r *http.Request, matches []leakMatch) (labels []leakLabe
 
 // readLeakReport reads a report, whose signature counts before anything that it says.
 func (a *API) readLeakReport(w http.ResponseWriter, r *http.Request) (matches []leakMatch, err error) {
-	defer httpapi.ReadSoon(w)()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLeakReport))
+	body, err := httpapi.ReadBody(w, r, maxLeakReport)
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return nil, httpapi.Invalid("", "body_too_large", "The report is larger than 1 MiB.", "Send it in parts.")
