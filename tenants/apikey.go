@@ -27,7 +27,7 @@ type APIKey struct {
 	Project      string
 	Environment  Environment
 	Name         string
-	Imprint      Imprint
+	Digest       SecretDigest
 	IssuedAt     time.Time
 	ExpiresAt    time.Time // zero: never
 	Revocation   Revocation
@@ -50,7 +50,7 @@ type IssueAPIKey struct {
 	Project      string
 	Environment  Environment
 	Name         string
-	Imprint      Imprint
+	Digest       SecretDigest
 	ExpiresAt    time.Time // zero: never
 	At           time.Time
 
@@ -89,7 +89,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	}
 	issued := APIKeyIssued{
 		APIKey: cmd.ID, Organization: cmd.Organization, Project: cmd.Project, Environment: cmd.Environment,
-		Name: CleanName(cmd.Name), Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
+		Name: CleanName(cmd.Name), Digest: cmd.Digest, At: cmd.At, ExpiresAt: optional(cmd.ExpiresAt),
 		RatePerMinute: cmd.RatePerMinute, Replaces: cmd.Replaces, Access: cmd.Access.unlessFull(),
 	}
 	switch {
@@ -138,7 +138,7 @@ func (k *APIKey) Apply(event Event) {
 	case APIKeyIssued:
 		*k = APIKey{
 			ID: e.APIKey, Organization: e.Organization, Project: e.Project, Environment: e.Environment,
-			Name: e.Name, Imprint: e.Imprint, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
+			Name: e.Name, Digest: e.Digest, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
 			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lasts: lasting(e), Access: e.Access.OrFull(),
 		}
 	case APIKeyRevoked:

@@ -10,14 +10,14 @@ import (
 func keyIssued() tenants.APIKeyIssued {
 	return tenants.APIKeyIssued{
 		APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live",
-		Imprint: imprint("ab12"), At: noon,
+		Digest: digest("ab12"), At: noon,
 	}
 }
 
 func issueKey() tenants.IssueAPIKey {
 	return tenants.IssueAPIKey{
 		ID: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live",
-		Imprint: imprint("ab12"), At: noon,
+		Digest: digest("ab12"), At: noon,
 	}
 }
 
@@ -42,7 +42,7 @@ func TestAPIKeyIssueDecisions(t *testing.T) {
 			then: []tenants.Event{expiring},
 		},
 		"issue again":                      {given: []tenants.Event{keyIssued()}, when: issue(same), fails: tenants.ErrShownOnce},
-		"issue again, with another secret": {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.Imprint = imprint("cd34") }), fails: tenants.ErrShownOnce},
+		"issue again, with another secret": {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.Digest = digest("cd34") }), fails: tenants.ErrShownOnce},
 		"issue again, for another project": {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.Project = "prj_2" }), fails: tenants.ErrReused},
 		"issue again, with another end":    {given: []tenants.Event{keyIssued()}, when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = later }), fails: tenants.ErrReused},
 		"an end that can't be written":     {when: issue(func(c *tenants.IssueAPIKey) { c.ExpiresAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }), faults: []string{"expires_at"}},

@@ -158,7 +158,7 @@ func (p *Project) audited() (Target, Fields) {
 
 func (k *APIKey) audited() (Target, Fields) {
 	return Target{"api_key", k.ID, k.Name}, Fields{
-		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Imprint.shown(APIKeyPrefix),
+		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Digest.shown(APIKeyPrefix),
 		"expires_at": k.ExpiresAt, "state": string(k.Revocation.state()), "reason": k.Revocation.Reason,
 		"rate_per_minute": k.RatePerMinute, "replaces": k.Replaces, "rotated_to": k.RotatedTo, "exposed": k.exposed(),
 		"access": string(k.Access.unlessFull()),
@@ -181,7 +181,7 @@ func (s *SecurityPolicy) audited() (Target, Fields) {
 
 func (s *ServiceToken) audited() (Target, Fields) {
 	return Target{"service_token", s.ID, s.Name}, Fields{
-		"name": s.Name, "scopes": s.Scopes, "token": s.Imprint.shown(ServiceTokenPrefix), "configured": s.Configured,
+		"name": s.Name, "scopes": s.Scopes, "token": s.Digest.shown(ServiceTokenPrefix), "configured": s.Configured,
 		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
 	}
 }
@@ -210,11 +210,11 @@ func (i *Invitation) audited() (Target, Fields) {
 }
 
 func (o *OwnerCode) audited() (Target, Fields) {
-	if o.Imprint.Hash == "" {
+	if o.Digest.Hash == "" {
 		return Target{Kind: "owner_code"}, nil
 	}
-	return Target{"owner_code", o.Imprint.First + o.Imprint.Last, ""}, Fields{
-		"code": o.Imprint.shown(OwnerCodePrefix), "expires_at": o.ExpiresAt, "used_at": o.UsedAt,
+	return Target{"owner_code", o.Digest.First + o.Digest.Last, ""}, Fields{
+		"code": o.Digest.shown(OwnerCodePrefix), "expires_at": o.ExpiresAt, "used_at": o.UsedAt,
 		"organization": o.Organization, "member": o.Member,
 	}
 }
@@ -233,6 +233,6 @@ func (p *Passkey) audited() (Target, Fields) {
 }
 
 // shown is as much of a secret as is kept.
-func (i Imprint) shown(prefix string) string {
-	return prefix + i.First + "…" + i.Last
+func (d SecretDigest) shown(prefix string) string {
+	return prefix + d.First + "…" + d.Last
 }

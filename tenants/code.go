@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Prefixes of the codes by which people come in without being signed in. Each works once; only its Imprint is kept.
+// Prefixes of the codes by which people come in without being signed in. Each works once; only its digest is kept.
 const (
 	InvitationPrefix = "weirinv_" // to join an organization
 	OwnerCodePrefix  = "weirown_" // to become the first owner of an installation
@@ -31,7 +31,7 @@ var (
 
 // An issuedCode is what is kept of one that was handed out.
 type issuedCode struct {
-	hash      string // see Imprint; empty: none is out
+	hash      string // see SecretDigest; empty: none is out
 	usedAt    time.Time
 	revokedAt time.Time
 	expiresAt time.Time

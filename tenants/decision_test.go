@@ -14,8 +14,8 @@ var (
 	later = noon.Add(time.Hour)
 )
 
-func imprint(first string) tenants.Imprint {
-	return tenants.Imprint{Hash: first + "-hash", First: first, Last: "9f3e"}
+func digest(first string) tenants.Digest {
+	return tenants.Digest{Hash: first + "-hash", First: first, Last: "9f3e"}
 }
 
 // folder is a pointer to a state that events bring forward.

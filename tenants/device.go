@@ -18,7 +18,7 @@ const (
 type Device struct {
 	Organization string // empty: it is not known
 	Member       string
-	Hash         string // see Imprint
+	Hash         string // see SecretDigest
 	Session      string // the last that was started there
 	UsedAt       time.Time
 	ExpiresAt    time.Time

@@ -29,14 +29,14 @@ type ProjectCreated struct {
 
 // APIKeyIssued starts an API key.
 type APIKeyIssued struct {
-	APIKey       string      `json:"api_key"`
-	Organization string      `json:"organization"`
-	Project      string      `json:"project"`
-	Environment  Environment `json:"environment"`
-	Name         string      `json:"name"`
-	Imprint      Imprint     `json:"imprint"`
-	At           time.Time   `json:"at"`
-	ExpiresAt    *time.Time  `json:"expires_at,omitempty"`
+	APIKey       string       `json:"api_key"`
+	Organization string       `json:"organization"`
+	Project      string       `json:"project"`
+	Environment  Environment  `json:"environment"`
+	Name         string       `json:"name"`
+	Digest       SecretDigest `json:"imprint"`
+	At           time.Time    `json:"at"`
+	ExpiresAt    *time.Time   `json:"expires_at,omitempty"`
 
 	RatePerMinute int    `json:"rate_per_minute,omitempty"` // 0: no limit of its own
 	Replaces      string `json:"replaces,omitempty"`        // id of the key whose place it takes
@@ -52,13 +52,13 @@ type APIKeyRevoked struct {
 
 // ServiceTokenIssued starts a service token.
 type ServiceTokenIssued struct {
-	ServiceToken string    `json:"service_token"`
-	Organization string    `json:"organization"`
-	Name         string    `json:"name"`
-	Scopes       []string  `json:"scopes"`
-	Imprint      Imprint   `json:"imprint"`
-	Configured   bool      `json:"configured,omitempty"`
-	At           time.Time `json:"at"`
+	ServiceToken string       `json:"service_token"`
+	Organization string       `json:"organization"`
+	Name         string       `json:"name"`
+	Scopes       []string     `json:"scopes"`
+	Digest       SecretDigest `json:"imprint"`
+	Configured   bool         `json:"configured,omitempty"`
+	At           time.Time    `json:"at"`
 }
 
 // ServiceTokenRevoked ends a service token.

@@ -13,7 +13,7 @@ type Invitation struct {
 	Email        string // who is meant; see NormalEmail
 	Role         Role
 	By           string // who made it, or sent it again: a member or a service token
-	CodeHash     string // of the code that works; see Imprint
+	CodeHash     string // of the code that works; see SecretDigest
 	MadeAt       time.Time
 	ExpiresAt    time.Time
 	RevokedAt    time.Time // zero: it was not taken back
@@ -41,29 +41,29 @@ type Invite struct {
 	Role         Role
 	By           string // who asks
 	ByRole       Role
-	Imprint      Imprint // of the code
+	Digest       SecretDigest // of the code
 	At           time.Time
 }
 
 // InvitationMade invites somebody.
 type InvitationMade struct {
-	Invitation   string    `json:"invitation"`
-	Organization string    `json:"organization"`
-	Email        string    `json:"email"`
-	Role         Role      `json:"role"`
-	By           string    `json:"by"`
-	Imprint      Imprint   `json:"imprint"`
-	At           time.Time `json:"at"`
-	ExpiresAt    time.Time `json:"expires_at"`
+	Invitation   string       `json:"invitation"`
+	Organization string       `json:"organization"`
+	Email        string       `json:"email"`
+	Role         Role         `json:"role"`
+	By           string       `json:"by"`
+	Digest       SecretDigest `json:"imprint"`
+	At           time.Time    `json:"at"`
+	ExpiresAt    time.Time    `json:"expires_at"`
 }
 
 // InvitationResent gives an invitation another code and its whole time again. The code of before is void.
 type InvitationResent struct {
-	Invitation string    `json:"invitation"`
-	Imprint    Imprint   `json:"imprint"`
-	At         time.Time `json:"at"`
-	ExpiresAt  time.Time `json:"expires_at"`
-	By         string    `json:"by,omitempty"` // who knows the other code; absent: whoever made the invitation
+	Invitation string       `json:"invitation"`
+	Digest     SecretDigest `json:"imprint"`
+	At         time.Time    `json:"at"`
+	ExpiresAt  time.Time    `json:"expires_at"`
+	By         string       `json:"by,omitempty"` // who knows the other code; absent: whoever made the invitation
 }
 
 // InvitationRevoked ends an invitation that nobody has accepted.
@@ -93,7 +93,7 @@ func (i Invitation) Make(cmd Invite) ([]Event, error) {
 	}
 	made := InvitationMade{
 		Invitation: cmd.ID, Organization: cmd.Organization, Email: NormalEmail(cmd.Email), Role: cmd.Role, By: cmd.By,
-		Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts),
+		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts),
 	}
 	switch {
 	case !cmd.ByRole.MayInvite(cmd.Role):
@@ -108,10 +108,10 @@ func (i Invitation) Make(cmd Invite) ([]Event, error) {
 
 // Resend asks to give an invitation another code.
 type Resend struct {
-	By      string // who asks
-	ByRole  Role
-	Imprint Imprint
-	At      time.Time
+	By     string // who asks
+	ByRole Role
+	Digest SecretDigest
+	At     time.Time
 }
 
 // Resend decides to give the invitation another code. It takes a role that may invite to the invitation's.
@@ -120,7 +120,7 @@ func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 		return nil, err
 	}
 	return []Event{InvitationResent{
-		Invitation: i.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts), By: cmd.By,
+		Invitation: i.ID, Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts), By: cmd.By,
 	}}, nil
 }
 
@@ -150,7 +150,7 @@ func (i Invitation) unsettled(by Role) error {
 
 // Accept asks to join by an invitation.
 type Accept struct {
-	Code   string // hash of the code that was shown; see Imprint
+	Code   string // hash of the code that was shown; see SecretDigest
 	Email  string // as whoever joins types it
 	Member string // who joins
 	ByRole Role   // of whoever handed the code out, as it is now
@@ -197,10 +197,10 @@ func (i *Invitation) Apply(event Event) {
 	case InvitationMade:
 		*i = Invitation{
 			ID: e.Invitation, Organization: e.Organization, Email: e.Email, Role: e.Role, By: e.By,
-			CodeHash: e.Imprint.Hash, MadeAt: e.At, ExpiresAt: e.ExpiresAt, made: e,
+			CodeHash: e.Digest.Hash, MadeAt: e.At, ExpiresAt: e.ExpiresAt, made: e,
 		}
 	case InvitationResent:
-		i.CodeHash, i.ExpiresAt = e.Imprint.Hash, e.ExpiresAt
+		i.CodeHash, i.ExpiresAt = e.Digest.Hash, e.ExpiresAt
 		if e.By != "" {
 			i.By = e.By
 		}

@@ -10,14 +10,14 @@ import (
 func invitationMade() tenants.InvitationMade {
 	return tenants.InvitationMade{
 		Invitation: "inv_1", Organization: "org_1", Email: "bob@example.com", Role: tenants.Developer, By: "mem_1",
-		Imprint: imprint("ab12"), At: noon, ExpiresAt: noon.Add(tenants.InvitationLasts),
+		Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.InvitationLasts),
 	}
 }
 
 func invite() tenants.Invite {
 	return tenants.Invite{
 		ID: "inv_1", Organization: "org_1", Email: " Bob@Example.com ", Role: tenants.Developer, By: "mem_1", ByRole: tenants.Admin,
-		Imprint: imprint("ab12"), At: noon,
+		Digest: digest("ab12"), At: noon,
 	}
 }
 
@@ -60,7 +60,7 @@ func TestAcceptDecisions(t *testing.T) {
 	end := noon.Add(tenants.InvitationLasts)
 	justBefore := end.Add(-time.Nanosecond)
 	accepted := tenants.InvitationAccepted{Invitation: "inv_1", Member: "mem_2", At: later}
-	resent := tenants.InvitationResent{Invitation: "inv_1", Imprint: imprint("cd34"), At: later, ExpiresAt: end.Add(time.Hour)}
+	resent := tenants.InvitationResent{Invitation: "inv_1", Digest: digest("cd34"), At: later, ExpiresAt: end.Add(time.Hour)}
 	decide(t, map[string]decision[tenants.Invitation]{
 		"join":                 {given: []tenants.Event{invitationMade()}, when: accept("ab12", " BOB@example.com", later), then: []tenants.Event{accepted}},
 		"join in time":         {given: []tenants.Event{invitationMade()}, when: accept("ab12", "bob@example.com", justBefore), then: []tenants.Event{tenants.InvitationAccepted{Invitation: "inv_1", Member: "mem_2", At: justBefore}}},
@@ -82,7 +82,7 @@ func TestInvitationEndsOnce(t *testing.T) {
 	}
 	resend := func(by tenants.Role, at time.Time) func(tenants.Invitation) ([]tenants.Event, error) {
 		return func(i tenants.Invitation) ([]tenants.Event, error) {
-			return i.Resend(tenants.Resend{ByRole: by, Imprint: imprint("cd34"), At: at})
+			return i.Resend(tenants.Resend{ByRole: by, Digest: digest("cd34"), At: at})
 		}
 	}
 	owner := invitationMade()
@@ -96,7 +96,7 @@ func TestInvitationEndsOnce(t *testing.T) {
 		"revoke as a viewer":              {given: []tenants.Event{invitationMade()}, when: revoke(tenants.Viewer), fails: tenants.ErrForbidden},
 		"an admin revokes an owner's":     {given: []tenants.Event{owner}, when: revoke(tenants.Admin), fails: tenants.ErrForbidden},
 		"revoke what is not":              {when: revoke(tenants.Owner), fails: tenants.ErrNotFound},
-		"resend what has expired":         {given: []tenants.Event{invitationMade()}, when: resend(tenants.Admin, late), then: []tenants.Event{tenants.InvitationResent{Invitation: "inv_1", Imprint: imprint("cd34"), At: late, ExpiresAt: late.Add(tenants.InvitationLasts)}}},
+		"resend what has expired":         {given: []tenants.Event{invitationMade()}, when: resend(tenants.Admin, late), then: []tenants.Event{tenants.InvitationResent{Invitation: "inv_1", Digest: digest("cd34"), At: late, ExpiresAt: late.Add(tenants.InvitationLasts)}}},
 		"resend what was revoked":         {given: []tenants.Event{invitationMade(), revoked}, when: resend(tenants.Admin, later), fails: tenants.ErrSettled},
 		"resend what was accepted":        {given: []tenants.Event{invitationMade(), accepted}, when: resend(tenants.Admin, later), fails: tenants.ErrSettled},
 		"an admin sends an owner's again": {given: []tenants.Event{owner}, when: resend(tenants.Admin, later), fails: tenants.ErrForbidden},

@@ -178,7 +178,7 @@ func (m *Member) Apply(event Event) {
 	case MemberIdentified:
 		m.Identity = ProviderIdentity{e.Issuer, e.Subject}
 	case MemberResetCodeIssued:
-		m.Reset = ResetCode{Hash: e.Imprint.Hash, ExpiresAt: e.ExpiresAt, By: e.By}
+		m.Reset = ResetCode{Hash: e.Digest.Hash, ExpiresAt: e.ExpiresAt, By: e.By}
 	default:
 		panic(fmt.Sprintf("BUG: a member does not know %T", event))
 	}

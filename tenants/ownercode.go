@@ -8,7 +8,7 @@ import (
 
 // An OwnerCode lets somebody become the first owner of an installation that has no member. There is one at a time.
 type OwnerCode struct {
-	Imprint      Imprint // zero: none was issued
+	Digest       SecretDigest // zero: none was issued
 	ExpiresAt    time.Time
 	UsedAt       time.Time // zero: it was not
 	Organization string    // what its user owns
@@ -21,15 +21,15 @@ var ErrFounded = errors.New("the installation has members already")
 // IssueOwnerCode asks for a code for the first owner.
 type IssueOwnerCode struct {
 	Founded bool // the installation has members
-	Imprint Imprint
+	Digest  SecretDigest
 	At      time.Time
 }
 
 // OwnerCodeIssued lets somebody become the first owner. The code of before is void.
 type OwnerCodeIssued struct {
-	Imprint   Imprint   `json:"imprint"`
-	At        time.Time `json:"at"`
-	ExpiresAt time.Time `json:"expires_at"`
+	Digest    SecretDigest `json:"imprint"`
+	At        time.Time    `json:"at"`
+	ExpiresAt time.Time    `json:"expires_at"`
 }
 
 // OwnerCodeUsed says who became the first owner, and of what.
@@ -44,13 +44,13 @@ func (o OwnerCode) Issue(cmd IssueOwnerCode) ([]Event, error) {
 	if cmd.Founded {
 		return nil, ErrFounded
 	}
-	return []Event{OwnerCodeIssued{Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(OwnerCodeLasts)}}, nil
+	return []Event{OwnerCodeIssued{Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(OwnerCodeLasts)}}, nil
 }
 
 // UseOwnerCode asks to become the first owner.
 type UseOwnerCode struct {
 	Founded      bool   // the installation has members
-	Code         string // hash of the code that was shown; see Imprint
+	Code         string // hash of the code that was shown; see SecretDigest
 	Organization string
 	Member       string
 	At           time.Time
@@ -66,7 +66,7 @@ func (o OwnerCode) Use(cmd UseOwnerCode) ([]Event, error) {
 
 // Admits is nil where a code with a hash makes an owner at a time; see ErrCode.
 func (o OwnerCode) Admits(code string, founded bool, at time.Time) error {
-	err := issuedCode{hash: o.Imprint.Hash, usedAt: o.UsedAt, expiresAt: o.ExpiresAt}.admits(code, at)
+	err := issuedCode{hash: o.Digest.Hash, usedAt: o.UsedAt, expiresAt: o.ExpiresAt}.admits(code, at)
 	if err == nil && founded {
 		err = ErrCodeRevoked
 	}
@@ -77,7 +77,7 @@ func (o OwnerCode) Admits(code string, founded bool, at time.Time) error {
 func (o *OwnerCode) Apply(event Event) {
 	switch e := event.(type) {
 	case OwnerCodeIssued:
-		*o = OwnerCode{Imprint: e.Imprint, ExpiresAt: e.ExpiresAt}
+		*o = OwnerCode{Digest: e.Digest, ExpiresAt: e.ExpiresAt}
 	case OwnerCodeUsed:
 		o.UsedAt, o.Organization, o.Member = e.At, e.Organization, e.Member
 	default:

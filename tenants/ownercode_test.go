@@ -8,14 +8,14 @@ import (
 )
 
 func ownerCodeIssued() tenants.OwnerCodeIssued {
-	return tenants.OwnerCodeIssued{Imprint: imprint("ab12"), At: noon, ExpiresAt: noon.Add(tenants.OwnerCodeLasts)}
+	return tenants.OwnerCodeIssued{Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.OwnerCodeLasts)}
 }
 
 // There is a code as long as nobody is a member; the newest one makes one person the first owner.
 func TestOwnerCodeDecisions(t *testing.T) {
 	issue := func(founded bool) func(tenants.OwnerCode) ([]tenants.Event, error) {
 		return func(o tenants.OwnerCode) ([]tenants.Event, error) {
-			return o.Issue(tenants.IssueOwnerCode{Founded: founded, Imprint: imprint("ab12"), At: noon})
+			return o.Issue(tenants.IssueOwnerCode{Founded: founded, Digest: digest("ab12"), At: noon})
 		}
 	}
 	use := func(code string, founded bool, at time.Time) func(tenants.OwnerCode) ([]tenants.Event, error) {
@@ -26,7 +26,7 @@ func TestOwnerCodeDecisions(t *testing.T) {
 	given := []tenants.Event{ownerCodeIssued()}
 	used := tenants.OwnerCodeUsed{Organization: "org_1", Member: "mem_1", At: later}
 	newer := ownerCodeIssued()
-	newer.Imprint = imprint("cd34")
+	newer.Digest = digest("cd34")
 	decide(t, map[string]decision[tenants.OwnerCode]{
 		"issue":                   {when: issue(false), then: given},
 		"issue another":           {given: []tenants.Event{newer}, when: issue(false), then: given},

@@ -4,18 +4,18 @@ import "time"
 
 // A ResetCode lets whoever holds it set a member's password, once.
 type ResetCode struct {
-	Hash      string // see Imprint; empty: none is out
+	Hash      string // see SecretDigest; empty: none is out
 	ExpiresAt time.Time
 	By        string // who handed it out; empty for the first codes, which did not say
 }
 
 // MemberResetCodeIssued gives somebody who manages a member a code to pass on. The code of before is void.
 type MemberResetCodeIssued struct {
-	Member    string    `json:"member"`
-	Imprint   Imprint   `json:"imprint"`
-	At        time.Time `json:"at"`
-	ExpiresAt time.Time `json:"expires_at"`
-	By        string    `json:"by,omitempty"`
+	Member    string       `json:"member"`
+	Digest    SecretDigest `json:"imprint"`
+	At        time.Time    `json:"at"`
+	ExpiresAt time.Time    `json:"expires_at"`
+	By        string       `json:"by,omitempty"`
 }
 
 // MemberPasswordChanged gives a member another password. A code to reset it is void from then on. By a reset the member is
@@ -29,10 +29,10 @@ type MemberPasswordChanged struct {
 
 // IssueResetCode asks for a code that lets a member set another password.
 type IssueResetCode struct {
-	By      string // who asks
-	ByRole  Role
-	Imprint Imprint
-	At      time.Time
+	By     string // who asks
+	ByRole Role
+	Digest SecretDigest
+	At     time.Time
 }
 
 // IssueResetCode decides to let the member set another password. It takes a role that manages the member's: whoever
@@ -45,7 +45,7 @@ func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 		return nil, ErrForbidden
 	}
 	return []Event{MemberResetCodeIssued{
-		Member: m.ID, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(ResetLasts), By: cmd.By,
+		Member: m.ID, Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(ResetLasts), By: cmd.By,
 	}}, nil
 }
 

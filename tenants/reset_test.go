@@ -8,7 +8,7 @@ import (
 )
 
 func resetCodeIssued() tenants.MemberResetCodeIssued {
-	return tenants.MemberResetCodeIssued{Member: "mem_1", Imprint: imprint("ab12"), At: noon, ExpiresAt: noon.Add(tenants.ResetLasts)}
+	return tenants.MemberResetCodeIssued{Member: "mem_1", Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.ResetLasts)}
 }
 
 const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI"
@@ -18,7 +18,7 @@ const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI"
 func TestResetDecisions(t *testing.T) {
 	issue := func(by tenants.Role) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
-			return m.IssueResetCode(tenants.IssueResetCode{ByRole: by, Imprint: imprint("ab12"), At: noon})
+			return m.IssueResetCode(tenants.IssueResetCode{ByRole: by, Digest: digest("ab12"), At: noon})
 		}
 	}
 	reset := func(code string, password tenants.Password, at time.Time) func(tenants.Member) ([]tenants.Event, error) {
@@ -34,7 +34,7 @@ func TestResetDecisions(t *testing.T) {
 	changed := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: otherHash, Reset: true, At: later}
 	byPassword := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "x", At: noon}
 	newer := resetCodeIssued()
-	newer.Imprint = imprint("cd34")
+	newer.Digest = digest("cd34")
 	removed := tenants.MemberRemoved{Member: "mem_1", At: noon}
 	known := resetCodeIssued()
 	known.By = "mem_2"

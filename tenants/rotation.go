@@ -21,7 +21,7 @@ var (
 // RotateAPIKey asks to put a new key in the place of one, which goes on for a while so that its holders can change over.
 type RotateAPIKey struct {
 	To      string        // id of the new key
-	Imprint Imprint       // of the new key
+	Digest  SecretDigest  // of the new key
 	Overlap time.Duration // 0 to MaxOverlap: how long the old key goes on
 	At      time.Time
 }
@@ -65,7 +65,7 @@ func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 	successor := IssueAPIKey{
 		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,
-		RatePerMinute: k.RatePerMinute, Access: k.Access, Imprint: cmd.Imprint, Replaces: k.ID, At: cmd.At,
+		RatePerMinute: k.RatePerMinute, Access: k.Access, Digest: cmd.Digest, Replaces: k.ID, At: cmd.At,
 	}
 	if k.Lasts > 0 {
 		successor.ExpiresAt = cmd.At.Add(k.Lasts)

@@ -47,10 +47,10 @@ func TestSuccessor(t *testing.T) {
 	for _, event := range []tenants.Event{issued, tenants.APIKeyCurtailed{APIKey: "key_1", ExpiresAt: noon.Add(time.Minute), At: noon}} {
 		key.Apply(event)
 	}
-	rotation := tenants.RotateAPIKey{To: "key_2", Imprint: imprint("cd34"), At: noon.Add(time.Second)}
+	rotation := tenants.RotateAPIKey{To: "key_2", Digest: digest("cd34"), At: noon.Add(time.Second)}
 	got := key.Successor(rotation)
 	want := tenants.IssueAPIKey{
-		ID: "key_2", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live", Imprint: imprint("cd34"),
+		ID: "key_2", Organization: "org_1", Project: "prj_1", Environment: tenants.Prod, Name: "Shop, live", Digest: digest("cd34"),
 		At: rotation.At, ExpiresAt: later.Add(time.Second), RatePerMinute: 30, Replaces: "key_1", Access: tenants.WriteAccess,
 	}
 	if got != want {

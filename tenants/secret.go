@@ -59,10 +59,10 @@ func (s Secret) Next(salt string) Secret {
 // Reveal returns the secret in clear. Every call is a place to look at twice.
 func (s Secret) Reveal() string { return s.prefix + s.digits }
 
-// Imprint is what is kept of the secret.
-func (s Secret) Imprint() Imprint {
+// Digest is what is kept of the secret.
+func (s Secret) Digest() SecretDigest {
 	sum := sha256.Sum256([]byte(s.Reveal()))
-	return Imprint{
+	return SecretDigest{
 		Hash:  hex.EncodeToString(sum[:]),
 		First: s.digits[:shownDigits],
 		Last:  s.digits[secretDigits-shownDigits:],
@@ -80,8 +80,8 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 const hidden = "[redacted]"
 
-// An Imprint is what is kept of a secret: enough to recognize it, not enough to use it.
-type Imprint struct {
+// A SecretDigest is what is kept of a secret: enough to recognize it, not enough to use it.
+type SecretDigest struct {
 	Hash  string `json:"hash"`  // SHA-256 of the whole secret, hexadecimal; the secret has 192 random bits, so a slow hash would buy nothing
 	First string `json:"first"` // the first four characters after the prefix
 	Last  string `json:"last"`  // the last four characters

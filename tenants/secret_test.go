@@ -15,18 +15,18 @@ import (
 
 const drawn = "0123456789abcdef01234567" // 24 bytes
 
-// A secret is its prefix and 48 lower-case hexadecimal characters; its imprint is the SHA-256 of all of it.
+// A secret is its prefix and 48 lower-case hexadecimal characters; its digest is the SHA-256 of all of it.
 func TestNewSecret(t *testing.T) {
 	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, strings.NewReader(drawn))
 	if err != nil || !regexp.MustCompile(`^weir_[0-9a-f]{48}$`).MatchString(secret.Reveal()) {
 		t.Fatalf("got %q, %v", secret.Reveal(), err)
 	}
-	want := tenants.Imprint{
+	want := tenants.Digest{
 		Hash:  "01cb9e503b96670ca18e3aeea11f34b489d94a5fa6b50f5d459c33bcb10b4c0f",
 		First: "3031", Last: "3637",
 	}
-	if got := secret.Imprint(); got != want {
-		t.Errorf("imprint: got %+v, want %+v", got, want)
+	if got := secret.Digest(); got != want {
+		t.Errorf("digest: got %+v, want %+v", got, want)
 	}
 }
 

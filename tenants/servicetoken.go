@@ -22,7 +22,7 @@ type ServiceToken struct {
 	Organization string // or Installation
 	Name         string
 	Scopes       []string // sorted, each once
-	Imprint      Imprint
+	Digest       SecretDigest
 	Configured   bool // comes from the configuration of the installation, not from a request
 	IssuedAt     time.Time
 	Revocation   Revocation
@@ -34,7 +34,7 @@ type IssueServiceToken struct {
 	Organization string
 	Name         string
 	Scopes       []string
-	Imprint      Imprint
+	Digest       SecretDigest
 	Configured   bool
 	At           time.Time
 }
@@ -67,7 +67,7 @@ func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 	}
 	issued := ServiceTokenIssued{
 		ServiceToken: cmd.ID, Organization: cmd.Organization, Name: CleanName(cmd.Name), Scopes: sorted(cmd.Scopes),
-		Imprint: cmd.Imprint, Configured: cmd.Configured, At: cmd.At,
+		Digest: cmd.Digest, Configured: cmd.Configured, At: cmd.At,
 	}
 	switch {
 	case s.ID == "":
@@ -81,7 +81,7 @@ func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 // Register decides on a token that comes from the configuration. Asked again for the same one, it decides nothing, also
 // where that was revoked: a restart does not bring it back.
 func (s ServiceToken) Register(cmd IssueServiceToken) ([]Event, error) {
-	if s.ID != "" && s.Imprint == cmd.Imprint {
+	if s.ID != "" && s.Digest == cmd.Digest {
 		return nil, nil
 	}
 	cmd.Configured = true
@@ -112,7 +112,7 @@ func (s *ServiceToken) Apply(event Event) {
 	switch e := event.(type) {
 	case ServiceTokenIssued:
 		*s = ServiceToken{
-			ID: e.ServiceToken, Organization: e.Organization, Name: e.Name, Scopes: e.Scopes, Imprint: e.Imprint,
+			ID: e.ServiceToken, Organization: e.Organization, Name: e.Name, Scopes: e.Scopes, Digest: e.Digest,
 			Configured: e.Configured, IssuedAt: e.At,
 		}
 	case ServiceTokenRevoked:

@@ -10,13 +10,13 @@ import (
 func tokenIssued() tenants.ServiceTokenIssued {
 	return tenants.ServiceTokenIssued{
 		ServiceToken: "tok_1", Organization: "org_1", Name: "Billing", Scopes: []string{"billing:read", "billing:write"},
-		Imprint: imprint("ab12"), At: noon,
+		Digest: digest("ab12"), At: noon,
 	}
 }
 
 func issueToken() tenants.IssueServiceToken {
 	return tenants.IssueServiceToken{
-		ID: "tok_1", Organization: "org_1", Name: " Billing ", Imprint: imprint("ab12"), At: noon,
+		ID: "tok_1", Organization: "org_1", Name: " Billing ", Digest: digest("ab12"), At: noon,
 		Scopes: []string{"billing:write", "billing:read", "billing:write"},
 	}
 }

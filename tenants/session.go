@@ -44,9 +44,9 @@ type Session struct {
 	Member          string
 	Role            Role         // the member's
 	Method          SignInMethod // empty for the first sessions, which were ByPassword
-	Imprint         Imprint      // of its secret
+	Digest          SecretDigest // of its secret
 	Replaced        Replaced
-	Dropped         Imprint // of the secret that the last replacement ended before its overlap was over; zero: none
+	Dropped         SecretDigest // of the secret that the last replacement ended before its overlap was over; zero: none
 	StartedAt       time.Time
 	AuthenticatedAt time.Time // when the member last proved who they are
 	RenewedAt       time.Time // or started
@@ -58,34 +58,34 @@ type Session struct {
 
 // Replaced is the secret that a session had before. Its zero value is none.
 type Replaced struct {
-	Imprint Imprint
-	Until   time.Time // when it ends
-	Salt    string    // makes the secret that came after it; empty where that can't be made from it
+	Digest SecretDigest
+	Until  time.Time // when it ends
+	Salt   string    // makes the secret that came after it; empty where that can't be made from it
 }
 
 // StartSession lets a member in who has proved who they are.
 type StartSession struct {
-	ID      string
-	Member  Member
-	Method  SignInMethod
-	Imprint Imprint
-	At      time.Time
+	ID     string
+	Member Member
+	Method SignInMethod
+	Digest SecretDigest
+	At     time.Time
 }
 
 // RenewSession keeps a session from ending because nobody uses it. The new secret is made from the old one and Salt, so
 // that whoever asks twice with the old one gets the same.
 type RenewSession struct {
 	Presented string // hash of the secret that asks
-	Imprint   Imprint
+	Digest    SecretDigest
 	Salt      string
 	At        time.Time
 }
 
 // ConfirmSession says that the member has proved anew who they are.
 type ConfirmSession struct {
-	Method  SignInMethod
-	Imprint Imprint
-	At      time.Time
+	Method SignInMethod
+	Digest SecretDigest
+	At     time.Time
 }
 
 // SessionStarted starts a session.
@@ -94,7 +94,7 @@ type SessionStarted struct {
 	Organization string       `json:"organization"`
 	Member       string       `json:"member"`
 	Role         Role         `json:"role"`
-	Imprint      Imprint      `json:"imprint"`
+	Digest       SecretDigest `json:"imprint"`
 	At           time.Time    `json:"at"`
 	ExpiresAt    time.Time    `json:"expires_at"`
 	EndsAt       *time.Time   `json:"ends_at,omitempty"` // absent: expires_at
@@ -103,19 +103,19 @@ type SessionStarted struct {
 
 // SessionRenewed lets a session go on, with another secret.
 type SessionRenewed struct {
-	Session       string    `json:"session"`
-	Imprint       Imprint   `json:"imprint"`
-	Salt          string    `json:"salt"` // makes the secret from the one before
-	At            time.Time `json:"at"`
-	ExpiresAt     time.Time `json:"expires_at"`
-	ReplacedUntil time.Time `json:"replaced_until"` // when the secret before ends
+	Session       string       `json:"session"`
+	Digest        SecretDigest `json:"imprint"`
+	Salt          string       `json:"salt"` // makes the secret from the one before
+	At            time.Time    `json:"at"`
+	ExpiresAt     time.Time    `json:"expires_at"`
+	ReplacedUntil time.Time    `json:"replaced_until"` // when the secret before ends
 }
 
 // SessionConfirmed says that the member has proved anew who they are. The session goes on with another secret.
 type SessionConfirmed struct {
 	Session       string       `json:"session"`
 	Method        SignInMethod `json:"method"`
-	Imprint       Imprint      `json:"imprint"`
+	Digest        SecretDigest `json:"imprint"`
 	At            time.Time    `json:"at"`
 	ExpiresAt     time.Time    `json:"expires_at"`
 	ReplacedUntil time.Time    `json:"replaced_until"` // when the secret before ends
@@ -143,7 +143,7 @@ func (s Session) Start(cmd StartSession) ([]Event, error) {
 	ends := cmd.At.Add(SessionLasts)
 	return []Event{SessionStarted{
 		Session: cmd.ID, Organization: cmd.Member.Organization, Member: cmd.Member.ID, Role: cmd.Member.Role,
-		Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: cmd.At.Add(SessionIdles), EndsAt: &ends, Method: cmd.Method,
+		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(SessionIdles), EndsAt: &ends, Method: cmd.Method,
 	}}, nil
 }
 
@@ -154,11 +154,11 @@ func (s Session) Renew(cmd RenewSession) ([]Event, error) {
 		return nil, ErrNotFound
 	}
 	due := s.RenewAt()
-	if cmd.Presented != s.Imprint.Hash || due.IsZero() || cmd.At.Before(due) {
+	if cmd.Presented != s.Digest.Hash || due.IsZero() || cmd.At.Before(due) {
 		return nil, nil
 	}
 	return []Event{SessionRenewed{
-		Session: s.ID, Imprint: cmd.Imprint, Salt: cmd.Salt, At: cmd.At, ExpiresAt: s.expiry(cmd.At),
+		Session: s.ID, Digest: cmd.Digest, Salt: cmd.Salt, At: cmd.At, ExpiresAt: s.expiry(cmd.At),
 		ReplacedUntil: s.replacedUntil(cmd.At),
 	}}, nil
 }
@@ -169,7 +169,7 @@ func (s Session) Confirm(cmd ConfirmSession) ([]Event, error) {
 		return nil, ErrNotFound
 	}
 	return []Event{SessionConfirmed{
-		Session: s.ID, Method: cmd.Method, Imprint: cmd.Imprint, At: cmd.At, ExpiresAt: s.expiry(cmd.At),
+		Session: s.ID, Method: cmd.Method, Digest: cmd.Digest, At: cmd.At, ExpiresAt: s.expiry(cmd.At),
 		ReplacedUntil: s.replacedUntil(cmd.At),
 	}}, nil
 }
@@ -235,17 +235,17 @@ func (s *Session) Apply(event Event) {
 	switch e := event.(type) {
 	case SessionStarted:
 		*s = Session{
-			ID: e.Session, Organization: e.Organization, Member: e.Member, Role: e.Role, Imprint: e.Imprint, Method: e.Method,
+			ID: e.Session, Organization: e.Organization, Member: e.Member, Role: e.Role, Digest: e.Digest, Method: e.Method,
 			StartedAt: e.At, AuthenticatedAt: e.At, RenewedAt: e.At, ExpiresAt: e.ExpiresAt, EndsAt: e.ExpiresAt,
 		}
 		if e.EndsAt != nil {
 			s.EndsAt = *e.EndsAt
 		}
 	case SessionRenewed:
-		s.replace(e.Imprint, e.Salt, e.At, e.ReplacedUntil)
+		s.replace(e.Digest, e.Salt, e.At, e.ReplacedUntil)
 		s.RenewedAt, s.ExpiresAt = e.At, e.ExpiresAt
 	case SessionConfirmed:
-		s.replace(e.Imprint, "", e.At, e.ReplacedUntil)
+		s.replace(e.Digest, "", e.At, e.ReplacedUntil)
 		s.AuthenticatedAt, s.RenewedAt, s.ExpiresAt = e.At, e.At, e.ExpiresAt
 	case SessionRoleChanged:
 		s.Role, s.ChangedAt = e.Role, e.At
@@ -257,11 +257,11 @@ func (s *Session) Apply(event Event) {
 }
 
 // replace gives the session another secret. The one before works until a moment later; the one before that no more.
-func (s *Session) replace(imprint Imprint, salt string, at, until time.Time) {
-	s.Dropped = Imprint{}
+func (s *Session) replace(digest SecretDigest, salt string, at, until time.Time) {
+	s.Dropped = SecretDigest{}
 	if at.Before(s.Replaced.Until) {
-		s.Dropped = s.Replaced.Imprint
+		s.Dropped = s.Replaced.Digest
 	}
-	s.Replaced = Replaced{Imprint: s.Imprint, Until: until, Salt: salt}
-	s.Imprint, s.ChangedAt = imprint, at
+	s.Replaced = Replaced{Digest: s.Digest, Until: until, Salt: salt}
+	s.Digest, s.ChangedAt = digest, at
 }

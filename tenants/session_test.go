@@ -9,7 +9,7 @@ import (
 
 func sessionStarted() tenants.SessionStarted {
 	return tenants.SessionStarted{
-		Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Viewer, Imprint: imprint("ab12"),
+		Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Viewer, Digest: digest("ab12"),
 		At: noon, ExpiresAt: noon.Add(tenants.SessionIdles),
 	}
 }
@@ -26,14 +26,14 @@ func sessionRenewed() tenants.SessionRenewed {
 
 func renewedAt(at time.Time, secret string) tenants.SessionRenewed {
 	return tenants.SessionRenewed{
-		Session: "ses_1", Imprint: imprint(secret), Salt: "salt", At: at, ExpiresAt: at.Add(tenants.SessionIdles),
+		Session: "ses_1", Digest: digest(secret), Salt: "salt", At: at, ExpiresAt: at.Add(tenants.SessionIdles),
 		ReplacedUntil: at.Add(tenants.SecretOverlap),
 	}
 }
 
 func sessionConfirmed() tenants.SessionConfirmed {
 	return tenants.SessionConfirmed{
-		Session: "ses_1", Method: tenants.ByPassword, Imprint: imprint("ef56"), At: later, ExpiresAt: later.Add(tenants.SessionIdles),
+		Session: "ses_1", Method: tenants.ByPassword, Digest: digest("ef56"), At: later, ExpiresAt: later.Add(tenants.SessionIdles),
 		ReplacedUntil: later.Add(tenants.SecretOverlap),
 	}
 }
@@ -42,7 +42,7 @@ func sessionConfirmed() tenants.SessionConfirmed {
 func TestSessionDecisions(t *testing.T) {
 	start := func(s tenants.Session) ([]tenants.Event, error) {
 		return s.Start(tenants.StartSession{
-			ID: "ses_1", Imprint: imprint("ab12"), Method: tenants.ByPasskey, At: noon,
+			ID: "ses_1", Digest: digest("ab12"), Method: tenants.ByPasskey, At: noon,
 			Member: tenants.Member{ID: "mem_1", Organization: "org_1", Role: tenants.Viewer},
 		})
 	}
@@ -71,7 +71,7 @@ func TestSessionDecisions(t *testing.T) {
 func TestSessionRenewal(t *testing.T) {
 	renew := func(at time.Time, presented string) func(tenants.Session) ([]tenants.Event, error) {
 		return func(s tenants.Session) ([]tenants.Event, error) {
-			return s.Renew(tenants.RenewSession{Presented: imprint(presented).Hash, Imprint: imprint("cd34"), Salt: "salt", At: at})
+			return s.Renew(tenants.RenewSession{Presented: digest(presented).Hash, Digest: digest("cd34"), Salt: "salt", At: at})
 		}
 	}
 	due, started, legacy := noon.Add(tenants.RenewAfter), passkeySession(), sessionStarted()
@@ -103,7 +103,7 @@ func TestSessionRenewal(t *testing.T) {
 func TestSessionConfirmation(t *testing.T) {
 	confirm := func(at time.Time) func(tenants.Session) ([]tenants.Event, error) {
 		return func(s tenants.Session) ([]tenants.Event, error) {
-			return s.Confirm(tenants.ConfirmSession{Method: tenants.ByPassword, Imprint: imprint("ef56"), At: at})
+			return s.Confirm(tenants.ConfirmSession{Method: tenants.ByPassword, Digest: digest("ef56"), At: at})
 		}
 	}
 	started := passkeySession()
@@ -122,12 +122,12 @@ func TestSessionSecretsFollowEachOther(t *testing.T) {
 	for _, event := range []tenants.Event{passkeySession(), renewedAt(later, "cd34"), sessionConfirmed()} {
 		s.Apply(event)
 	}
-	want := tenants.Replaced{Imprint: imprint("cd34"), Until: later.Add(tenants.SecretOverlap)}
-	if s.Imprint != imprint("ef56") || s.Replaced != want || s.Dropped != imprint("ab12") || !s.AuthenticatedAt.Equal(later) {
+	want := tenants.Replaced{Digest: digest("cd34"), Until: later.Add(tenants.SecretOverlap)}
+	if s.Digest != digest("ef56") || s.Replaced != want || s.Dropped != digest("ab12") || !s.AuthenticatedAt.Equal(later) {
 		t.Errorf("got %+v", s)
 	}
 	s.Apply(renewedAt(later.Add(tenants.RenewAfter), "0123"))
-	if s.Dropped != (tenants.Imprint{}) || s.Replaced.Imprint != imprint("ef56") || s.Replaced.Salt != "salt" {
+	if s.Dropped != (tenants.Digest{}) || s.Replaced.Digest != digest("ef56") || s.Replaced.Salt != "salt" {
 		t.Errorf("after a while: %+v", s)
 	}
 }

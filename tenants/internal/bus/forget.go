@@ -81,7 +81,7 @@ func (f *Forgetting) forget(ctx context.Context, tx pgx.Tx, r recorded) (message
 	session, seen := tenants.Session{}, map[string]bool{}
 	for _, event := range history {
 		session.Apply(event.Event)
-		if hash := session.Imprint.Hash; !seen[hash] {
+		if hash := session.Digest.Hash; !seen[hash] {
 			seen[hash] = true
 			messages = append(messages, f.tombstone(r, hash, len(seen)))
 		}

@@ -20,24 +20,24 @@ import (
 func TestSessionsAreForgotten(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	events := postgres.NewEvents(pool)
-	first, renewed, second := imprint(t), imprint(t), imprint(t)
+	first, renewed, second := digest(t), digest(t), digest(t)
 	keep := func(stream string, version int64, event tenants.Event) {
 		t.Helper()
 		if err := events.Append(t.Context(), eventstore.Stream{Organization: "org_1", Name: stream}, version, nil, event); err != nil {
 			t.Fatal(err)
 		}
 	}
-	started := func(id string, imprint tenants.Imprint, at time.Time) tenants.Event {
+	started := func(id string, digest tenants.Digest, at time.Time) tenants.Event {
 		ends := at.Add(tenants.SessionLasts)
-		return tenants.SessionStarted{Session: id, Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Imprint: imprint, At: at,
+		return tenants.SessionStarted{Session: id, Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Digest: digest, At: at,
 			ExpiresAt: at.Add(tenants.SessionIdles), EndsAt: &ends}
 	}
 	keep("organization", 0, tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Indie, At: noon})
 	keep("project", 0, tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon})
 	keep("member", 0, tenants.MemberAdded{Member: "mem_1", Organization: "org_1", Email: "a@example.com", Name: "A", Role: tenants.Owner, PasswordHash: "x", At: noon})
-	keep("key", 0, tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev, Name: "live", Imprint: imprint(t), At: noon})
+	keep("key", 0, tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev, Name: "live", Digest: digest(t), At: noon})
 	keep("session 1", 0, started("ses_1", first, noon))
-	keep("session 1", 1, tenants.SessionRenewed{Session: "ses_1", Imprint: renewed, At: noon.Add(4 * time.Hour), ExpiresAt: noon.Add(16 * time.Hour), ReplacedUntil: noon.Add(4 * time.Hour)})
+	keep("session 1", 1, tenants.SessionRenewed{Session: "ses_1", Digest: renewed, At: noon.Add(4 * time.Hour), ExpiresAt: noon.Add(16 * time.Hour), ReplacedUntil: noon.Add(4 * time.Hour)})
 	keep("session 2", 0, started("ses_2", second, noon.Add(24*time.Hour)))
 
 	now, after := noon, weirbus.Cursor{}

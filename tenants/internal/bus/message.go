@@ -76,7 +76,7 @@ func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) telling {
 	if !k.ExpiresAt.IsZero() {
 		value.ExpiresAt = &k.ExpiresAt
 	}
-	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: k.Imprint.Hash, at: at, value: value}
+	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: k.Digest.Hash, at: at, value: value}
 }
 
 func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {
@@ -87,15 +87,15 @@ func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {
 	if s.Organization == tenants.Installation {
 		value.Organization = "" // the contract's word for it
 	}
-	return credential(s.Imprint, s.IssuedAt, s.Revocation, value)
+	return credential(s.Digest, s.IssuedAt, s.Revocation, value)
 }
 
-func credential(imprint tenants.Imprint, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) telling {
+func credential(digest tenants.Digest, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) telling {
 	at := issuedAt
 	if !revocation.At.IsZero() {
 		at = revocation.At
 	}
-	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: imprint.Hash, at: at, value: value}
+	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: digest.Hash, at: at, value: value}
 }
 
 func credentialState(revocation tenants.Revocation) string {

@@ -22,15 +22,15 @@ func fold[S any, P eventstore.Folder[S, tenants.Event]](events ...tenants.Event)
 
 // What others are told has the contract's words: every value, key and header, and an id that is the same each time.
 func TestMessages(t *testing.T) {
-	imprint := tenants.Imprint{Hash: "5e88", First: "ab12", Last: "9f3e"}
+	digest := tenants.Digest{Hash: "5e88", First: "ab12", Last: "9f3e"}
 	end := noon.Add(time.Hour)
 	issued := tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev,
-		Name: "live", Imprint: imprint, At: noon, ExpiresAt: &end}
+		Name: "live", Digest: digest, At: noon, ExpiresAt: &end}
 	revoked := tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: noon.Add(time.Minute)}
 	token := tenants.ServiceTokenIssued{ServiceToken: "tok_1", Organization: tenants.Installation, Name: "operator",
-		Scopes: []string{"tenants:admin"}, Imprint: imprint, At: noon}
+		Scopes: []string{"tenants:admin"}, Digest: digest, At: noon}
 	session := tenants.SessionStarted{Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Owner,
-		Imprint: imprint, At: noon, ExpiresAt: end}
+		Digest: digest, At: noon, ExpiresAt: end}
 	for name, test := range map[string]struct {
 		organization string
 		told         telling

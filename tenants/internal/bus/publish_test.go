@@ -31,7 +31,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 			Role: tenants.Owner, PasswordHash: "x", At: noon})
 	}
 	happened = append(happened, tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev,
-		Name: "live", Imprint: imprint(t), At: noon.Add(time.Hour)})
+		Name: "live", Digest: digest(t), At: noon.Add(time.Hour)})
 	for i, event := range happened {
 		stream := eventstore.Stream{Organization: "org_1", Name: fmt.Sprint(i)}
 		if err := events.Append(t.Context(), stream, 0, nil, event); err != nil {
@@ -64,11 +64,11 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 	}
 }
 
-func imprint(t *testing.T) tenants.Imprint {
+func digest(t *testing.T) tenants.Digest {
 	t.Helper()
 	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return secret.Imprint()
+	return secret.Digest()
 }

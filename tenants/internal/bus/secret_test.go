@@ -24,8 +24,8 @@ func TestSecretsAreWhatOthersExpect(t *testing.T) {
 		if !identity.WellFormed(expected, secret.Reveal()) {
 			t.Errorf("a secret that begins with %q is not well-formed for identity, which expects %q", issued, expected)
 		}
-		if key := contract.CredentialKey(secret.Reveal()); secret.Imprint().Hash != key {
-			t.Errorf("%q: kept under %s, looked up under %s", issued, secret.Imprint().Hash, key)
+		if key := contract.CredentialKey(secret.Reveal()); secret.Digest().Hash != key {
+			t.Errorf("%q: kept under %s, looked up under %s", issued, secret.Digest().Hash, key)
 		}
 		if _, err := tenants.ParseSecret(issued, secret.Reveal()); err != nil {
 			t.Errorf("%q: tenants cannot read what it issued: %v", issued, err)

@@ -16,11 +16,11 @@ func sessionCredentials(s tenants.Session, version int64) []telling {
 		at = s.ChangedAt
 	}
 	now.ExpiresAt, now.RenewAt = &s.ExpiresAt, optional(s.RenewAt())
-	told := []telling{credential(s.Imprint, at, s.Revocation, now)}
-	if s.Replaced.Imprint != (tenants.Imprint{}) {
-		told = append(told, credential(s.Replaced.Imprint, at, s.Revocation, replacedCredential(s, version)))
+	told := []telling{credential(s.Digest, at, s.Revocation, now)}
+	if s.Replaced.Digest != (tenants.Digest{}) {
+		told = append(told, credential(s.Replaced.Digest, at, s.Revocation, replacedCredential(s, version)))
 	}
-	if s.Dropped != (tenants.Imprint{}) {
+	if s.Dropped != (tenants.Digest{}) {
 		dropped := sessionCredential(s, version)
 		dropped.State, dropped.ExpiresAt = contract.CredentialRevoked, &s.ExpiresAt
 		told = append(told, credential(s.Dropped, at, s.Revocation, dropped))

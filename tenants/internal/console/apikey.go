@@ -63,7 +63,7 @@ func (c *console) showAPIKeys(w http.ResponseWriter, r *http.Request) error {
 func (c *console) show(key postgres.ListedAPIKey) shownKey {
 	return shownKey{
 		ListedAPIKey: key, State: key.State(c.Clock()), May: accessText(key.Access),
-		Shown: tenants.APIKeyPrefix + key.Imprint.First + "…" + key.Imprint.Last,
+		Shown: tenants.APIKeyPrefix + key.Digest.First + "…" + key.Digest.Last,
 	}
 }
 

@@ -25,7 +25,7 @@ type shownToken struct {
 func showToken(token tenants.ServiceToken) shownToken {
 	return shownToken{
 		ServiceToken: token, State: token.State(),
-		Shown: tenants.ServiceTokenPrefix + token.Imprint.First + "…" + token.Imprint.Last,
+		Shown: tenants.ServiceTokenPrefix + token.Digest.First + "…" + token.Digest.Last,
 	}
 }
 

@@ -77,7 +77,7 @@ func showUsage(k postgres.ListedAPIKey) apiKeyUsageJSON {
 
 func (a *API) showAPIKey(k postgres.ListedAPIKey) apiKeyJSON {
 	return apiKeyJSON{
-		ID: k.ID, Prefix: tenants.APIKeyPrefix + k.Imprint.First, Last4: k.Imprint.Last, Project: k.Project,
+		ID: k.ID, Prefix: tenants.APIKeyPrefix + k.Digest.First, Last4: k.Digest.Last, Project: k.Project,
 		Organization: k.Organization, Environment: string(k.Environment), Access: string(k.Access), Name: k.Name, State: string(k.State(a.clock())),
 		CreatedAt: k.IssuedAt.UTC(), ExpiresAt: optional(k.ExpiresAt),
 		RevokedAt: optional(k.Revocation.At), RevokedReason: reasonJSON(k.Revocation), RatePerMinute: given(k.RatePerMinute),

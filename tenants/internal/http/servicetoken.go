@@ -26,7 +26,7 @@ type serviceTokenJSON struct {
 
 func showServiceToken(s tenants.ServiceToken) serviceTokenJSON {
 	return serviceTokenJSON{
-		ID: s.ID, Prefix: tenants.ServiceTokenPrefix + s.Imprint.First, Last4: s.Imprint.Last, Organization: s.Organization,
+		ID: s.ID, Prefix: tenants.ServiceTokenPrefix + s.Digest.First, Last4: s.Digest.Last, Organization: s.Organization,
 		Name: s.Name, Scopes: s.Scopes, State: string(s.State()), CreatedAt: s.IssuedAt.UTC(),
 		RevokedAt: optional(s.Revocation.At), RevokedReason: reasonJSON(s.Revocation),
 	}

@@ -16,7 +16,7 @@ func insertAPIKey(ctx context.Context, tx pgx.Tx, e tenants.APIKeyIssued, by ten
 		INSERT INTO api_keys (organization, id, project, environment, name, hash, first, last, created_at, expires_at,
 		                      rate_per_minute, replaces, created_by, access)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		e.Organization, e.APIKey, e.Project, e.Environment, e.Name, e.Imprint.Hash, e.Imprint.First, e.Imprint.Last,
+		e.Organization, e.APIKey, e.Project, e.Environment, e.Name, e.Digest.Hash, e.Digest.First, e.Digest.Last,
 		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, by.Actor, e.Access.OrFull())
 }
 
@@ -79,7 +79,7 @@ WHERE (k.organization = $1 OR $1 = '*') `
 func scanAPIKey(row pgx.CollectableRow) (k ListedAPIKey, err error) {
 	var expires, revoked, rotated, firstAccepted, lastUsed *time.Time
 	var exposures []byte
-	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Imprint.Hash, &k.Imprint.First, &k.Imprint.Last,
+	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Digest.Hash, &k.Digest.First, &k.Digest.Last,
 		&k.IssuedAt, &expires, &revoked, &k.Revocation.Reason, &k.RatePerMinute, &k.Replaces, &k.RotatedTo, &rotated, &exposures,
 		&k.Access, &k.ProjectName, &k.CreatedBy, &k.Accepted, &k.Rejected, &k.Refused, &k.AcceptedSince, &k.RejectedSince, &firstAccepted,
 		&lastUsed, &k.Address, &k.Client, &k.Read, &k.ReadSince)

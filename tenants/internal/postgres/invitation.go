@@ -14,7 +14,7 @@ func insertInvitation(ctx context.Context, tx pgx.Tx, e tenants.InvitationMade) 
 	return exactlyOne(ctx, tx, `
 		INSERT INTO invitations (organization, id, email, role, made_by, code_hash, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		e.Organization, e.Invitation, e.Email, e.Role, e.By, e.Imprint.Hash, e.At, e.ExpiresAt)
+		e.Organization, e.Invitation, e.Email, e.Role, e.By, e.Digest.Hash, e.At, e.ExpiresAt)
 }
 
 const updateInvitation = `UPDATE invitations SET `
@@ -23,7 +23,7 @@ const whereInvitation = ` WHERE organization = $1 AND id = $2`
 
 func resendInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationResent) error {
 	return exactlyOne(ctx, tx, updateInvitation+`code_hash = $3, expires_at = $4, made_by = coalesce(nullif($5, ''), made_by)`+whereInvitation,
-		organization, e.Invitation, e.Imprint.Hash, e.ExpiresAt, e.By)
+		organization, e.Invitation, e.Digest.Hash, e.ExpiresAt, e.By)
 }
 
 func revokeInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationRevoked) error {

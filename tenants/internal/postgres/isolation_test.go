@@ -37,30 +37,30 @@ func open(t *testing.T) *pgxpool.Pool {
 func furnish(t *testing.T, events *postgres.Events, name string) {
 	t.Helper()
 	organization, project := "org_"+name, "prj_"+name
-	imprint := tenants.Imprint{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
-	other := tenants.Imprint{Hash: strings.Repeat(map[string]string{"a": "c", "b": "d"}[name], 64), First: "cd34", Last: "9f3e"}
+	digest := tenants.Digest{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
+	other := tenants.Digest{Hash: strings.Repeat(map[string]string{"a": "c", "b": "d"}[name], 64), First: "cd34", Last: "9f3e"}
 	for i, happened := range [][]tenants.Event{
 		{tenants.OrganizationCreated{Organization: organization, Name: name, Tier: tenants.Indie, At: noon}},
 		{tenants.ProjectCreated{Project: project, Organization: organization, Name: name, At: noon}},
-		{tenants.APIKeyIssued{APIKey: "key_" + name, Organization: organization, Project: project, Environment: tenants.Dev, Name: name, Imprint: imprint, At: noon},
+		{tenants.APIKeyIssued{APIKey: "key_" + name, Organization: organization, Project: project, Environment: tenants.Dev, Name: name, Digest: digest, At: noon},
 			tenants.APIKeyRevoked{APIKey: "key_" + name, Reason: "leaked", At: noon}},
-		{tenants.ServiceTokenIssued{ServiceToken: "tok_" + name, Organization: organization, Name: name, Scopes: []string{"x:y"}, Imprint: imprint, At: noon},
+		{tenants.ServiceTokenIssued{ServiceToken: "tok_" + name, Organization: organization, Name: name, Scopes: []string{"x:y"}, Digest: digest, At: noon},
 			tenants.ServiceTokenRevoked{ServiceToken: "tok_" + name, At: noon}},
 		{tenants.MemberAdded{Member: "mem_" + name, Organization: organization, Email: name + "@example.com", Name: name, Role: tenants.Owner, PasswordHash: "x", At: noon},
 			tenants.MemberRoleChanged{Member: "mem_" + name, Role: tenants.Admin, At: noon},
 			tenants.MemberPasswordChanged{Member: "mem_" + name, PasswordHash: "y", At: noon},
-			tenants.MemberResetCodeIssued{Member: "mem_" + name, Imprint: imprint, At: noon, ExpiresAt: noon}},
+			tenants.MemberResetCodeIssued{Member: "mem_" + name, Digest: digest, At: noon, ExpiresAt: noon}},
 		{tenants.MemberAdded{Member: "mem_gone_" + name, Organization: organization, Email: "again@example.com", Name: name, Role: tenants.Owner, PasswordHash: "x", At: noon},
 			tenants.MemberRemoved{Member: "mem_gone_" + name, At: noon}},
-		{tenants.InvitationMade{Invitation: "inv_" + name, Organization: organization, Email: "again@example.com", Role: tenants.Viewer, By: "mem_" + name, Imprint: imprint, At: noon, ExpiresAt: noon}},
-		{tenants.InvitationMade{Invitation: "inv_old_" + name, Organization: organization, Email: "old@example.com", Role: tenants.Viewer, By: "mem_" + name, Imprint: other, At: noon, ExpiresAt: noon},
+		{tenants.InvitationMade{Invitation: "inv_" + name, Organization: organization, Email: "again@example.com", Role: tenants.Viewer, By: "mem_" + name, Digest: digest, At: noon, ExpiresAt: noon}},
+		{tenants.InvitationMade{Invitation: "inv_old_" + name, Organization: organization, Email: "old@example.com", Role: tenants.Viewer, By: "mem_" + name, Digest: other, At: noon, ExpiresAt: noon},
 			tenants.InvitationRevoked{Invitation: "inv_old_" + name, At: noon}},
 		{tenants.PasskeyRegistered{Passkey: "pky_" + name, Organization: organization, Member: "mem_" + name, Name: "Laptop",
 			Credential: tenants.PublicCredential{ID: []byte(name), PublicKey: []byte("key"), Transports: []string{"usb"}}, At: noon},
 			tenants.PasskeyUsed{Passkey: "pky_" + name, Counter: 3, At: noon}, tenants.PasskeySuspected{Passkey: "pky_" + name, Counter: 3, At: noon}},
-		{tenants.SessionStarted{Session: "ses_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Imprint: imprint, At: noon, ExpiresAt: noon.Add(time.Hour)},
+		{tenants.SessionStarted{Session: "ses_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Digest: digest, At: noon, ExpiresAt: noon.Add(time.Hour)},
 			tenants.SessionRoleChanged{Session: "ses_" + name, Role: tenants.Owner, At: noon}},
-		{tenants.SessionStarted{Session: "ses_over_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Imprint: other, At: noon, ExpiresAt: noon.Add(time.Hour)},
+		{tenants.SessionStarted{Session: "ses_over_" + name, Organization: organization, Member: "mem_" + name, Role: tenants.Admin, Digest: other, At: noon, ExpiresAt: noon.Add(time.Hour)},
 			tenants.SessionEnded{Session: "ses_over_" + name, At: noon}},
 	} {
 		stream := eventstore.Stream{Organization: organization, Name: fmt.Sprint(i)}
@@ -205,8 +205,8 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 // No organization can write into another, and no key can belong to one and be for a project of the other.
 func TestWritesStayAtHome(t *testing.T) {
 	pool := open(t)
-	imprint := tenants.Imprint{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
-	key := tenants.APIKeyIssued{APIKey: "key_c", Organization: "org_a", Project: "prj_b", Environment: tenants.Dev, Name: "n", Imprint: imprint, At: noon}
+	digest := tenants.Digest{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
+	key := tenants.APIKeyIssued{APIKey: "key_c", Organization: "org_a", Project: "prj_b", Environment: tenants.Dev, Name: "n", Digest: digest, At: noon}
 	foreign := tenants.ProjectCreated{Project: "prj_c", Organization: "org_b", Name: "n", At: noon}
 	for _, event := range []tenants.Event{key, foreign} {
 		stream := eventstore.Stream{Organization: "org_a", Name: "new"}
@@ -288,7 +288,7 @@ func TestSessionsOfBeforeAreKnown(t *testing.T) {
 	})
 	for _, id := range []string{"ses_live", "ses_ended", "ses_expired"} {
 		started := tenants.SessionStarted{Session: id, Organization: "org_a", Member: "mem_a", Role: tenants.Owner, At: noon, ExpiresAt: future,
-			Imprint: tenants.Imprint{Hash: strings.Repeat("a", 64), First: "ab12", Last: "9f3e"}}
+			Digest: tenants.Digest{Hash: strings.Repeat("a", 64), First: "ab12", Last: "9f3e"}}
 		if id == "ses_expired" {
 			started.ExpiresAt = time.Now().Add(-time.Hour)
 		}

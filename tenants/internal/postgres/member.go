@@ -47,7 +47,7 @@ func identifyMember(ctx context.Context, tx pgx.Tx, organization string, e tenan
 
 func issueResetCode(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberResetCodeIssued) error {
 	return exactlyOne(ctx, tx, updateMember+`reset_hash = $3, reset_expires_at = $4`+whereMember,
-		organization, e.Member, e.Imprint.Hash, e.ExpiresAt)
+		organization, e.Member, e.Digest.Hash, e.ExpiresAt)
 }
 
 const selectMembers = `

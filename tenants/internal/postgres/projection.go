@@ -104,9 +104,9 @@ func project(ctx context.Context, tx pgx.Tx, r recorded) error { //nolint:funlen
 	case tenants.SessionStarted:
 		return insertSession(ctx, tx, e, origin)
 	case tenants.SessionRenewed:
-		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Imprint, e.At, e.ExpiresAt, origin})
+		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Digest, e.At, e.ExpiresAt, origin})
 	case tenants.SessionConfirmed:
-		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Imprint, e.At, e.ExpiresAt, origin})
+		return prolongSession(ctx, tx, organization, renewal{e.Session, e.Digest, e.At, e.ExpiresAt, origin})
 	case tenants.SessionEnded:
 		return endSession(ctx, tx, organization, e)
 	case tenants.OwnerCodeIssued, tenants.OwnerCodeUsed, // whose stream is read where it is asked for

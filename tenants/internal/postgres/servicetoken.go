@@ -14,7 +14,7 @@ func insertServiceToken(ctx context.Context, tx pgx.Tx, e tenants.ServiceTokenIs
 	return exactlyOne(ctx, tx, `
 		INSERT INTO service_tokens (organization, id, name, scopes, configured, hash, first, last, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		e.Organization, e.ServiceToken, e.Name, e.Scopes, e.Configured, e.Imprint.Hash, e.Imprint.First, e.Imprint.Last, e.At)
+		e.Organization, e.ServiceToken, e.Name, e.Scopes, e.Configured, e.Digest.Hash, e.Digest.First, e.Digest.Last, e.At)
 }
 
 func revokeServiceToken(ctx context.Context, tx pgx.Tx, organization string, e tenants.ServiceTokenRevoked) error {
@@ -28,8 +28,8 @@ FROM service_tokens `
 
 func scanServiceToken(row pgx.CollectableRow) (s tenants.ServiceToken, err error) {
 	var revoked *time.Time
-	err = row.Scan(&s.Organization, &s.ID, &s.Name, &s.Scopes, &s.Configured, &s.Imprint.Hash, &s.Imprint.First,
-		&s.Imprint.Last, &s.IssuedAt, &revoked, &s.Revocation.Reason)
+	err = row.Scan(&s.Organization, &s.ID, &s.Name, &s.Scopes, &s.Configured, &s.Digest.Hash, &s.Digest.First,
+		&s.Digest.Last, &s.IssuedAt, &revoked, &s.Revocation.Reason)
 	s.Revocation.At = orZero(revoked)
 	return s, err
 }

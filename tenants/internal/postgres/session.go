@@ -26,13 +26,13 @@ func insertSession(ctx context.Context, tx pgx.Tx, e tenants.SessionStarted, ori
 	return exactlyOne(ctx, tx, `
 		INSERT INTO sessions (organization, id, member, hash, started_at, expires_at, used_at, method, address, client)
 		VALUES ($1, $2, $3, $4, $5, $6, $5, $7, $8, $9)`,
-		e.Organization, e.Session, e.Member, e.Imprint.Hash, e.At, e.ExpiresAt, e.Method, origin.Address, origin.Client)
+		e.Organization, e.Session, e.Member, e.Digest.Hash, e.At, e.ExpiresAt, e.Method, origin.Address, origin.Client)
 }
 
 // renewal is what a session goes on with.
 type renewal struct {
 	session   string
-	imprint   tenants.Imprint
+	digest    tenants.Digest
 	at        time.Time
 	expiresAt time.Time
 	origin    tenants.Origin
@@ -41,7 +41,7 @@ type renewal struct {
 func prolongSession(ctx context.Context, tx pgx.Tx, organization string, r renewal) error {
 	return exactlyOne(ctx, tx, `
 		UPDATE sessions SET hash = $3, used_at = $4, expires_at = $5, address = $6, client = $7 WHERE organization = $1 AND id = $2`,
-		organization, r.session, r.imprint.Hash, r.at, r.expiresAt, r.origin.Address, r.origin.Client)
+		organization, r.session, r.digest.Hash, r.at, r.expiresAt, r.origin.Address, r.origin.Client)
 }
 
 // endSession ends a session. One that has expired may be forgotten already.
@@ -57,7 +57,7 @@ FROM sessions `
 
 func scanSession(row pgx.CollectableRow) (s SeenSession, err error) {
 	var ended *time.Time
-	err = row.Scan(&s.Organization, &s.ID, &s.Member, &s.Imprint.Hash, &s.StartedAt, &s.ExpiresAt, &s.SeenAt, &s.Method,
+	err = row.Scan(&s.Organization, &s.ID, &s.Member, &s.Digest.Hash, &s.StartedAt, &s.ExpiresAt, &s.SeenAt, &s.Method,
 		&s.Address, &s.Client, &ended, &s.Revocation.Reason)
 	s.Revocation.At = orZero(ended)
 	return s, err

@@ -41,10 +41,10 @@ func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted New
 	if err != nil {
 		return tenants.APIKey{}, tenants.Secret{}, err
 	}
-	cmd.Organization, cmd.Imprint, cmd.Ceiling = project.Organization, secret.Imprint(), r.Ceiling(project.Organization)
+	cmd.Organization, cmd.Digest, cmd.Ceiling = project.Organization, secret.Digest(), r.Ceiling(project.Organization)
 	cmd.ID = r.newID(request, apiKeyPrefix, project.Organization)
 	var key tenants.APIKey
-	err = r.Gate.Pass(ctx, cmd.Imprint.Hash, contract.CredentialActive, func() (bool, error) {
+	err = r.Gate.Pass(ctx, cmd.Digest.Hash, contract.CredentialActive, func() (bool, error) {
 		key, err = create(ctx, r, request, may(tenants.IssuingFor(wanted.Environment)), streamOf(project.Organization, "api-key", cmd.ID),
 			func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, tenants.CountAPIKeys, tenants.CountAPIKeysKept)
 		return err == nil, err
@@ -61,7 +61,7 @@ func (r *Registrar) RevokeAPIKey(ctx context.Context, request Request, id, reaso
 		return tenants.APIKey{}, err
 	}
 	return r.changeAPIKey(ctx, request, may(tenants.IssuingFor(found.Environment)), streamOf(found.Organization, "api-key", id),
-		found.Imprint.Hash, contract.CredentialRevoked, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
+		found.Digest.Hash, contract.CredentialRevoked, func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
 }
 
 // KeyChange is what a caller wants to be different about a key; nil: as it is.
@@ -86,7 +86,7 @@ func (r *Registrar) ChangeAPIKey(ctx context.Context, request Request, id string
 		return key, err == nil && (key.RatePerMinute != found.RatePerMinute || key.Access != found.Access), err
 	}
 	var key tenants.APIKey
-	err = r.Gate.Pass(ctx, found.Imprint.Hash, contract.CredentialActive, func() (told bool, err error) {
+	err = r.Gate.Pass(ctx, found.Digest.Hash, contract.CredentialActive, func() (told bool, err error) {
 		key, told, err = change()
 		return told, err
 	})

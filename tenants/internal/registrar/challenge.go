@@ -37,7 +37,7 @@ func (r *Registrar) ask(ctx context.Context, purpose, subject string, data []byt
 		return tenants.Secret{}, err
 	}
 	return ticket, r.Challenges.Keep(ctx, postgres.Challenge{
-		ID: ticket.Imprint().Hash, Purpose: purpose, Subject: subject, Data: data, ExpiresAt: r.now().Add(lasts),
+		ID: ticket.Digest().Hash, Purpose: purpose, Subject: subject, Data: data, ExpiresAt: r.now().Add(lasts),
 	}, r.now())
 }
 
@@ -47,7 +47,7 @@ func (r *Registrar) asked(ctx context.Context, ticket, purpose, subject string) 
 	if err != nil {
 		return nil, ErrChallenge
 	}
-	data, err := r.Challenges.Take(ctx, known.Imprint().Hash, purpose, subject, r.now())
+	data, err := r.Challenges.Take(ctx, known.Digest().Hash, purpose, subject, r.now())
 	if errors.Is(err, tenants.ErrNotFound) {
 		err = ErrChallenge
 	}

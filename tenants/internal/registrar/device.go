@@ -54,7 +54,7 @@ func (t *turn) keepDevice(ctx context.Context, session tenants.Session) ([]tenan
 	}
 	now := t.now()
 	device := tenants.Device{
-		Organization: session.Organization, Member: session.Member, Hash: secret.Imprint().Hash, Session: session.ID,
+		Organization: session.Organization, Member: session.Member, Hash: secret.Digest().Hash, Session: session.ID,
 		UsedAt: now, ExpiresAt: now.Add(tenants.DeviceLasts),
 	}
 	replaced, err := postgres.KeepDevice(ctx, t.tx, device, hashesOf(t.request.Devices))
@@ -62,7 +62,7 @@ func (t *turn) keepDevice(ctx context.Context, session tenants.Session) ([]tenan
 		return nil, err
 	}
 	kept := append([]tenants.Secret{secret}, slices.DeleteFunc(slices.Clone(t.request.Devices), func(s tenants.Secret) bool {
-		return slices.Contains(replaced, s.Imprint().Hash)
+		return slices.Contains(replaced, s.Digest().Hash)
 	})...)
 	return kept[:min(len(kept), tenants.MaxDeviceSecrets)], nil
 }
@@ -75,7 +75,7 @@ func (t *turn) forgetDevices(ctx context.Context, member tenants.Member, except 
 func hashesOf(secrets []tenants.Secret) []string {
 	hashes := make([]string, len(secrets))
 	for i, secret := range secrets {
-		hashes[i] = secret.Imprint().Hash
+		hashes[i] = secret.Digest().Hash
 	}
 	return hashes
 }

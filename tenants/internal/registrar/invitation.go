@@ -30,7 +30,7 @@ func (r *Registrar) Invite(ctx context.Context, request Request, wanted NewInvit
 	if code, err = tenants.NewSecret(tenants.InvitationPrefix, r.Random); err != nil {
 		return invitation, code, err
 	}
-	cmd.ID, cmd.Imprint = r.newID(request, invitationPrefix, wanted.Organization), code.Imprint()
+	cmd.ID, cmd.Digest = r.newID(request, invitationPrefix, wanted.Organization), code.Digest()
 	err = r.inTurn(ctx, wanted.Organization, request, func(t *turn) (err error) {
 		if cmd.ByRole, err = t.powers(ctx); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (r *Registrar) ResendInvitation(ctx context.Context, request Request, id st
 	if code, err = tenants.NewSecret(tenants.InvitationPrefix, r.Random); err != nil {
 		return invitation, code, err
 	}
-	cmd := tenants.Resend{By: request.Caller.ID, Imprint: code.Imprint(), At: r.now()}
+	cmd := tenants.Resend{By: request.Caller.ID, Digest: code.Digest(), At: r.now()}
 	invitation, err = r.onInvitation(ctx, request, id, func(i tenants.Invitation, by tenants.Role) ([]tenants.Event, error) {
 		cmd.ByRole = by
 		return i.Resend(cmd)

@@ -23,7 +23,7 @@ func hashOf(prefix, code string) (string, error) {
 	if err != nil {
 		return "", tenants.ErrCode
 	}
-	return secret.Imprint().Hash, nil
+	return secret.Digest().Hash, nil
 }
 
 // Join makes somebody a member who holds the code of an invitation and names its address, and lets them in, by the code

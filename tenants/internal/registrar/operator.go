@@ -19,10 +19,10 @@ var ErrOperatorRevoked = errors.New("the configured operator token was revoked: 
 
 // RegisterOperator makes the operator's token of the configuration known, once, and revokes the one that it replaces.
 func (r *Registrar) RegisterOperator(ctx context.Context, secret tenants.Secret) error {
-	imprint := secret.Imprint()
+	digest := secret.Digest()
 	cmd := tenants.IssueServiceToken{
-		ID: serviceTokenPrefix + "operator_" + imprint.Hash[:16], Organization: tenants.Installation,
-		Name: "Operator (from the configuration)", Scopes: operatorScopes(), Imprint: imprint, At: r.now(),
+		ID: serviceTokenPrefix + "operator_" + digest.Hash[:16], Organization: tenants.Installation,
+		Name: "Operator (from the configuration)", Scopes: operatorScopes(), Digest: digest, At: r.now(),
 	}
 	token, err := eventstore.Update(ctx, r.Events, streamOf(cmd.Organization, "service-token", cmd.ID), byConfiguration(),
 		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Register(cmd) })

@@ -24,7 +24,7 @@ func (r *Registrar) IssueOwnerCode(ctx context.Context, request Request) (code t
 	if code, err = tenants.NewSecret(tenants.OwnerCodePrefix, r.Random); err != nil {
 		return code, expires, err
 	}
-	cmd := tenants.IssueOwnerCode{Imprint: code.Imprint(), At: r.now()}
+	cmd := tenants.IssueOwnerCode{Digest: code.Digest(), At: r.now()}
 	err = r.inTurn(ctx, tenants.Installation, request, func(t *turn) (err error) {
 		if cmd.Founded, err = t.views.Founded(ctx); err != nil {
 			return err

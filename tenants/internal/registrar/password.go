@@ -66,7 +66,7 @@ func (r *Registrar) IssueResetCode(ctx context.Context, request Request, id stri
 		if err != nil {
 			return err
 		}
-		cmd := tenants.IssueResetCode{By: request.Caller.ID, ByRole: by, Imprint: code.Imprint(), At: t.now()}
+		cmd := tenants.IssueResetCode{By: request.Caller.ID, ByRole: by, Digest: code.Digest(), At: t.now()}
 		member, err = t.changeMember(ctx, found, func(m tenants.Member) ([]tenants.Event, error) { return m.IssueResetCode(cmd) })
 		return err
 	})

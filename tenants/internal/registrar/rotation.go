@@ -28,9 +28,9 @@ func (r *Registrar) RotateAPIKey(ctx context.Context, request Request, id string
 		return rotation, err
 	}
 	cmd := tenants.RotateAPIKey{
-		To: r.newID(request, apiKeyPrefix, found.Organization+"\n"+id), Imprint: rotation.Secret.Imprint(), Overlap: overlap, At: r.now(),
+		To: r.newID(request, apiKeyPrefix, found.Organization+"\n"+id), Digest: rotation.Secret.Digest(), Overlap: overlap, At: r.now(),
 	}
-	err = r.bothInForce(ctx, found.Imprint.Hash, cmd.Imprint.Hash, func() error {
+	err = r.bothInForce(ctx, found.Digest.Hash, cmd.Digest.Hash, func() error {
 		return r.Events.InTurn(ctx, found.Organization, func(tx pgx.Tx) (err error) {
 			rotation.Old, rotation.New, err = r.rotate(ctx, tx, request, found.APIKey, cmd)
 			return err

@@ -29,9 +29,9 @@ func (r *Registrar) IssueServiceToken(ctx context.Context, request Request, want
 	if err != nil {
 		return tenants.ServiceToken{}, tenants.Secret{}, err
 	}
-	cmd.ID, cmd.Imprint = r.newID(request, serviceTokenPrefix, cmd.Organization), secret.Imprint()
+	cmd.ID, cmd.Digest = r.newID(request, serviceTokenPrefix, cmd.Organization), secret.Digest()
 	var token tenants.ServiceToken
-	err = r.Gate.Pass(ctx, cmd.Imprint.Hash, contract.CredentialActive, func() (bool, error) {
+	err = r.Gate.Pass(ctx, cmd.Digest.Hash, contract.CredentialActive, func() (bool, error) {
 		token, err = create(ctx, r, request, mayGrant(cmd.Scopes), streamOf(cmd.Organization, "service-token", cmd.ID),
 			func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, tenants.CountServiceTokens, tenants.CountServiceTokensKept)
 		return err == nil, err
@@ -78,7 +78,7 @@ func (r *Registrar) RevokeServiceToken(ctx context.Context, request Request, id,
 		return tenants.ServiceToken{}, err
 	}
 	return r.changeServiceToken(ctx, request, may(tenants.ServiceTokensWrite), streamOf(found.Organization, "service-token", id),
-		found.Imprint.Hash, contract.CredentialRevoked, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
+		found.Digest.Hash, contract.CredentialRevoked, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
 }
 
 func (r *Registrar) changeServiceToken(ctx context.Context, request Request, has power, stream eventstore.Stream, hash, state string,

@@ -61,7 +61,7 @@ func (t *turn) startSession(ctx context.Context, member tenants.Member, method t
 	if err := t.endOldest(ctx, member); err != nil {
 		return entry, err
 	}
-	cmd := tenants.StartSession{ID: sessionPrefix + t.IDs(), Member: member, Method: method, Imprint: secret.Imprint(), At: t.now()}
+	cmd := tenants.StartSession{ID: sessionPrefix + t.IDs(), Member: member, Method: method, Digest: secret.Digest(), At: t.now()}
 	session, err := t.changeSession(ctx, member.Organization, cmd.ID, func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
 	if err != nil {
 		return entry, err
@@ -163,10 +163,10 @@ func (r *Registrar) RenewSession(ctx context.Context, request Request, id string
 	if err != nil {
 		return tenants.Session{}, presented, err
 	}
-	cmd := tenants.RenewSession{Presented: presented.Imprint().Hash, Imprint: presented.Next(salt).Imprint(), Salt: salt, At: r.now()}
-	session, err := r.changeSession(ctx, request, id, cmd.Imprint.Hash, contract.CredentialActive,
+	cmd := tenants.RenewSession{Presented: presented.Digest().Hash, Digest: presented.Next(salt).Digest(), Salt: salt, At: r.now()}
+	session, err := r.changeSession(ctx, request, id, cmd.Digest.Hash, contract.CredentialActive,
 		func(s tenants.Session) ([]tenants.Event, error) { return s.Renew(cmd) })
-	if next := presented.Next(session.Replaced.Salt); err == nil && next.Imprint() == session.Imprint {
+	if next := presented.Next(session.Replaced.Salt); err == nil && next.Digest() == session.Digest {
 		return session, next, nil
 	}
 	return session, presented, err
@@ -200,8 +200,8 @@ func (r *Registrar) confirmSession(ctx context.Context, request Request, id stri
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
 	}
-	cmd := tenants.ConfirmSession{Method: method, Imprint: secret.Imprint(), At: r.now()}
-	session, err := r.changeSession(ctx, request, id, cmd.Imprint.Hash, contract.CredentialActive,
+	cmd := tenants.ConfirmSession{Method: method, Digest: secret.Digest(), At: r.now()}
+	session, err := r.changeSession(ctx, request, id, cmd.Digest.Hash, contract.CredentialActive,
 		func(s tenants.Session) ([]tenants.Event, error) { return s.Confirm(cmd) })
 	return session, secret, err
 }

@@ -64,7 +64,7 @@ func (t *turn) changeSession(ctx context.Context, organization, id string, decid
 			return events, err
 		})
 	if err == nil && changed {
-		t.await(bus.Awaited{Key: session.Imprint.Hash, State: stateOf(session), Version: version})
+		t.await(bus.Awaited{Key: session.Digest.Hash, State: stateOf(session), Version: version})
 	}
 	return session, err
 }
