@@ -14,8 +14,8 @@ var (
 	later = noon.Add(time.Hour)
 )
 
-func digest(first string) tenants.Digest {
-	return tenants.Digest{Hash: first + "-hash", First: first, Last: "9f3e"}
+func digest(first string) tenants.SecretDigest {
+	return tenants.SecretDigest{Hash: first + "-hash", First: first, Last: "9f3e"}
 }
 
 // folder is a pointer to a state that events bring forward.

@@ -21,7 +21,7 @@ func TestNewSecret(t *testing.T) {
 	if err != nil || !regexp.MustCompile(`^weir_[0-9a-f]{48}$`).MatchString(secret.Reveal()) {
 		t.Fatalf("got %q, %v", secret.Reveal(), err)
 	}
-	want := tenants.Digest{
+	want := tenants.SecretDigest{
 		Hash:  "01cb9e503b96670ca18e3aeea11f34b489d94a5fa6b50f5d459c33bcb10b4c0f",
 		First: "3031", Last: "3637",
 	}

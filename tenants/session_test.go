@@ -127,7 +127,7 @@ func TestSessionSecretsFollowEachOther(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	s.Apply(renewedAt(later.Add(tenants.RenewAfter), "0123"))
-	if s.Dropped != (tenants.Digest{}) || s.Replaced.Digest != digest("ef56") || s.Replaced.Salt != "salt" {
+	if s.Dropped != (tenants.SecretDigest{}) || s.Replaced.Digest != digest("ef56") || s.Replaced.Salt != "salt" {
 		t.Errorf("after a while: %+v", s)
 	}
 }

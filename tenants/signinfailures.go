@@ -13,7 +13,7 @@ const (
 	maxNetworks  = 5
 )
 
-// SignInFailures are the attempts to sign in as a member that did not succeed and were not told yet, or one telling of them.
+// SignInFailures are the attempts to sign in as a member that did not succeed and were not told yet, or one outgoingEvent of them.
 type SignInFailures struct {
 	ID           string // empty until they are told
 	Organization string
@@ -70,7 +70,7 @@ func (f SignInFailures) Tell(id string, at time.Time) MemberSignInsFailed {
 	}
 }
 
-// Apply brings a telling forward: it is one event.
+// Apply brings a outgoingEvent forward: it is one event.
 func (f *SignInFailures) Apply(event Event) {
 	switch e := event.(type) {
 	case MemberSignInsFailed:

@@ -48,7 +48,7 @@ const (
 	relayLease      = 3 * time.Second
 	deliveryTimeout = relayLease / 4
 
-	forgettingInterval = time.Minute // nobody waits for what is a day past
+	tombstonesInterval = time.Minute // nobody waits for what is a day past
 	closeTimeout       = time.Second // for what is on its way; what is not published is in the table of events
 )
 
@@ -64,10 +64,10 @@ type App struct {
 	cursors     *httpapi.Cursors
 	publisher   *sharedbus.Publisher
 	relay       *sharedbus.Relay
-	forgetting  *sharedbus.Relay // of sessions that are past
+	tombstones  *sharedbus.Relay // of sessions that are past
 	state       *sharedbus.StateReader
 	accounts    *sharedbus.StateReader
-	keyNews     *sharedbus.Consumer
+	usage       *sharedbus.Consumer
 	inClear     *exposure.Watch
 	leakKeys    *leak.Keys
 	credentials *identity.Credentials
@@ -153,13 +153,13 @@ func (a *App) assemble() (err error) {
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(a.events).Read,
 		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
 	}, a.logger)
-	a.forgetting = sharedbus.NewRelay(sharedbus.RelayConfig{
-		Pool: a.pool, Name: bus.ForgettingName, Publisher: a.publisher, Read: bus.NewForgetting(a.events, a.clock).Read,
-		Interval: forgettingInterval, Metrics: a.metrics.Registerer,
+	a.tombstones = sharedbus.NewRelay(sharedbus.RelayConfig{
+		Pool: a.pool, Name: bus.TombstonesName, Publisher: a.publisher, Read: bus.NewSessionTombstones(a.events, a.clock).Read,
+		Interval: tombstonesInterval, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.credentials = identity.NewCredentials(a.clock)
-	gate := bus.NewGate(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
-	a.state = a.follow(contract.TopicCredentials, gate.Apply)
+	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
+	a.state = a.follow(contract.TopicCredentials, waiter.Apply)
 	passwords, err := password.NewHasher(a.config.passwordCost(), rand.Reader)
 	if err != nil {
 		return err
@@ -169,16 +169,16 @@ func (a *App) assemble() (err error) {
 		return err
 	}
 	a.registrar = registrar.New(registrar.Config{
-		Events: a.events, Views: a.views, Gate: gate, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Limits: a.config.Bounds.limits(), Passwords: passwords, Ceiling: a.ceilings().Of,
-		Challenges: postgres.NewChallenges(a.pool), Party: a.party(), Provider: provider,
+		Events: a.events, Views: a.views, CredentialWaiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Limits: a.config.Bounds.limits(), Passwords: passwords, Ceiling: a.accountLimits().Of,
+		Challenges: postgres.NewChallenges(a.pool), RelyingParty: a.relyingParty(), Provider: provider,
 	})
 	a.failures = a.registrar.NewFailures(a.droppedFailures().Inc, a.logger)
-	return a.buildKeyNews()
+	return a.buildUsageConsumer()
 }
 
-// party is the site that passkeys belong to, nil where there can't be any.
-func (a *App) party() *passkey.Party {
+// relyingParty is the site that passkeys belong to, nil where there can't be any.
+func (a *App) relyingParty() *passkey.RelyingParty {
 	origin, err := a.config.origin()
 	if err != nil || origin == "" {
 		a.logger.Info("there are no passkeys: the console's origin is not known", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
@@ -192,11 +192,11 @@ func (a *App) party() *passkey.Party {
 	return party
 }
 
-// ceilings follow what the ledger says of organizations. Nothing waits for it: a limit that is too high binds nobody.
-func (a *App) ceilings() *bus.Ceilings {
-	ceilings := bus.NewCeilings()
-	a.accounts = a.follow(contract.TopicAccounts, ceilings.Apply)
-	return ceilings
+// accountLimits follow what the ledger says of organizations. Nothing waits for it: a limit that is too high binds nobody.
+func (a *App) accountLimits() *bus.AccountLimits {
+	limits := bus.NewAccountLimits()
+	a.accounts = a.follow(contract.TopicAccounts, limits.Apply)
+	return limits
 }
 
 // follow returns what keeps in memory what a topic says.
@@ -214,17 +214,17 @@ func (a *App) droppedFailures() prometheus.Counter {
 	})
 }
 
-// buildKeyNews makes what takes in how keys are used, and how they were exposed. What the listener of this process sees
+// buildUsageConsumer makes what takes in how keys are used, and how they were exposed. What the listener of this process sees
 // takes the same way as what those of others see.
-func (a *App) buildKeyNews() (err error) {
+func (a *App) buildUsageConsumer() (err error) {
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
 	a.inClear = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
 	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
 		return err
 	}
-	a.keyNews, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+	a.usage, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
-		Handle:    bus.KeyNews{Exposed: a.registrar.Exposed}.Consume,
+		Handle:    bus.UsageConsumer{Exposed: a.registrar.Exposed}.Consume,
 		Committed: func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
@@ -295,7 +295,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.forgetting.Run, a.state.Run, a.accounts.Run, a.keyNews.Run, a.inClear.Run, a.failures.Run, a.serve,
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.inClear.Run, a.failures.Run, a.serve,
 		a.metrics.Run)
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A telling is one message before it is encoded.
-type telling struct {
+// An outgoingEvent is one message before it is encoded.
+type outgoingEvent struct {
 	topic string
 	kind  string // the event type
 	key   string
@@ -21,50 +21,50 @@ type telling struct {
 	value any
 }
 
-func organizationCreated(e tenants.OrganizationCreated) telling {
+func organizationCreated(e tenants.OrganizationCreated) outgoingEvent {
 	return fact(contract.TypeOrganizationCreated, e.Organization, e.At, contract.OrganizationCreated{
 		Organization: e.Organization, Name: e.Name, Tier: string(e.Tier), CreatedAt: e.At,
 	})
 }
 
-func projectCreated(e tenants.ProjectCreated) telling {
+func projectCreated(e tenants.ProjectCreated) outgoingEvent {
 	return fact(contract.TypeProjectCreated, e.Organization, e.At, contract.ProjectCreated{
 		Organization: e.Organization, Project: e.Project, Name: e.Name, CreatedAt: e.At,
 	})
 }
 
-func organizationRenamed(e tenants.OrganizationRenamed) telling {
+func organizationRenamed(e tenants.OrganizationRenamed) outgoingEvent {
 	return fact(contract.TypeOrganizationRenamed, e.Organization, e.At, contract.OrganizationRenamed{
 		Organization: e.Organization, Name: e.Name, RenamedAt: e.At,
 	})
 }
 
-func projectRenamed(p tenants.Project, e tenants.ProjectRenamed) telling {
+func projectRenamed(p tenants.Project, e tenants.ProjectRenamed) outgoingEvent {
 	return fact(contract.TypeProjectRenamed, p.Organization, e.At, contract.ProjectRenamed{
 		Organization: p.Organization, Project: p.ID, Name: e.Name, RenamedAt: e.At,
 	})
 }
 
-func apiKeyIssued(k tenants.APIKey) telling {
+func apiKeyIssued(k tenants.APIKey) outgoingEvent {
 	return fact(contract.TypeAPIKeyIssued, k.Organization, k.IssuedAt, contract.APIKeyIssued{
 		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Environment: string(k.Environment), Name: k.Name,
 		IssuedAt: k.IssuedAt,
 	})
 }
 
-func apiKeyRevoked(k tenants.APIKey) telling {
+func apiKeyRevoked(k tenants.APIKey) outgoingEvent {
 	return fact(contract.TypeAPIKeyRevoked, k.Organization, k.Revocation.At, contract.APIKeyRevoked{
 		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Reason: k.Revocation.Reason,
 		RevokedAt: k.Revocation.At,
 	})
 }
 
-func fact(kind, organization string, at time.Time, value any) telling {
-	return telling{topic: contract.TopicTenants, kind: kind, key: organization, at: at, value: value}
+func fact(kind, organization string, at time.Time, value any) outgoingEvent {
+	return outgoingEvent{topic: contract.TopicTenants, kind: kind, key: organization, at: at, value: value}
 }
 
 // apiKeyCredential is the key's state at a version, which it has since at. Expiry is no state: those who hold the credential watch the clock.
-func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) telling {
+func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) outgoingEvent {
 	value := contract.Credential{
 		Kind: contract.CredentialAPIKey, ID: k.ID, Organization: k.Organization, Project: k.Project,
 		Environment: string(k.Environment), State: credentialState(k.Revocation), Version: version,
@@ -76,10 +76,10 @@ func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) telling {
 	if !k.ExpiresAt.IsZero() {
 		value.ExpiresAt = &k.ExpiresAt
 	}
-	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: k.Digest.Hash, at: at, value: value}
+	return outgoingEvent{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: k.Digest.Hash, at: at, value: value}
 }
 
-func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {
+func serviceTokenCredential(s tenants.ServiceToken, version int64) outgoingEvent {
 	value := contract.Credential{
 		Kind: contract.CredentialServiceToken, ID: s.ID, Organization: s.Organization, Scopes: s.Scopes,
 		State: credentialState(s.Revocation), Version: version,
@@ -90,12 +90,12 @@ func serviceTokenCredential(s tenants.ServiceToken, version int64) telling {
 	return credential(s.Digest, s.IssuedAt, s.Revocation, value)
 }
 
-func credential(digest tenants.Digest, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) telling {
+func credential(digest tenants.SecretDigest, issuedAt time.Time, revocation tenants.Revocation, value contract.Credential) outgoingEvent {
 	at := issuedAt
 	if !revocation.At.IsZero() {
 		at = revocation.At
 	}
-	return telling{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: digest.Hash, at: at, value: value}
+	return outgoingEvent{topic: contract.TopicCredentials, kind: contract.TypeCredentialChanged, key: digest.Hash, at: at, value: value}
 }
 
 func credentialState(revocation tenants.Revocation) string {
@@ -107,15 +107,15 @@ func credentialState(revocation tenants.Revocation) string {
 
 // outgoing encodes what is told of one event. The id of a message is the same each time, so that a reader can tell what
 // was published twice.
-func outgoing(r recorded, tellings ...telling) ([]weirbus.Outgoing, error) {
+func outgoing(r recorded, events ...outgoingEvent) ([]weirbus.Outgoing, error) {
 	var messages []weirbus.Outgoing
-	for i, told := range tellings {
+	for i, told := range events {
 		value, err := json.Marshal(told.value)
 		if err != nil {
 			return nil, fmt.Errorf("cannot encode %s: %w", told.kind, err)
 		}
 		id := fmt.Sprintf("%s/%d", told.kind, r.Cursor)
-		if i > 0 && told.kind == tellings[i-1].kind { // what one event changes more of
+		if i > 0 && told.kind == events[i-1].kind { // what one event changes more of
 			id += fmt.Sprintf("/%d", i)
 		}
 		m := message.NewMessage(id, value)
@@ -129,7 +129,7 @@ func outgoing(r recorded, tellings ...telling) ([]weirbus.Outgoing, error) {
 // place is where an event is in the outbox.
 func place(r recorded) weirbus.Cursor { return weirbus.Cursor{Position: int64(r.Cursor)} }
 
-func (t telling) headers(r recorded, id string) map[string]string {
+func (t outgoingEvent) headers(r recorded, id string) map[string]string {
 	attributes := contract.Attributes{ID: id, Type: t.kind, Source: Source, Time: t.at}
 	if r.Stream.Organization != tenants.Installation {
 		attributes.Organization = r.Stream.Organization

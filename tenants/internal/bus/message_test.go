@@ -22,7 +22,7 @@ func fold[S any, P eventstore.Folder[S, tenants.Event]](events ...tenants.Event)
 
 // What others are told has the contract's words: every value, key and header, and an id that is the same each time.
 func TestMessages(t *testing.T) {
-	digest := tenants.Digest{Hash: "5e88", First: "ab12", Last: "9f3e"}
+	digest := tenants.SecretDigest{Hash: "5e88", First: "ab12", Last: "9f3e"}
 	end := noon.Add(time.Hour)
 	issued := tenants.APIKeyIssued{APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev,
 		Name: "live", Digest: digest, At: noon, ExpiresAt: &end}
@@ -33,7 +33,7 @@ func TestMessages(t *testing.T) {
 		Digest: digest, At: noon, ExpiresAt: end}
 	for name, test := range map[string]struct {
 		organization string
-		told         telling
+		told         outgoingEvent
 		topic, key   string
 		at           string
 		value        string

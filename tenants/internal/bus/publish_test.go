@@ -64,7 +64,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 	}
 }
 
-func digest(t *testing.T) tenants.Digest {
+func digest(t *testing.T) tenants.SecretDigest {
 	t.Helper()
 	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, rand.Reader)
 	if err != nil {

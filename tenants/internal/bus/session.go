@@ -10,17 +10,17 @@ import (
 
 // sessionCredentials are the credentials of a session: that of its secret, that of the one before, which works a moment
 // longer, and that of the one before that, if its moment was cut short.
-func sessionCredentials(s tenants.Session, version int64) []telling {
+func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 	now, at := sessionCredential(s, version), s.StartedAt
 	if !s.ChangedAt.IsZero() {
 		at = s.ChangedAt
 	}
 	now.ExpiresAt, now.RenewAt = &s.ExpiresAt, optional(s.RenewAt())
-	told := []telling{credential(s.Digest, at, s.Revocation, now)}
-	if s.Replaced.Digest != (tenants.Digest{}) {
+	told := []outgoingEvent{credential(s.Digest, at, s.Revocation, now)}
+	if s.Replaced.Digest != (tenants.SecretDigest{}) {
 		told = append(told, credential(s.Replaced.Digest, at, s.Revocation, replacedCredential(s, version)))
 	}
-	if s.Dropped != (tenants.Digest{}) {
+	if s.Dropped != (tenants.SecretDigest{}) {
 		dropped := sessionCredential(s, version)
 		dropped.State, dropped.ExpiresAt = contract.CredentialRevoked, &s.ExpiresAt
 		told = append(told, credential(s.Dropped, at, s.Revocation, dropped))

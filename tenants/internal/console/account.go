@@ -61,7 +61,7 @@ func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, c.Registrar.Party != nil, off}
+	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, c.Registrar.RelyingParty != nil, off}
 	c.pages.Write(w, r, http.StatusOK, "account", ui.View{
 		Title: "Your account", Tabs: tabs(r, accountPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{

@@ -168,7 +168,7 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 
 // letInByCode leads whoever has come in by a code alone to where they can add what they sign in with from then on.
 func (c *console) letInByCode(w http.ResponseWriter, r *http.Request, entry registrar.Entry) error {
-	if c.Registrar.Party != nil {
+	if c.Registrar.RelyingParty != nil {
 		return c.letInTo(w, r, entry, passkeysPath+"/new")
 	}
 	return c.letInTo(w, r, entry, accountPath)

@@ -81,7 +81,7 @@ func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status in
 	if err != nil {
 		return err
 	}
-	page := confirmPage{Member: member, Off: off, Passkeys: c.Registrar.Party != nil && len(passkeys) > 0, Password: ui.Field{
+	page := confirmPage{Member: member, Off: off, Passkeys: c.Registrar.RelyingParty != nil && len(passkeys) > 0, Password: ui.Field{
 		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
 	}}
 	if r.FormValue("to") != "" {

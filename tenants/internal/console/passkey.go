@@ -42,7 +42,7 @@ func takeTicket(w http.ResponseWriter, r *http.Request) string {
 // withPasskeys lets requests through where passkeys can be used.
 func (c *console) withPasskeys(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if c.Registrar.Party == nil {
+		if c.Registrar.RelyingParty == nil {
 			return httpapi.NotFound("page", r.URL.Path)
 		}
 		return next(w, r)

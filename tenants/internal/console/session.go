@@ -42,7 +42,7 @@ func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeSignIn(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
-	page := signInPage{To: destination(r), Passkeys: c.Registrar.Party != nil, Fields: []ui.Field{
+	page := signInPage{To: destination(r), Passkeys: c.Registrar.RelyingParty != nil, Fields: []ui.Field{
 		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
 		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
 	}}

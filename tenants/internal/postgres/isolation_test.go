@@ -37,8 +37,8 @@ func open(t *testing.T) *pgxpool.Pool {
 func furnish(t *testing.T, events *postgres.Events, name string) {
 	t.Helper()
 	organization, project := "org_"+name, "prj_"+name
-	digest := tenants.Digest{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
-	other := tenants.Digest{Hash: strings.Repeat(map[string]string{"a": "c", "b": "d"}[name], 64), First: "cd34", Last: "9f3e"}
+	digest := tenants.SecretDigest{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
+	other := tenants.SecretDigest{Hash: strings.Repeat(map[string]string{"a": "c", "b": "d"}[name], 64), First: "cd34", Last: "9f3e"}
 	for i, happened := range [][]tenants.Event{
 		{tenants.OrganizationCreated{Organization: organization, Name: name, Tier: tenants.Indie, At: noon}},
 		{tenants.ProjectCreated{Project: project, Organization: organization, Name: name, At: noon}},
@@ -205,7 +205,7 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 // No organization can write into another, and no key can belong to one and be for a project of the other.
 func TestWritesStayAtHome(t *testing.T) {
 	pool := open(t)
-	digest := tenants.Digest{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
+	digest := tenants.SecretDigest{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
 	key := tenants.APIKeyIssued{APIKey: "key_c", Organization: "org_a", Project: "prj_b", Environment: tenants.Dev, Name: "n", Digest: digest, At: noon}
 	foreign := tenants.ProjectCreated{Project: "prj_c", Organization: "org_b", Name: "n", At: noon}
 	for _, event := range []tenants.Event{key, foreign} {
@@ -288,7 +288,7 @@ func TestSessionsOfBeforeAreKnown(t *testing.T) {
 	})
 	for _, id := range []string{"ses_live", "ses_ended", "ses_expired"} {
 		started := tenants.SessionStarted{Session: id, Organization: "org_a", Member: "mem_a", Role: tenants.Owner, At: noon, ExpiresAt: future,
-			Digest: tenants.Digest{Hash: strings.Repeat("a", 64), First: "ab12", Last: "9f3e"}}
+			Digest: tenants.SecretDigest{Hash: strings.Repeat("a", 64), First: "ab12", Last: "9f3e"}}
 		if id == "ses_expired" {
 			started.ExpiresAt = time.Now().Add(-time.Hour)
 		}

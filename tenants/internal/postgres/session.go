@@ -32,7 +32,7 @@ func insertSession(ctx context.Context, tx pgx.Tx, e tenants.SessionStarted, ori
 // renewal is what a session goes on with.
 type renewal struct {
 	session   string
-	digest    tenants.Digest
+	digest    tenants.SecretDigest
 	at        time.Time
 	expiresAt time.Time
 	origin    tenants.Origin

@@ -44,7 +44,7 @@ func (r *Registrar) IssueAPIKey(ctx context.Context, request Request, wanted New
 	cmd.Organization, cmd.Digest, cmd.Ceiling = project.Organization, secret.Digest(), r.Ceiling(project.Organization)
 	cmd.ID = r.newID(request, apiKeyPrefix, project.Organization)
 	var key tenants.APIKey
-	err = r.Gate.Pass(ctx, cmd.Digest.Hash, contract.CredentialActive, func() (bool, error) {
+	err = r.CredentialWaiter.Pass(ctx, cmd.Digest.Hash, contract.CredentialActive, func() (bool, error) {
 		key, err = create(ctx, r, request, may(tenants.IssuingFor(wanted.Environment)), streamOf(project.Organization, "api-key", cmd.ID),
 			func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, tenants.CountAPIKeys, tenants.CountAPIKeysKept)
 		return err == nil, err
@@ -86,7 +86,7 @@ func (r *Registrar) ChangeAPIKey(ctx context.Context, request Request, id string
 		return key, err == nil && (key.RatePerMinute != found.RatePerMinute || key.Access != found.Access), err
 	}
 	var key tenants.APIKey
-	err = r.Gate.Pass(ctx, found.Digest.Hash, contract.CredentialActive, func() (told bool, err error) {
+	err = r.CredentialWaiter.Pass(ctx, found.Digest.Hash, contract.CredentialActive, func() (told bool, err error) {
 		key, told, err = change()
 		return told, err
 	})
@@ -104,7 +104,7 @@ func (r *Registrar) APIKey(ctx context.Context, caller tenants.Caller, id string
 // changeAPIKey keeps a decision on a key, and waits until the credential with that hash is in state.
 func (r *Registrar) changeAPIKey(ctx context.Context, request Request, has power, stream eventstore.Stream, hash, state string,
 	decide func(tenants.APIKey) ([]tenants.Event, error)) (key tenants.APIKey, err error) {
-	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
+	err = r.CredentialWaiter.Pass(ctx, hash, state, func() (changed bool, err error) {
 		key, err = update(ctx, r, request, has, stream, func(before tenants.APIKey) ([]tenants.Event, error) {
 			events, err := decide(before)
 			changed = len(events) > 0

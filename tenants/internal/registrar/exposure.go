@@ -74,7 +74,7 @@ func (r *Registrar) ReportLeak(ctx context.Context, leak Leak) (isKey bool, err 
 	err = r.Events.InTurn(ctx, found.Organization, func(tx pgx.Tx) error {
 		return r.expose(ctx, tx, found.Organization, found.ID, bySystem(byLeakReport), exposure)
 	})
-	r.Gate.Wake()
+	r.CredentialWaiter.Wake()
 	if err != nil {
 		return true, fmt.Errorf("cannot act on the leak of key %q: %w", found.ID, err)
 	}

@@ -18,7 +18,7 @@ func (r *Registrar) CreateOrganization(ctx context.Context, request Request, nam
 	cmd := tenants.CreateOrganization{ID: r.newID(request, organizationPrefix, tenants.Installation), Name: name, Tier: tier, At: r.now()}
 	organization, err := eventstore.Update(ctx, r.Events, streamOf(cmd.ID, "organization", cmd.ID), request.metadata(),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Create(cmd) })
-	r.Gate.Wake()
+	r.CredentialWaiter.Wake()
 	return organization, err
 }
 
@@ -46,6 +46,6 @@ func (r *Registrar) RenameOrganization(ctx context.Context, request Request, id,
 	}
 	organization, err := update(ctx, r, request, may(tenants.OrganizationWrite), streamOf(id, "organization", id),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Rename(cmd) })
-	r.Gate.Wake()
+	r.CredentialWaiter.Wake()
 	return organization, err
 }

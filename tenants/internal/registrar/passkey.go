@@ -24,7 +24,7 @@ func (r *Registrar) AskForPasskey(ctx context.Context, caller tenants.Caller, se
 	if err != nil {
 		return Asked{}, err
 	}
-	question, err := r.Party.AskToRegister(holder)
+	question, err := r.RelyingParty.AskToRegister(holder)
 	return r.asking(ctx, forPasskey, session, question, err)
 }
 
@@ -40,7 +40,7 @@ func (r *Registrar) RegisterPasskey(ctx context.Context, request Request, sessio
 		return tenants.Passkey{}, err
 	}
 	cmd.Member, cmd.Existing = holder.Member, len(holder.Passkeys)
-	if cmd.Credential, err = r.Party.Registered(holder, data, answer); err != nil {
+	if cmd.Credential, err = r.RelyingParty.Registered(holder, data, answer); err != nil {
 		return tenants.Passkey{}, passkeyError(err)
 	}
 	var registered tenants.Passkey
@@ -60,7 +60,7 @@ func (r *Registrar) RegisterPasskey(ctx context.Context, request Request, sessio
 
 // AskWhoSignsIn asks a browser for any passkey.
 func (r *Registrar) AskWhoSignsIn(ctx context.Context) (Asked, error) {
-	question, err := r.Party.AskWho()
+	question, err := r.RelyingParty.AskWho()
 	return r.asking(ctx, forSignIn, "", question, err)
 }
 
@@ -71,7 +71,7 @@ func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket
 	if err != nil {
 		return Entry{}, err
 	}
-	holder, proof, err := r.Party.Who(data, answer, func(member string) (passkey.Holder, error) {
+	holder, proof, err := r.RelyingParty.Who(data, answer, func(member string) (passkey.Holder, error) {
 		return r.holder(ctx, tenants.Installation, member)
 	})
 	if err == nil {
@@ -94,7 +94,7 @@ func (r *Registrar) AskToConfirm(ctx context.Context, caller tenants.Caller, ses
 	if len(holder.Passkeys) == 0 {
 		return Asked{}, ErrPasskey
 	}
-	question, err := r.Party.AskAgain(holder)
+	question, err := r.RelyingParty.AskAgain(holder)
 	return r.asking(ctx, forConfirm, session, question, err)
 }
 
@@ -105,7 +105,7 @@ func (r *Registrar) ConfirmByPasskey(ctx context.Context, request Request, sessi
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
 	}
-	proof, err := r.Party.Again(holder, data, answer)
+	proof, err := r.RelyingParty.Again(holder, data, answer)
 	if err == nil {
 		err = r.usePasskey(ctx, request, holder, proof)
 	}

@@ -18,7 +18,7 @@ var ErrLastWay = errors.New("this is the only way in that the member has while p
 
 // Ways is how members may sign in here beside passwords.
 func (r *Registrar) Ways() postgres.Way {
-	way := postgres.Way{Passkeys: r.Party != nil}
+	way := postgres.Way{Passkeys: r.RelyingParty != nil}
 	if r.Provider != nil {
 		way.Provider = r.Provider.Issuer
 	}

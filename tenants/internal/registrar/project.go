@@ -21,7 +21,7 @@ func (r *Registrar) CreateProject(ctx context.Context, request Request, organiza
 	cmd.ID = r.newID(request, projectPrefix, organization)
 	project, err := create(ctx, r, request, may(tenants.ProjectsWrite), streamOf(organization, "project", cmd.ID),
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, tenants.CountProjects)
-	r.Gate.Wake()
+	r.CredentialWaiter.Wake()
 	return project, err
 }
 
@@ -37,7 +37,7 @@ func (r *Registrar) RenameProject(ctx context.Context, request Request, id, name
 	}
 	project, err := update(ctx, r, request, may(tenants.ProjectsWrite), streamOf(found.Organization, "project", id),
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Rename(cmd) })
-	r.Gate.Wake()
+	r.CredentialWaiter.Wake()
 	return project, err
 }
 

@@ -36,20 +36,20 @@ const (
 
 // Config is what a Registrar works with. All of it is required.
 type Config struct {
-	Events *postgres.Events
-	Views  *postgres.Views
-	Gate   *bus.Gate
-	Clock  func() time.Time
-	IDs    func() string // unique and at most 60 URL-safe characters, later ones sorting behind
-	Random io.Reader     // a cryptographic source
+	Events           *postgres.Events
+	Views            *postgres.Views
+	CredentialWaiter *bus.CredentialWaiter
+	Clock            func() time.Time
+	IDs              func() string // unique and at most 60 URL-safe characters, later ones sorting behind
+	Random           io.Reader     // a cryptographic source
 
 	Limits  tenants.Limits                // of each organization
 	Ceiling func(organization string) int // its requests per minute; 0 where that is not known
 
-	Passwords  *password.Hasher
-	Challenges *postgres.Challenges
-	Party      *passkey.Party // nil: passkeys can't be used here; may then not be asked for
-	Provider   *oidc.Provider // nil: there is no identity provider
+	Passwords    *password.Hasher
+	Challenges   *postgres.Challenges
+	RelyingParty *passkey.RelyingParty // nil: passkeys can't be used here; may then not be asked for
+	Provider     *oidc.Provider        // nil: there is no identity provider
 }
 
 // A Registrar registers organizations, projects, API keys, service tokens, members and their sessions. Its errors are those of tenants: Invalid,

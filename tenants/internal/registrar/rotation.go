@@ -41,8 +41,8 @@ func (r *Registrar) RotateAPIKey(ctx context.Context, request Request, id string
 
 // bothInForce makes a change, and waits until the credentials of two active keys have come back from the broker.
 func (r *Registrar) bothInForce(ctx context.Context, first, second string, change func() error) error {
-	return r.Gate.Pass(ctx, first, contract.CredentialActive, func() (bool, error) {
-		err := r.Gate.Pass(ctx, second, contract.CredentialActive, func() (bool, error) {
+	return r.CredentialWaiter.Pass(ctx, first, contract.CredentialActive, func() (bool, error) {
+		err := r.CredentialWaiter.Pass(ctx, second, contract.CredentialActive, func() (bool, error) {
 			err := change()
 			return err == nil, err
 		})

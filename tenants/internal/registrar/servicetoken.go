@@ -31,7 +31,7 @@ func (r *Registrar) IssueServiceToken(ctx context.Context, request Request, want
 	}
 	cmd.ID, cmd.Digest = r.newID(request, serviceTokenPrefix, cmd.Organization), secret.Digest()
 	var token tenants.ServiceToken
-	err = r.Gate.Pass(ctx, cmd.Digest.Hash, contract.CredentialActive, func() (bool, error) {
+	err = r.CredentialWaiter.Pass(ctx, cmd.Digest.Hash, contract.CredentialActive, func() (bool, error) {
 		token, err = create(ctx, r, request, mayGrant(cmd.Scopes), streamOf(cmd.Organization, "service-token", cmd.ID),
 			func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, tenants.CountServiceTokens, tenants.CountServiceTokensKept)
 		return err == nil, err
@@ -83,7 +83,7 @@ func (r *Registrar) RevokeServiceToken(ctx context.Context, request Request, id,
 
 func (r *Registrar) changeServiceToken(ctx context.Context, request Request, has power, stream eventstore.Stream, hash, state string,
 	decide func(tenants.ServiceToken) ([]tenants.Event, error)) (token tenants.ServiceToken, err error) {
-	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
+	err = r.CredentialWaiter.Pass(ctx, hash, state, func() (changed bool, err error) {
 		token, err = update(ctx, r, request, has, stream, func(before tenants.ServiceToken) ([]tenants.Event, error) {
 			events, err := decide(before)
 			changed = len(events) > 0

@@ -302,7 +302,7 @@ func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own s
 func (r *Registrar) changeSession(ctx context.Context, request Request, id, hash, state string,
 	decide func(tenants.Session) ([]tenants.Event, error)) (session tenants.Session, err error) {
 	stream := streamOf(request.Caller.Organization, "session", id)
-	err = r.Gate.Pass(ctx, hash, state, func() (changed bool, err error) {
+	err = r.CredentialWaiter.Pass(ctx, hash, state, func() (changed bool, err error) {
 		session, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.Session) ([]tenants.Event, error) {
 			events, err := decide(before)
 			changed = len(events) > 0

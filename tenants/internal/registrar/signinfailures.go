@@ -154,7 +154,7 @@ func (r *Registrar) keepFailures(ctx context.Context, organization, member strin
 		}
 		return postgres.KeepSignInFailures(ctx, t.tx, failures)
 	})
-	r.Gate.Wake()
+	r.CredentialWaiter.Wake()
 	return err
 }
 

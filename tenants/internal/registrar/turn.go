@@ -34,7 +34,7 @@ type turn struct {
 // inTurn makes a decision about things of one organization, or as tenants.Installation about those of several, and waits
 // until the credentials that it awaits are in force.
 func (r *Registrar) inTurn(ctx context.Context, organization string, request Request, decide func(t *turn) error) error {
-	return r.Gate.PassAll(ctx, func(await func(bus.Awaited)) error {
+	return r.CredentialWaiter.PassAll(ctx, func(await func(bus.Awaited)) error {
 		return r.Events.InTurn(ctx, organization, func(tx pgx.Tx) error {
 			return decide(&turn{r, tx, r.Views.In(tx), request, request.metadata(), await})
 		})

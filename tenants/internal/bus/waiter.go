@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A Gate follows weir.credentials.v1, and lets a change of a credential pass once it has come back from the broker: from
+// A CredentialWaiter follows weir.credentials.v1, and lets a change of a credential pass once it has come back from the broker: from
 // then on it is in force here, and about now everywhere.
-type Gate struct {
+type CredentialWaiter struct {
 	credentials *identity.Credentials
 	wake        func()
 	patience    time.Duration
@@ -39,18 +39,18 @@ type Awaited struct {
 	Version int64 // or a later one
 }
 
-// NewGate returns a gate that feeds credentials, calls wake after a change, and makes it wait for at most patience.
-func NewGate(credentials *identity.Credentials, wake func(), patience time.Duration, logger *slog.Logger) *Gate {
-	return &Gate{
+// NewCredentialWaiter returns a waiter that feeds credentials, calls wake after a change, and makes it wait for at most patience.
+func NewCredentialWaiter(credentials *identity.Credentials, wake func(), patience time.Duration, logger *slog.Logger) *CredentialWaiter {
+	return &CredentialWaiter{
 		credentials: credentials, wake: wake, patience: patience, logger: logger, waiting: map[string][]waiter{},
 	}
 }
 
 // Wake makes the relay look for what was appended.
-func (g *Gate) Wake() { g.wake() }
+func (g *CredentialWaiter) Wake() { g.wake() }
 
 // Apply takes a record of weir.credentials.v1.
-func (g *Gate) Apply(record weirbus.Record) error {
+func (g *CredentialWaiter) Apply(record weirbus.Record) error {
 	key := string(record.Key)
 	if err := g.credentials.Apply(key, record.Value); err != nil {
 		return err
@@ -62,9 +62,9 @@ func (g *Gate) Apply(record weirbus.Record) error {
 	return nil
 }
 
-// Pass runs change, and if that changed something, waits until the credential under key is in state, or for the gate's
+// Pass runs change, and if that changed something, waits until the credential under key is in state, or for the waiter's
 // patience: the change is kept by then, so what is late is only its effect.
-func (g *Gate) Pass(ctx context.Context, key, state string, change func() (changed bool, err error)) error {
+func (g *CredentialWaiter) Pass(ctx context.Context, key, state string, change func() (changed bool, err error)) error {
 	w := g.expect(Awaited{Key: key, State: state})
 	defer g.forget(w)
 	changed, err := change()
@@ -78,7 +78,7 @@ func (g *Gate) Pass(ctx context.Context, key, state string, change func() (chang
 
 // PassAll is Pass for a change that only shows on its way which credentials it changes: it says so by expect, before
 // it is kept.
-func (g *Gate) PassAll(ctx context.Context, change func(expect func(Awaited)) error) error {
+func (g *CredentialWaiter) PassAll(ctx context.Context, change func(expect func(Awaited)) error) error {
 	var waiters []waiter
 	defer func() { g.forget(waiters...) }()
 	err := change(func(awaited Awaited) { waiters = append(waiters, g.expect(awaited)) })
@@ -90,8 +90,8 @@ func (g *Gate) PassAll(ctx context.Context, change func(expect func(Awaited)) er
 	return nil
 }
 
-// await waits for all of them together at most for the gate's patience.
-func (g *Gate) await(ctx context.Context, waiters ...waiter) {
+// await waits for all of them together at most for the waiter's patience.
+func (g *CredentialWaiter) await(ctx context.Context, waiters ...waiter) {
 	ctx, cancel := context.WithTimeout(ctx, g.patience)
 	defer cancel()
 	for _, w := range waiters {
@@ -104,7 +104,7 @@ func (g *Gate) await(ctx context.Context, waiters ...waiter) {
 	}
 }
 
-func (g *Gate) expect(awaited Awaited) waiter {
+func (g *CredentialWaiter) expect(awaited Awaited) waiter {
 	w := waiter{key: awaited.Key, state: awaited.State, version: awaited.Version, done: make(chan struct{})}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +112,7 @@ func (g *Gate) expect(awaited Awaited) waiter {
 	return w
 }
 
-func (g *Gate) forget(waiters ...waiter) {
+func (g *CredentialWaiter) forget(waiters ...waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range waiters {
@@ -124,7 +124,7 @@ func (g *Gate) forget(waiters ...waiter) {
 }
 
 // release lets those pass that wait for what a credential is now.
-func (g *Gate) release(key string, now contract.Credential) {
+func (g *CredentialWaiter) release(key string, now contract.Credential) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, w := range g.waiting[key] {

@@ -18,8 +18,8 @@ import (
 // ErrRefused says that an answer proves nothing.
 var ErrRefused = errors.New("the passkey was not accepted")
 
-// A Party is the site that passkeys belong to (relying party).
-type Party struct {
+// A RelyingParty is the site that passkeys belong to.
+type RelyingParty struct {
 	web *webauthn.WebAuthn
 }
 
@@ -44,7 +44,7 @@ type Holder struct {
 
 // New returns the party of a console's origin, such as https://weir.example. Passkeys belong to its host: under another
 // one they do not work. A host that is an address can't have any.
-func New(origin string) (*Party, error) {
+func New(origin string) (*RelyingParty, error) {
 	parsed, err := url.Parse(origin)
 	if err != nil {
 		return nil, err
@@ -60,11 +60,11 @@ func New(origin string) (*Party, error) {
 			UserVerification: protocol.VerificationRequired, // a passkey is all that somebody needs to get in
 		},
 	})
-	return &Party{web}, err
+	return &RelyingParty{web}, err
 }
 
 // AskToRegister asks for a new passkey of a member, on a device that has none of theirs yet.
-func (p *Party) AskToRegister(holder Holder) (Question, error) {
+func (p *RelyingParty) AskToRegister(holder Holder) (Question, error) {
 	var existing []protocol.CredentialDescriptor
 	for _, credential := range (user{holder}).WebAuthnCredentials() {
 		existing = append(existing, credential.Descriptor())
@@ -74,7 +74,7 @@ func (p *Party) AskToRegister(holder Holder) (Question, error) {
 }
 
 // Registered checks the answer to AskToRegister.
-func (p *Party) Registered(holder Holder, data, answer []byte) (tenants.PublicCredential, error) {
+func (p *RelyingParty) Registered(holder Holder, data, answer []byte) (tenants.PublicCredential, error) {
 	session, err := sessionOf(data)
 	if err != nil {
 		return tenants.PublicCredential{}, err
@@ -91,13 +91,13 @@ func (p *Party) Registered(holder Holder, data, answer []byte) (tenants.PublicCr
 }
 
 // AskWho asks anybody for any passkey of this party.
-func (p *Party) AskWho() (Question, error) {
+func (p *RelyingParty) AskWho() (Question, error) {
 	options, data, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
 	return question(options, data, err)
 }
 
 // Who checks the answer to AskWho: who proved what. The holder is looked up by the id of a member.
-func (p *Party) Who(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
+func (p *RelyingParty) Who(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
 	session, parsed, err := read(data, answer)
 	if err != nil {
 		return found, proof, err
@@ -119,13 +119,13 @@ func (p *Party) Who(data, answer []byte, find func(member string) (Holder, error
 }
 
 // AskAgain asks a member for one of their passkeys.
-func (p *Party) AskAgain(holder Holder) (Question, error) {
+func (p *RelyingParty) AskAgain(holder Holder) (Question, error) {
 	options, data, err := p.web.BeginLogin(user{holder}, webauthn.WithUserVerification(protocol.VerificationRequired))
 	return question(options, data, err)
 }
 
 // Again checks the answer to AskAgain.
-func (p *Party) Again(holder Holder, data, answer []byte) (Proof, error) {
+func (p *RelyingParty) Again(holder Holder, data, answer []byte) (Proof, error) {
 	session, parsed, err := read(data, answer)
 	if err != nil {
 		return Proof{}, err

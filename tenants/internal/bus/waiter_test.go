@@ -16,8 +16,8 @@ import (
 // forever is longer than any test may take.
 const forever = time.Hour
 
-func newGate(patience time.Duration, wake func()) *Gate {
-	return NewGate(identity.NewCredentials(time.Now), wake, patience, slog.New(slog.DiscardHandler))
+func newCredentialWaiter(patience time.Duration, wake func()) *CredentialWaiter {
+	return NewCredentialWaiter(identity.NewCredentials(time.Now), wake, patience, slog.New(slog.DiscardHandler))
 }
 
 func credentialRecord(t *testing.T, key, state string, version int64) weirbus.Record {
@@ -34,9 +34,9 @@ func changed() (bool, error) { return true, nil }
 // A change passes when its own credential is in the state that it asked for, and wakes the relay to get there.
 func TestGateWaitsForTheState(t *testing.T) {
 	woken := make(chan struct{}, 1)
-	gate := newGate(forever, func() { woken <- struct{}{} })
+	waiter := newCredentialWaiter(forever, func() { woken <- struct{}{} })
 	passed := make(chan error, 1)
-	go func() { passed <- gate.Pass(t.Context(), "k", contract.CredentialRevoked, changed) }()
+	go func() { passed <- waiter.Pass(t.Context(), "k", contract.CredentialRevoked, changed) }()
 	<-woken
 	for _, record := range []weirbus.Record{
 		credentialRecord(t, "other", contract.CredentialRevoked, 2),
@@ -44,65 +44,65 @@ func TestGateWaitsForTheState(t *testing.T) {
 		{Key: []byte("k"), Value: []byte("{")},
 		{Key: []byte("k")},
 	} {
-		gate.Apply(record)
+		waiter.Apply(record)
 		select {
 		case err := <-passed:
 			t.Fatalf("passed after %s %s: %v", record.Key, record.Value, err)
 		default:
 		}
 	}
-	gate.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 2))
-	gate.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 2))
+	waiter.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 2))
+	waiter.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 2))
 	if err := <-passed; err != nil {
 		t.Error(err)
 	}
-	noneWaits(t, gate)
+	noneWaits(t, waiter)
 }
 
 // What comes back before the change has returned is not missed.
 func TestGateDoesNotMissWhatIsQuick(t *testing.T) {
-	gate := newGate(forever, func() {})
-	err := gate.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) {
-		gate.Apply(credentialRecord(t, "k", contract.CredentialActive, 1))
+	waiter := newCredentialWaiter(forever, func() {})
+	err := waiter.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) {
+		waiter.Apply(credentialRecord(t, "k", contract.CredentialActive, 1))
 		return true, nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	noneWaits(t, gate)
+	noneWaits(t, waiter)
 }
 
 // What failed, or changed nothing, waits for nothing.
 func TestGateWaitsOnlyForChanges(t *testing.T) {
-	gate := newGate(forever, func() { t.Error("the relay was woken") })
+	waiter := newCredentialWaiter(forever, func() { t.Error("the relay was woken") })
 	failure := errors.New("no")
-	if err := gate.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) { return true, failure }); !errors.Is(err, failure) {
+	if err := waiter.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) { return true, failure }); !errors.Is(err, failure) {
 		t.Errorf("a failure: got %v", err)
 	}
-	if err := gate.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) { return false, nil }); err != nil {
+	if err := waiter.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) { return false, nil }); err != nil {
 		t.Errorf("no change: got %v", err)
 	}
-	noneWaits(t, gate)
+	noneWaits(t, waiter)
 }
 
 // A broker that is away makes an answer late, not wrong: the change is kept.
 func TestGateLosesPatience(t *testing.T) {
-	gate := newGate(time.Millisecond, func() {})
-	if err := gate.Pass(t.Context(), "k", contract.CredentialActive, changed); err != nil {
+	waiter := newCredentialWaiter(time.Millisecond, func() {})
+	if err := waiter.Pass(t.Context(), "k", contract.CredentialActive, changed); err != nil {
 		t.Errorf("without a broker: got %v", err)
 	}
-	gate = newGate(forever, func() {})
+	waiter = newCredentialWaiter(forever, func() {})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := gate.Pass(ctx, "k", contract.CredentialActive, changed); err != nil {
+	if err := waiter.Pass(ctx, "k", contract.CredentialActive, changed); err != nil {
 		t.Errorf("a client that went away: got %v", err)
 	}
-	noneWaits(t, gate)
+	noneWaits(t, waiter)
 }
 
-func noneWaits(t *testing.T, gate *Gate) {
+func noneWaits(t *testing.T, waiter *CredentialWaiter) {
 	t.Helper()
-	if len(gate.waiting) != 0 {
-		t.Errorf("%d keys are still waited for", len(gate.waiting))
+	if len(waiter.waiting) != 0 {
+		t.Errorf("%d keys are still waited for", len(waiter.waiting))
 	}
 }

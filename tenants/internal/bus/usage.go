@@ -14,9 +14,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
-// KeyNews takes in what weir.ingest.v1 says of API keys: how they are used goes to the sums, and what follows from an
+// UsageConsumer takes in what weir.ingest.v1 says of API keys: how they are used goes to the sums, and what follows from an
 // exposure is decided by Exposed.
-type KeyNews struct {
+type UsageConsumer struct {
 	// Exposed decides in a transaction that acts as whatever it sees fit.
 	Exposed func(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error
 }
@@ -24,7 +24,7 @@ type KeyNews struct {
 // Consume applies records in the transaction that also moves their positions. A record that can't be read is parked by the
 // bus; one of a type that is not known is for others. Exposures come first: they wait for the turn to append, and whoever
 // has it must not wait for a row that was changed here.
-func (n KeyNews) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
+func (n UsageConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var used []postgres.UsedAPIKey
 	for _, record := range records {
 		var err error
@@ -65,7 +65,7 @@ func readUsed(record weirbus.Record, used []postgres.UsedAPIKey) ([]postgres.Use
 	return append(used, u), nil
 }
 
-func (n KeyNews) exposed(ctx context.Context, tx pgx.Tx, record weirbus.Record) error {
+func (n UsageConsumer) exposed(ctx context.Context, tx pgx.Tx, record weirbus.Record) error {
 	var said contract.KeyExposed
 	if err := read(record, &said); err != nil {
 		return err

@@ -16,28 +16,28 @@ import (
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
-// ForgettingName is under which name the relay keeps how far it has forgotten sessions. It is data.
-const ForgettingName = "tenants-forgetting"
+// TombstonesName is under which name the relay keeps how far it has forgotten sessions. It is data.
+const TombstonesName = "tenants-forgetting"
 
 // remembrance is how long after its last possible moment a session is remembered. Nothing that is said of it is on its way so
 // late, so no older record comes behind the tombstone; and a clock that is a day behind lets nobody in.
 const remembrance = 24 * time.Hour
 
-// Forgetting takes sessions that are surely past out of weir.credentials.v1: every sign-in and every renewal leaves a record there,
+// SessionTombstones takes sessions that are surely past out of weir.credentials.v1: every sign-in and every renewal leaves a record there,
 // which would be kept, and held in memory by every service, for ever. Revoked keys stay: their holders are told why they don't work.
-type Forgetting struct {
+type SessionTombstones struct {
 	events *postgres.Events
 	clock  func() time.Time
 }
 
-// NewForgetting returns the forgetting of events.
-func NewForgetting(events *postgres.Events, clock func() time.Time) *Forgetting {
-	return &Forgetting{events: events, clock: clock}
+// NewSessionTombstones returns the forgetting of events.
+func NewSessionTombstones(events *postgres.Events, clock func() time.Time) *SessionTombstones {
+	return &SessionTombstones{events: events, clock: clock}
 }
 
 // Read is a relay's source: a tombstone for each secret of the sessions that were started after a cursor and are past. It goes
 // no further than the first session that is not: those after it hardly end before it.
-func (f *Forgetting) Read(ctx context.Context, tx pgx.Tx, after weirbus.Cursor, limit int) ([]weirbus.Outgoing, error) {
+func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after weirbus.Cursor, limit int) ([]weirbus.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func lastMoment(started tenants.SessionStarted) time.Time {
 }
 
 // forget is a tombstone for each secret that a session ever had.
-func (f *Forgetting) forget(ctx context.Context, tx pgx.Tx, r recorded) (messages []weirbus.Outgoing, err error) {
+func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (messages []weirbus.Outgoing, err error) {
 	history, err := f.events.ReadTx(ctx, tx, r.Stream)
 	if err != nil {
 		return nil, err
@@ -90,8 +90,8 @@ func (f *Forgetting) forget(ctx context.Context, tx pgx.Tx, r recorded) (message
 }
 
 // tombstone is a record without a value: compaction removes what was said of the key before, and then the tombstone.
-func (f *Forgetting) tombstone(r recorded, hash string, number int) weirbus.Outgoing {
-	told := telling{kind: contract.TypeCredentialChanged, at: f.clock()}
+func (f *SessionTombstones) tombstone(r recorded, hash string, number int) weirbus.Outgoing {
+	told := outgoingEvent{kind: contract.TypeCredentialChanged, at: f.clock()}
 	m := message.NewMessage(fmt.Sprintf("%s/%d/forgotten/%d", told.kind, r.Cursor, number), nil)
 	m.Metadata = told.headers(r, m.UUID)
 	m.Metadata[weirbus.KeyMetadata] = hash

@@ -9,20 +9,20 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Ceilings are the requests per minute that each organization may send, as weir.accounts.v1 tells them: no key of it
+// AccountLimits are the requests per minute that each organization may send, as weir.accounts.v1 tells them: no key of it
 // has a use for a higher limit of its own. Safe for concurrent use.
-type Ceilings struct {
+type AccountLimits struct {
 	mu             sync.RWMutex
 	byOrganization map[string]int
 }
 
-// NewCeilings returns ceilings of which none is known yet.
-func NewCeilings() *Ceilings {
-	return &Ceilings{byOrganization: map[string]int{}}
+// NewAccountLimits returns limits of which none is known yet.
+func NewAccountLimits() *AccountLimits {
+	return &AccountLimits{byOrganization: map[string]int{}}
 }
 
 // Apply takes a record of weir.accounts.v1.
-func (c *Ceilings) Apply(record weirbus.Record) error {
+func (c *AccountLimits) Apply(record weirbus.Record) error {
 	if string(record.Key) == contract.AccountsCountedKey || len(record.Value) == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (c *Ceilings) Apply(record weirbus.Record) error {
 }
 
 // Of is the ceiling of an organization; 0 where it is not known.
-func (c *Ceilings) Of(organization string) int {
+func (c *AccountLimits) Of(organization string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.byOrganization[organization]

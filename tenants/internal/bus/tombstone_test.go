@@ -27,7 +27,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	started := func(id string, digest tenants.Digest, at time.Time) tenants.Event {
+	started := func(id string, digest tenants.SecretDigest, at time.Time) tenants.Event {
 		ends := at.Add(tenants.SessionLasts)
 		return tenants.SessionStarted{Session: id, Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Digest: digest, At: at,
 			ExpiresAt: at.Add(tenants.SessionIdles), EndsAt: &ends}
@@ -41,7 +41,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	keep("session 2", 0, started("ses_2", second, noon.Add(24*time.Hour)))
 
 	now, after := noon, weirbus.Cursor{}
-	forgetting := NewForgetting(events, func() time.Time { return now })
+	forgetting := NewSessionTombstones(events, func() time.Time { return now })
 	forgotten := func() (keys []string) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
