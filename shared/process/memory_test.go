@@ -29,3 +29,24 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// Under a limit the collector runs less often than Go's default, unless the runtime's own variable is set.
+func TestCollector(t *testing.T) {
+	limit, percent := debug.SetMemoryLimit(math.MaxInt64), debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) })
+	for _, c := range []struct {
+		limit int64
+		gogc  string
+		more  bool
+	}{{0, "", false}, {1 << 28, "100", false}, {1 << 28, "", true}} {
+		t.Setenv("GOGC", c.gogc)
+		if c.gogc == "" {
+			os.Unsetenv("GOGC")
+		}
+		debug.SetGCPercent(100)
+		process.Memory{MemoryLimit: c.limit}.Apply()
+		if got := debug.SetGCPercent(100); (got > 100) != c.more {
+			t.Errorf("limit %d, GOGC=%q: %d percent", c.limit, c.gogc, got)
+		}
+	}
+}
