@@ -23,7 +23,6 @@ func (a *assignment) apply(ctx context.Context, w work) error {
 	}
 	err := a.persist(ctx, w, a.consumer.handle)
 	if err == nil {
-		a.consumer.metrics.deferred.Add(float64(len(w.passed)))
 		if len(w.records) > 0 {
 			a.consumer.metrics.applied.Add(float64(len(w.records)))
 			a.consumer.cfg.Committed(w.records)
@@ -84,6 +83,7 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 		switch {
 		case err == nil:
 			m.committed()
+			a.consumer.metrics.deferred.Add(float64(len(w.passed)))
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -11,26 +11,38 @@ import (
 // asNobody takes back what asSystem said: a handler says by itself whose rows it wants.
 const asNobody = `SELECT set_config('weir.organization', '', true)`
 
+// saveBacklogs writes down only what is as this member remembers it: a row that a person has deleted or moved must not come back.
 const saveBacklogs = `
-INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
-SELECT d.lane, $1, $2, d.partition, $3, d.next, d.last, d.records, d.bytes, d.since
-  FROM unnest($4::text[], $5::integer[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::timestamptz[])
-    AS d(lane, partition, next, last, records, bytes, since)
-ON CONFLICT (organization, group_name, topic, partition) DO UPDATE
-   SET last = excluded.last, records = excluded.records, bytes = excluded.bytes`
+WITH d AS (
+  SELECT * FROM unnest($4::text[], $5::integer[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[])
+    AS d(lane, partition, written, next, last, records, bytes, since)
+), extended AS (
+  UPDATE bus_deferred AS b SET last = d.last, records = d.records, bytes = d.bytes FROM d
+   WHERE d.written AND b.organization = d.lane AND b.group_name = $1 AND b.topic = $2 AND b.partition = d.partition AND b.next = d.next
+  RETURNING 1
+), made AS (
+  INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
+  SELECT lane, $1, $2, partition, $3, next, last, records, bytes, since FROM d WHERE NOT written
+  ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT (SELECT count(*) FROM extended) + (SELECT count(*) FROM made)`
 
-// queueBacklogs has backlogs written down, all of one topic.
-func (c *Consumer) queueBacklogs(batch *pgx.Batch, all []backlog) {
+// queueBacklogs has backlogs written down, all of one topic, and counts those that were.
+func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) {
 	var lanes []string
 	var partitions []int
+	var written []bool
 	var next, last, records, bytes []int64
 	var since []time.Time
 	for _, b := range all {
-		lanes, partitions, since = append(lanes, b.lane), append(partitions, b.partition), append(since, b.since)
+		_, known := a.backlogs[b.place]
+		lanes, partitions, written, since = append(lanes, b.lane), append(partitions, b.partition), append(written, known), append(since, b.since)
 		next, last, records, bytes = append(next, b.next), append(last, b.last), append(records, b.records), append(bytes, b.bytes)
 	}
+	cfg := a.consumer.cfg
 	batch.Queue(asSystem)
-	batch.Queue(saveBacklogs, c.cfg.Group, c.cfg.Topic, [16]byte(all[0].topic), lanes, partitions, next, last, records, bytes, since)
+	batch.Queue(saveBacklogs, cfg.Group, cfg.Topic, [16]byte(all[0].topic), lanes, partitions, written, next, last, records, bytes, since).
+		QueryRow(func(row pgx.Row) error { return row.Scan(saved) })
 	batch.Queue(asNobody)
 }
 
@@ -61,14 +73,33 @@ func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
+// errNoLanes stops a partition: its position has passed records that only their lanes lead to.
+var errNoLanes = errors.New("lanes have left records behind, and this consumer has no Lanes.Of to find them by")
+
 // resume goes on with what lanes have left behind.
 func (a *assignment) resume() {
 	for at, b := range a.backlogs {
+		if a.consumer.cfg.Lanes.Of == nil {
+			a.refuse(at)
+			continue
+		}
 		a.keep(b)
 		if b.halted != "" {
 			a.consumer.stopLane(at, errors.New(b.halted))
 		}
 	}
+}
+
+// refuse leaves a partition to a consumer that has lanes.
+func (a *assignment) refuse(at place) {
+	c := a.consumer
+	delete(a.backlogs, at)
+	if a.claims[at.partition] == nil {
+		return
+	}
+	delete(a.claims, at.partition)
+	c.logger.Error("partition stopped", "partition", at.partition, "error", errNoLanes)
+	c.note(func() { c.halted[at.partition] = errNoLanes })
 }
 
 func scanBacklog(row pgx.CollectableRow) (b backlog, err error) {
@@ -104,7 +135,11 @@ func (a *assignment) keep(b backlog) {
 // finish notes that a lane is back with the others in a partition.
 func (a *assignment) finish(at place) {
 	delete(a.backlogs, at)
-	a.consumer.note(func() { delete(a.consumer.behind, at) })
+	a.turns.succeed(at)
+	a.consumer.note(func() {
+		delete(a.consumer.behind, at)
+		delete(a.consumer.stopped, at)
+	})
 }
 
 // haltBacklog stops a lane in one partition: what it left behind is not in the log any more, and going on without it would lose

@@ -102,6 +102,7 @@ type Consumer struct {
 	assigned bool
 	caughtUp bool
 	halted   map[int]error
+	stopped  map[place]error // lanes
 	reach    map[int]reach
 	behind   map[place]backlog
 }
@@ -118,19 +119,22 @@ func NewConsumer(cfg ConsumerConfig, logger *slog.Logger) (*Consumer, error) {
 	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
 	c := &Consumer{
 		cfg: cfg, logger: logger, cluster: newCluster(cfg.Brokers, cfg.Dialer),
-		halted: make(map[int]error), reach: make(map[int]reach), behind: make(map[place]backlog),
+		halted: make(map[int]error), stopped: make(map[place]error), reach: make(map[int]reach), behind: make(map[place]backlog),
 	}
 	c.measure()
 	return c, nil
 }
 
 // Ready is nil once the consumer has its partitions and has once applied everything that was in them when it got them. It is an
-// error again, which says why, as soon as a partition is stopped because its position lies outside the log.
+// error again, which says why, as soon as a partition, or a lane in one, is stopped because its position lies outside the log.
 func (c *Consumer) Ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p, err := range c.halted {
 		return fmt.Errorf("consumer %q has stopped partition %d of %q: %w", c.cfg.Group, p, c.cfg.Topic, err)
+	}
+	for at, err := range c.stopped {
+		return fmt.Errorf("consumer %q has stopped a lane in partition %d of %q: %w", c.cfg.Group, at.partition, c.cfg.Topic, err)
 	}
 	switch {
 	case c.caughtUp:
@@ -250,7 +254,9 @@ func (c *Consumer) idle(ctx context.Context) error {
 			c.logger.Debug("cannot see whether all partitions are worked on", "error", err)
 		case claimed:
 			strangers = 0
-			c.note(func() { c.assigned, c.caughtUp, c.halted = true, true, make(map[int]error) })
+			c.note(func() {
+				c.assigned, c.caughtUp, c.halted, c.stopped = true, true, make(map[int]error), make(map[place]error)
+			})
 		case strangers < 2:
 			strangers++
 		default:

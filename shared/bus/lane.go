@@ -101,6 +101,11 @@ func (b backlog) advanced(records []Record, next int64) backlog {
 // over reports whether nothing is left behind.
 func (b backlog) over() bool { return b.next > b.last }
 
+// before reports whether a backlog waits longer than another one of its lane.
+func (b backlog) before(other backlog) bool {
+	return b.since.Before(other.since) || b.since.Equal(other.since) && b.partition < other.partition
+}
+
 // passed is a record that was left to its lane.
 type passed struct {
 	place

@@ -44,11 +44,13 @@ func ofLanes(random *rand.Rand, first, n int) []*message.Message {
 	return messages
 }
 
-func say(t testing.TB, brokers []string, topic string, messages ...*message.Message) {
+func say(t testing.TB, brokers []string, topic string, messages ...*message.Message) []bus.Position {
 	t.Helper()
-	if _, err := newPublisher(t, bus.PublisherConfig{Brokers: brokers}).PublishContext(context.Background(), topic, messages...); err != nil {
+	positions, err := newPublisher(t, bus.PublisherConfig{Brokers: brokers}).PublishContext(context.Background(), topic, messages...)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return positions
 }
 
 // wereDeferred fails if no record was ever left to its lane, or some still are.
@@ -325,6 +327,128 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	inOrder(t, pool)
 }
 
+// Neither does what goes wrong with a lane in one partition hold up the same lane in its others.
+func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.partition.fails", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 2, nil)
+	messages := ofLane("flood", 0, 2000)
+	for i, m := range messages {
+		m.Metadata[bus.KeyMetadata] = fmt.Sprint(i % 10)
+	}
+	inPartition := make(map[int]int)
+	for _, at := range say(t, brokers, topic, messages...) {
+		inPartition[at.Partition]++
+	}
+	var healed atomic.Bool
+	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if r := records[0]; r.Partition == 0 && r.Offset > 0 && !healed.Load() {
+			return errors.New("somebody else is down")
+		}
+		return writeEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = strict, 100
+	startConsumer(t, cfg)
+	testenv.Eventually(t, patience, func() error {
+		var n int
+		err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE partition = 1`).Scan(&n)
+		if err == nil && n < inPartition[1] {
+			err = fmt.Errorf("%d of %d records of the other partition applied", n, inPartition[1])
+		}
+		return err
+	})
+	healed.Store(true)
+	applied(t, pool, 2000, 4*patience)
+	inOrder(t, pool)
+}
+
+// A record that leaves its lane behind in the transaction that parks another one is counted as deferred too.
+func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.deferred.counted", database(t), telemetry.New()
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, ofLane("flood", 0, 1000)...)
+	first := make(chan int, 1)
+	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		select {
+		case first <- len(records): // in the order of the log; all others are deferred
+		default:
+		}
+		if records[0].Offset < 50 {
+			return bus.PermanentRecord(records[len(records)-1], errors.New("no good"))
+		}
+		return writeEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords, cfg.Metrics = strict, 100, registry.For("test")
+	startConsumer(t, cfg)
+	shows(t, registry, fmt.Sprintf(`weir_bus_deferred_records_total{group=%q,service="test",topic=%q} %d`, topic, topic, 1000-<-first))
+	wereDeferred(t, pool)
+}
+
+// A consumer without lanes stops where lanes have left records behind, and says so: it could not find them. With lanes it goes on.
+func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lanes.off", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, ofLane("a", 0, 50)...)
+	cfg := quick(brokers, topic, pool, writeEffects)
+	_, stop := startConsumer(t, cfg)
+	applied(t, pool, 50, patience)
+	stop()
+	leave(t, pool, "a", 49)
+	say(t, brokers, topic, ofLane("a", 50, 50)...)
+	consumer, stop := startConsumer(t, cfg)
+	testenv.Eventually(t, patience, func() error {
+		if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), "no Lanes.Of") {
+			return fmt.Errorf("Ready says something else: %w", err)
+		}
+		return nil
+	})
+	stop()
+	if a := count(t, pool); a.all != 50 {
+		t.Errorf("%d effects without lanes, want 50", a.all)
+	}
+	cfg.Lanes = strict
+	startConsumer(t, cfg)
+	testenv.Eventually(t, patience, func() error {
+		if a := count(t, pool); a.all != 100+50 { // those that it left behind once more
+			return fmt.Errorf("%d effects, want %d", a.all, 100+50)
+		}
+		return nil
+	})
+}
+
+// A position of a lane that a person deletes while its consumer runs does not come back: the lane goes on from what is next in the log.
+func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.deleted", database(t)
+	effects(t, pool)
+	ensure(t, brokers, topic, 1, nil)
+	say(t, brokers, topic, ofLane("lost", 0, 50)...)
+	cfg := quick(brokers, topic, pool, writeEffects)
+	cfg.Lanes = strict
+	_, stop := startConsumer(t, cfg)
+	applied(t, pool, 50, patience)
+	stop()
+	leave(t, pool, "lost", 20)
+	cutLog(t, brokers, topic, 30)
+	consumer, _ := startConsumer(t, cfg)
+	testenv.Eventually(t, patience, func() error {
+		if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
+			return fmt.Errorf("Ready says something else: %w", err)
+		}
+		return nil
+	})
+	asSystem(t, pool, `DELETE FROM bus_deferred`)
+	say(t, brokers, topic, ofLane("lost", 50, 100)...)
+	applied(t, pool, 150, patience)
+	inOrder(t, pool)
+	testenv.Eventually(t, patience, consumer.Ready)
+}
+
 func inTx(t testing.TB, pool *pgxpool.Pool, fn func(pgx.Tx) error) {
 	t.Helper()
 	if err := pgx.BeginFunc(context.Background(), pool, fn); err != nil {
@@ -332,17 +456,23 @@ func inTx(t testing.TB, pool *pgxpool.Pool, fn func(pgx.Tx) error) {
 	}
 }
 
-// leave writes down that a lane has left the first records of a partition behind.
-func leave(t testing.TB, pool *pgxpool.Pool, lane string, last int64) {
+// asSystem executes a statement that sees the rows of all lanes.
+func asSystem(t testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
 	t.Helper()
 	inTx(t, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(context.Background(), `INSERT INTO bus_deferred
-			SELECT $1, group_name, topic, partition, topic_id, 0, $2::bigint, $2::bigint + 1, 1000, now() FROM bus_positions WHERE partition = 0`, lane, last)
+		_, err := tx.Exec(context.Background(), statement, args...)
 		return err
 	})
+}
+
+// leave writes down that a lane has left the first records of a partition behind.
+func leave(t testing.TB, pool *pgxpool.Pool, lane string, last int64) {
+	t.Helper()
+	asSystem(t, pool, `INSERT INTO bus_deferred
+		SELECT $1, group_name, topic, partition, topic_id, 0, $2::bigint, $2::bigint + 1, 1000, now() FROM bus_positions WHERE partition = 0`, lane, last)
 }
 
 // Deferred records that the log does not have any more stop their lane, loudly, and nobody else; it stays so after a restart, until
@@ -361,6 +491,8 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	leave(t, pool, "lost", 20)
 	cutLog(t, brokers, topic, 10)
 	for i := range 2 {
+		registry := telemetry.New()
+		cfg.Metrics = registry.For("test")
 		consumer, stop := startConsumer(t, cfg)
 		testenv.Eventually(t, patience, func() error {
 			if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
@@ -368,17 +500,14 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 			}
 			return nil
 		})
+		of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
+		shows(t, registry, "weir_bus_halted_lanes"+of+"1", "weir_bus_halted_partitions"+of+"0")
 		say(t, brokers, topic, ofLane("other", 100+i, 1)...)
 		applied(t, pool, 101+i, patience)
 		stop()
 	}
-	inTx(t, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
-			return err
-		}
-		_, err := tx.Exec(context.Background(), `UPDATE bus_deferred SET next = 10, halted = NULL`)
-		return err
-	})
+	asSystem(t, pool, `UPDATE bus_deferred SET next = 10, halted = NULL`)
+	cfg.Metrics = nil
 	consumer, _ := startConsumer(t, cfg)
 	testenv.Eventually(t, patience, func() error {
 		if a := count(t, pool); a.all != 102+11 { // what the lane left behind from offset 10 on

@@ -77,7 +77,7 @@ func (m consumerMetrics) transacted(took time.Duration, err error) {
 // standing collects how a consumer stands at the moment of a scrape.
 type standing struct {
 	consumer                      *Consumer
-	lag, halted                   *prometheus.Desc
+	lag, halted, haltedLanes      *prometheus.Desc
 	lanes, records, bytes, oldest *prometheus.Desc
 }
 
@@ -93,11 +93,12 @@ func newStanding(c *Consumer, labels prometheus.Labels) standing {
 			"Offsets that an assigned partition is behind the end of its log, as far as is known, and records deferred in it.", []string{"partition"}, labels),
 		halted: prometheus.NewDesc("weir_bus_halted_partitions",
 			"Assigned partitions that are stopped because their position lies outside the log.", nil, labels),
+		haltedLanes: desc("weir_bus_halted_lanes", "Lanes that are stopped in an assigned partition because what they left behind is not in the log any more."),
 	}
 }
 
 func (s standing) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{s.lag, s.halted, s.lanes, s.records, s.bytes, s.oldest} {
+	for _, desc := range []*prometheus.Desc{s.lag, s.halted, s.haltedLanes, s.lanes, s.records, s.bytes, s.oldest} {
 		out <- desc
 	}
 }
@@ -107,8 +108,9 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(s.lag, prometheus.GaugeValue, float64(lag), strconv.Itoa(partition))
 	}
 	behind := s.consumer.deferred()
+	partitions, lanes := s.consumer.stops()
 	for desc, value := range map[*prometheus.Desc]float64{
-		s.halted: float64(s.consumer.haltedPartitions()), s.lanes: float64(behind.lanes), s.records: float64(behind.records),
+		s.halted: float64(partitions), s.haltedLanes: float64(lanes), s.lanes: float64(behind.lanes), s.records: float64(behind.records),
 		s.bytes: float64(behind.bytes), s.oldest: behind.age.Seconds(),
 	} {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
@@ -141,10 +143,11 @@ func (c *Consumer) measure() {
 	}
 }
 
-func (c *Consumer) haltedPartitions() int {
+// stops counts what is stopped.
+func (c *Consumer) stops() (partitions, lanes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.halted)
+	return len(c.halted), len(c.stopped)
 }
 
 // measure registers the reader's instruments.

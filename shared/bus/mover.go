@@ -36,14 +36,18 @@ func (m *advance) move(ctx context.Context, tx pgx.Tx) error {
 		moved = tag
 		return nil
 	})
+	saved := 0
 	if len(m.deferring) > 0 {
-		c.queueBacklogs(batch, m.deferring)
+		m.a.queueBacklogs(batch, m.deferring, &saved)
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
 	if int(moved.RowsAffected()) != len(m.partitions) {
 		return fmt.Errorf("%w: %d of %d positions moved", ErrFenced, moved.RowsAffected(), len(m.partitions))
+	}
+	if saved != len(m.deferring) {
+		return fmt.Errorf("%w: %d of %d positions of lanes are as they were left", ErrFenced, saved, len(m.deferring))
 	}
 	return nil
 }

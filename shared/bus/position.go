@@ -35,11 +35,11 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	if err != nil {
 		return nil, err
 	}
-	c.note(func() { c.assigned, c.halted = true, halted })
-	a.resume()
 	for p, err := range halted {
 		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
 	}
+	c.note(func() { c.assigned, c.halted, c.stopped = true, halted, make(map[place]error) })
+	a.resume()
 	return a, a.check(ctx, partitions, logs)
 }
 

@@ -2,9 +2,7 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	kafka "github.com/segmentio/kafka-go"
 )
@@ -28,12 +26,11 @@ type stretch struct {
 
 // laneReader reads deferred records in the log again. It belongs to one goroutine at a time.
 type laneReader struct {
-	cluster  *cluster
-	topic    string
-	id       topicID
-	lanes    Lanes
-	decoder  *decoder
-	failures int
+	cluster *cluster
+	topic   string
+	id      topicID
+	lanes   Lanes
+	decoder *decoder
 
 	seen    *layout // who leads what, until a request fails
 	conn    *connection
@@ -50,18 +47,15 @@ const (
 	mostScanned = 64 << 20 // unpacked, of whichever lane: then it is another lane's turn
 )
 
-// run reads what an errand asks for. What fails is tried at another turn, after a pause.
-func (l *laneReader) run(ctx context.Context, e errand) stretch {
-	s := stretch{errand: e, next: e.next}
-	s.err = l.read(ctx, &s)
-	if s.err == nil || len(s.records) > 0 {
-		s.err, l.failures = nil, 0
-		return s
-	}
-	l.close()
-	if !errors.Is(s.err, ErrOutsideLog) {
-		l.failures++
-		pause(ctx, backoff(l.failures, 20*time.Millisecond, 2*time.Second))
+// run reads what an errand asks for. What fails is tried at another turn.
+func (l *laneReader) run(ctx context.Context, e errand) *stretch {
+	s := &stretch{errand: e, next: e.next}
+	s.err = l.read(ctx, s)
+	switch {
+	case s.err != nil && len(s.records) > 0:
+		s.err = nil // what was read is applied; what is wrong shows again
+	case s.err != nil:
+		l.close()
 	}
 	return s
 }
@@ -73,7 +67,7 @@ func (l *laneReader) read(ctx context.Context, s *stretch) error {
 		if err != nil {
 			return err
 		}
-		n, full, err := l.unpack(s, answer)
+		n, full, err := l.unpack(s, answer, mostScanned-scanned)
 		if err != nil || full {
 			return err
 		}
@@ -92,10 +86,10 @@ func (s *stretch) skip() {
 	}
 }
 
-// unpack takes the lane's records out of an answer, batch by batch, until there are enough of them.
-func (l *laneReader) unpack(s *stretch, set []byte) (scanned int, full bool, err error) {
+// unpack takes the lane's records out of an answer, batch by batch, until there are enough of them or most bytes are unpacked.
+func (l *laneReader) unpack(s *stretch, set []byte, most int) (scanned int, full bool, err error) {
 	from := s.next
-	for set != nil && s.next <= s.last {
+	for set != nil && s.next <= s.last && scanned < most {
 		p, err := l.decoder.piece(set, s.partition, s.next, 1)
 		if err != nil {
 			return scanned, false, err
