@@ -2,20 +2,20 @@ package bus_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
 // BenchmarkConsume measures from records to committed groups, 100 records of 20 errors a transaction: a storm of few
-// errors, and errors that are all new.
+// errors, errors that are all new, and the same where there is no room for new groups.
 func BenchmarkConsume(b *testing.B) {
-	for _, kinds := range []int{10, 0} {
-		name := fmt.Sprintf("kinds=%d", kinds)
-		if kinds == 0 {
-			name = "all-new"
-		}
-		b.Run(name, func(b *testing.B) {
+	for _, load := range []struct {
+		name             string
+		kinds, newGroups int
+	}{{"kinds=10", 10, math.MaxInt}, {"all-new", 0, math.MaxInt}, {"beyond-budget", 0, 1}} {
+		b.Run(load.name, func(b *testing.B) {
 			pool := open(b)
 			const perRecord, perTransaction = 20, 100
 			n := 0
@@ -26,12 +26,12 @@ func BenchmarkConsume(b *testing.B) {
 					lines := make([]string, perRecord)
 					for k := range lines {
 						n++
-						lines[k] = failure(n, kinds)
+						lines[k] = failure(n, load.kinds)
 					}
 					records[i] = record(logs(lines...), int64(i))
 				}
 				b.StartTimer()
-				if err := consume(b.Context(), pool, records...); err != nil {
+				if err := consumeWithin(b.Context(), pool, load.newGroups, records...); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -43,12 +43,15 @@ func record(l contract.LogsAccepted, offset int64) sharedbus.Record {
 	return r
 }
 
-// everyGroup founds as many groups as there are.
-var everyGroup = bus.Grouping{Writer: postgres.Writer{NewGroups: math.MaxInt}}
-
-// consume applies records in one transaction.
+// consume applies records in one transaction, with room for every new group.
 func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Record) error {
-	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return everyGroup.Consume(ctx, tx, records) })
+	return consumeWithin(ctx, pool, math.MaxInt, records...)
+}
+
+// consumeWithin is consume with a budget of new groups.
+func consumeWithin(ctx context.Context, pool *pgxpool.Pool, newGroups int, records ...sharedbus.Record) error {
+	consumer := bus.Grouping{Writer: postgres.Writer{NewGroups: newGroups}}
+	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return consumer.Consume(ctx, tx, records) })
 }
 
 func groups(t testing.TB, pool *pgxpool.Pool, organization string) (found []postgres.Group) {
