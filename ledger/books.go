@@ -7,12 +7,12 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Books are one organization's books, opened to be written. Its methods decide; they collect the transfers and facts
+// Books are one organization's books, opened to be written. Its methods decide; they collect the transfers and events
 // that have to be stored together with the changed books. Only one writer may hold an organization's books at a time.
 type Books struct {
 	Organization Organization
 	Transfers    []Transfer
-	Facts        []Fact
+	Events       []Event
 
 	tiers Tiers
 	books map[int64]*Book // by the period's start, Unix seconds
@@ -56,9 +56,9 @@ func (b *Books) Charge(c Charge) error {
 	return nil
 }
 
-// Subscribe gives a provisional organization its first plan: every period that already has charges gets its allowance.
+// StartPlan gives a provisional organization its first plan: every period that already has charges gets its allowance.
 // An organization that has a plan is left as it is, so the same news may come twice.
-func (b *Books) Subscribe(plan Plan, cause Cause) error {
+func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	if !b.Organization.Provisional() {
 		return nil
 	}
@@ -136,13 +136,13 @@ func (b *Books) post(book *Book, cause Cause, moves ...move) {
 func (b *Books) announce(book *Book, before Book, cause Cause) {
 	for _, percent := range crossed(*book) {
 		book.Reached = percent
-		b.fact(ThresholdReached, *book, percent, cause)
+		b.emit(ThresholdReached, *book, percent, cause)
 	}
 	if book.exhausted() && !before.exhausted() {
-		b.fact(QuotaExhausted, *book, 0, cause)
+		b.emit(QuotaExhausted, *book, 0, cause)
 	}
 }
 
-func (b *Books) fact(kind FactKind, book Book, percent int, cause Cause) {
-	b.Facts = append(b.Facts, Fact{Kind: kind, Organization: b.Organization.ID, Book: book, Percent: percent, Cause: cause})
+func (b *Books) emit(kind EventKind, book Book, percent int, cause Cause) {
+	b.Events = append(b.Events, Event{Kind: kind, Organization: b.Organization.ID, Book: book, Percent: percent, Cause: cause})
 }

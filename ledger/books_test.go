@@ -48,10 +48,10 @@ func causeAt(when string, source Source) Cause {
 	return Cause{Event: "event of " + when, Source: source, At: instant}
 }
 
-func subscribe(when string, tier Tier) step {
+func startPlan(when string, tier Tier) step {
 	return func(b *Books) error {
 		cause := causeAt(when, FromTenants)
-		return b.Subscribe(Plan{From: cause.At, Tier: tier}, cause)
+		return b.StartPlan(Plan{From: cause.At, Tier: tier}, cause)
 	}
 }
 
@@ -81,14 +81,14 @@ func describe(transfers []Transfer) string {
 	return strings.Join(lines, "; ")
 }
 
-func describeFacts(facts []Fact) string {
+func describeEvents(events []Event) string {
 	var lines []string
-	for _, f := range facts {
-		switch f.Kind {
+	for _, e := range events {
+		switch e.Kind {
 		case ThresholdReached:
-			lines = append(lines, fmt.Sprintf("%d%% by %s", f.Percent, f.Cause.Event))
+			lines = append(lines, fmt.Sprintf("%d%% by %s", e.Percent, e.Cause.Event))
 		case QuotaExhausted:
-			lines = append(lines, "exhausted by "+f.Cause.Event)
+			lines = append(lines, "exhausted by "+e.Cause.Event)
 		}
 	}
 	return strings.Join(lines, "; ")
@@ -101,7 +101,7 @@ const (
 	n1 = "2026-12-05T00:00:00Z"
 )
 
-// Given an organization's tier and what was booked, when something happens, then these transfers and facts follow.
+// Given an organization's tier and what was booked, when something happens, then these transfers and events follow.
 func TestBooks(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -109,7 +109,7 @@ func TestBooks(t *testing.T) {
 		given     []step
 		when      step
 		transfers string
-		facts     string
+		events    string
 	}{
 		{"first charge of a period issues the grant", Indie, nil, charge(d1, 30),
 			"11 issuer>grant 100 issued; 11 grant>consumed 30 charged", ""},
@@ -131,24 +131,24 @@ func TestBooks(t *testing.T) {
 		{"a late charge goes to the period of its acceptance", Indie, []step{charge(d1, 10), charge(n1, 1)}, charge(d3, 5),
 			"11 grant>consumed 5 charged", ""},
 		{"an unknown organization is charged without a grant", "", nil, charge(d1, 30), "11 issuer>overage 30 charged", ""},
-		{"its first plan settles every period that has charges", "", []step{charge(d1, 30), charge(n1, 150)}, subscribe(n1, Indie),
+		{"its first plan settles every period that has charges", "", []step{charge(d1, 30), charge(n1, 150)}, startPlan(n1, Indie),
 			"11 issuer>grant 100 issued; 11 overage>issuer 30 settled; 11 grant>consumed 30 settled; " +
 				"12 issuer>grant 100 issued; 12 overage>issuer 100 settled; 12 grant>consumed 100 settled",
 			"50% by event of " + n1 + "; 80% by event of " + n1 + "; 100% by event of " + n1 + "; exhausted by event of " + n1},
-		{"a plan opens the period in which it starts", "", nil, subscribe(d1, Indie), "11 issuer>grant 100 issued", ""},
-		{"news of a plan that comes again changes nothing", Indie, []step{charge(d1, 10)}, subscribe(d2, Scale), "", ""},
+		{"a plan opens the period in which it starts", "", nil, startPlan(d1, Indie), "11 issuer>grant 100 issued", ""},
+		{"news of a plan that comes again changes nothing", Indie, []step{charge(d1, 10)}, startPlan(d2, Scale), "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			books := newBooks(test.tier)
 			perform(t, books, test.given...)
-			books.Transfers, books.Facts = nil, nil
+			books.Transfers, books.Events = nil, nil
 			perform(t, books, test.when)
 			if got := describe(books.Transfers); got != test.transfers {
 				t.Errorf("transfers\n got %s\nwant %s", got, test.transfers)
 			}
-			if got := describeFacts(books.Facts); got != test.facts {
-				t.Errorf("facts\n got %s\nwant %s", got, test.facts)
+			if got := describeEvents(books.Events); got != test.events {
+				t.Errorf("events\n got %s\nwant %s", got, test.events)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestBooksRefuse(t *testing.T) {
 		{"a negative charge", Indie, charge(d1, -1)},
 		{"a charge beyond all measure", Indie, charge(d1, MaxCharge+1)},
 		{"a charge from before there was a ledger", Indie, charge("1970-01-01T00:00:00Z", 1)},
-		{"a plan of an unknown tier", "", subscribe(d1, "gold")},
+		{"a plan of an unknown tier", "", startPlan(d1, "gold")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,14 +192,14 @@ func TestBooksStaySound(t *testing.T) {
 			_ = randomStep(random)(books)
 			checkSound(t, books)
 		}
-		checkOnce(t, books.Facts)
+		checkOnce(t, books.Events)
 	}
 }
 
 func randomStep(random *rand.Rand) step {
 	when := time.Date(2026, 10, 1+random.IntN(80), random.IntN(24), 0, 0, 0, time.UTC).Format(time.RFC3339)
 	if random.IntN(12) == 0 {
-		return subscribe(when, Indie)
+		return startPlan(when, Indie)
 	}
 	return charge(when, random.Int64N(40))
 }
@@ -230,11 +230,11 @@ func checkSound(t testing.TB, books *Books) {
 	}
 }
 
-func checkOnce(t testing.TB, facts []Fact) {
+func checkOnce(t testing.TB, events []Event) {
 	t.Helper()
 	said := map[string]bool{}
-	for _, fact := range facts {
-		if id := fact.ID(); said[id] {
+	for _, event := range events {
+		if id := event.ID(); said[id] {
 			t.Fatalf("said twice: %s", id)
 		} else {
 			said[id] = true
@@ -243,20 +243,20 @@ func checkOnce(t testing.TB, facts []Fact) {
 }
 
 // It makes no difference how charges are cut into batches: the books stored after one batch and opened for the next
-// end the same, with the same transfers and facts.
+// end the same, with the same transfers and events.
 func TestBatchesMakeNoDifference(t *testing.T) {
 	whole, stored := newBooks(Indie), newBooks(Indie)
 	var transfers []Transfer
-	var facts []Fact
+	var events []Event
 	for i := range int64(40) {
 		c := charge(d1, i%7)
 		perform(t, whole, c)
 		stored = OpenBooks(stored.Organization, smallTiers(), stored.All()...)
 		perform(t, stored, c)
-		transfers, facts = append(transfers, stored.Transfers...), append(facts, stored.Facts...)
+		transfers, events = append(transfers, stored.Transfers...), append(events, stored.Events...)
 	}
-	if !reflect.DeepEqual(whole.Transfers, transfers) || !reflect.DeepEqual(whole.Facts, facts) {
-		t.Error("batches changed the transfers or facts")
+	if !reflect.DeepEqual(whole.Transfers, transfers) || !reflect.DeepEqual(whole.Events, events) {
+		t.Error("batches changed the transfers or events")
 	}
 	if !reflect.DeepEqual(whole.All(), stored.All()) {
 		t.Errorf("books %v and %v", whole.All(), stored.All())

@@ -29,7 +29,7 @@ func awaitChecker(t *testing.T, ledger *app.App) {
 
 // Whatever is sent twice is charged once: a part that was produced again, a request that was made again with its
 // Idempotency-Key, and a key reused for another body, which is never charged. A record that can't be true is parked and
-// holds nobody up. Account state, marker, balance, facts and the log agree to the byte.
+// holds nobody up. Account state, marker, balance, events and the log agree to the byte.
 func TestChargedOnce(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
@@ -70,8 +70,8 @@ func TestChargedOnce(t *testing.T) {
 		}
 		return nil
 	})
-	if facts := r.awaitFacts(1); len(facts) != 1 || !strings.HasSuffix(facts[0], "threshold/50") {
-		t.Errorf("facts %v", facts)
+	if events := r.awaitEvents(1); len(events) != 1 || !strings.HasSuffix(events[0], "threshold/50") {
+		t.Errorf("events %v", events)
 	}
 	r.verify()
 	testenv.Eventually(t, patience, func() error {
@@ -98,9 +98,9 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	if got.Used != 800 || got.Quota != 1000 {
 		t.Errorf("account %+v", got)
 	}
-	facts := r.awaitFacts(2)
-	if !contains(facts, "threshold/50") || !contains(facts, "threshold/80") || len(facts) != 2 {
-		t.Errorf("facts %v", facts)
+	events := r.awaitEvents(2)
+	if !contains(events, "threshold/50") || !contains(events, "threshold/80") || len(events) != 2 {
+		t.Errorf("events %v", events)
 	}
 	r.verify()
 }
@@ -118,8 +118,8 @@ func TestExhausted(t *testing.T) {
 	if got.Used != 12*99 || got.State != contract.AccountExhausted || got.NextQuota != 1000 {
 		t.Errorf("account %+v", got)
 	}
-	if facts := r.awaitFacts(4); len(facts) != 4 {
-		t.Errorf("facts %v, want three thresholds and one exhaustion", facts)
+	if events := r.awaitEvents(4); len(events) != 4 {
+		t.Errorf("events %v, want three thresholds and one exhaustion", events)
 	}
 	r.verify()
 }

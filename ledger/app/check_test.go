@@ -28,7 +28,7 @@ func TestVerifyFinds(t *testing.T) {
 		{postgres.RangesFollow, `DELETE FROM ranges r WHERE EXISTS (SELECT 1 FROM ranges a WHERE a.partition = r.partition AND a.first_offset < r.first_offset)
 			AND EXISTS (SELECT 1 FROM ranges b WHERE b.partition = r.partition AND b.first_offset > r.first_offset)`},
 		{postgres.RangeIsTransfers, `DELETE FROM transfers WHERE ctid = (SELECT min(ctid) FROM transfers WHERE reason = 2)`},
-		{postgres.BalanceIsEntries, `UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`},
+		{postgres.BalanceIsTransfers, `UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`},
 	}
 	for _, test := range tests {
 		t.Run(test.invariant, func(t *testing.T) {

@@ -43,7 +43,7 @@ func TestMetrics(t *testing.T) {
 		})
 	}
 	broken := func(n int) string {
-		return fmt.Sprintf("weir_ledger_violations_total{invariant=%q,service=\"ledger\"} %d\n", postgres.BalanceIsEntries, n)
+		return fmt.Sprintf("weir_ledger_violations_total{invariant=%q,service=\"ledger\"} %d\n", postgres.BalanceIsTransfers, n)
 	}
 	shows(broken(0),
 		`weir_bus_applied_records_total{group="ledger.quota",service="ledger",topic="weir.logs.v1"} 2`,

@@ -38,7 +38,7 @@ type rig struct {
 	mu       sync.Mutex
 	accounts map[string]contract.Account
 	counted  contract.Positions
-	facts    []string
+	events   []string
 	seen     func(contract.Account)
 }
 
@@ -51,7 +51,7 @@ func newRig(t testing.TB) *rig {
 	}
 	r.Others = contracttest.New(t, "ledger", r.config.Brokers, partitions)
 	r.Hear(contract.TopicAccounts, r.account)
-	r.Hear(contract.TopicLedger, r.fact)
+	r.Hear(contract.TopicLedger, r.event)
 	return r
 }
 
@@ -85,10 +85,10 @@ func (r *rig) decode(value []byte, into any) {
 	}
 }
 
-func (r *rig) fact(record bus.Record) {
+func (r *rig) event(record bus.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.facts = append(r.facts, record.Header(contract.HeaderID))
+	r.events = append(r.events, record.Header(contract.HeaderID))
 }
 
 // start runs one more ledger and returns how to stop it in order.
@@ -151,19 +151,19 @@ func (r *rig) awaitAccount(organization string) {
 	})
 }
 
-func (r *rig) awaitFacts(n int) []string {
+func (r *rig) awaitEvents(n int) []string {
 	r.t.Helper()
 	testenv.Eventually(r.t, patience, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if len(r.facts) < n {
-			return fmt.Errorf("%d facts of %d: %v", len(r.facts), n, r.facts)
+		if len(r.events) < n {
+			return fmt.Errorf("%d events of %d: %v", len(r.events), n, r.events)
 		}
 		return nil
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string(nil), r.facts...)
+	return append([]string(nil), r.events...)
 }
 
 // verify fails the test where any invariant does not hold, in the database or against the log.

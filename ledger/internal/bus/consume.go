@@ -106,7 +106,7 @@ func sortOut(charges []ledger.Charge, verdicts []inbox.Verdict, booked time.Time
 	return fresh, ranges
 }
 
-// Tenants opens the accounts of new organizations. Other facts pass by.
+// Tenants opens the accounts of new organizations. Other events pass by.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -123,20 +123,20 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 }
 
 func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bus.Record) error {
-	var fact contract.OrganizationCreated
-	if err := json.Unmarshal(record.Value, &fact); err != nil {
-		return bus.PermanentRecord(record, fmt.Errorf("cannot read the fact %q: %w", record.Header(contract.HeaderID), err))
+	var event contract.OrganizationCreated
+	if err := json.Unmarshal(record.Value, &event); err != nil {
+		return bus.PermanentRecord(record, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err))
 	}
-	at := fact.CreatedAt.UTC().Truncate(time.Microsecond)
-	if fact.Organization == "" || at.Year() < ledger.FirstYear || at.Year() > ledger.LastYear {
-		return bus.PermanentRecord(record, fmt.Errorf("cannot open an account for organization %q created at %s", fact.Organization, at))
+	at := event.CreatedAt.UTC().Truncate(time.Microsecond)
+	if event.Organization == "" || at.Year() < ledger.FirstYear || at.Year() > ledger.LastYear {
+		return bus.PermanentRecord(record, fmt.Errorf("cannot open an account for organization %q created at %s", event.Organization, at))
 	}
-	plan := ledger.Plan{From: at, Tier: ledger.Tier(fact.Tier)}
+	plan := ledger.Plan{From: at, Tier: ledger.Tier(event.Tier)}
 	cause := ledger.Cause{
 		Event: record.Header(contract.HeaderID), Source: ledger.FromTenants,
 		Partition: record.Partition, Offset: record.Offset, At: at,
 	}
-	err := c.Store.Subscribe(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), fact.Organization, plan, cause)
+	err := c.Store.StartPlan(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), event.Organization, plan, cause)
 	if errors.Is(err, ledger.ErrUnknownTier) {
 		return bus.PermanentRecord(record, err)
 	}

@@ -52,11 +52,11 @@ func Mount(router chi.Router, config Config) {
 // books are what the page is about.
 type books struct {
 	balance postgres.Balance
-	entries []postgres.Entry // one more than a page, where there are more
+	entries []postgres.BookedTransfer // one more than a page, where there are more
 }
 
 func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
-	var after postgres.EntryCursor
+	var after postgres.TransferCursor
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		if err := httpapi.DecodeCursor(r, cursor, &after); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found.entries, pageSize, func(last postgres.Entry) any { return last.Cursor() })
+	list := httpapi.NewList(r, found.entries, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
 	page := newUsagePage(found.balance)
 	for _, entry := range list.Items {
 		page.Entries = append(page.Entries, c.show(entry))
@@ -81,7 +81,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read reads balance and entries from one snapshot, in which they agree, as the organization of the session.
-func (c *console) read(ctx context.Context, organization pg.Organization, after postgres.EntryCursor) (found books, err error) {
+func (c *console) read(ctx context.Context, organization pg.Organization, after postgres.TransferCursor) (found books, err error) {
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, organization); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (c *console) read(ctx context.Context, organization pg.Organization, after 
 		if found.balance, err = c.Store.Balance(ctx, tx, organization); err != nil {
 			return err
 		}
-		found.entries, err = c.Store.Entries(ctx, tx, organization, time.Time{}, farAway(), after, pageSize+1)
+		found.entries, err = c.Store.Transfers(ctx, tx, organization, time.Time{}, farAway(), after, pageSize+1)
 		return err
 	})
 	return found, err
@@ -112,7 +112,7 @@ type usagePage struct {
 	State     string // one of contract's, such as contract.AccountExhausted
 	Percent   int64  // used of what was granted, 0 to 100, rounded down
 	PerMille  int64  // the same in thousandths, for the bar
-	Entries   []shownEntry
+	Entries   []shownTransfer
 	Pager     ui.Pager
 }
 
@@ -155,8 +155,8 @@ func thousandths(part, whole int64) int64 {
 	return part * 1000 / whole
 }
 
-// A shownEntry is an entry in words.
-type shownEntry struct {
+// A shownTransfer is an entry in words.
+type shownTransfer struct {
 	Effective time.Time
 	What      string
 	From, To  string
@@ -165,10 +165,10 @@ type shownEntry struct {
 	Project   string // its name; empty where the entry is about none
 }
 
-func (c *console) show(e postgres.Entry) shownEntry {
-	return shownEntry{
-		Effective: e.Effective, What: words(e.Reason), From: e.From.String(), To: e.To.String(),
-		Amount: e.Amount, Entries: int64(e.Entries), Project: c.Directory.Name(e.Cause.Project),
+func (c *console) show(t postgres.BookedTransfer) shownTransfer {
+	return shownTransfer{
+		Effective: t.Effective, What: words(t.Reason), From: t.From.String(), To: t.To.String(),
+		Amount: t.Amount, Entries: int64(t.Entries), Project: c.Directory.Name(t.Cause.Project),
 	}
 }
 

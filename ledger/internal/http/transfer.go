@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-type entryBody struct {
+type transferBody struct {
 	ID          string    `json:"id"`
 	EffectiveAt time.Time `json:"effective_at"`
 	BookedAt    time.Time `json:"booked_at"`
@@ -27,23 +27,23 @@ type entryBody struct {
 	Event       string    `json:"event"`
 }
 
-func newEntryBody(e postgres.Entry) entryBody {
-	return entryBody{
-		ID:          fmt.Sprintf("%d-%d-%d-%d", e.Cause.Source, e.Cause.Partition, e.Cause.Offset, e.Line),
-		EffectiveAt: e.Effective, BookedAt: e.Booked, PeriodStart: e.Period.Start,
-		From: e.From.String(), To: e.To.String(), Amount: e.Amount, Entries: e.Entries, Reason: e.Reason.String(),
-		Project: e.Cause.Project, APIKey: e.Cause.Key, Event: e.Cause.Event,
+func newTransferBody(t postgres.BookedTransfer) transferBody {
+	return transferBody{
+		ID:          fmt.Sprintf("%d-%d-%d-%d", t.Cause.Source, t.Cause.Partition, t.Cause.Offset, t.Line),
+		EffectiveAt: t.Effective, BookedAt: t.Booked, PeriodStart: t.Period.Start,
+		From: t.From.String(), To: t.To.String(), Amount: t.Amount, Entries: t.Entries, Reason: t.Reason.String(),
+		Project: t.Cause.Project, APIKey: t.Cause.Key, Event: t.Cause.Event,
 	}
 }
 
 // entries lists the transfers of an organization, the latest first.
 func (a *API) entries(w http.ResponseWriter, r *http.Request) error {
-	page, err := pageOf[postgres.EntryCursor](r)
+	page, err := pageOf[postgres.TransferCursor](r)
 	if err != nil {
 		return err
 	}
-	return list(a, w, r, page, newEntryBody, postgres.Entry.Cursor,
-		func(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]postgres.Entry, error) {
-			return a.Store.Entries(ctx, tx, organization, page.from, page.to, page.after, page.limit+1)
+	return list(a, w, r, page, newTransferBody, postgres.BookedTransfer.Cursor,
+		func(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]postgres.BookedTransfer, error) {
+			return a.Store.Transfers(ctx, tx, organization, page.from, page.to, page.after, page.limit+1)
 		})
 }

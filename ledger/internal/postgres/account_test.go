@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// facts reads the outbox once no transaction of the server is open that was there before them.
-func (d *desk) facts(t testing.TB) (facts []bus.Outgoing) {
+// events reads the outbox once no transaction of the server is open that was there before them.
+func (d *desk) events(t testing.TB) (events []bus.Outgoing) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func() (err error) {
 		var held int
@@ -24,15 +24,15 @@ func (d *desk) facts(t testing.TB) (facts []bus.Outgoing) {
 			return tx.QueryRow(ctx, `SELECT count(*) FROM facts WHERE transaction >= pg_snapshot_xmin(pg_current_snapshot())`).Scan(&held)
 		})
 		if held > 0 {
-			err = fmt.Errorf("%d facts are held back", held)
+			err = fmt.Errorf("%d events are held back", held)
 		}
 		return err
 	})
 	d.as(t, func(ctx context.Context, tx pgx.Tx) (err error) {
-		facts, err = outbox.Outbox{}.Read(ctx, tx, bus.Cursor{}, 1000)
+		events, err = outbox.Outbox{}.Read(ctx, tx, bus.Cursor{}, 1000)
 		return err
 	})
-	return facts
+	return events
 }
 
 func (d *desk) round(t testing.TB) (round postgres.Round) {
@@ -52,7 +52,7 @@ func (d *desk) markPublished(t testing.TB, round postgres.Round) {
 // What changes after a round was read stays due when that round is noted as published; versions only grow.
 func TestRoundsMissNothing(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	first := d.round(t)
 	d.book(t, d.charge("acme", 10))
 	d.markPublished(t, first)
@@ -71,7 +71,7 @@ func TestRoundsMissNothing(t *testing.T) {
 func TestVersionsOutliveTheSchema(t *testing.T) {
 	before := time.Now().UnixMicro()
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	if version := d.round(t).Accounts[0].Version; version < before || version > time.Now().Add(time.Minute).UnixMicro() {
 		t.Errorf("version %d, want one of the time %d", version, before)
 	}
@@ -80,7 +80,7 @@ func TestVersionsOutliveTheSchema(t *testing.T) {
 // Other terms of a tier make every account due once, with the new requests per minute and next quota.
 func TestNewTermsRepublish(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	republish := func() []int64 {
 		d.as(t, d.RepublishOnNewTerms)
 		round := d.round(t)

@@ -14,7 +14,7 @@ import (
 // The balance at an instant is that of its period by what was booked until then.
 func TestBalanceAt(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	at := func(when time.Time) (balance postgres.Balance) {
 		d.read(t, "acme", func(ctx context.Context, tx pgx.Tx) (err error) {
 			balance, err = d.BalanceAt(ctx, tx, "acme", when)
@@ -46,17 +46,17 @@ func TestBalanceAt(t *testing.T) {
 // Pages of entries and of usage together are all of them, once each, in order.
 func TestPages(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Scale)
+	d.startPlan(t, "acme", ledger.Scale)
 	for range 3 {
 		d.book(t, d.charge("acme", 1), d.charge("acme", 2), d.charge("acme", 3))
 		tomorrow := d.now.Load().AddDate(0, 0, 1)
 		d.now.Store(&tomorrow)
 	}
 	d.read(t, "acme", func(ctx context.Context, tx pgx.Tx) error {
-		var after postgres.EntryCursor
+		var after postgres.TransferCursor
 		var sum int64
 		for pages := 0; ; pages++ {
-			page, err := d.Entries(ctx, tx, "acme", november, november.AddDate(1, 0, 0), after, 2)
+			page, err := d.Transfers(ctx, tx, "acme", november, november.AddDate(1, 0, 0), after, 2)
 			if err != nil || len(page) == 0 {
 				if pages != 5 || sum != 18 {
 					t.Errorf("%d pages, sum %d", pages, sum)

@@ -52,7 +52,7 @@ func (d *desk) passes(span time.Duration) time.Time {
 // after it has booked is no alarm.
 func TestBookCheckGoesOn(t *testing.T) {
 	d, check := newDesk(t), &postgres.BookCheck{}
-	d.subscribe(t, "acme", "scale")
+	d.startPlan(t, "acme", "scale")
 	first := d.chargeRange(t, "acme", 10, november)
 	d.passes(time.Hour)
 	if found := d.checked(t, check, first); len(found) > 0 {
@@ -66,10 +66,10 @@ func TestBookCheckGoesOn(t *testing.T) {
 	if found := d.checked(t, check, d.chargeRange(t, "acme", 30, d.passes(20*time.Minute))); len(found) > 0 {
 		t.Errorf("what was added up before is read again: %v", found)
 	}
-	if found := d.checked(t, &postgres.BookCheck{}, late); len(found) != 1 || found[0] != postgres.BalanceIsEntries {
+	if found := d.checked(t, &postgres.BookCheck{}, late); len(found) != 1 || found[0] != postgres.BalanceIsTransfers {
 		t.Errorf("a check that begins finds %v", found)
 	}
-	if found := d.checked(t, check, d.chargeRange(t, "acme", 40, d.passes(time.Hour))); len(found) != 1 || found[0] != postgres.BalanceIsEntries {
+	if found := d.checked(t, check, d.chargeRange(t, "acme", 40, d.passes(time.Hour))); len(found) != 1 || found[0] != postgres.BalanceIsTransfers {
 		t.Errorf("a check that goes on finds %v within the hour", found)
 	}
 }
@@ -85,14 +85,14 @@ func TestBookCheckFinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, check := newDesk(t), &postgres.BookCheck{}
-			d.subscribe(t, "acme", "scale")
+			d.startPlan(t, "acme", "scale")
 			if found := d.checked(t, check, d.chargeRange(t, "acme", 5, d.passes(time.Hour))); len(found) > 0 {
 				t.Fatalf("at first: %v", found)
 			}
 			r := d.chargeRange(t, "acme", 10, d.passes(20*time.Minute))
 			also := d.chargeRange(t, "acme", 10, r.Booked)
 			d.exec(t, tamper, r.First)
-			if found := d.checked(t, check, also); len(found) != 1 || found[0] != postgres.BalanceIsEntries {
+			if found := d.checked(t, check, also); len(found) != 1 || found[0] != postgres.BalanceIsTransfers {
 				t.Errorf("found %v", found)
 			}
 		})

@@ -18,17 +18,17 @@ type Violation struct {
 
 // The invariants.
 const (
-	SumIsZero        = "the balances of a book sum to zero"
-	BalanceIsEntries = "a book's balances are the sum of its transfers"
-	UsageIsCharges   = "usage per day and project is what was charged"
-	RangeIsTransfers = "what a range charged is the sum of its transfers"
-	RangesFollow     = "the ranges of a partition leave out nothing but parked records"
-	LedgerIsLog      = "the ledger's bytes are the log's bytes"
+	SumIsZero          = "the balances of a book sum to zero"
+	BalanceIsTransfers = "a book's balances are the sum of its transfers"
+	UsageIsCharges     = "usage per day and project is what was charged"
+	RangeIsTransfers   = "what a range charged is the sum of its transfers"
+	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
+	LedgerIsLog        = "the ledger's bytes are the log's bytes"
 )
 
 // Invariants are all of them.
 func Invariants() []string {
-	return []string{SumIsZero, BalanceIsEntries, UsageIsCharges, RangeIsTransfers, RangesFollow, LedgerIsLog}
+	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, RangeIsTransfers, RangesFollow, LedgerIsLog}
 }
 
 // CheckRange compares a range with the transfers that its transaction wrote.
@@ -74,7 +74,7 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []Viola
 		violations = append(violations, Violation{SumIsZero, fmt.Sprintf("%s: %v", where, book.Balances)})
 	}
 	if book.Balances != sum {
-		violations = append(violations, Violation{BalanceIsEntries, fmt.Sprintf("%s: balances %v, transfers %v", where, book.Balances, sum)})
+		violations = append(violations, Violation{BalanceIsTransfers, fmt.Sprintf("%s: balances %v, transfers %v", where, book.Balances, sum)})
 	}
 	return violations
 }

@@ -14,13 +14,13 @@ import (
 // Verify finds what was tampered with.
 func TestVerifyFinds(t *testing.T) {
 	tests := map[string]string{
-		postgres.BalanceIsEntries: `UPDATE books SET grant_left = grant_left + 1, consumed = consumed - 1 WHERE consumed > 0`,
-		postgres.UsageIsCharges:   `UPDATE usage SET bytes = bytes + 1`,
+		postgres.BalanceIsTransfers: `UPDATE books SET grant_left = grant_left + 1, consumed = consumed - 1 WHERE consumed > 0`,
+		postgres.UsageIsCharges:     `UPDATE usage SET bytes = bytes + 1`,
 	}
 	for invariant, tamper := range tests {
 		t.Run(invariant, func(t *testing.T) {
 			d := newDesk(t)
-			d.subscribe(t, "acme", ledger.Indie)
+			d.startPlan(t, "acme", ledger.Indie)
 			d.book(t, d.charge("acme", 30))
 			d.as(t, func(ctx context.Context, tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, tamper); err != nil {
@@ -39,7 +39,7 @@ func TestVerifyFinds(t *testing.T) {
 // Books that do not sum to zero can't even be written.
 func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	d.book(t, d.charge("acme", 30))
 	for _, tamper := range []string{
 		`UPDATE books SET consumed = consumed + 1`,

@@ -65,12 +65,12 @@ func (d *desk) read(t testing.TB, organization string, fn func(ctx context.Conte
 	}
 }
 
-func (d *desk) subscribe(t testing.TB, organization string, tier ledger.Tier) {
+func (d *desk) startPlan(t testing.TB, organization string, tier ledger.Tier) {
 	t.Helper()
 	from := november.AddDate(0, -2, 0)
 	cause := ledger.Cause{Event: "created", Source: ledger.FromTenants, Offset: d.offset.Add(1), At: from}
 	d.as(t, func(ctx context.Context, tx pgx.Tx) error {
-		return d.Subscribe(ctx, tx, *d.now.Load(), organization, ledger.Plan{From: from, Tier: tier}, cause)
+		return d.StartPlan(ctx, tx, *d.now.Load(), organization, ledger.Plan{From: from, Tier: tier}, cause)
 	})
 }
 

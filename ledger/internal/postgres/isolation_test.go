@@ -16,7 +16,7 @@ import (
 func TestIsolation(t *testing.T) {
 	d := newDesk(t)
 	for _, organization := range []string{"acme", "evil"} {
-		d.subscribe(t, organization, ledger.Indie)
+		d.startPlan(t, organization, ledger.Indie)
 		d.book(t, d.charge(organization, 60))
 	}
 	for _, table := range []string{"organizations", "books", "transfers", "usage", "facts", "unpublished"} {

@@ -70,8 +70,8 @@ func (s *Store) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charges
 	return nil
 }
 
-// Subscribe gives an organization its first plan; where it has one already, nothing happens.
-func (s *Store) Subscribe(ctx context.Context, tx pgx.Tx, booked time.Time, organization string, plan ledger.Plan, cause ledger.Cause) error {
+// StartPlan gives an organization its first plan; where it has one already, nothing happens.
+func (s *Store) StartPlan(ctx context.Context, tx pgx.Tx, booked time.Time, organization string, plan ledger.Plan, cause ledger.Cause) error {
 	known, err := s.lock(ctx, tx, booked, []string{organization})
 	if err != nil {
 		return fmt.Errorf("cannot lock the books of organization %q: %w", organization, err)
@@ -81,7 +81,7 @@ func (s *Store) Subscribe(ctx context.Context, tx pgx.Tx, booked time.Time, orga
 		return fmt.Errorf("cannot open the books of organization %q: %w", organization, err)
 	}
 	books := ledger.OpenBooks(known[organization], s.Tiers, all...)
-	if err := books.Subscribe(plan, cause); err != nil || len(books.Transfers) == 0 {
+	if err := books.StartPlan(plan, cause); err != nil || len(books.Transfers) == 0 {
 		return err
 	}
 	if err := savePlans(ctx, tx, books.Organization); err != nil {
@@ -141,8 +141,8 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, booked time.Time, opened m
 			books = append(books, orgBook{id, book})
 		}
 		transfers = append(transfers, opened[id].Transfers...)
-		for _, fact := range opened[id].Facts {
-			facts = append(facts, newFact(fact))
+		for _, event := range opened[id].Events {
+			facts = append(facts, newOutboxFact(event))
 		}
 		if !opened[id].Organization.Provisional() {
 			published = append(published, id)

@@ -18,7 +18,7 @@ import (
 // Charges lower what remains to the byte; what exceeds the grant is overage, and the books stay sound.
 func TestCharge(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	d.book(t, d.charge("acme", 30), d.charge("acme", 45))
 	if b := d.balance(t, "acme").Book; b.Granted() != 100 || b.Used() != 75 || b.Remaining() != 25 {
 		t.Errorf("balances %v", b.Balances)
@@ -33,7 +33,7 @@ func TestCharge(t *testing.T) {
 // A charge that is rolled back leaves nothing behind.
 func TestChargeRollsBack(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	stop := errors.New("stop")
 	err := d.try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		return errors.Join(d.Charge(ctx, tx, november, []ledger.Charge{d.charge("acme", 30)}), stop)
@@ -63,7 +63,7 @@ func TestUnknownOrganization(t *testing.T) {
 	if due := d.round(t).Accounts; len(due) != 0 {
 		t.Errorf("%v is published before its plan is known", due)
 	}
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	if b := d.balance(t, "acme").Book; b.Granted() != 100 || b.Used() != 60 || b.Remaining() != 40 {
 		t.Errorf("balances %v", b.Balances)
 	}
@@ -78,11 +78,11 @@ func TestUnknownOrganization(t *testing.T) {
 }
 
 // The news of an organization may come twice, and out of order with its logs: it takes effect once.
-func TestSubscribeTwice(t *testing.T) {
+func TestPlanStartsOnce(t *testing.T) {
 	d := newDesk(t)
-	d.subscribe(t, "acme", ledger.Indie)
+	d.startPlan(t, "acme", ledger.Indie)
 	d.book(t, d.charge("acme", 10))
-	d.subscribe(t, "acme", ledger.Scale)
+	d.startPlan(t, "acme", ledger.Scale)
 	if b := d.balance(t, "acme"); b.Book.Granted() != 100 || b.Tier != ledger.Indie {
 		t.Errorf("tier %q, balances %v", b.Tier, b.Book.Balances)
 	}
@@ -94,7 +94,7 @@ func TestConcurrentCharges(t *testing.T) {
 	d := newDesk(t)
 	const organizations, writers, batches = 5, 4, 25
 	for i := range organizations {
-		d.subscribe(t, fmt.Sprint("org", i), ledger.Indie)
+		d.startPlan(t, fmt.Sprint("org", i), ledger.Indie)
 	}
 	var mu sync.Mutex
 	want := map[string]int64{}
@@ -126,8 +126,8 @@ func TestConcurrentCharges(t *testing.T) {
 		}
 	}
 	d.checkSound(t)
-	if facts := d.facts(t); len(facts) != organizations*4 {
-		t.Errorf("%d facts, want 3 thresholds and 1 exhaustion for each of %d", len(facts), organizations)
+	if events := d.events(t); len(events) != organizations*4 {
+		t.Errorf("%d events, want 3 thresholds and 1 exhaustion for each of %d", len(events), organizations)
 	}
 }
 

@@ -51,15 +51,15 @@ func transferRow(t ledger.Transfer, booked time.Time) []any {
 	}
 }
 
-// An Entry is a transfer as it was booked.
-type Entry struct {
+// A BookedTransfer is a transfer as it was booked.
+type BookedTransfer struct {
 	ledger.Transfer
 	Effective time.Time
 	Booked    time.Time
 }
 
-// An EntryCursor is a place in the list of an organization's entries. The zero value is the start.
-type EntryCursor struct {
+// A TransferCursor is a place in the list of an organization's transfers. The zero value is the start.
+type TransferCursor struct {
 	Effective time.Time     `json:"t"`
 	Source    ledger.Source `json:"s"`
 	Partition int32         `json:"p"`
@@ -67,35 +67,35 @@ type EntryCursor struct {
 	Line      int16         `json:"l"`
 }
 
-// Cursor is the entry's place in the list.
-func (e Entry) Cursor() EntryCursor {
-	return EntryCursor{e.Effective, e.Cause.Source, int32(e.Cause.Partition), e.Cause.Offset, int16(e.Line)} //nolint:gosec // as the columns have them
+// Cursor is the transfer's place in the list.
+func (t BookedTransfer) Cursor() TransferCursor {
+	return TransferCursor{t.Effective, t.Cause.Source, int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line)} //nolint:gosec // as the columns have them
 }
 
-// Entries lists at most limit transfers that took effect in [from, to), the latest first, beginning after the cursor.
-func (s *Store) Entries(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, to time.Time, after EntryCursor, limit int) ([]Entry, error) {
+// Transfers lists at most limit transfers that took effect in [from, to), the latest first, beginning after the cursor.
+func (s *Store) Transfers(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, to time.Time, after TransferCursor, limit int) ([]BookedTransfer, error) {
 	rows, err := tx.Query(ctx, `SELECT effective_at, source, partition, "offset", line, period_start, from_account, to_account,
 			amount, entries, reason, project, key, event, booked_at
 		FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3
 			AND (NOT $4::boolean OR (effective_at, source, partition, "offset", line) < ($5, $6, $7, $8, $9))
 		ORDER BY effective_at DESC, source DESC, partition DESC, "offset" DESC, line DESC LIMIT $10`,
-		organization, from, to, after != EntryCursor{}, after.Effective, after.Source, after.Partition, after.Offset, after.Line, limit)
+		organization, from, to, after != TransferCursor{}, after.Effective, after.Source, after.Partition, after.Offset, after.Line, limit)
 	if err != nil {
 		return nil, err
 	}
-	var entries []Entry
-	var e Entry
-	e.Organization = string(organization)
+	var transfers []BookedTransfer
+	var t BookedTransfer
+	t.Organization = string(organization)
 	_, err = pgx.ForEachRow(rows, []any{
-		&e.Effective, &e.Cause.Source, &e.Cause.Partition, &e.Cause.Offset, &e.Line, &e.Period.Start, &e.From, &e.To,
-		&e.Amount, &e.Entries, &e.Reason, &e.Cause.Project, &e.Cause.Key, &e.Cause.Event, &e.Booked,
+		&t.Effective, &t.Cause.Source, &t.Cause.Partition, &t.Cause.Offset, &t.Line, &t.Period.Start, &t.From, &t.To,
+		&t.Amount, &t.Entries, &t.Reason, &t.Cause.Project, &t.Cause.Key, &t.Cause.Event, &t.Booked,
 	}, func() error {
-		e.Effective, e.Booked, e.Period.Start = e.Effective.UTC(), e.Booked.UTC(), e.Period.Start.UTC()
-		entries = append(entries, e)
+		t.Effective, t.Booked, t.Period.Start = t.Effective.UTC(), t.Booked.UTC(), t.Period.Start.UTC()
+		transfers = append(transfers, t)
 		return nil
 	})
-	return entries, err
+	return transfers, err
 }
 
 // bookedBy adds up the transfers of a book that were booked at or before an instant.

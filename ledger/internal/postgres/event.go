@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/outbox"
+)
+
+// newOutboxFact is an event as the outbox keeps it.
+func newOutboxFact(event ledger.Event) outbox.Fact {
+	kind, body := eventBody(event)
+	return outbox.Fact{Organization: event.Organization, ID: event.ID(), Type: kind, At: event.Cause.At, Body: body}
+}
+
+// eventBody is an event as weir.ledger.v1 carries it.
+func eventBody(event ledger.Event) (kind string, body []byte) {
+	var value any
+	switch event.Kind {
+	case ledger.ThresholdReached:
+		kind, value = contract.TypeThresholdReached, contract.ThresholdReached{
+			Organization: event.Organization, PeriodStart: event.Book.Period.Start, Percent: event.Percent,
+			Quota: event.Book.Granted(), Used: event.Book.Used(), Batch: event.Cause.Batch, At: event.Cause.At,
+		}
+	case ledger.QuotaExhausted:
+		kind, value = contract.TypeQuotaExhausted, contract.QuotaExhausted{
+			Organization: event.Organization, PeriodStart: event.Book.Period.Start, PeriodEnd: event.Book.Period.End,
+			Quota: event.Book.Granted(), Used: event.Book.Used(), At: event.Cause.At,
+		}
+	default:
+		panic(fmt.Sprintf("BUG: no contract for an event of kind %d", event.Kind))
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		panic("BUG: cannot encode an event: " + err.Error())
+	}
+	return kind, body
+}
