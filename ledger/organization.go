@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // States of an organization.
 const (
@@ -8,6 +11,9 @@ const (
 	Exhausted = "exhausted"
 	Suspended = "suspended"
 )
+
+// ErrNoOrganization is the error for an organization that the ledger does not know, or not at the instant asked for.
+var ErrNoOrganization = errors.New("no such organization")
 
 // DefaultAnchorDay makes periods calendar months.
 const DefaultAnchorDay = 1

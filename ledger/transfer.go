@@ -59,3 +59,12 @@ type Transfer struct {
 	Cause        Cause
 	Line         int // numbers the transfers of one cause from 0
 }
+
+// Effective is when a transfer counts: when its cause happened, or, where that lies outside its period, as for what is
+// settled later, the period's start.
+func (t Transfer) Effective() time.Time {
+	if t.Period.Contains(t.Cause.At) {
+		return t.Cause.At
+	}
+	return t.Period.Start
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/console"
 	"github.com/weirlog/weir/ledger/internal/http"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
@@ -38,7 +39,7 @@ type App struct {
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
-	store       *postgres.Store
+	service     *service.Service
 	publisher   *sharedbus.Publisher
 	logs        *sharedbus.Consumer
 	tenants     *sharedbus.Consumer
@@ -46,7 +47,7 @@ type App struct {
 	credentials *sharedbus.StateReader
 	projects    *sharedbus.StateReader // their names, for people
 	accounts    *bus.Accounts
-	checker     *Checker
+	checker     *service.Checker
 	inClear     *exposure.Watch
 	handler     nethttp.Handler
 	endpoint    *httpapi.Endpoint
@@ -70,10 +71,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
-	a := &App{
-		config: config, clock: clock, logger: logger, dialer: dialer, metrics: config.Telemetry.Service("ledger", logger), pool: pool,
-		store: &postgres.Store{Tiers: config.tiers(), Clock: clock},
-	}
+	a := &App{config: config, clock: clock, logger: logger, dialer: dialer, metrics: config.Telemetry.Service("ledger", logger), pool: pool}
 	if err = a.openReads(ctx); err == nil {
 		err = a.build()
 	}
@@ -85,6 +83,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build() (err error) {
+	a.service = &service.Service{Reads: a.reads, Tiers: a.config.tiers(), Clock: a.clock}
 	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
@@ -93,13 +92,13 @@ func (a *App) build() (err error) {
 		return err
 	}
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Facts().Read, Metrics: a.metrics.Registerer,
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
-	a.accounts = &bus.Accounts{Pool: a.pool, Store: a.store, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
-	a.checker = &Checker{
+	a.accounts = &bus.Accounts{Pool: a.pool, Service: a.service, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
+	a.checker = service.NewChecker(service.CheckerConfig{
 		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
-		Logger: a.logger, metrics: newCheckMetrics(a.metrics.Registerer),
-	}
+		Logger: a.logger, Metrics: a.metrics.Registerer,
+	})
 	if err := a.buildAPI(); err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (a *App) build() (err error) {
 }
 
 func (a *App) buildConsumers() (err error) {
-	consumer := &bus.Consumer{Store: a.store, Clock: a.clock}
+	consumer := &bus.Consumer{Service: a.service, Clock: a.clock}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
@@ -145,16 +144,16 @@ func (a *App) buildAPI() error {
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
-	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
+	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock}
 	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 	})
-	api := &http.API{Pool: a.reads, Store: a.store, Guard: guard}
+	api := &http.API{Service: a.service, Guard: guard}
 	api.Mount(router)
-	console.Mount(router, console.Config{Pool: a.reads, Store: a.store, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Service: a.service, Directory: projects, Guard: guard})
 	a.handler = router
 	return nil
 }
@@ -187,7 +186,7 @@ func (a *App) Ready() error {
 }
 
 // Report is what the running checks have found so far.
-func (a *App) Report() Report { return a.checker.Report() }
+func (a *App) Report() service.Report { return a.checker.Report() }
 
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
@@ -24,11 +25,11 @@ func TestVerifyFinds(t *testing.T) {
 	stop()
 	r.verify()
 	tests := []struct{ invariant, tamper string }{
-		{postgres.LedgerIsLog, `UPDATE ranges SET bytes = bytes + 1 WHERE first_offset = 0 AND bytes > 0`},
-		{postgres.RangesFollow, `DELETE FROM ranges r WHERE EXISTS (SELECT 1 FROM ranges a WHERE a.partition = r.partition AND a.first_offset < r.first_offset)
+		{ledger.LedgerIsLog, `UPDATE ranges SET bytes = bytes + 1 WHERE first_offset = 0 AND bytes > 0`},
+		{ledger.RangesFollow, `DELETE FROM ranges r WHERE EXISTS (SELECT 1 FROM ranges a WHERE a.partition = r.partition AND a.first_offset < r.first_offset)
 			AND EXISTS (SELECT 1 FROM ranges b WHERE b.partition = r.partition AND b.first_offset > r.first_offset)`},
-		{postgres.RangeIsTransfers, `DELETE FROM transfers WHERE ctid = (SELECT min(ctid) FROM transfers WHERE reason = 2)`},
-		{postgres.BalanceIsTransfers, `UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`},
+		{ledger.RangeIsTransfers, `DELETE FROM transfers WHERE ctid = (SELECT min(ctid) FROM transfers WHERE reason = 2)`},
+		{ledger.BalanceIsTransfers, `UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`},
 	}
 	for _, test := range tests {
 		t.Run(test.invariant, func(t *testing.T) {

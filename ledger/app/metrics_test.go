@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -24,12 +24,12 @@ func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	registry := telemetry.New()
 	r.config.Telemetry.Registry = registry
-	ledger, _ := r.start()
+	process, _ := r.start()
 	r.create("acme", "indie")
 	r.awaitAccount("acme")
 	r.Accept(logs("acme", 10), logs("acme", 20))
 	r.awaitCounted()
-	get(t, ledger, r.token("acme", "billing:read"), "/v1/organizations/acme/balance")
+	get(t, process, r.token("acme", "billing:read"), "/v1/organizations/acme/balance")
 	shows := func(lines ...string) {
 		t.Helper()
 		testenv.Eventually(t, patience, func() error {
@@ -43,7 +43,7 @@ func TestMetrics(t *testing.T) {
 		})
 	}
 	broken := func(n int) string {
-		return fmt.Sprintf("weir_ledger_violations_total{invariant=%q,service=\"ledger\"} %d\n", postgres.BalanceIsTransfers, n)
+		return fmt.Sprintf("weir_ledger_violations_total{invariant=%q,service=\"ledger\"} %d\n", ledger.BalanceIsTransfers, n)
 	}
 	shows(broken(0),
 		`weir_bus_applied_records_total{group="ledger.quota",service="ledger",topic="weir.logs.v1"} 2`,

@@ -9,7 +9,7 @@ import (
 
 	kafka "github.com/segmentio/kafka-go"
 
-	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 )
@@ -28,11 +28,11 @@ type Log struct {
 
 // Check reads the records of one partition's ranges again and adds up what their headers say. The ranges are in the order
 // of their offsets. What has left the log (retention) can't be checked any more and counts as sound.
-func (l *Log) Check(ctx context.Context, ranges []postgres.Range) ([]postgres.Violation, error) {
+func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error) {
 	if len(ranges) == 0 {
 		return nil, nil
 	}
-	found := make([]postgres.Range, len(ranges))
+	found := make([]ledger.Range, len(ranges))
 	start, err := l.read(ctx, ranges, func(offset, bytes int64) {
 		at, ok := slices.BinarySearchFunc(ranges, offset, compareRange)
 		if ok {
@@ -43,10 +43,10 @@ func (l *Log) Check(ctx context.Context, ranges []postgres.Range) ([]postgres.Vi
 	if err != nil {
 		return nil, err
 	}
-	var violations []postgres.Violation
+	var violations []ledger.Violation
 	for i, r := range ranges {
 		if r.First >= start && (found[i].Records != r.Records || found[i].Bytes != r.Bytes) {
-			violations = append(violations, postgres.Violation{Invariant: postgres.LedgerIsLog, Detail: fmt.Sprintf(
+			violations = append(violations, ledger.Violation{Invariant: ledger.LedgerIsLog, Detail: fmt.Sprintf(
 				"partition %d, offsets [%d, %d): %d bytes of %d records were applied, the log has %d bytes of %d",
 				r.Partition, r.First, r.Next, r.Bytes, r.Records, found[i].Bytes, found[i].Records)})
 		}
@@ -55,7 +55,7 @@ func (l *Log) Check(ctx context.Context, ranges []postgres.Range) ([]postgres.Vi
 }
 
 // compareRange tells on which side of an offset a range lies.
-func compareRange(r postgres.Range, offset int64) int {
+func compareRange(r ledger.Range, offset int64) int {
 	switch {
 	case r.Next <= offset:
 		return -1
@@ -66,7 +66,7 @@ func compareRange(r postgres.Range, offset int64) int {
 }
 
 // read calls each with the records of the ranges' whole stretch, and returns the first offset that was still there.
-func (l *Log) read(ctx context.Context, ranges []postgres.Range, each func(offset, bytes int64)) (start int64, err error) {
+func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset, bytes int64)) (start int64, err error) {
 	first, end := ranges[0].First, ranges[len(ranges)-1].Next
 	reader := kafka.NewReader(kafka.ReaderConfig{
 		Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs, Partition: ranges[0].Partition,

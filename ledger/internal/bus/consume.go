@@ -1,5 +1,3 @@
-// Package bus is how the ledger hears and speaks: it charges what weir.logs.v1 says was accepted, opens accounts for the
-// organizations of weir.tenants.v1, and says on weir.accounts.v1 and weir.ledger.v1 what came of it.
 package bus
 
 import (
@@ -12,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
@@ -21,13 +19,13 @@ import (
 
 // A Consumer applies records to the books, in the transaction that also moves their positions.
 type Consumer struct {
-	Store *postgres.Store
-	Clock func() time.Time
+	Service *service.Service
+	Clock   func() time.Time
 }
 
-// Logs charges accepted entries by the headers of their records; their lines are never looked at. Only what the inbox
-// calls fresh is charged. The fate of a record is one of: charged; seen before, or a replay, and noted as such in its
-// range; or, where its headers can't be true, parked by the bus. Any other error rolls everything back.
+// Logs charges accepted entries by the headers of their records, whose lines it does not read. A record is charged where the
+// inbox calls it fresh; else it only counts in its range. Where its headers can't be true, the bus parks it. Any other error
+// rolls everything back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -41,14 +39,14 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 		return err
 	}
 	booked := c.Clock().UTC().Truncate(time.Microsecond)
-	fresh, ranges := sortOut(charges, verdicts, booked)
-	if err := c.Store.Charge(ctx, tx, booked, fresh); err != nil {
+	events, err := c.Service.Charge(ctx, tx, booked, freshOf(charges, verdicts))
+	if err != nil {
 		return err
 	}
-	if err := c.Store.SaveRanges(ctx, tx, ranges); err != nil {
-		return fmt.Errorf("cannot note what was applied: %w", err)
+	if err := saveEvents(ctx, tx, events); err != nil {
+		return err
 	}
-	return nil
+	return c.Service.NoteApplied(ctx, tx, rangesOf(charges, verdicts, booked))
 }
 
 func parseLogs(records []bus.Record) ([]ledger.Charge, []contract.LogsAccepted, error) {
@@ -81,32 +79,32 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 	}
 }
 
-// sortOut picks what is to be charged, and adds up the ranges of the partitions.
-func sortOut(charges []ledger.Charge, verdicts []inbox.Verdict, booked time.Time) ([]ledger.Charge, []postgres.Range) {
+// freshOf are the charges that were not made before.
+func freshOf(charges []ledger.Charge, verdicts []inbox.Verdict) []ledger.Charge {
 	fresh := make([]ledger.Charge, 0, len(charges))
-	byPartition := map[int]*postgres.Range{}
-	var order []int
 	for i, charge := range charges {
-		partition := charge.Cause.Partition
-		r, ok := byPartition[partition]
-		if !ok {
-			r = postgres.NewRange(charge, booked)
-			byPartition[partition] = r
-			order = append(order, partition)
-		}
-		r.Add(charge, verdicts[i] == inbox.Fresh)
 		if verdicts[i] == inbox.Fresh {
 			fresh = append(fresh, charge)
 		}
 	}
-	ranges := make([]postgres.Range, len(order))
-	for i, partition := range order {
-		ranges[i] = *byPartition[partition]
-	}
-	return fresh, ranges
+	return fresh
 }
 
-// Tenants opens the accounts of new organizations. Other events pass by.
+// rangesOf are the ranges of the partitions that the charges are from.
+func rangesOf(charges []ledger.Charge, verdicts []inbox.Verdict, booked time.Time) (ranges []ledger.Range) {
+	at := map[int]int{} // where in ranges a partition's is
+	for i, charge := range charges {
+		n, ok := at[charge.Cause.Partition]
+		if !ok {
+			n = len(ranges)
+			at[charge.Cause.Partition], ranges = n, append(ranges, ledger.NewRange(charge, booked))
+		}
+		ranges[n].Add(charge, verdicts[i] == inbox.Fresh)
+	}
+	return ranges
+}
+
+// Tenants starts the plans of new organizations, and passes over all other events.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -136,9 +134,12 @@ func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bu
 		Event: record.Header(contract.HeaderID), Source: ledger.FromTenants,
 		Partition: record.Partition, Offset: record.Offset, At: at,
 	}
-	err := c.Store.StartPlan(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), event.Organization, plan, cause)
-	if errors.Is(err, ledger.ErrUnknownTier) {
+	events, err := c.Service.StartPlan(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), event.Organization, plan, cause)
+	switch {
+	case errors.Is(err, ledger.ErrUnknownTier):
 		return bus.PermanentRecord(record, err)
+	case err != nil:
+		return err
 	}
-	return err
+	return saveEvents(ctx, tx, events)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg/pgtest"
@@ -19,7 +20,7 @@ import (
 func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	return &bus.Consumer{Store: &postgres.Store{Tiers: ledger.DefaultTiers(), Clock: time.Now}, Clock: time.Now}, pool
+	return &bus.Consumer{Service: &service.Service{Reads: pool, Tiers: ledger.DefaultTiers(), Clock: time.Now}, Clock: time.Now}, pool
 }
 
 // accepted is a record of weir.logs.v1 as the broker hands it out.

@@ -14,21 +14,23 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// source is the ce_source of what the ledger says.
+// source is the ce_source of what the ledger publishes.
 const source = "weir/ledger"
 
-// look is how often Accounts looks whether anything is due although no signal came: a record may have been parked, which
-// moves a position without one, and another replica may have stopped publishing.
-const look = time.Second
+// pollInterval is how often Accounts looks for what is due without a notification: a parked record moves a position and sends
+// none, and the replica that published may be gone.
+const pollInterval = time.Second
 
-// chunk is how many accounts are published at once.
-const chunk = 500
+// accountsAtOnce is how many accounts are published together.
+const accountsAtOnce = 500
 
 // Accounts publishes the states of accounts. Of all replicas one does it at a time: the one whose connection holds a lock
 // in the database. The lock goes with the connection, so another takes over as soon as the holder is gone.
@@ -37,7 +39,7 @@ const chunk = 500
 // marker, and only then noted as published. A crash at any point repeats a round; it can't lose one.
 type Accounts struct {
 	Pool      *pgxpool.Pool
-	Store     *postgres.Store
+	Service   *service.Service
 	Publisher *bus.Publisher
 	Clock     func() time.Time
 	Logger    *slog.Logger
@@ -49,7 +51,7 @@ func (a *Accounts) Run(ctx context.Context) error {
 		if err := a.lead(ctx); err != nil && ctx.Err() == nil {
 			a.Logger.Warn("cannot publish accounts", slog.String("error", err.Error()))
 		}
-		wait(ctx, look)
+		wait(ctx, pollInterval)
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (a *Accounts) lead(ctx context.Context) error {
 	if mine, err := takeLead(ctx, conn); err != nil || !mine {
 		return err
 	}
-	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return a.Store.RepublishOnNewTerms(ctx, tx) }); err != nil {
+	if err := asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Service.RepublishOnNewTerms(ctx, tx) }); err != nil {
 		return fmt.Errorf("cannot compare the terms of the tiers: %w", err)
 	}
 	a.Logger.Info("publishing accounts")
@@ -96,9 +98,9 @@ func takeLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// awaitSignal waits until a transaction has changed books, or for look. Signals that came meanwhile are one.
+// awaitSignal waits until a transaction has changed books, or for pollInterval. Signals that came meanwhile are one.
 func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
-	waiting, cancel := context.WithTimeout(ctx, look)
+	waiting, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
 	_, err := conn.WaitForNotification(waiting)
 	cancel()
@@ -127,35 +129,33 @@ func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before cont
 	if err := a.publishCounted(ctx, round.Counted); err != nil {
 		return before, err
 	}
-	return round.Counted, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return a.Store.MarkPublished(ctx, tx, round)
-	})
+	return round.Counted, asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Service.MarkPublished(ctx, tx, round) })
 }
 
-func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round postgres.Round, err error) {
+func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round service.Round, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		round, err = a.Store.NextRound(ctx, tx)
+	err = asSystem(ctx, conn, snapshot, func(tx pgx.Tx) error {
+		round, err = a.Service.NextRound(ctx, tx)
 		return err
 	})
 	return round, err
 }
 
-func (a *Accounts) publishAccounts(ctx context.Context, round postgres.Round) error {
-	messages := make([]*message.Message, 0, min(len(round.Accounts), chunk))
-	for i, account := range round.Accounts {
-		attributes := contract.Attributes{
-			ID: account.Organization + "/" + strconv.FormatInt(account.Version, 10), Type: contract.TypeAccountChanged,
-			Source: source, Time: a.Clock(), Organization: account.Organization,
+// asSystem runs fn in a transaction of conn that sees all organizations.
+func asSystem(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, fn func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
 		}
-		messages = append(messages, newMessage(attributes, account.Organization, encode(account)))
-		if len(messages) == chunk || i == len(round.Accounts)-1 {
+		return fn(tx)
+	})
+}
+
+func (a *Accounts) publishAccounts(ctx context.Context, round service.Round) error {
+	messages := make([]*message.Message, 0, min(len(round.Accounts), accountsAtOnce))
+	for i, state := range round.Accounts {
+		messages = append(messages, accountMessage(newAccount(state, round.Counted), a.Clock()))
+		if len(messages) == accountsAtOnce || i == len(round.Accounts)-1 {
 			if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, messages...); err != nil {
 				return fmt.Errorf("cannot publish %d accounts: %w", len(messages), err)
 			}
@@ -163,6 +163,24 @@ func (a *Accounts) publishAccounts(ctx context.Context, round postgres.Round) er
 		}
 	}
 	return nil
+}
+
+// newAccount is an account state as weir.accounts.v1 carries it.
+func newAccount(state ledger.AccountState, counted contract.Positions) contract.Account {
+	o, book := state.Organization, state.Book
+	return contract.Account{
+		Organization: o.ID, Tier: string(state.Tier), RequestsPerMinute: state.RequestsPerMinute, AnchorDay: o.AnchorDay,
+		PeriodStart: book.Period.Start.UTC(), PeriodEnd: book.Period.End.UTC(),
+		Quota: book.Granted(), NextQuota: state.NextQuota, Used: book.Used(), State: o.State(book), Counted: counted, Version: state.Version,
+	}
+}
+
+func accountMessage(account contract.Account, at time.Time) *message.Message {
+	attributes := contract.Attributes{
+		ID: account.Organization + "/" + strconv.FormatInt(account.Version, 10), Type: contract.TypeAccountChanged,
+		Source: source, Time: at, Organization: account.Organization,
+	}
+	return newMessage(attributes, account.Organization, encode(account))
 }
 
 // publishCounted publishes the marker. It comes after the acknowledgement of every account of its round, so whoever
@@ -197,7 +215,7 @@ func encode(value any) []byte {
 }
 
 func closeConn(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), look)
+	ctx, cancel := context.WithTimeout(context.Background(), pollInterval)
 	defer cancel()
 	_ = conn.Close(ctx)
 }

@@ -1,8 +1,6 @@
-// Package console is the ledger's page: what an organization has used of its allowance, and the entries behind it.
 package console
 
 import (
-	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -10,28 +8,24 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 )
 
 //go:embed templates/*.html
 var templates embed.FS
 
-// pageSize is how many entries are shown at once.
+// pageSize is how many transfers are shown at once.
 const pageSize = 25
 
 // Config is what the page works with.
 type Config struct {
-	Pool      *pgxpool.Pool
-	Store     *postgres.Store
+	Service   *service.Service
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }
@@ -49,57 +43,36 @@ func Mount(router chi.Router, config Config) {
 	})
 }
 
-// books are what the page is about.
-type books struct {
-	balance postgres.Balance
-	entries []postgres.BookedTransfer // one more than a page, where there are more
-}
-
 func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
-	var after postgres.TransferCursor
+	query := postgres.TransferQuery{To: farAway(), Limit: pageSize + 1}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
-		if err := httpapi.DecodeCursor(r, cursor, &after); err != nil {
+		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
 			return err
 		}
 	}
-	found, err := c.read(r.Context(), pg.Organization(identity.FromContext(r.Context()).Organization), after)
-	if errors.Is(err, postgres.ErrNoOrganization) {
+	statement, err := c.Service.Statement(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	if errors.Is(err, ledger.ErrNoOrganization) {
 		c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found.entries, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
-	page := newUsagePage(found.balance)
-	for _, entry := range list.Items {
-		page.Entries = append(page.Entries, c.show(entry))
+	list := httpapi.NewList(r, statement.Transfers, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
+	page := newUsagePage(statement.Balance)
+	for _, transfer := range list.Items {
+		page.Transfers = append(page.Transfers, c.show(transfer))
 	}
 	page.Pager = ui.NewPager(r, list.NextCursor)
 	c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
 	return nil
 }
 
-// read reads balance and entries from one snapshot, in which they agree, as the organization of the session.
-func (c *console) read(ctx context.Context, organization pg.Organization, after postgres.TransferCursor) (found books, err error) {
-	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsOrganization(ctx, tx, organization); err != nil {
-			return err
-		}
-		if found.balance, err = c.Store.Balance(ctx, tx, organization); err != nil {
-			return err
-		}
-		found.entries, err = c.Store.Transfers(ctx, tx, organization, time.Time{}, farAway(), after, pageSize+1)
-		return err
-	})
-	return found, err
-}
-
 // farAway is later than anything.
 func farAway() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 type usagePage struct {
-	Known     bool // false: the ledger has not heard of the organization yet
+	Known     bool // false: the ledger has not consumed the organization's creation yet
 	Tier      string
 	PerMinute int64
 	Start     time.Time
@@ -109,14 +82,14 @@ type usagePage struct {
 	Consumed  int64
 	Remaining int64
 	Overage   int64
-	State     string // one of contract's, such as contract.AccountExhausted
+	State     string // such as ledger.Exhausted
 	Percent   int64  // used of what was granted, 0 to 100, rounded down
 	PerMille  int64  // the same in thousandths, for the bar
-	Entries   []shownTransfer
+	Transfers []shownTransfer
 	Pager     ui.Pager
 }
 
-func newUsagePage(b postgres.Balance) usagePage {
+func newUsagePage(b service.Balance) usagePage {
 	page := usagePage{
 		Known: true, Tier: string(b.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
 		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,
@@ -137,7 +110,7 @@ func (p usagePage) Share() string {
 }
 
 // Exhausted tells whether new logs are refused.
-func (p usagePage) Exhausted() bool { return p.State == contract.AccountExhausted }
+func (p usagePage) Exhausted() bool { return p.State == ledger.Exhausted }
 
 // High tells whether little is left.
 func (p usagePage) High() bool { return p.Percent >= 80 }
@@ -155,19 +128,19 @@ func thousandths(part, whole int64) int64 {
 	return part * 1000 / whole
 }
 
-// A shownTransfer is an entry in words.
+// A shownTransfer is a transfer in words.
 type shownTransfer struct {
-	Effective time.Time
-	What      string
-	From, To  string
-	Amount    int64
-	Entries   int64
-	Project   string // its name; empty where the entry is about none
+	EffectiveAt time.Time
+	What        string
+	From, To    string
+	Amount      int64
+	Entries     int64
+	Project     string // its name; empty where the transfer is about none
 }
 
 func (c *console) show(t postgres.BookedTransfer) shownTransfer {
 	return shownTransfer{
-		Effective: t.Effective, What: words(t.Reason), From: t.From.String(), To: t.To.String(),
+		EffectiveAt: t.EffectiveAt, What: words(t.Reason), From: t.From.String(), To: t.To.String(),
 		Amount: t.Amount, Entries: int64(t.Entries), Project: c.Directory.Name(t.Cause.Project),
 	}
 }

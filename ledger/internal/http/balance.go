@@ -1,17 +1,13 @@
 package http
 
 import (
-	"context"
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 type balanceBody struct {
@@ -38,7 +34,7 @@ type asOfBody struct {
 	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition
 }
 
-func newBalanceBody(b postgres.Balance) balanceBody {
+func newBalanceBody(b service.Balance) balanceBody {
 	return balanceBody{
 		Organization: b.Organization.ID, Tier: string(b.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
 		Period:  periodBody{b.Book.Period.Start, b.Book.Period.End},
@@ -57,17 +53,14 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var balance postgres.Balance
-	err = a.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) (err error) {
-		if at.IsZero() {
-			balance, err = a.Store.Balance(ctx, tx, organization)
-		} else {
-			balance, err = a.Store.BalanceAt(ctx, tx, organization, at)
-		}
+	organization, err := reached(r)
+	if err != nil {
 		return err
-	})
-	if err == nil {
-		httpapi.WriteJSON(w, http.StatusOK, newBalanceBody(balance))
 	}
-	return err
+	balance, err := a.Service.Balance(r.Context(), organization, at)
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, newBalanceBody(balance))
+	return nil
 }

@@ -1,34 +1,13 @@
 package http
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/pg"
 )
-
-// list answers with a page of what belongs to the path's organization. find finds it, and one more if the list goes on.
-func list[C, F, B any](a *API, w http.ResponseWriter, r *http.Request, asked page[C], show func(F) B, place func(F) C,
-	find func(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]F, error)) error {
-	var found []F
-	err := a.read(r, func(ctx context.Context, tx pgx.Tx, organization pg.Organization) (err error) {
-		if err := a.Store.Exists(ctx, tx, organization); err != nil {
-			return err
-		}
-		found, err = find(ctx, tx, organization)
-		return err
-	})
-	if err == nil {
-		httpapi.WriteList(w, r, found, asked.limit, show, place)
-	}
-	return err
-}
 
 // A page is what a request asks of a list whose places are of type C.
 type page[C any] struct {

@@ -1,15 +1,12 @@
 package http
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 type transferBody struct {
@@ -30,20 +27,27 @@ type transferBody struct {
 func newTransferBody(t postgres.BookedTransfer) transferBody {
 	return transferBody{
 		ID:          fmt.Sprintf("%d-%d-%d-%d", t.Cause.Source, t.Cause.Partition, t.Cause.Offset, t.Line),
-		EffectiveAt: t.Effective, BookedAt: t.Booked, PeriodStart: t.Period.Start,
+		EffectiveAt: t.EffectiveAt, BookedAt: t.BookedAt, PeriodStart: t.Period.Start,
 		From: t.From.String(), To: t.To.String(), Amount: t.Amount, Entries: t.Entries, Reason: t.Reason.String(),
 		Project: t.Cause.Project, APIKey: t.Cause.Key, Event: t.Cause.Event,
 	}
 }
 
-// entries lists the transfers of an organization, the latest first.
-func (a *API) entries(w http.ResponseWriter, r *http.Request) error {
+// transfers lists the transfers of an organization, the latest first; there they are called entries.
+func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 	page, err := pageOf[postgres.TransferCursor](r)
 	if err != nil {
 		return err
 	}
-	return list(a, w, r, page, newTransferBody, postgres.BookedTransfer.Cursor,
-		func(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]postgres.BookedTransfer, error) {
-			return a.Store.Transfers(ctx, tx, organization, page.from, page.to, page.after, page.limit+1)
-		})
+	organization, err := reached(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.Service.Transfers(r.Context(), organization,
+		postgres.TransferQuery{From: page.from, To: page.to, After: page.after, Limit: page.limit + 1})
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteList(w, r, found, page.limit, newTransferBody, postgres.BookedTransfer.Cursor)
+	return nil
 }

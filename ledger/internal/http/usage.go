@@ -1,14 +1,11 @@
 package http
 
 import (
-	"context"
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/httpapi"
 )
 
 type usageBody struct {
@@ -29,8 +26,16 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return list(a, w, r, page, newUsageBody, postgres.Usage.Cursor,
-		func(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]postgres.Usage, error) {
-			return a.Store.Usage(ctx, tx, organization, r.URL.Query().Get("project"), page.from, page.to, page.after, page.limit+1)
-		})
+	organization, err := reached(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.Service.Usage(r.Context(), organization, postgres.UsageQuery{
+		Project: r.URL.Query().Get("project"), From: page.from, To: page.to, After: page.after, Limit: page.limit + 1,
+	})
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteList(w, r, found, page.limit, newUsageBody, postgres.Usage.Cursor)
+	return nil
 }

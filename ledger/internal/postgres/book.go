@@ -8,13 +8,12 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract/calendar"
-	"github.com/weirlog/weir/shared/pg"
 )
 
-// bookKey is where a book is kept.
-type bookKey struct {
-	organization string
-	start        time.Time
+// A BookKey says which book: whose, and the start of its period.
+type BookKey struct {
+	Organization string
+	Start        time.Time
 }
 
 // orgBook is a book and whose it is.
@@ -25,11 +24,12 @@ type orgBook struct {
 
 const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, reached`
 
-func loadBooks(ctx context.Context, tx pgx.Tx, keys map[bookKey]bool) (map[string][]ledger.Book, error) {
+// LoadBooks reads the books that exist of those asked for, by organization.
+func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[string][]ledger.Book, error) {
 	var ids []string
 	var starts []time.Time
 	for key := range keys {
-		ids, starts = append(ids, key.organization), append(starts, key.start)
+		ids, starts = append(ids, key.Organization), append(starts, key.Start)
 	}
 	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books
 		JOIN unnest($1::text[], $2::timestamptz[]) AS wanted (organization, period_start) USING (organization, period_start)`, ids, starts)
@@ -40,7 +40,8 @@ func loadBooks(ctx context.Context, tx pgx.Tx, keys map[bookKey]bool) (map[strin
 	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
 }
 
-func loadAllBooks(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]ledger.Book, error) {
+// LoadAllBooks reads every book of an organization.
+func LoadAllBooks(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Book, error) {
 	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books WHERE organization = $1`, organization)
 	if err != nil {
 		return nil, err

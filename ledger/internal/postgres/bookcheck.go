@@ -24,7 +24,7 @@ const maxSummed = 10_000
 // found at once, and what is changed in transfers that were added up before within an hour, where the book is still written to. The
 // zero value is ready; one goroutine uses it.
 type BookCheck struct {
-	summed map[bookKey]summed
+	summed map[BookKey]summed
 }
 
 // summed is the sum of a book's transfers that were booked by an instant.
@@ -36,16 +36,16 @@ type summed struct {
 
 // Of compares the books that a range touched with their transfers, at most limit of them. tx has to be a snapshot that was
 // taken at now or later.
-func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, r Range, now time.Time, limit int) ([]Violation, error) {
+func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, r ledger.Range, now time.Time, limit int) ([]ledger.Violation, error) {
 	keys, err := touchedBy(ctx, tx, r, limit)
 	if err != nil {
 		return nil, err
 	}
-	books, err := loadBooks(ctx, tx, keys)
+	books, err := LoadBooks(ctx, tx, keys)
 	if err != nil {
 		return nil, err
 	}
-	var violations []Violation
+	var violations []ledger.Violation
 	for organization, held := range books {
 		for _, book := range held {
 			sum, err := c.sum(ctx, tx, organization, book, now.Add(-lateness))
@@ -59,15 +59,15 @@ func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, r Range, now time.Time, l
 }
 
 // touchedBy finds the books that the transaction of a range wrote to, at most limit of them.
-func touchedBy(ctx context.Context, tx pgx.Tx, r Range, limit int) (map[bookKey]bool, error) {
+func touchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM transfers
 		WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4`, r.Booked, r.From, r.To, limit)
 	if err != nil {
 		return nil, err
 	}
-	keys := map[bookKey]bool{}
-	var key bookKey
-	_, err = pgx.ForEachRow(rows, []any{&key.organization, &key.start}, func() error {
+	keys := map[BookKey]bool{}
+	var key BookKey
+	_, err = pgx.ForEachRow(rows, []any{&key.Organization, &key.Start}, func() error {
 		keys[key] = true
 		return nil
 	})
@@ -77,7 +77,7 @@ func touchedBy(ctx context.Context, tx pgx.Tx, r Range, limit int) (map[bookKey]
 // sum is what a book's transfers come to, as far as is known from before. Where that is not what the book says, a transaction
 // may have committed late: then everything is added up.
 func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (ledger.Balances, error) {
-	key := bookKey{organization, book.Period.Start}
+	key := BookKey{organization, book.Period.Start}
 	before := c.summed[key]
 	if by.Sub(before.whole) >= wholeEvery {
 		before = summed{whole: by}
@@ -93,9 +93,9 @@ func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, boo
 }
 
 // remember notes a sum. Where there are too many, the others are forgotten, and made again when they are needed.
-func (c *BookCheck) remember(key bookKey, sum summed) {
+func (c *BookCheck) remember(key BookKey, sum summed) {
 	if c.summed == nil || len(c.summed) >= maxSummed {
-		c.summed = map[bookKey]summed{}
+		c.summed = map[BookKey]summed{}
 	}
 	c.summed[key] = sum
 }

@@ -10,29 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Violation is an invariant that does not hold. There should never be one.
-type Violation struct {
-	Invariant string
-	Detail    string
-}
-
-// The invariants.
-const (
-	SumIsZero          = "the balances of a book sum to zero"
-	BalanceIsTransfers = "a book's balances are the sum of its transfers"
-	UsageIsCharges     = "usage per day and project is what was charged"
-	RangeIsTransfers   = "what a range charged is the sum of its transfers"
-	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
-	LedgerIsLog        = "the ledger's bytes are the log's bytes"
-)
-
-// Invariants are all of them.
-func Invariants() []string {
-	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, RangeIsTransfers, RangesFollow, LedgerIsLog}
-}
-
 // CheckRange compares a range with the transfers that its transaction wrote.
-func CheckRange(ctx context.Context, tx pgx.Tx, r Range) ([]Violation, error) {
+func CheckRange(ctx context.Context, tx pgx.Tx, r ledger.Range) ([]ledger.Violation, error) {
 	var bytes int64
 	var events int
 	err := tx.QueryRow(ctx, `SELECT coalesce(sum(amount), 0)::bigint, count(DISTINCT "offset") FROM transfers
@@ -42,13 +21,14 @@ func CheckRange(ctx context.Context, tx pgx.Tx, r Range) ([]Violation, error) {
 	if err != nil || (bytes == r.ChargedBytes && events <= r.Charged) {
 		return nil, err
 	}
-	return []Violation{{RangeIsTransfers, fmt.Sprintf("partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d",
+	return []ledger.Violation{{Invariant: ledger.RangeIsTransfers, Detail: fmt.Sprintf(
+		"partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d",
 		r.Partition, r.First, r.Next, r.ChargedBytes, r.Charged, bytes, events)}}, nil
 }
 
 // checkBooks compares books with all of their transfers.
-func checkBooks(ctx context.Context, tx pgx.Tx, books map[string][]ledger.Book) ([]Violation, error) {
-	var violations []Violation
+func checkBooks(ctx context.Context, tx pgx.Tx, books map[string][]ledger.Book) ([]ledger.Violation, error) {
+	var violations []ledger.Violation
 	for organization, held := range books {
 		for _, book := range held {
 			rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
@@ -67,23 +47,25 @@ func checkBooks(ctx context.Context, tx pgx.Tx, books map[string][]ledger.Book) 
 	return violations, nil
 }
 
-func compare(organization string, book ledger.Book, sum ledger.Balances) []Violation {
-	var violations []Violation
+func compare(organization string, book ledger.Book, sum ledger.Balances) []ledger.Violation {
+	var violations []ledger.Violation
 	where := fmt.Sprintf("organization %q, period %s", organization, book.Period.Start.Format("2006-01-02"))
 	if book.Balances.Sum() != 0 {
-		violations = append(violations, Violation{SumIsZero, fmt.Sprintf("%s: %v", where, book.Balances)})
+		violations = append(violations, ledger.Violation{Invariant: ledger.SumIsZero, Detail: fmt.Sprintf("%s: %v", where, book.Balances)})
 	}
 	if book.Balances != sum {
-		violations = append(violations, Violation{BalanceIsTransfers, fmt.Sprintf("%s: balances %v, transfers %v", where, book.Balances, sum)})
+		violations = append(violations, ledger.Violation{
+			Invariant: ledger.BalanceIsTransfers, Detail: fmt.Sprintf("%s: balances %v, transfers %v", where, book.Balances, sum),
+		})
 	}
 	return violations
 }
 
 // Verify checks everything that the database alone can tell. It reads it all. tx has to be a snapshot that sees every
 // organization.
-func Verify(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
-	var violations []Violation
-	for _, check := range []func(context.Context, pgx.Tx) ([]Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder} {
+func Verify(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	var violations []ledger.Violation
+	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder} {
 		found, err := check(ctx, tx)
 		if err != nil {
 			return nil, err
@@ -93,7 +75,7 @@ func Verify(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
 	return violations, nil
 }
 
-func verifyBooks(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
+func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books`)
 	if err != nil {
 		return nil, err
@@ -106,15 +88,15 @@ func verifyBooks(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
 }
 
 // verifyUsage compares, per organization, what usage says with what the log was charged for.
-func verifyUsage(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
-	return differences(ctx, tx, UsageIsCharges, `SELECT organization, coalesce(u.bytes, 0), coalesce(t.bytes, 0)
+func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.UsageIsCharges, `SELECT organization, coalesce(u.bytes, 0), coalesce(t.bytes, 0)
 		FROM (SELECT organization, sum(bytes)::bigint AS bytes FROM usage GROUP BY 1) u
 		FULL JOIN (SELECT organization, sum(amount)::bigint AS bytes FROM transfers WHERE source = 0 AND reason = 2 GROUP BY 1) t
 		USING (organization) WHERE coalesce(u.bytes, 0) <> coalesce(t.bytes, 0)`)
 }
 
-func verifyRanges(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
-	return differences(ctx, tx, RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
+func verifyRanges(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
 		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
 			FROM ranges r LEFT JOIN transfers t ON t.source = 0 AND t.reason = 2 AND t.partition = r.partition
 				AND t."offset" >= r.first_offset AND t."offset" < r.next_offset
@@ -123,8 +105,8 @@ func verifyRanges(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
 
 // verifyOrder looks for offsets that neither a range nor a parked record accounts for, and for ranges that overlap. The
 // log itself has no gaps: it is not compacted and its producers use no transactions.
-func verifyOrder(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
-	return differences(ctx, tx, RangesFollow, `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset - previous, parked
+func verifyOrder(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.RangesFollow, `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset - previous, parked
 		FROM (SELECT r.*, (SELECT count(*) FROM bus_parked b WHERE b.group_name = '`+contract.GroupLedger+`' AND b.topic = '`+contract.TopicLogs+`'
 				AND b.partition = r.partition AND b.record_offset >= r.previous AND b.record_offset < r.first_offset) AS parked
 			FROM (SELECT partition, first_offset, lag(next_offset) OVER (PARTITION BY partition ORDER BY first_offset) AS previous FROM ranges) r) p
@@ -132,16 +114,16 @@ func verifyOrder(ctx context.Context, tx pgx.Tx) ([]Violation, error) {
 }
 
 // differences makes violations of rows (what, one, other).
-func differences(ctx context.Context, tx pgx.Tx, invariant, query string) ([]Violation, error) {
+func differences(ctx context.Context, tx pgx.Tx, invariant, query string) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("cannot check that %s: %w", invariant, err)
 	}
-	var violations []Violation
+	var violations []ledger.Violation
 	var what string
 	var one, other int64
 	_, err = pgx.ForEachRow(rows, []any{&what, &one, &other}, func() error {
-		violations = append(violations, Violation{invariant, fmt.Sprintf("%s: %d and %d", what, one, other)})
+		violations = append(violations, ledger.Violation{Invariant: invariant, Detail: fmt.Sprintf("%s: %d and %d", what, one, other)})
 		return nil
 	})
 	return violations, err

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -14,15 +15,15 @@ import (
 // Verify finds what was tampered with.
 func TestVerifyFinds(t *testing.T) {
 	tests := map[string]string{
-		postgres.BalanceIsTransfers: `UPDATE books SET grant_left = grant_left + 1, consumed = consumed - 1 WHERE consumed > 0`,
-		postgres.UsageIsCharges:     `UPDATE usage SET bytes = bytes + 1`,
+		ledger.BalanceIsTransfers: `UPDATE books SET grant_left = grant_left + 1, consumed = consumed - 1 WHERE consumed > 0`,
+		ledger.UsageIsCharges:     `UPDATE usage SET bytes = bytes + 1`,
 	}
 	for invariant, tamper := range tests {
 		t.Run(invariant, func(t *testing.T) {
-			d := newDesk(t)
-			d.startPlan(t, "acme", ledger.Indie)
-			d.book(t, d.charge("acme", 30))
-			d.as(t, func(ctx context.Context, tx pgx.Tx) error {
+			l := ledgertest.New(t)
+			l.Start(t, "acme", ledger.Indie)
+			l.Book(t, l.NewCharge("acme", 30))
+			l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, tamper); err != nil {
 					return err
 				}
@@ -38,15 +39,15 @@ func TestVerifyFinds(t *testing.T) {
 
 // Books that do not sum to zero can't even be written.
 func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
-	d := newDesk(t)
-	d.startPlan(t, "acme", ledger.Indie)
-	d.book(t, d.charge("acme", 30))
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	l.Book(t, l.NewCharge("acme", 30))
 	for _, tamper := range []string{
 		`UPDATE books SET consumed = consumed + 1`,
 		`UPDATE books SET grant_left = -1, consumed = consumed + grant_left + 1`,
 		`INSERT INTO transfers SELECT organization, effective_at, source, partition, "offset", 99, period_start, 1, 1, 5, 0, 2, '', '', '', now() FROM transfers`,
 	} {
-		err := d.try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		err := l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, tamper)
 			return err
 		})

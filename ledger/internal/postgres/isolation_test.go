@@ -2,25 +2,31 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 )
 
 // A transaction that acts for one organization sees and writes nothing of another, whatever it asks for.
 func TestIsolation(t *testing.T) {
-	d := newDesk(t)
+	l := ledgertest.New(t)
 	for _, organization := range []string{"acme", "evil"} {
-		d.startPlan(t, organization, ledger.Indie)
-		d.book(t, d.charge(organization, 60))
+		l.Start(t, organization, ledger.Indie)
+		l.Book(t, l.NewCharge(organization, 60))
+		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			var batch pgx.Batch
+			outbox.Queue(&batch, []outbox.Fact{{Organization: organization, ID: "threshold", Type: "reached", At: l.Now(), Body: []byte(`{}`)}})
+			return tx.SendBatch(ctx, &batch).Close()
+		})
 	}
 	for _, table := range []string{"organizations", "books", "transfers", "usage", "facts", "unpublished"} {
-		d.read(t, "evil", func(ctx context.Context, tx pgx.Tx) error {
+		l.Read(t, "evil", func(ctx context.Context, tx pgx.Tx) error {
 			var foreign, own int
 			err := tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE organization <> 'evil'), count(*) FROM `+table).Scan(&foreign, &own)
 			if foreign != 0 || own == 0 {
@@ -29,13 +35,13 @@ func TestIsolation(t *testing.T) {
 			return err
 		})
 	}
-	d.read(t, "evil", func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := d.Balance(ctx, tx, "acme"); !errors.Is(err, postgres.ErrNoOrganization) {
-			t.Errorf("error %v, want ErrNoOrganization", err)
+	l.Read(t, "evil", func(ctx context.Context, tx pgx.Tx) error {
+		if o, found, err := postgres.LoadOrganization(ctx, tx, "acme"); err != nil || found {
+			t.Errorf("found %+v, error %v", o, err)
 		}
 		return nil
 	})
-	err := pg.InTx(t.Context(), d.pool, func(tx pgx.Tx) error {
+	err := pg.InTx(t.Context(), l.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(t.Context(), tx, "evil"); err != nil {
 			return err
 		}
@@ -49,8 +55,8 @@ func TestIsolation(t *testing.T) {
 
 // Every table that knows organizations has row level security forced, and the organization first in its primary key.
 func TestEveryTableIsIsolated(t *testing.T) {
-	d := newDesk(t)
-	rows, err := d.pool.Query(t.Context(), `SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
+	l := ledgertest.New(t)
+	rows, err := l.Pool.Query(t.Context(), `SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
 			coalesce((SELECT a.attnum = i.indkey[0] FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), false)
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization'
 		WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)

@@ -18,10 +18,10 @@ type planRow struct {
 	Tier ledger.Tier `json:"tier"`
 }
 
-// lock locks the organizations and returns what is known of them; those that are not known become provisional.
+// LockOrganizations locks the books of organizations and returns these; those that are not there yet become provisional.
 // ids have to be sorted.
-func (s *Store) lock(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) (map[string]ledger.Organization, error) {
-	known, err := lockOrganizations(ctx, tx, ids)
+func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) (map[string]ledger.Organization, error) {
+	known, err := lockKnown(ctx, tx, ids)
 	if err != nil || len(known) == len(ids) {
 		return known, err
 	}
@@ -36,10 +36,10 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, booked time.Time, ids []str
 	if err != nil {
 		return nil, err
 	}
-	return lockOrganizations(ctx, tx, ids)
+	return lockKnown(ctx, tx, ids)
 }
 
-func lockOrganizations(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Organization, error) {
+func lockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Organization, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, anchor_day, plans, suspended FROM organizations
 		WHERE organization = ANY($1) ORDER BY organization FOR NO KEY UPDATE`, ids)
 	if err != nil {
@@ -56,8 +56,8 @@ func lockOrganizations(ctx context.Context, tx pgx.Tx, ids []string) (map[string
 	return known, err
 }
 
-// loadOrganization reads one organization without locking it; found is false where there is none.
-func loadOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
+// LoadOrganization reads one organization without locking it; found is false where there is none.
+func LoadOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
 	var plans []byte
 	err = tx.QueryRow(ctx, `SELECT organization, anchor_day, plans, suspended FROM organizations WHERE organization = $1`, id).
 		Scan(&o.ID, &o.AnchorDay, &plans, &o.Suspended)
@@ -82,7 +82,8 @@ func parsePlans(text []byte) (ledger.Plans, error) {
 	return plans, nil
 }
 
-func savePlans(ctx context.Context, tx pgx.Tx, o ledger.Organization) error {
+// SavePlans stores the plans of an organization that is locked.
+func SavePlans(ctx context.Context, tx pgx.Tx, o ledger.Organization) error {
 	rows := make([]planRow, len(o.Plans))
 	for i, plan := range o.Plans {
 		rows[i] = planRow(plan)

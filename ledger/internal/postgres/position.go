@@ -19,8 +19,8 @@ func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 	return collectPositions(rows)
 }
 
-// positionsAt are the positions that had been applied at an instant.
-func positionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positions, error) {
+// PositionsAt are the positions that had been applied at an instant.
+func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, `SELECT p.partition, r.next_offset FROM (SELECT DISTINCT partition FROM bus_positions
 			WHERE group_name = $1 AND topic = $2) p
 		CROSS JOIN LATERAL (SELECT next_offset FROM ranges WHERE partition = p.partition AND booked_at <= $3

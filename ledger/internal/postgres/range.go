@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,54 +9,18 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Range is the stretch of one partition of weir.logs.v1 that one transaction applied.
-type Range struct {
-	Partition    int
-	First, Next  int64 // half-open
-	Records      int
-	Charged      int
-	Bytes        int64 // of all records
-	ChargedBytes int64
-	From, To     time.Time // the earliest and the latest acceptance of its records, both inclusive
-	Booked       time.Time
-}
-
-// NewRange is the empty range that starts with the record that caused charge.
-func NewRange(charge ledger.Charge, booked time.Time) *Range {
-	cause := charge.Cause
-	return &Range{
-		Partition: cause.Partition, First: cause.Offset, Next: cause.Offset, From: cause.At, To: cause.At, Booked: booked,
-	}
-}
-
-// Add takes one more record into the range. Records come in the order of their offsets.
-func (r *Range) Add(charge ledger.Charge, charged bool) {
-	r.Next = charge.Cause.Offset + 1
-	r.Records++
-	r.Bytes += charge.Bytes
-	if charge.Cause.At.Before(r.From) {
-		r.From = charge.Cause.At
-	}
-	if charge.Cause.At.After(r.To) {
-		r.To = charge.Cause.At
-	}
-	if charged {
-		r.Charged++
-		r.ChargedBytes += charge.Bytes
-	}
-}
-
 const rangeColumns = `partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at`
 
-func (r *Range) fields() []any {
+// rangeFields are the addresses of rangeColumns.
+func rangeFields(r *ledger.Range) []any {
 	return []any{&r.Partition, &r.First, &r.Next, &r.Records, &r.Charged, &r.Bytes, &r.ChargedBytes, &r.From, &r.To, &r.Booked}
 }
 
 // SaveRanges notes what the transaction applied, and signals that positions have moved even where no book was touched.
-func (s *Store) SaveRanges(ctx context.Context, tx pgx.Tx, ranges []Range) error {
+func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	var batch pgx.Batch
 	for _, r := range ranges {
-		batch.Queue(`INSERT INTO ranges (`+rangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, r.fields()...)
+		batch.Queue(`INSERT INTO ranges (`+rangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, rangeFields(&r)...)
 	}
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
 	return tx.SendBatch(ctx, &batch).Close()
@@ -65,7 +28,7 @@ func (s *Store) SaveRanges(ctx context.Context, tx pgx.Tx, ranges []Range) error
 
 // RangesAfter reads, of each partition, at most limit ranges from the given positions on. A partition's ranges are committed
 // in their order, so none can appear before one that was read.
-func RangesAfter(ctx context.Context, tx pgx.Tx, from contract.Positions, limit int) ([]Range, error) {
+func RangesAfter(ctx context.Context, tx pgx.Tx, from contract.Positions, limit int) ([]ledger.Range, error) {
 	var partitions []int
 	var offsets []int64
 	for partition, offset := range from {
@@ -80,9 +43,9 @@ func RangesAfter(ctx context.Context, tx pgx.Tx, from contract.Positions, limit 
 	if err != nil {
 		return nil, err
 	}
-	var ranges []Range
-	var r Range
-	_, err = pgx.ForEachRow(rows, r.fields(), func() error {
+	var ranges []ledger.Range
+	var r ledger.Range
+	_, err = pgx.ForEachRow(rows, rangeFields(&r), func() error {
 		ranges = append(ranges, r)
 		return nil
 	})

@@ -17,21 +17,12 @@ var transferColumns = []string{
 	"from_account", "to_account", "amount", "entries", "reason", "project", "key", "event", "booked_at",
 }
 
-// effective is when a transfer counts: when its cause happened, or, where that lies outside its period, as for what is
-// settled later, the period's start.
-func effective(t ledger.Transfer) time.Time {
-	if t.Period.Contains(t.Cause.At) {
-		return t.Cause.At
-	}
-	return t.Period.Start
-}
-
 // copyTransfers copies each transfer into the partition of its day. COPY is refused on a table with row level security,
 // so it goes past the parent table; that the rows are right is checked by the domain and the constraints.
 func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, transfers []ledger.Transfer) error {
 	days := map[string][]ledger.Transfer{}
 	for _, t := range transfers {
-		partition := pg.DayPartition("transfers", effective(t))
+		partition := pg.DayPartition("transfers", t.Effective())
 		days[partition] = append(days[partition], t)
 	}
 	for _, partition := range sortedKeys(days) {
@@ -46,16 +37,16 @@ func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, transfers [
 
 func transferRow(t ledger.Transfer, booked time.Time) []any {
 	return []any{
-		t.Organization, effective(t), int16(t.Cause.Source), int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line), t.Period.Start, //nolint:gosec // small
+		t.Organization, t.Effective(), int16(t.Cause.Source), int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line), t.Period.Start, //nolint:gosec // small
 		int16(t.From), int16(t.To), t.Amount, int32(t.Entries), int16(t.Reason), t.Cause.Project, t.Cause.Key, t.Cause.Event, booked, //nolint:gosec // small
 	}
 }
 
-// A BookedTransfer is a transfer as it was booked.
+// A BookedTransfer is a transfer and when it was booked.
 type BookedTransfer struct {
 	ledger.Transfer
-	Effective time.Time
-	Booked    time.Time
+	EffectiveAt time.Time
+	BookedAt    time.Time
 }
 
 // A TransferCursor is a place in the list of an organization's transfers. The zero value is the start.
@@ -69,18 +60,26 @@ type TransferCursor struct {
 
 // Cursor is the transfer's place in the list.
 func (t BookedTransfer) Cursor() TransferCursor {
-	return TransferCursor{t.Effective, t.Cause.Source, int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line)} //nolint:gosec // as the columns have them
+	return TransferCursor{t.EffectiveAt, t.Cause.Source, int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line)} //nolint:gosec // as the columns have them
 }
 
-// Transfers lists at most limit transfers that took effect in [from, to), the latest first, beginning after the cursor.
-func (s *Store) Transfers(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, to time.Time, after TransferCursor, limit int) ([]BookedTransfer, error) {
+// A TransferQuery says which transfers are wanted: those that took effect in [From, To), behind After, at most Limit.
+type TransferQuery struct {
+	From, To time.Time
+	After    TransferCursor
+	Limit    int
+}
+
+// Transfers lists transfers, the latest first.
+func Transfers(ctx context.Context, tx pgx.Tx, organization pg.Organization, q TransferQuery) ([]BookedTransfer, error) {
+	after := q.After
 	rows, err := tx.Query(ctx, `SELECT effective_at, source, partition, "offset", line, period_start, from_account, to_account,
 			amount, entries, reason, project, key, event, booked_at
 		FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3
 			AND (NOT $4::boolean OR (effective_at, source, partition, "offset", line) < ($5, $6, $7, $8, $9))
 		ORDER BY effective_at DESC, source DESC, partition DESC, "offset" DESC, line DESC LIMIT $10`,
-		organization, from, to, after != TransferCursor{}, after.Effective, after.Source, after.Partition, after.Offset, after.Line, limit)
+		organization, q.From, q.To, after != TransferCursor{}, after.Effective, after.Source, after.Partition, after.Offset, after.Line, q.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -88,18 +87,18 @@ func (s *Store) Transfers(ctx context.Context, tx pgx.Tx, organization pg.Organi
 	var t BookedTransfer
 	t.Organization = string(organization)
 	_, err = pgx.ForEachRow(rows, []any{
-		&t.Effective, &t.Cause.Source, &t.Cause.Partition, &t.Cause.Offset, &t.Line, &t.Period.Start, &t.From, &t.To,
-		&t.Amount, &t.Entries, &t.Reason, &t.Cause.Project, &t.Cause.Key, &t.Cause.Event, &t.Booked,
+		&t.EffectiveAt, &t.Cause.Source, &t.Cause.Partition, &t.Cause.Offset, &t.Line, &t.Period.Start, &t.From, &t.To,
+		&t.Amount, &t.Entries, &t.Reason, &t.Cause.Project, &t.Cause.Key, &t.Cause.Event, &t.BookedAt,
 	}, func() error {
-		t.Effective, t.Booked, t.Period.Start = t.Effective.UTC(), t.Booked.UTC(), t.Period.Start.UTC()
+		t.EffectiveAt, t.BookedAt, t.Period.Start = t.EffectiveAt.UTC(), t.BookedAt.UTC(), t.Period.Start.UTC()
 		transfers = append(transfers, t)
 		return nil
 	})
 	return transfers, err
 }
 
-// bookedBy adds up the transfers of a book that were booked at or before an instant.
-func bookedBy(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (ledger.Balances, error) {
+// BalancesAt adds up the transfers of a book that were booked at or before an instant.
+func BalancesAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (ledger.Balances, error) {
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND period_start = $2 AND booked_at <= $4
 		GROUP BY from_account, to_account`, organization, period.Start, period.End, at)

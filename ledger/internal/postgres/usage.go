@@ -77,15 +77,21 @@ type UsageCursor struct {
 // Cursor is the place of a Usage in the list.
 func (u Usage) Cursor() UsageCursor { return UsageCursor{u.Day, u.Project} }
 
-// Usage lists at most limit days and projects of [from, to), the latest day first, beginning after the cursor. project
-// "" means all of them.
-func (s *Store) Usage(ctx context.Context, tx pgx.Tx, organization pg.Organization, project string, from, to time.Time,
-	after UsageCursor, limit int) ([]Usage, error) {
+// A UsageQuery says which usage is wanted: that of the days in [From, To), behind After, at most Limit.
+type UsageQuery struct {
+	Project  string // empty: all
+	From, To time.Time
+	After    UsageCursor
+	Limit    int
+}
+
+// Usages lists usage by day and project, the latest day first.
+func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q UsageQuery) ([]Usage, error) {
 	rows, err := tx.Query(ctx, `SELECT day, project, bytes, entries, errors FROM usage
 		WHERE organization = $1 AND day >= $2::date AND day < $3::date AND ($4 = '' OR project = $4)
 			AND (NOT $5::boolean OR (day, project) < ($6::date, $7))
 		ORDER BY day DESC, project DESC LIMIT $8`,
-		organization, from, to, project, after != UsageCursor{}, after.Day, after.Project, limit)
+		organization, q.From, q.To, q.Project, q.After != UsageCursor{}, q.After.Day, q.After.Project, q.Limit)
 	if err != nil {
 		return nil, err
 	}

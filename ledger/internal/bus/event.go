@@ -1,16 +1,35 @@
-package postgres
+package bus
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// newOutboxFact is an event as the outbox keeps it.
-func newOutboxFact(event ledger.Event) outbox.Fact {
+// saveEvents puts events into the outbox.
+func saveEvents(ctx context.Context, tx pgx.Tx, events []ledger.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	facts := make([]outbox.Fact, len(events))
+	for i, event := range events {
+		facts[i] = outboxFact(event)
+	}
+	var batch pgx.Batch
+	outbox.Queue(&batch, facts)
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return fmt.Errorf("cannot save %d events: %w", len(events), err)
+	}
+	return nil
+}
+
+// outboxFact is an event as the outbox keeps it.
+func outboxFact(event ledger.Event) outbox.Fact {
 	kind, body := eventBody(event)
 	return outbox.Fact{Organization: event.Organization, ID: event.ID(), Type: kind, At: event.Cause.At, Body: body}
 }
@@ -32,9 +51,5 @@ func eventBody(event ledger.Event) (kind string, body []byte) {
 	default:
 		panic(fmt.Sprintf("BUG: no contract for an event of kind %d", event.Kind))
 	}
-	body, err := json.Marshal(value)
-	if err != nil {
-		panic("BUG: cannot encode an event: " + err.Error())
-	}
-	return kind, body
+	return kind, encode(value)
 }

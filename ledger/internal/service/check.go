@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"cmp"
@@ -12,8 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
@@ -28,27 +29,42 @@ const (
 // A Report counts what the checks have looked at, and lists what they have found.
 type Report struct {
 	Rounds     int64
-	Ranges     int64                // compared with their transfers
-	Reread     int64                // read again from the log
-	Violations []postgres.Violation // the first 100
-	At         time.Time            // of the last round; zero before it
+	Ranges     int64              // compared with their transfers
+	Reread     int64              // read again from the log
+	Violations []ledger.Violation // the first 100
+	At         time.Time          // of the last round; zero before it
 }
 
-// A Checker looks at what was just applied: every range against its transfers, the books of the latest range against
-// theirs (see postgres.BookCheck), and one range a round against the log itself. What it finds it logs as an error.
-type Checker struct {
-	Pool     *pgxpool.Pool
-	Log      *bus.Log
-	Interval time.Duration
-	Clock    func() time.Time
-	Logger   *slog.Logger
+// A Log compares ranges of one partition, in the order of their offsets, with the log itself.
+type Log interface {
+	Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error)
+}
 
+// A Checker compares what was just applied: every range with its transfers, the books of the latest range with theirs (see
+// postgres.BookCheck), and one range a round with the log. What it finds it logs as an error.
+type Checker struct {
+	CheckerConfig
 	metrics *checkMetrics
 	books   postgres.BookCheck
 
 	mu      sync.Mutex
 	report  Report
 	checked contract.Positions // nil before the first round
+}
+
+// CheckerConfig is what a Checker works with.
+type CheckerConfig struct {
+	Pool     *pgxpool.Pool
+	Log      Log
+	Interval time.Duration
+	Clock    func() time.Time
+	Logger   *slog.Logger
+	Metrics  prometheus.Registerer
+}
+
+// NewChecker makes a checker that has checked nothing yet.
+func NewChecker(config CheckerConfig) *Checker {
+	return &Checker{CheckerConfig: config, metrics: newCheckMetrics(config.Metrics)}
 }
 
 // Report is what was found so far.
@@ -85,7 +101,7 @@ func (c *Checker) runOnce(ctx context.Context) error {
 }
 
 // reread compares one of the ranges with the log, and returns how many it has compared.
-func (c *Checker) reread(ctx context.Context, ranges []postgres.Range) ([]postgres.Violation, int, error) {
+func (c *Checker) reread(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, int, error) {
 	if len(ranges) == 0 {
 		return nil, 0, nil
 	}
@@ -96,7 +112,7 @@ func (c *Checker) reread(ctx context.Context, ranges []postgres.Range) ([]postgr
 	return found, 1, nil
 }
 
-func (c *Checker) checkDatabase(ctx context.Context) (ranges []postgres.Range, found []postgres.Violation, err error) {
+func (c *Checker) checkDatabase(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
 	checked, now := maps.Clone(c.checked), c.Clock()
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
@@ -127,7 +143,7 @@ func (c *Checker) checkDatabase(ctx context.Context) (ranges []postgres.Range, f
 	return ranges, found, err
 }
 
-func (c *Checker) note(ranges, reread int, found []postgres.Violation) {
+func (c *Checker) note(ranges, reread int, found []ledger.Violation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.report.Rounds++
@@ -145,26 +161,23 @@ func (c *Checker) note(ranges, reread int, found []postgres.Violation) {
 
 // Verify checks everything there is, in the database and in the log as far as it is kept, and returns what does not hold.
 // It takes as long as reading all of it takes.
-func Verify(ctx context.Context, config Config) ([]postgres.Violation, error) {
-	if err := config.Validate(); err != nil {
-		return nil, err
-	}
-	dialer, err := config.BrokerAccess.Dialer()
+func Verify(ctx context.Context, pool *pgxpool.Pool, log Log) ([]ledger.Violation, error) {
+	found, ranges, err := verifyDatabase(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
-	if err != nil {
-		return nil, err
+	for _, partition := range byPartition(ranges) {
+		violations, err := log.Check(ctx, partition)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, violations...)
 	}
-	defer pool.Close()
-	checker := &Checker{Pool: pool, Log: &bus.Log{Brokers: config.Brokers, Dialer: dialer}}
-	return checker.verify(ctx)
+	return found, nil
 }
 
-func (c *Checker) verify(ctx context.Context) (found []postgres.Violation, err error) {
-	var ranges []postgres.Range
-	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
+func verifyDatabase(ctx context.Context, pool *pgxpool.Pool) (found []ledger.Violation, ranges []ledger.Range, err error) {
+	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
@@ -174,32 +187,22 @@ func (c *Checker) verify(ctx context.Context) (found []postgres.Violation, err e
 		ranges, err = allRanges(ctx, tx)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	for _, partition := range byPartition(ranges) {
-		violations, err := c.Log.Check(ctx, partition)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, violations...)
-	}
-	return found, nil
+	return found, ranges, err
 }
 
 // byPartition splits ranges by their partitions, in the order of their offsets.
-func byPartition(ranges []postgres.Range) map[int][]postgres.Range {
-	split := map[int][]postgres.Range{}
+func byPartition(ranges []ledger.Range) map[int][]ledger.Range {
+	split := map[int][]ledger.Range{}
 	for _, r := range ranges {
 		split[r.Partition] = append(split[r.Partition], r)
 	}
 	for _, partition := range split {
-		slices.SortFunc(partition, func(a, b postgres.Range) int { return cmp.Compare(a.First, b.First) })
+		slices.SortFunc(partition, func(a, b ledger.Range) int { return cmp.Compare(a.First, b.First) })
 	}
 	return split
 }
 
-func allRanges(ctx context.Context, tx pgx.Tx) (all []postgres.Range, err error) {
+func allRanges(ctx context.Context, tx pgx.Tx) (all []ledger.Range, err error) {
 	for from := (contract.Positions{}); ; {
 		ranges, err := postgres.RangesAfter(ctx, tx, from, rangesPerRound)
 		if err != nil || len(ranges) == 0 {

@@ -1,4 +1,4 @@
-package app
+package service
 
 import (
 	"strconv"
@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -33,14 +33,14 @@ func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
 			Name: "weir_ledger_verified_offset", Help: "Through which offset of weir.logs.v1 what this process saw applied is checked.",
 		}, []string{"partition"}),
 	}
-	for _, invariant := range postgres.Invariants() {
+	for _, invariant := range ledger.Invariants() {
 		m.violations.WithLabelValues(invariant) // shown as 0, so that the first one is a step that an alarm can see
 	}
 	return m
 }
 
 // checked notes a round.
-func (m *checkMetrics) checked(ranges, reread int, found []postgres.Violation, through contract.Positions) {
+func (m *checkMetrics) checked(ranges, reread int, found []ledger.Violation, through contract.Positions) {
 	m.rounds.Inc()
 	m.ranges.Add(float64(ranges))
 	m.reread.Add(float64(reread))

@@ -1,0 +1,29 @@
+package app
+
+import (
+	"context"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Verify checks everything that config leads to, in the database and in the log as far as it is kept, and returns what does
+// not hold. It takes as long as reading all of it takes.
+func Verify(ctx context.Context, config Config) ([]ledger.Violation, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	dialer, err := config.BrokerAccess.Dialer()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pg.Open(ctx, config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	return service.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer})
+}

@@ -1,0 +1,133 @@
+// Package ledgertest is a ledger for tests: a service on a fresh database, without a broker. Tests alone may use it.
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+// November is when the tests take place, unless they say otherwise.
+var November = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A Ledger is a service on a fresh database, and a clock that the test sets.
+type Ledger struct {
+	*service.Service
+	Pool   *pgxpool.Pool
+	now    atomic.Pointer[time.Time]
+	offset atomic.Int64
+}
+
+// New makes a ledger in which it is November. Tier indie has 100 bytes, scale as many as a test can use.
+func New(t testing.TB) *Ledger {
+	t.Helper()
+	l := &Ledger{Pool: pgtest.Open(t, postgres.Schema, postgres.Migrations()...)}
+	l.SetClock(November)
+	l.Service = &service.Service{Reads: l.Pool, Tiers: smallTiers(), Clock: l.Now}
+	return l
+}
+
+func smallTiers() ledger.Tiers {
+	return ledger.Tiers{ledger.Indie: {Quota: 100, RequestsPerMinute: 60}, ledger.Scale: {Quota: 1 << 40, RequestsPerMinute: 1800}}
+}
+
+// Now is the clock.
+func (l *Ledger) Now() time.Time { return *l.now.Load() }
+
+// SetClock sets the clock.
+func (l *Ledger) SetClock(now time.Time) { l.now.Store(&now) }
+
+// Pass sets the clock forward, and returns the time that it is then.
+func (l *Ledger) Pass(span time.Duration) time.Time {
+	l.SetClock(l.Now().Add(span))
+	return l.Now()
+}
+
+// As runs fn in a transaction that sees all organizations.
+func (l *Ledger) As(t testing.TB, fn func(ctx context.Context, tx pgx.Tx) error) {
+	t.Helper()
+	if err := l.Try(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Try is As for what may fail.
+func (l *Ledger) Try(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return pg.InTx(ctx, l.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(ctx, tx)
+	})
+}
+
+// Read runs fn in a transaction that sees one organization.
+func (l *Ledger) Read(t testing.TB, organization string, fn func(ctx context.Context, tx pgx.Tx) error) {
+	t.Helper()
+	err := pg.ReadAs(t.Context(), l.Pool, pg.Organization(organization), func(tx pgx.Tx) error { return fn(t.Context(), tx) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts the plan of an organization that exists since two months before November.
+func (l *Ledger) Start(t testing.TB, organization string, tier ledger.Tier) {
+	t.Helper()
+	from := November.AddDate(0, -2, 0)
+	cause := ledger.Cause{Event: "created", Source: ledger.FromTenants, Offset: l.offset.Add(1), At: from}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := l.StartPlan(ctx, tx, l.Now(), organization, ledger.Plan{From: from, Tier: tier}, cause)
+		return err
+	})
+}
+
+// NewCharge makes a charge that was accepted now.
+func (l *Ledger) NewCharge(organization string, bytes int64) ledger.Charge {
+	offset := l.offset.Add(1)
+	return ledger.Charge{Organization: organization, Bytes: bytes, Entries: 1, Cause: ledger.Cause{
+		Event: fmt.Sprintf("batch/%d", offset), Batch: "batch", Offset: offset, At: l.Now(), Project: "project", Key: "key",
+	}}
+}
+
+// Book books charges in one transaction.
+func (l *Ledger) Book(t testing.TB, charges ...ledger.Charge) (events []ledger.Event) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) (err error) {
+		events, err = l.Charge(ctx, tx, l.Now(), charges)
+		return err
+	})
+	return events
+}
+
+// BalanceNow is an organization's balance.
+func (l *Ledger) BalanceNow(t testing.TB, organization string) service.Balance {
+	t.Helper()
+	balance, err := l.Balance(t.Context(), organization, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return balance
+}
+
+// CheckSound fails the test where an invariant does not hold.
+func (l *Ledger) CheckSound(t testing.TB) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		violations, err := postgres.Verify(ctx, tx)
+		for _, v := range violations {
+			t.Errorf("%s: %s", v.Invariant, v.Detail)
+		}
+		return err
+	})
+}

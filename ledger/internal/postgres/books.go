@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// SaveBooks stores opened books with their transfers and the usage that charges add, makes their account states due, and
+// notifies Channel, in other processes as well, when the transaction commits.
+func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books, charges []ledger.Charge) error {
+	var books []orgBook
+	var transfers []ledger.Transfer
+	var due []string
+	for _, id := range sortedKeys(opened) {
+		for _, book := range opened[id].All() {
+			books = append(books, orgBook{id, book})
+		}
+		transfers = append(transfers, opened[id].Transfers...)
+		if !opened[id].Organization.Provisional() {
+			due = append(due, id)
+		}
+	}
+	if err := copyTransfers(ctx, tx, booked, transfers); err != nil {
+		return err
+	}
+	var batch pgx.Batch
+	queueBooks(&batch, books)
+	queueUsage(&batch, usageOf(charges))
+	queueUnpublished(&batch, due)
+	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// EnsureDays makes sure that transfers of these instants have a day's partition to be in.
+func EnsureDays(ctx context.Context, tx pgx.Tx, instants ...time.Time) error {
+	return pg.EnsureDays(ctx, tx, "transfers", instants...)
+}

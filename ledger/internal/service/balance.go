@@ -1,0 +1,98 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Balance is what an organization may send and has sent, and how far the log had been applied when that was true.
+type Balance struct {
+	Organization ledger.Organization
+	Tier         ledger.Tier
+	Terms        ledger.Terms
+	Book         ledger.Book
+	Applied      contract.Positions
+	At           time.Time
+}
+
+// Balance reads the balance of now, or of the instant at.
+func (s *Service) Balance(ctx context.Context, organization string, at time.Time) (balance Balance, err error) {
+	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if at.IsZero() {
+			balance, err = s.balanceNow(ctx, tx, organization)
+		} else {
+			balance, err = s.balanceAt(ctx, tx, organization, at)
+		}
+		return err
+	})
+	return balance, err
+}
+
+func (s *Service) balanceNow(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
+	now := s.Clock().UTC()
+	o, err := organizationAt(ctx, tx, organization, now)
+	if err != nil {
+		return Balance{}, err
+	}
+	key := postgres.BookKey{Organization: o.ID, Start: calendar.PeriodAt(now, o.AnchorDay).Start}
+	books, err := postgres.LoadBooks(ctx, tx, map[postgres.BookKey]bool{key: true})
+	if err != nil {
+		return Balance{}, err
+	}
+	applied, err := postgres.Positions(ctx, tx)
+	if err != nil {
+		return Balance{}, err
+	}
+	return s.balance(o, now, applied, books[o.ID]...)
+}
+
+// balanceAt reads the balance of the period that holds an instant, by what had been booked until then.
+func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (Balance, error) {
+	o, err := organizationAt(ctx, tx, organization, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	period := calendar.PeriodAt(at, o.AnchorDay)
+	balances, err := postgres.BalancesAt(ctx, tx, organization, period, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	applied, err := postgres.PositionsAt(ctx, tx, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	if balances == (ledger.Balances{}) {
+		return s.balance(o, at, applied)
+	}
+	return s.balance(o, at, applied, ledger.Book{Period: period, Balances: balances})
+}
+
+// organizationAt reads an organization that has a plan at an instant.
+func organizationAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (ledger.Organization, error) {
+	o, found, err := postgres.LoadOrganization(ctx, tx, string(organization))
+	switch {
+	case err != nil:
+		return o, err
+	case !found || o.Provisional() || at.Before(o.Plans[0].From):
+		return o, ledger.ErrNoOrganization
+	}
+	return o, nil
+}
+
+func (s *Service) balance(o ledger.Organization, at time.Time, applied contract.Positions, books ...ledger.Book) (Balance, error) {
+	tier := o.Plans.At(at)
+	terms, err := s.Tiers.Terms(tier)
+	if err != nil {
+		return Balance{}, err
+	}
+	book, err := ledger.OpenBooks(o, s.Tiers, books...).At(at)
+	return Balance{Organization: o, Tier: tier, Terms: terms, Book: book, Applied: applied, At: at}, err
+}

@@ -1,0 +1,103 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract/calendar"
+)
+
+// Charge books what was accepted, and returns what became true by it. An organization that is not known yet becomes
+// provisional. The charges have to be valid.
+func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charges []ledger.Charge) ([]ledger.Event, error) {
+	if len(charges) == 0 {
+		return nil, nil
+	}
+	if err := postgres.EnsureDays(ctx, tx, daysOf(charges)...); err != nil {
+		return nil, err
+	}
+	known, err := postgres.LockOrganizations(ctx, tx, booked, organizationsOf(charges))
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the books: %w", err)
+	}
+	opened, err := s.open(ctx, tx, known, charges)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books: %w", err)
+	}
+	for _, charge := range charges {
+		if err := opened[charge.Organization].Charge(charge); err != nil {
+			return nil, err
+		}
+	}
+	if err := postgres.SaveBooks(ctx, tx, booked, opened, charges); err != nil {
+		return nil, fmt.Errorf("cannot write the books: %w", err)
+	}
+	return eventsOf(opened), nil
+}
+
+// NoteApplied notes which ranges of the log the transaction applied, for the Checker.
+func (s *Service) NoteApplied(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
+	if err := postgres.SaveRanges(ctx, tx, ranges); err != nil {
+		return fmt.Errorf("cannot note what was applied: %w", err)
+	}
+	return nil
+}
+
+func daysOf(charges []ledger.Charge) []time.Time {
+	days := make([]time.Time, len(charges))
+	for i, charge := range charges {
+		days[i] = charge.Cause.At
+	}
+	return days
+}
+
+// organizationsOf lists the charged organizations, each once, sorted.
+func organizationsOf(charges []ledger.Charge) []string {
+	seen := make(map[string]bool, len(charges))
+	var ids []string
+	for _, charge := range charges {
+		if !seen[charge.Organization] {
+			seen[charge.Organization] = true
+			ids = append(ids, charge.Organization)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// open loads the books of every period that the charges touch.
+func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization, charges []ledger.Charge) (map[string]*ledger.Books, error) {
+	books, err := postgres.LoadBooks(ctx, tx, bookKeys(known, charges))
+	if err != nil {
+		return nil, err
+	}
+	opened := make(map[string]*ledger.Books, len(known))
+	for id, organization := range known {
+		opened[id] = ledger.OpenBooks(organization, s.Tiers, books[id]...)
+	}
+	return opened, nil
+}
+
+func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map[postgres.BookKey]bool {
+	keys := make(map[postgres.BookKey]bool, len(known))
+	for _, charge := range charges {
+		period := calendar.PeriodAt(charge.Cause.At, known[charge.Organization].AnchorDay)
+		keys[postgres.BookKey{Organization: charge.Organization, Start: period.Start}] = true
+	}
+	return keys
+}
+
+// eventsOf lists the events of opened books by organization, so that the outbox has them in one order.
+func eventsOf(opened map[string]*ledger.Books) (events []ledger.Event) {
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		events = append(events, opened[id].Events...)
+	}
+	return events
+}

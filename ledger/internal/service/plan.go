@@ -1,0 +1,49 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+)
+
+// StartPlan gives an organization its first plan, and returns what became true by it. Where it has a plan already, nothing
+// happens.
+func (s *Service) StartPlan(ctx context.Context, tx pgx.Tx, booked time.Time, organization string, plan ledger.Plan,
+	cause ledger.Cause) ([]ledger.Event, error) {
+	known, err := postgres.LockOrganizations(ctx, tx, booked, []string{organization})
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the books of organization %q: %w", organization, err)
+	}
+	all, err := postgres.LoadAllBooks(ctx, tx, organization)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books of organization %q: %w", organization, err)
+	}
+	books := ledger.OpenBooks(known[organization], s.Tiers, all...)
+	if err := books.StartPlan(plan, cause); err != nil || len(books.Transfers) == 0 {
+		return nil, err
+	}
+	if err := postgres.SavePlans(ctx, tx, books.Organization); err != nil {
+		return nil, err
+	}
+	if err := postgres.EnsureDays(ctx, tx, effectiveDays(books.Transfers)...); err != nil {
+		return nil, err
+	}
+	opened := map[string]*ledger.Books{organization: books}
+	if err := postgres.SaveBooks(ctx, tx, booked, opened, nil); err != nil {
+		return nil, fmt.Errorf("cannot write the books of organization %q: %w", organization, err)
+	}
+	return books.Events, nil
+}
+
+func effectiveDays(transfers []ledger.Transfer) []time.Time {
+	days := make([]time.Time, len(transfers))
+	for i, transfer := range transfers {
+		days[i] = transfer.Effective()
+	}
+	return days
+}

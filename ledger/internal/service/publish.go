@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A Round is what is due to be published: the states that changed since they were published, and through which positions of
+// the log all states are counted.
+type Round struct {
+	Accounts []ledger.AccountState
+	Counted  contract.Positions
+}
+
+// NextRound reads the round that is due. tx has to be a snapshot: Counted is true because books and positions are of the same
+// instant.
+func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err error) {
+	if round.Counted, err = postgres.Positions(ctx, tx); err != nil {
+		return Round{}, err
+	}
+	due, err := postgres.AllUnpublished(ctx, tx)
+	if err != nil {
+		return Round{}, err
+	}
+	now := s.Clock()
+	round.Accounts = make([]ledger.AccountState, len(due))
+	for i, d := range due {
+		if round.Accounts[i], err = s.Tiers.AccountState(d.Organization, d.Book, d.Version, now); err != nil {
+			return Round{}, fmt.Errorf("cannot publish an account: %w", err)
+		}
+	}
+	return round, nil
+}
+
+// MarkPublished notes that the round is published. What has changed since its snapshot stays due.
+func (s *Service) MarkPublished(ctx context.Context, tx pgx.Tx, round Round) error {
+	return postgres.MarkPublished(ctx, tx, round.Accounts)
+}
+
+// RepublishOnNewTerms makes every account due when the terms of the tiers are not those of the last time.
+func (s *Service) RepublishOnNewTerms(ctx context.Context, tx pgx.Tx) error {
+	changed, err := postgres.SaveTerms(ctx, tx, s.Tiers)
+	if err != nil || !changed {
+		return err
+	}
+	return postgres.MakeAllDue(ctx, tx)
+}

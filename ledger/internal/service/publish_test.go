@@ -1,0 +1,80 @@
+package service_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/service"
+)
+
+// roundOf is the round that is due.
+func roundOf(t testing.TB, l *ledgertest.Ledger) (round service.Round) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) (err error) {
+		round, err = l.NextRound(ctx, tx)
+		return err
+	})
+	return round
+}
+
+func markPublished(t testing.TB, l *ledgertest.Ledger, round service.Round) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error { return l.MarkPublished(ctx, tx, round) })
+}
+
+// What changes after a round was read stays due when that round is noted as published; versions only grow.
+func TestRoundsMissNothing(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	first := roundOf(t, l)
+	l.Book(t, l.NewCharge("acme", 10))
+	markPublished(t, l, first)
+	second := roundOf(t, l)
+	if len(second.Accounts) != 1 || second.Accounts[0].Book.Used() != 10 || second.Accounts[0].Version <= first.Accounts[0].Version {
+		t.Errorf("after %+v came %+v", first, second)
+	}
+	markPublished(t, l, second)
+	if third := roundOf(t, l); len(third.Accounts) != 0 {
+		t.Errorf("nothing happened, but due is %+v", third)
+	}
+}
+
+// Readers ignore a version below one that they have. A schema that was dropped and filled again from the log is above the
+// one before: its versions start at the time, and no ledger publishes a million states a second.
+func TestVersionsOutliveTheSchema(t *testing.T) {
+	before := time.Now().UnixMicro()
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	if version := roundOf(t, l).Accounts[0].Version; version < before || version > time.Now().Add(time.Minute).UnixMicro() {
+		t.Errorf("version %d, want one of the time %d", version, before)
+	}
+}
+
+// Other terms of a tier make every account due once, with the new requests per minute and next quota.
+func TestNewTermsRepublish(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	republish := func() []int64 {
+		l.As(t, l.RepublishOnNewTerms)
+		round := roundOf(t, l)
+		markPublished(t, l, round)
+		var next []int64
+		for _, account := range round.Accounts {
+			next = append(next, account.NextQuota)
+		}
+		return next
+	}
+	republish()
+	if due := republish(); len(due) != 0 {
+		t.Errorf("the same terms made accounts due: %v", due)
+	}
+	l.Tiers[ledger.Indie] = ledger.Terms{Quota: 500, RequestsPerMinute: 7}
+	if due := republish(); len(due) != 1 || due[0] != 500 {
+		t.Errorf("next quotas %v, want 500", due)
+	}
+}

@@ -1,0 +1,22 @@
+package ledger
+
+// The invariants of sound books.
+const (
+	SumIsZero          = "the balances of a book sum to zero"
+	BalanceIsTransfers = "a book's balances are the sum of its transfers"
+	UsageIsCharges     = "usage per day and project is what was charged"
+	RangeIsTransfers   = "what a range charged is the sum of its transfers"
+	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
+	LedgerIsLog        = "the ledger's bytes are the log's bytes"
+)
+
+// Invariants are all of them.
+func Invariants() []string {
+	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, RangeIsTransfers, RangesFollow, LedgerIsLog}
+}
+
+// A Violation is an invariant that does not hold. There should never be one.
+type Violation struct {
+	Invariant string
+	Detail    string
+}

@@ -1,0 +1,40 @@
+package ledger
+
+import "time"
+
+// A Range is the stretch of one partition of the log that one transaction applied.
+type Range struct {
+	Partition    int
+	First, Next  int64 // half-open
+	Records      int
+	Charged      int
+	Bytes        int64 // of all records
+	ChargedBytes int64
+	From, To     time.Time // the earliest and the latest acceptance of its records, both inclusive
+	Booked       time.Time
+}
+
+// NewRange is the empty range that starts with the record that caused charge.
+func NewRange(charge Charge, booked time.Time) Range {
+	cause := charge.Cause
+	return Range{
+		Partition: cause.Partition, First: cause.Offset, Next: cause.Offset, From: cause.At, To: cause.At, Booked: booked,
+	}
+}
+
+// Add takes one more record into the range. Records come in the order of their offsets.
+func (r *Range) Add(charge Charge, charged bool) {
+	r.Next = charge.Cause.Offset + 1
+	r.Records++
+	r.Bytes += charge.Bytes
+	if charge.Cause.At.Before(r.From) {
+		r.From = charge.Cause.At
+	}
+	if charge.Cause.At.After(r.To) {
+		r.To = charge.Cause.At
+	}
+	if charged {
+		r.Charged++
+		r.ChargedBytes += charge.Bytes
+	}
+}
