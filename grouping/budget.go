@@ -11,29 +11,29 @@ import (
 // overflowVersion is that of the overflow's hash, which no algorithm makes of an error.
 const overflowVersion = 0
 
-// overflowPrint leads to the overflow of a project.
-func overflowPrint() Print {
+// overflowHash leads to the overflow of a project.
+func overflowHash() ScopedHash {
 	sum := sha256.Sum256([]byte("0 budget\n"))
-	return Print{overflowVersion, LevelBudget, Hash(sum[:16])}
+	return ScopedHash{overflowVersion, ScopeBudget, Hash(sum[:16])}
 }
 
 // Overflow moves c to the overflow of its project.
 func (c *Count) Overflow() {
-	p := overflowPrint()
-	c.Prints, c.Former, c.Similar = []Print{p}, nil, p.Hash
+	p := overflowHash()
+	c.Hashes, c.Former, c.Similar = []ScopedHash{p}, nil, p.Hash
 }
 
 // Overflowed reports whether c belongs to an overflow.
-func (c *Count) Overflowed() bool { return c.Deciding().Level == LevelBudget }
+func (c *Count) Overflowed() bool { return c.Deciding().Scope == ScopeBudget }
 
 // DescribeOverflow tells what people see of an overflow, where budget is how many groups a project may found in an hour.
 func DescribeOverflow(budget int) (Description, Why) {
-	p := overflowPrint()
+	p := overflowHash()
 	rule := "The project had founded " + thousands(budget) + " new groups in the hour in which these errors were accepted, as many as it may. " +
 		"They are counted here, whatever they are; errors of groups that were there before went on joining those. " +
 		"Errors whose type or message holds an id or a value that is new each time are a common cause: see the samples."
 	return Description{Title: "More errors than " + thousands(budget) + " new groups an hour", Language: Unknown},
-		Why{Version: p.Version, Level: p.Level, Hash: p.Hash, Language: Unknown, Rule: Rule(rule)}
+		Why{Version: p.Version, Scope: p.Scope, Hash: p.Hash, Language: Unknown, Rule: Rule(rule)}
 }
 
 // thousands writes n with commas.

@@ -31,7 +31,7 @@ type Part struct {
 // Why tells how an error came to its group.
 type Why struct {
 	Version  int
-	Level    Level
+	Scope    HashScope
 	Hash     Hash
 	Language Language
 	Parts    []Part // what the deciding hash covers
@@ -116,8 +116,8 @@ func placed(f *Frame) string {
 // Why tells how the error that was fingerprinted last is grouped.
 func (g *Grouper) Why(f Fingerprint) Why {
 	decides := f.Deciding()
-	why := Why{Version: f.Version, Level: decides.Level, Hash: decides.Hash, Language: g.trace.syntax.language}
-	if decides.Level == LevelMessage {
+	why := Why{Version: f.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
+	if decides.Scope == ScopeMessage {
 		return g.whyMessage(why)
 	}
 	return g.whySite(why)

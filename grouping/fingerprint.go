@@ -17,17 +17,17 @@ const Version = 2
 
 const firstVersion = 1
 
-// Level says how much of an error a hash covers. Levels are stored and shown, so they are never renamed.
-type Level string
+// HashScope says how much of an error a hash covers. Scopes are stored and shown, so they are never renamed.
+type HashScope string
 
-// The levels, the strictest first.
+// The scopes, the strictest first.
 const (
-	LevelTrace   Level = "trace"   // all exceptions of the chain with all their frames, and the words of the message
-	LevelSite    Level = "site"    // the root cause: its type, the words of its message, the innermost own frames
-	LevelPlace   Level = "place"   // its type and the three innermost own frames; similar errors, not the same
-	LevelMessage Level = "message" // without a usable stack trace: type and template of the message
-	LevelType    Level = "type"    // the type alone; similar errors, not the same
-	LevelBudget  Level = "budget"  // nothing of the error: it came when its project had founded as many groups as it may
+	ScopeTrace   HashScope = "trace"   // all exceptions of the chain with all their frames, and the words of the message
+	ScopeSite    HashScope = "site"    // the root cause: its type, the words of its message, the innermost own frames
+	ScopePlace   HashScope = "place"   // its type and the three innermost own frames; similar errors, not the same
+	ScopeMessage HashScope = "message" // without a usable stack trace: type and template of the message
+	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
+	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had founded as many groups as it may
 )
 
 // Hash is a truncated SHA-256.
@@ -36,31 +36,31 @@ type Hash [16]byte
 // String is the hash in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Print is the hash of an error at one level.
-type Print struct {
+// ScopedHash is the hash of an error in one scope.
+type ScopedHash struct {
 	Version int
-	Level   Level
+	Scope   HashScope
 	Hash    Hash
 }
 
-// Fingerprint is what an error is compared by. Prints go from strict to loose. The first Joins of them decide: an
+// Fingerprint is what an error is compared by. Hashes go from strict to loose. The first Joins of them decide: an
 // error belongs to the group of the strictest of these that is known, and founds a group when none is. The rest tell
-// what is similar. Prints[Joins-1] follows from every stricter one, so that it alone names the group.
+// what is similar. Hashes[Joins-1] follows from every stricter one, so that it alone names the group.
 type Fingerprint struct {
 	Version int
-	Prints  []Print
+	Hashes  []ScopedHash
 	Joins   int
-	Former  []Print // what joined in the version before, where that was something else: it finds groups and founds none
+	Former  []ScopedHash // what joined in the version before, where that was something else: it finds groups and founds none
 }
 
-// Deciding is the loosest print that joins: two errors are the same exactly when these are equal.
-func (f Fingerprint) Deciding() Print { return f.Prints[f.Joins-1] }
+// Deciding is the loosest hash that joins: two errors are the same exactly when these are equal.
+func (f Fingerprint) Deciding() ScopedHash { return f.Hashes[f.Joins-1] }
 
 // Frames that the hashes cover.
 const (
 	siteFrames      = 6  // where the message has words
 	mutedSiteFrames = 8  // where it has none
-	placeFrames     = 3  // of the loose level
+	placeFrames     = 3  // of the loose scope
 	traceHead       = 50 // of each exception, the innermost
 	traceTail       = 10 // of each exception, the outermost
 )
@@ -73,8 +73,8 @@ type Grouper struct {
 	version int
 	key     []byte
 	typ     []byte // a type without its ids
-	prints  [3]Print
-	former  [2]Print
+	hashes  [3]ScopedHash
+	former  [2]ScopedHash
 }
 
 // Fingerprint parses e and returns its hashes, valid until the next call.
@@ -85,10 +85,10 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 		return g.fingerprint()
 	}
 	former := g.fingerprint()
-	former.Prints = append(g.former[:0], former.Prints[:former.Joins]...)
+	former.Hashes = append(g.former[:0], former.Hashes[:former.Joins]...)
 	g.version = Version
 	f := g.fingerprint()
-	f.Former = former.Prints
+	f.Former = former.Hashes
 	return f
 }
 
@@ -96,25 +96,25 @@ func (g *Grouper) fingerprint() Fingerprint {
 	if len(g.trace.site) == 0 {
 		return g.byMessage()
 	}
-	g.prints = [3]Print{
-		{g.version, LevelTrace, g.hash(LevelTrace, g.appendTrace)},
-		{g.version, LevelSite, g.hash(LevelSite, g.appendSite)},
-		{g.version, LevelPlace, g.hash(LevelPlace, g.appendPlace)},
+	g.hashes = [3]ScopedHash{
+		{g.version, ScopeTrace, g.hash(ScopeTrace, g.appendTrace)},
+		{g.version, ScopeSite, g.hash(ScopeSite, g.appendSite)},
+		{g.version, ScopePlace, g.hash(ScopePlace, g.appendPlace)},
 	}
-	return Fingerprint{Version: g.version, Prints: g.prints[:], Joins: 2}
+	return Fingerprint{Version: g.version, Hashes: g.hashes[:], Joins: 2}
 }
 
 func (g *Grouper) byMessage() Fingerprint {
-	g.prints[0] = Print{g.version, LevelMessage, g.hash(LevelMessage, g.appendMessage)}
-	g.prints[1] = Print{g.version, LevelType, g.hash(LevelType, g.appendType)}
-	return Fingerprint{Version: g.version, Prints: g.prints[:2], Joins: 1}
+	g.hashes[0] = ScopedHash{g.version, ScopeMessage, g.hash(ScopeMessage, g.appendMessage)}
+	g.hashes[1] = ScopedHash{g.version, ScopeType, g.hash(ScopeType, g.appendType)}
+	return Fingerprint{Version: g.version, Hashes: g.hashes[:2], Joins: 1}
 }
 
 // Parts of a key are ended by this byte, which no text that is compared holds except as part of a message.
 const keyEnd = '\n'
 
-func (g *Grouper) hash(level Level, appendKey func([]byte) []byte) Hash {
-	g.key = append(append(g.key[:0], '0'+byte(g.version), ' '), level...)
+func (g *Grouper) hash(scope HashScope, appendKey func([]byte) []byte) Hash {
+	g.key = append(append(g.key[:0], '0'+byte(g.version), ' '), scope...)
 	g.key = appendKey(append(g.key, keyEnd))
 	sum := sha256.Sum256(g.key)
 	return Hash(sum[:16])

@@ -25,11 +25,11 @@ func expectHashes(t *testing.T, version int, kins ...[]kin) {
 	var g Grouper
 	for _, ks := range kins {
 		for _, k := range ks {
-			for _, p := range g.Fingerprint(k.base).Prints {
+			for _, p := range g.Fingerprint(k.base).Hashes {
 				if p.Version != version {
 					t.Errorf("%s has hashes of version %d, want %d", k.name, p.Version, version)
 				}
-				fmt.Fprintf(&got, "%s %s %s\n", p.Hash, p.Level, k.name)
+				fmt.Fprintf(&got, "%s %s %s\n", p.Hash, p.Scope, k.name)
 			}
 		}
 	}
@@ -53,15 +53,15 @@ func TestLevels(t *testing.T) {
 	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat org.junit.X.y(X.java:1)")
 	two := thrown("E", "boom", "\tat a.B.c(B.java:2)\n\tat org.junit.Z.y(Z.java:1)")
 	f := g.Fingerprint(one)
-	trace, site := f.Prints[0], f.Deciding()
-	if trace.Level != LevelTrace || site.Level != LevelSite || f.Joins != 2 || f.Version != firstVersion || f.Former != nil {
+	trace, site := f.Hashes[0], f.Deciding()
+	if trace.Scope != ScopeTrace || site.Scope != ScopeSite || f.Joins != 2 || f.Version != firstVersion || f.Former != nil {
 		t.Fatalf("fingerprint %+v", f)
 	}
 	f = g.Fingerprint(two)
-	if f.Prints[0] == trace || f.Deciding() != site {
-		t.Errorf("another caller in a library must move %s and not %s", LevelTrace, LevelSite)
+	if f.Hashes[0] == trace || f.Deciding() != site {
+		t.Errorf("another caller in a library must move %s and not %s", ScopeTrace, ScopeSite)
 	}
-	if f := g.Fingerprint(Error{Type: "E"}); f.Deciding().Level != LevelMessage || f.Joins != 1 {
+	if f := g.Fingerprint(Error{Type: "E"}); f.Deciding().Scope != ScopeMessage || f.Joins != 1 {
 		t.Errorf("without a trace: %+v", f)
 	}
 }
@@ -73,8 +73,8 @@ func TestThreadDump(t *testing.T) {
 "main" prio=5 tid=0x1 nid=0x2 waiting for monitor entry
    java.lang.Thread.State: BLOCKED
 	at a.B.c(B.java:1)`))
-	if f.Deciding().Level != LevelMessage {
-		t.Errorf("grouped by %s", f.Deciding().Level)
+	if f.Deciding().Scope != ScopeMessage {
+		t.Errorf("grouped by %s", f.Deciding().Scope)
 	}
 }
 

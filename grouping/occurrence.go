@@ -20,11 +20,11 @@ type Severity uint8
 
 // The severities.
 const (
-	Debug Severity = 1 << iota
-	Info
-	Warn
-	ErrorSeverity
-	Fatal
+	SeverityDebug Severity = 1 << iota
+	SeverityInfo
+	SeverityWarn
+	SeverityError
+	SeverityFatal
 )
 
 var severities = [...]string{"debug", "info", "warn", "error", "fatal"}

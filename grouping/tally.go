@@ -29,14 +29,14 @@ type countKey struct {
 	strictest             Hash
 }
 
-// Count is what a tally holds of one kind of error: those with the same strictest print that were accepted in one hour.
+// Count is what a tally holds of one kind of error: those with the same strictest hash that were accepted in one hour.
 type Count struct {
 	Organization string
 	Project      string
-	Hour         time.Time // the budget of new groups that it is charged to if it founds one
-	Prints       []Print   // those that join, the strictest first; the last one decides
-	Former       []Print   // further ones that find a group and found none; they come before Prints
-	Similar      Hash      // of the strictest print that does not join
+	Hour         time.Time    // the budget of new groups that it is charged to if it founds one
+	Hashes       []ScopedHash // those that join, the strictest first; the last one decides
+	Former       []ScopedHash // further ones that find a group and found none; they come before Hashes
+	Similar      Hash         // of the strictest hash that does not join
 	N            int64
 	First, Last  time.Time
 	Severities   Severity
@@ -65,8 +65,8 @@ func (t *Tally) Add(o Occurrence) {
 	c, ok := t.counts[key]
 	if !ok {
 		c = &Count{
-			Organization: o.Organization, Project: o.Project, Hour: hour, Prints: slices.Clone(f.Prints[:f.Joins]),
-			Former: slices.Clone(f.Former), Similar: f.Prints[f.Joins].Hash, First: o.At, Last: o.At,
+			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: slices.Clone(f.Hashes[:f.Joins]),
+			Former: slices.Clone(f.Former), Similar: f.Hashes[f.Joins].Hash, First: o.At, Last: o.At,
 		}
 		t.counts[key] = c
 	}
@@ -78,7 +78,7 @@ func strictest(f Fingerprint) Hash {
 	if len(f.Former) > 0 {
 		return f.Former[0].Hash
 	}
-	return f.Prints[0].Hash
+	return f.Hashes[0].Hash
 }
 
 func (c *Count) add(o Sample) {
@@ -115,8 +115,8 @@ func (c *Count) Merge(d *Count) {
 	}
 }
 
-// Deciding is the print that names the group.
-func (c *Count) Deciding() Print { return c.Prints[len(c.Prints)-1] }
+// Deciding is the hash that names the group.
+func (c *Count) Deciding() ScopedHash { return c.Hashes[len(c.Hashes)-1] }
 
 // Arrival tells when c was first seen, in the order of the tally.
 func (c *Count) Arrival() int64 { return c.Samples[0].Arrival }

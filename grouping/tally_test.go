@@ -14,19 +14,19 @@ func TestTally(t *testing.T) {
 	add := func(organization, project, typ, environment string, severity Severity, after time.Duration) {
 		tally.Add(Occurrence{organization, project, fmt.Sprint("e", after), at, at.Add(after), severity, environment, "", Error{Type: typ}})
 	}
-	add("o2", "p", "A", "prod", ErrorSeverity, 0)
+	add("o2", "p", "A", "prod", SeverityError, 0)
 	for i := range 20 {
-		add("o1", "p", "A", []string{"prod", "dev"}[i%2], []Severity{ErrorSeverity, Fatal}[i%2], time.Duration(10-i)*time.Second)
+		add("o1", "p", "A", []string{"prod", "dev"}[i%2], []Severity{SeverityError, SeverityFatal}[i%2], time.Duration(10-i)*time.Second)
 	}
-	add("o1", "q", "A", "prod", Info, 0)
-	add("o1", "p", "B", "", Info, 0)
+	add("o1", "q", "A", "prod", SeverityInfo, 0)
+	add("o1", "p", "B", "", SeverityInfo, 0)
 	counts := tally.Counts()
 	if len(counts) != 4 || counts[3].Organization != "o2" || counts[2].Project != "q" {
 		t.Fatalf("%d counts", len(counts))
 	}
 	i := slices.IndexFunc(counts, func(c *Count) bool { return c.N == 20 })
 	c := counts[i]
-	if !c.First.Equal(at.Add(-9*time.Second)) || !c.Last.Equal(at.Add(10*time.Second)) || c.Severities != ErrorSeverity|Fatal ||
+	if !c.First.Equal(at.Add(-9*time.Second)) || !c.Last.Equal(at.Add(10*time.Second)) || c.Severities != SeverityError|SeverityFatal ||
 		!slices.Equal(c.Environments, []string{"dev", "prod"}) || c.Deciding() != counts[3].Deciding() {
 		t.Errorf("count %+v", c)
 	}

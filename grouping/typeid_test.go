@@ -53,7 +53,7 @@ func TestTypesWithIDsAreOneGroup(t *testing.T) {
 	var g Grouper
 	for _, stack := range [][]string{nil, {"at com.acme.A.b(A.java:1)"}, {"at com.acme.A.b(A.java:1)", "Caused by: x.Cause_9f86d081: y", "at com.acme.C.d(C.java:1)"}} {
 		one := g.Fingerprint(Error{Type: "Error_8f3a9c", Message: "cannot pay", StackTrace: stack})
-		deciding, former, joins := one.Deciding(), append([]Print(nil), one.Former...), one.Joins
+		deciding, former, joins := one.Deciding(), append([]ScopedHash(nil), one.Former...), one.Joins
 		if deciding.Version != Version || one.Version != Version || len(former) != joins || former[joins-1].Version != firstVersion {
 			t.Fatalf("fingerprint %+v", one)
 		}

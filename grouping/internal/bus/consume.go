@@ -99,7 +99,7 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 	}
 	var ok bool
 	if o.Severity, ok = grouping.ParseSeverity(e.level); !ok {
-		o.Severity = grouping.ErrorSeverity
+		o.Severity = grouping.SeverityError
 	}
 	return o
 }

@@ -34,7 +34,7 @@ type groupBody struct {
 func newGroupBody(g postgres.Group) groupBody {
 	return groupBody{
 		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
-		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Levels.Words(), Environments: g.Environments,
+		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Severities.Words(), Environments: g.Environments,
 	}
 }
 

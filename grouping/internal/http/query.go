@@ -68,7 +68,7 @@ func parseLevels(q *postgres.GroupQuery, values url.Values) error {
 		if !ok {
 			return invalid("level", word, "Use debug, info, warn, error or fatal; repeat level for several.")
 		}
-		q.Levels |= level
+		q.Severities |= level
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count
 
 // groupOf is the group of the strictest known hash of c, or "".
 func groupOf(c *grouping.Count, known map[hashKey]string) string {
-	for _, prints := range [][]grouping.Print{c.Former, c.Prints} {
+	for _, prints := range [][]grouping.ScopedHash{c.Former, c.Hashes} {
 		for _, p := range prints {
 			if group, ok := known[keyOf(c, p)]; ok {
 				return group
@@ -101,7 +101,7 @@ func found(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[h
 	var rows []hashRow
 	for _, c := range counts {
 		if p := c.Deciding(); groupOf(c, known) == "" {
-			rows = append(rows, hashRow{keyOf(c, p), p.Level, grouping.GroupID(c.Project, p.Version, p.Hash)})
+			rows = append(rows, hashRow{keyOf(c, p), p.Scope, grouping.GroupID(c.Project, p.Version, p.Hash)})
 		}
 	}
 	slices.SortFunc(rows, hashRow.order)
@@ -129,9 +129,9 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 		if group == "" || c.N == 1 && founded[keyOf(c, c.Deciding())] != "" {
 			continue
 		}
-		for _, p := range c.Prints[:len(c.Prints)-1] {
+		for _, p := range c.Hashes[:len(c.Hashes)-1] {
 			if key := keyOf(c, p); known[key] == "" {
-				rows = append(rows, hashRow{key, p.Level, group})
+				rows = append(rows, hashRow{key, p.Scope, group})
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func TestOverflow(t *testing.T) {
 	for i := range 50 {
 		all = append(all, accepted(word(i)+"Error", time.Duration(i)*time.Second))
 	}
-	all[30].Severity, all[30].Environment = grouping.Fatal, "dev"
+	all[30].Severity, all[30].Environment = grouping.SeverityFatal, "dev"
 	for _, part := range [][]grouping.Occurrence{all[:20], all[20:]} {
 		if err := applyWithin(t.Context(), pool, 10, part...); err != nil {
 			t.Fatal(err)
@@ -92,14 +92,14 @@ func TestOverflow(t *testing.T) {
 	}
 	g := found[0]
 	if g.Title != "More errors than 10 new groups an hour" || g.Type != "" || g.Culprit != "" || g.Count != 40 || !g.FirstSeen.Equal(noon.Add(10*time.Second)) ||
-		!g.LastSeen.Equal(noon.Add(49*time.Second)) || g.Levels != grouping.ErrorSeverity|grouping.Fatal || strings.Join(g.Environments, " ") != "dev prod" || !grouping.IsGroupID(g.ID) {
+		!g.LastSeen.Equal(noon.Add(49*time.Second)) || g.Severities != grouping.SeverityError|grouping.SeverityFatal || strings.Join(g.Environments, " ") != "dev prod" || !grouping.IsGroupID(g.ID) {
 		t.Errorf("overflow %+v", g)
 	}
 	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Why, error) {
 		_, why, err := postgres.FindGroup(ctx, tx, "acme", g.ID)
 		return why, err
 	})
-	if why.Level != grouping.LevelBudget || !strings.Contains(why.Rule, "10 new groups") {
+	if why.Scope != grouping.ScopeBudget || !strings.Contains(why.Rule, "10 new groups") {
 		t.Errorf("why %+v", why)
 	}
 	samples := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Occurrence, error) {

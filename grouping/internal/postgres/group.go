@@ -27,18 +27,18 @@ type Group struct {
 	Count        int64
 	FirstSeen    time.Time
 	LastSeen     time.Time
-	Levels       grouping.Severity
+	Severities   grouping.Severity
 	Environments []string
 }
 
 // Why is how a group came about, as it is stored.
 type Why struct {
-	Version  int               `json:"version"`
-	Level    grouping.Level    `json:"level"`
-	Hash     string            `json:"hash"`
-	Language grouping.Language `json:"language"`
-	Rule     string            `json:"rule"`
-	Parts    []WhyPart         `json:"parts"`
+	Version  int                `json:"version"`
+	Scope    grouping.HashScope `json:"level"`
+	Hash     string             `json:"hash"`
+	Language grouping.Language  `json:"language"`
+	Rule     string             `json:"rule"`
+	Parts    []WhyPart          `json:"parts"`
 }
 
 // WhyPart is one thing that a group's hash was made of.
@@ -116,7 +116,7 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 }
 
 func encodeWhy(w grouping.Why) string {
-	stored := Why{Version: w.Version, Level: w.Level, Hash: w.Hash.String(), Language: w.Language, Rule: storable(string(w.Rule)), Parts: []WhyPart{}}
+	stored := Why{Version: w.Version, Scope: w.Scope, Hash: w.Hash.String(), Language: w.Language, Rule: storable(string(w.Rule)), Parts: []WhyPart{}}
 	for _, p := range w.Parts {
 		stored.Parts = append(stored.Parts, WhyPart{p.Kind, storable(p.Value)})
 	}
@@ -129,7 +129,7 @@ func encodeWhy(w grouping.Why) string {
 }
 
 func (g *Group) fields() []any {
-	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Levels, &g.Environments}
+	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Severities, &g.Environments}
 }
 
 // FindGroup returns a group and why it is one. tx acts as the organization.

@@ -26,7 +26,7 @@ type hashKey struct {
 // hashRow is a hash and the group that it belongs to.
 type hashRow struct {
 	hashKey
-	level grouping.Level
+	scope grouping.HashScope
 	group string
 }
 
@@ -35,14 +35,14 @@ type hashColumns struct {
 	organizations, projects []string
 	versions                []int16
 	hashes                  [][]byte
-	levels, groups          []string
+	scopes, groups          []string
 }
 
 func columnsOf(rows []hashRow) (c hashColumns) {
 	for _, r := range rows {
 		c.organizations, c.projects = append(c.organizations, r.organization), append(c.projects, r.project)
 		c.versions = append(c.versions, int16(r.version)) //nolint:gosec // versions of the algorithm are few
-		c.hashes, c.levels, c.groups = append(c.hashes, r.hash[:]), append(c.levels, string(r.level)), append(c.groups, r.group)
+		c.hashes, c.scopes, c.groups = append(c.hashes, r.hash[:]), append(c.scopes, string(r.scope)), append(c.groups, r.group)
 	}
 	return c
 }
@@ -58,14 +58,14 @@ func (r hashRow) order(other hashRow) int {
 func findKnown(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[hashKey]string, error) {
 	var deciding, stricter []hashRow
 	for _, c := range counts {
-		deciding = appendLast(appendLast(deciding, c, c.Former), c, c.Prints)
+		deciding = appendLast(appendLast(deciding, c, c.Former), c, c.Hashes)
 	}
 	known, err := findHashes(ctx, tx, deciding)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range counts {
-		for _, prints := range [][]grouping.Print{c.Former, c.Prints} {
+		for _, prints := range [][]grouping.ScopedHash{c.Former, c.Hashes} {
 			if n := len(prints) - 1; n > 0 && known[keyOf(c, prints[n])] != "" {
 				stricter = appendRows(stricter, c, prints[:n])
 			}
@@ -79,18 +79,18 @@ func findKnown(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[ha
 	return known, nil
 }
 
-func appendLast(rows []hashRow, c *grouping.Count, prints []grouping.Print) []hashRow {
+func appendLast(rows []hashRow, c *grouping.Count, prints []grouping.ScopedHash) []hashRow {
 	return appendRows(rows, c, prints[max(0, len(prints)-1):])
 }
 
-func appendRows(rows []hashRow, c *grouping.Count, prints []grouping.Print) []hashRow {
+func appendRows(rows []hashRow, c *grouping.Count, prints []grouping.ScopedHash) []hashRow {
 	for _, p := range prints {
-		rows = append(rows, hashRow{hashKey: keyOf(c, p), level: p.Level})
+		rows = append(rows, hashRow{hashKey: keyOf(c, p), scope: p.Scope})
 	}
 	return rows
 }
 
-func keyOf(c *grouping.Count, p grouping.Print) hashKey {
+func keyOf(c *grouping.Count, p grouping.ScopedHash) hashKey {
 	return hashKey{c.Organization, c.Project, p.Version, p.Hash}
 }
 
@@ -137,7 +137,7 @@ func insertHashes(ctx context.Context, tx pgx.Tx, rows []hashRow, where string) 
 		 ORDER BY n
 		ON CONFLICT DO NOTHING
 		RETURNING organization, project, version, hash, error_group`,
-		c.organizations, c.projects, c.versions, c.hashes, c.levels, c.groups)
+		c.organizations, c.projects, c.versions, c.hashes, c.scopes, c.groups)
 	if err != nil {
 		return nil, fmt.Errorf("cannot claim %d hashes: %w", len(rows), err)
 	}

@@ -15,7 +15,7 @@ import (
 type Occurrence struct {
 	Entry       string
 	At          time.Time
-	Level       grouping.Severity
+	Severity    grouping.Severity
 	Environment string
 	Message     string // of the entry
 	Exceptions  []Exception
@@ -151,7 +151,7 @@ func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, g
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occurrence, err error) {
-		err = row.Scan(&o.Entry, &o.At, &o.Level, &o.Environment, &o.Message, &o.Exceptions)
+		err = row.Scan(&o.Entry, &o.At, &o.Severity, &o.Environment, &o.Message, &o.Exceptions)
 		o.Message, o.Exceptions = grouping.Cut(o.Message, maxMessage), bound(o.Exceptions)
 		return o, err
 	})

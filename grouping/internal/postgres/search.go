@@ -24,7 +24,7 @@ type GroupQuery struct {
 	Project      string // empty: of the whole organization
 	Status       grouping.Status
 	From, To     time.Time // groups seen in [From, To)
-	Levels       grouping.Severity
+	Severities   grouping.Severity
 	Environments []string
 	Words        []string // all of them occur in title, type or culprit, whatever their case
 	After        GroupCursor
@@ -69,7 +69,7 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 
 // filtered tells whether groups may have to be passed over.
 func (q *GroupQuery) filtered() bool {
-	return q.Status != "" || !q.To.IsZero() || q.Levels != 0 || len(q.Environments) > 0 || len(q.Words) > 0
+	return q.Status != "" || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
 }
 
 // list is the groups that the search walks over, those behind after.
@@ -103,7 +103,7 @@ func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization
 	s.add(border != GroupCursor{}, "(last_seen, id) >= (?, ?)", border.LastSeen, border.ID)
 	s.add(q.Status != "", "status = ?", string(q.Status))
 	s.add(!q.To.IsZero(), "first_seen < ?", q.To)
-	s.add(q.Levels != 0, "levels & ?::smallint <> 0", int16(q.Levels))
+	s.add(q.Severities != 0, "levels & ?::smallint <> 0", int16(q.Severities))
 	s.add(len(q.Environments) > 0, "environments && ?::text[]", q.Environments)
 	for _, word := range q.Words {
 		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)

@@ -43,7 +43,7 @@ func TestSearchesEnd(t *testing.T) {
 		}
 		q.After = *page.Next
 	}
-	if page := search(t, pool, "acme", postgres.GroupQuery{Limit: 10, Levels: grouping.ErrorSeverity, Enough: func() bool { return true }}); len(page.Groups) != 10 || page.Incomplete || page.Next == nil {
+	if page := search(t, pool, "acme", postgres.GroupQuery{Limit: 10, Severities: grouping.SeverityError, Enough: func() bool { return true }}); len(page.Groups) != 10 || page.Incomplete || page.Next == nil {
 		t.Errorf("a page that is full at once: %d groups, incomplete %v", len(page.Groups), page.Incomplete)
 	}
 }

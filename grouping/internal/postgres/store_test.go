@@ -21,7 +21,7 @@ import (
 func TestApply(t *testing.T) {
 	pool := open(t)
 	late := seen("E", time.Hour)
-	late.Severity, late.Environment = grouping.Fatal, `de"v\`
+	late.Severity, late.Environment = grouping.SeverityFatal, `de"v\`
 	mustApply(t, pool, seen("E", 0), seen("E", time.Second), seen("F", 0))
 	mustApply(t, pool, late, seen("E", -time.Hour))
 	groups := list(t, pool, "acme", postgres.GroupQuery{Project: "shop"})
@@ -31,14 +31,14 @@ func TestApply(t *testing.T) {
 	g := groups[0]
 	if g.Count != 4 || g.Title != "E: it broke" || g.Type != "E" || g.Culprit != "com.acme.A.b" || g.Status != grouping.Unresolved ||
 		!g.FirstSeen.Equal(noon.Add(-time.Hour)) || !g.LastSeen.Equal(noon.Add(time.Hour)) ||
-		g.Levels != grouping.ErrorSeverity|grouping.Fatal || !slices.Equal(g.Environments, []string{`de"v\`, "prod"}) {
+		g.Severities != grouping.SeverityError|grouping.SeverityFatal || !slices.Equal(g.Environments, []string{`de"v\`, "prod"}) {
 		t.Errorf("group %+v", g)
 	}
 	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Why, error) {
 		_, why, err := postgres.FindGroup(ctx, tx, "acme", g.ID)
 		return why, err
 	})
-	if why.Level != grouping.LevelSite || why.Version != 1 || len(why.Parts) != 3 {
+	if why.Scope != grouping.ScopeSite || why.Version != 1 || len(why.Parts) != 3 {
 		t.Errorf("why %+v", why)
 	}
 }
@@ -68,7 +68,7 @@ func TestSamples(t *testing.T) {
 		}
 	}
 	newest := samples[0]
-	if !newest.At.Equal(noon.Add(time.Duration(total-1)*time.Minute)) || newest.Level != grouping.ErrorSeverity ||
+	if !newest.At.Equal(noon.Add(time.Duration(total-1)*time.Minute)) || newest.Severity != grouping.SeverityError ||
 		len(newest.Exceptions) != 1 || newest.Exceptions[0].Frames[0] != (postgres.Frame{Module: "com.acme.A", Function: "b", File: "A.java", Line: 1, InApp: true}) {
 		t.Errorf("newest %+v", newest)
 	}
@@ -164,13 +164,13 @@ func TestIsolation(t *testing.T) {
 func TestGroups(t *testing.T) {
 	pool := open(t)
 	b, c := seen("BetaError", time.Minute), seen("GammaError", 2*time.Minute)
-	b.Severity, b.Environment, c.Error.Message = grouping.Warn, "staging", "Payment refused"
+	b.Severity, b.Environment, c.Error.Message = grouping.SeverityWarn, "staging", "Payment refused"
 	mustApply(t, pool, seen("AlphaError", 0), b, c)
 	for want, q := range map[string]postgres.GroupQuery{
 		"GammaError BetaError AlphaError ": {Project: "shop"},
 		"GammaError BetaError ":            {From: noon.Add(time.Minute)},
 		"AlphaError ":                      {To: noon.Add(time.Minute), Status: grouping.Unresolved},
-		"BetaError ":                       {Levels: grouping.Warn | grouping.Fatal},
+		"BetaError ":                       {Severities: grouping.SeverityWarn | grouping.SeverityFatal},
 		"GammaError AlphaError ":           {Environments: []string{"prod", "dev"}},
 		"GammaError ":                      {Words: []string{"PAYMENT", "gamma"}},
 		"":                                 {Status: grouping.Resolved},
@@ -244,7 +244,7 @@ func TestGroupsOfFormerVersions(t *testing.T) {
 	former := grouping.NewTally()
 	former.Add(seen("Error_8f3a9c", 0))
 	counts := former.Counts()
-	counts[0].Prints, counts[0].Former = counts[0].Former, nil // as it was written before
+	counts[0].Hashes, counts[0].Former = counts[0].Former, nil // as it was written before
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
