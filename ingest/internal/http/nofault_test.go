@@ -1,0 +1,145 @@
+package http
+
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+)
+
+// strictly has the smallest waste put off the next request.
+func strictly(in *Intake) *Intake {
+	in.Gate.LimitWaste(admission.WasteLimit{Bytes: 1, PerSecond: 1000})
+	return in
+}
+
+// checkCharged tells whether the last request was charged as sent in vain, from what becomes of the next one.
+func checkCharged(t *testing.T, in *Intake, want bool) {
+	t.Helper()
+	w := serve(in, newPost(bytes.NewReader(body(1))))
+	if charged := w.Header().Get("Retry-After") != "" && bytes.Contains(w.Body.Bytes(), []byte("rate_limited")); charged != want {
+		t.Errorf("charged %t, want %t: %d %s", charged, want, w.Code, w.Body)
+	}
+}
+
+// A request that repeats an earlier one is not sent in vain, however often it comes; the same key with another body is.
+func TestReplaysAreNotCharged(t *testing.T) {
+	in := strictly(newIntake(t, &memoryLog{}, plenty))
+	for i := range 3 {
+		w := serve(in, newPost(bytes.NewReader(body(100)), "Idempotency-Key", "k"))
+		if replayed := w.Header().Get("Idempotency-Replayed") == "true"; w.Code != 200 || replayed != (i > 0) {
+			t.Fatalf("request %d: %d %s, replayed %t", i, w.Code, w.Body, replayed)
+		}
+	}
+	checkCharged(t, in, false)
+	if w := serve(in, newPost(bytes.NewReader(body(99)), "Idempotency-Key", "k")); w.Code != 400 {
+		t.Fatalf("another body: %d %s", w.Code, w.Body)
+	}
+	checkCharged(t, in, true)
+}
+
+// The white space of a repetition is as much in vain as that of the first.
+func TestReplaysAreChargedForWhiteSpace(t *testing.T) {
+	in := strictly(newIntake(t, &memoryLog{}, plenty))
+	padded := append(bytes.Repeat([]byte(" "), 3*freeWaste), body(1)...)
+	serve(in, newPost(bytes.NewReader(padded), "Idempotency-Key", "k"))
+	in.Gate.LimitWaste(admission.WasteLimit{Bytes: 4 * freeWaste, PerSecond: 1000})
+	checkCharged(t, in, false)
+	if w := serve(in, newPost(bytes.NewReader(padded), "Idempotency-Key", "k")); w.Header().Get("Idempotency-Replayed") != "true" {
+		t.Fatalf("the repetition: %d %s", w.Code, w.Body)
+	}
+	in.Gate.LimitWaste(admission.WasteLimit{Bytes: 3 * freeWaste, PerSecond: 1000})
+	checkCharged(t, in, true)
+}
+
+// A request that waits in vain for the first one under its key is refused, and not charged.
+func TestWaitingForAnotherIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &memoryLog{hold: make(chan struct{})}
+		in := strictly(newIntake(t, log, plenty))
+		answers := make(chan *httptest.ResponseRecorder, 2)
+		for range cap(answers) {
+			go func() { answers <- serve(in, newPost(bytes.NewReader(body(10)), "Idempotency-Key", "k")) }()
+		}
+		if w := <-answers; w.Code != 429 || !bytes.Contains(w.Body.Bytes(), []byte(codeOverloaded)) {
+			t.Errorf("the second: %d %s", w.Code, w.Body)
+		}
+		close(log.hold)
+		if w := <-answers; w.Code != 200 {
+			t.Errorf("the first: %d %s", w.Code, w.Body)
+		}
+		checkCharged(t, in, false)
+	})
+}
+
+// A request that the quota covers only once it is known what becomes of another is refused, and not charged.
+func TestContentionIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &memoryLog{hold: make(chan struct{})}
+		size := int64(len(body(10)))
+		in := strictly(newIntake(t, log, ingest.Account{Limit: 3 * size / 2, NextLimit: size}))
+		first := make(chan int)
+		go func() { first <- serve(in, newPost(bytes.NewReader(body(10)))).Code }()
+		synctest.Wait()
+		if w := serve(in, newPost(bytes.NewReader(body(10)))); w.Code != 429 || !bytes.Contains(w.Body.Bytes(), []byte(codeOverloaded)) {
+			t.Errorf("beside another: %d %s", w.Code, w.Body)
+		}
+		close(log.hold)
+		if code := <-first; code != 200 {
+			t.Errorf("the first: %d", code)
+		}
+		checkCharged(t, in, false)
+	})
+}
+
+// A body for which no more memory comes free while it is read is refused, and what came of it is not charged.
+func TestFullMemoryIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &memoryLog{hold: make(chan struct{})}
+		in := strictly(newIntake(t, log, plenty))
+		in.Bodies = testBodies(64<<10*4*reserveShare*holderShare, 1<<20, in.Clock)
+		first := make(chan int, 3)
+		for range cap(first) {
+			go func() { first <- serve(in, newPost(bytes.NewReader(body(100)))).Code }()
+		}
+		synctest.Wait()
+		grows := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 300<<10))
+		if w := serve(in, newPost(strings.NewReader(grows))); w.Code != 429 || !bytes.Contains(w.Body.Bytes(), []byte(codeOverloaded)) {
+			t.Errorf("a body that grows: %d %s", w.Code, w.Body)
+		}
+		close(log.hold)
+		for range cap(first) {
+			if code := <-first; code != 200 {
+				t.Errorf("one of the first: %d", code)
+			}
+		}
+		checkCharged(t, in, false)
+	})
+}
+
+// A body that grows large beside as many large ones as its organization may have is refused, and not charged.
+func TestTooManyLargeBodiesAreNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &memoryLog{hold: make(chan struct{})}
+		in := newIntake(t, log, plenty)
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 8 << 20, Requests: 3, LargeBodies: 1}, in.Clock)
+		first := make(chan int)
+		large := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 2<<20))
+		in.Gate.LimitWaste(admission.WasteLimit{Bytes: 2<<20 - freeWaste, PerSecond: 1000}) // that of the first alone
+		go func() { first <- serve(in, newPost(strings.NewReader(large))).Code }()
+		synctest.Wait()
+		if w := serve(in, newPost(strings.NewReader(large))); w.Code != 429 || !bytes.Contains(w.Body.Bytes(), []byte(codeOverloaded)) {
+			t.Errorf("the second large body: %d %s", w.Code, w.Body)
+		}
+		close(log.hold)
+		if code := <-first; code != 200 {
+			t.Errorf("the first: %d", code)
+		}
+		checkCharged(t, in, false)
+	})
+}
