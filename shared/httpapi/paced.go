@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,13 +21,14 @@ var ErrReaderTooSlow = errors.New("the reader of the answer is too slow or has g
 
 // A PacedWriter sends a long answer in pieces, each with its own deadline, and fails with ErrReaderTooSlow once a piece
 // is not taken in time. It holds one piece; Flush sends what it holds and must be called at the end. It is not for
-// concurrent use.
+// concurrent use, but for Stop.
 type PacedWriter struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
 	ends     time.Time
 	piece    []byte
 	failure  error
+	stopped  atomic.Bool
 	deadline func() time.Time // of the next piece
 }
 
@@ -66,6 +68,10 @@ func (p *PacedWriter) Flush() error {
 		return p.failure
 	}
 	_ = p.control.SetWriteDeadline(p.deadline()) // a writer without deadlines is a test's
+	if p.stopped.Load() {                        // after the deadline was set: Stop sets one that is over
+		p.failure = ErrReaderTooSlow
+		return p.failure
+	}
 	_, err := p.w.Write(p.piece)
 	if flushing := p.control.Flush(); err == nil && !errors.Is(flushing, http.ErrNotSupported) {
 		err = flushing
@@ -77,4 +83,15 @@ func (p *PacedWriter) Flush() error {
 	p.piece = p.piece[:0]
 	_ = p.control.SetWriteDeadline(p.ends) // what comes next may take its maker longer than a piece may take
 	return nil
+}
+
+// Stop makes the writing under way, and all after it, fail. It may be called by any goroutine until the handler has returned.
+func (p *PacedWriter) Stop() {
+	p.stopped.Store(true)
+	StopWriting(p.w)
+}
+
+// StopWriting makes a Write under way fail: its deadline is over.
+func StopWriting(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -123,4 +124,31 @@ func smallWindow(ctx context.Context, network, address string) (net.Conn, error)
 		return nil, err
 	}
 	return conn, conn.(*net.TCPConn).SetReadBuffer(32 << 10)
+}
+
+// An answer that is stopped fails at once, in the middle of a piece that nobody takes and before the next one.
+func TestPacedWriterStops(t *testing.T) {
+	failed := make(chan error, 1)
+	writers := make(chan *PacedWriter, 1)
+	address, trust := start(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		out := NewPacedWriter(w)
+		writers <- out
+		for {
+			if _, err := out.Write(make([]byte, pieceSize)); err != nil {
+				failed <- err
+				return
+			}
+		}
+	})})
+	conn, err := tls.Dial("tcp", address, trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n")
+	begun := time.Now()
+	(<-writers).Stop()
+	if err := <-failed; !errors.Is(err, ErrReaderTooSlow) || time.Since(begun) > pieceTimeout/2 {
+		t.Errorf("after %s: %v", time.Since(begun), err)
+	}
 }

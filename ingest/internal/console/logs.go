@@ -80,6 +80,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer answer.Close()
+	answer.CanGiveWay(func() { httpapi.StopWriting(w) })
 	page := c.form(r, organization, "")
 	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(r, answer.Next))
 	for _, found := range answer.Found {

@@ -47,7 +47,9 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	defer answer.Close()
 	w.Header().Set("Content-Type", "application/json")
 	page := page{organization: organization, found: answer.Found, next: NextCursor(r, answer.Next), incomplete: answer.Incomplete}
-	return page.write(httpapi.NewPacedWriter(w))
+	out := httpapi.NewPacedWriter(w)
+	answer.CanGiveWay(out.Stop)
+	return page.write(out)
 }
 
 // confine keeps a search to what the caller may read: a project of its organization, and where the key is for its own alone, that.

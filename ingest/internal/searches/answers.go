@@ -1,53 +1,164 @@
 package searches
 
-import "sync"
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
 
 // share is how many times what an organization's answers hold has to be free beside it. One alone gets a fifth of all, and
 // however many come, a fifth of what the others have left free is there for the next.
 const share = 4
 
-// Answers is the memory for answers from when they are looked for until they are sent, shared among organizations. It is
+// errShareUsed says that an organization's answers hold as much as they may.
+var errShareUsed = errors.New("the share of the memory for answers is used up")
+
+// answers is the memory for answers from when they are searched for until they are sent, shared among organizations. It is
 // safe for concurrent use.
-type Answers struct {
+type answers struct {
 	limit int64
 
-	mu   sync.Mutex
-	held int64
-	by   map[string]int64
+	mu      sync.Mutex
+	held    int64
+	ending  int64 // of held: bytes that come back soon, because their readers were stopped
+	holders map[string]*holder
+	freed   chan struct{} // closed when bytes come back
 }
 
-// NewAnswers makes a budget of limit bytes.
-func NewAnswers(limit int64) *Answers { return &Answers{limit: limit, by: map[string]int64{}} }
+// A holder is known while it has a loan.
+type holder struct {
+	key     string
+	bytes   int64
+	loans   int
+	sending []*loan // those that can give way, the oldest first
+}
 
-// Take lends key as many bytes of want as its share has; none where that is less than least.
-func (a *Answers) Take(key string, least, want int64) int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	got := min(want, (a.limit-a.held-share*a.by[key])/(share+1))
-	if got < least {
-		return 0
+// A loan is what one answer holds. It belongs to one goroutine.
+type loan struct {
+	answers *answers
+	of      *holder
+	bytes   int64
+	stop    func() // stops the reader; nil: it can't give way
+	stopped bool
+}
+
+func newAnswers(limit int64) *answers {
+	return &answers{limit: limit, holders: map[string]*holder{}, freed: make(chan struct{})}
+}
+
+// take lends key as many bytes of want as its share has, at least least. A key that holds nothing always gets least: where that is not
+// free, readers are stopped, and it waits for what they hold. One that holds some gets errShareUsed.
+func (a *answers) take(ctx context.Context, key string, least, want int64) (*loan, error) {
+	for {
+		l, freed, err := a.try(key, least, want)
+		if l != nil || err != nil {
+			return l, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	a.add(key, got)
-	return got
 }
 
-// Give gives bytes back.
-func (a *Answers) Give(key string, bytes int64) {
+// try lends, or returns what is closed when to try again.
+func (a *answers) try(key string, least, want int64) (l *loan, freed <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.add(key, -bytes)
+	of := a.holders[key]
+	if of == nil {
+		of = &holder{key: key}
+	}
+	free := a.limit - a.held
+	got := min(want, (free-share*of.bytes)/(share+1))
+	switch {
+	case got >= least:
+	case of.bytes > 0:
+		return nil, nil, errShareUsed
+	case free >= least:
+		got = least
+	default:
+		a.makeRoom(least - free)
+		return nil, a.freed, nil
+	}
+	l = &loan{answers: a, of: of}
+	a.holders[key] = of
+	of.loans++
+	a.add(l, got)
+	return l, nil, nil
 }
 
-func (a *Answers) add(key string, bytes int64) {
+// makeRoom stops readers until what is missing will come back, or none is left.
+func (a *answers) makeRoom(missing int64) {
+	for a.ending < missing {
+		of := a.busiest()
+		if of == nil {
+			return
+		}
+		oldest := of.sending[0]
+		of.sending = of.sending[1:]
+		oldest.stopped = true
+		a.ending += oldest.bytes
+		oldest.stop()
+	}
+}
+
+// busiest is the holder of most bytes among those whose answers are being sent, or nil.
+func (a *answers) busiest() (most *holder) {
+	for _, of := range a.holders {
+		if len(of.sending) > 0 && (most == nil || of.bytes > most.bytes) {
+			most = of
+		}
+	}
+	return most
+}
+
+func (a *answers) add(l *loan, bytes int64) {
+	l.bytes += bytes
+	l.of.bytes += bytes
 	a.held += bytes
-	a.by[key] += bytes
-	if a.by[key] == 0 {
-		delete(a.by, key)
+	if l.stopped {
+		a.ending += bytes
+	}
+	if bytes < 0 {
+		close(a.freed)
+		a.freed = make(chan struct{})
 	}
 }
 
-// Held is how many bytes are lent.
-func (a *Answers) Held() int64 {
+// shrink gives back what is above bytes.
+func (l *loan) shrink(bytes int64) {
+	l.answers.mu.Lock()
+	defer l.answers.mu.Unlock()
+	l.answers.add(l, min(0, bytes-l.bytes))
+}
+
+// canGiveWay lets the loan be ended for others: stop is called, once at most and never after close. It must not wait.
+func (l *loan) canGiveWay(stop func()) {
+	l.answers.mu.Lock()
+	defer l.answers.mu.Unlock()
+	if l.stop == nil {
+		l.of.sending = append(l.of.sending, l)
+	}
+	l.stop = stop
+}
+
+// close gives everything back. It is called once.
+func (l *loan) close() {
+	a, of := l.answers, l.of
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.add(l, -l.bytes)
+	of.sending = slices.DeleteFunc(of.sending, func(other *loan) bool { return other == l })
+	if of.loans--; of.loans == 0 {
+		delete(a.holders, of.key)
+	}
+}
+
+// lent is how many bytes are lent.
+func (a *answers) lent() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.held

@@ -42,14 +42,14 @@ type Config struct {
 type Searches struct {
 	config  Config
 	queue   *fair.Queue
-	answers *Answers
+	answers *answers
 	refused *prometheus.CounterVec
 }
 
 // New makes searches.
 func New(config Config) *Searches {
 	s := &Searches{
-		config: config, answers: NewAnswers(config.AnswerBytes),
+		config: config, answers: newAnswers(config.AnswerBytes),
 		queue: fair.NewQueue(fair.Limits{Slots: config.AtOnce, PerKey: (config.AtOnce + 1) / 2, Waiting: waitingPerOrganization, Queued: waitingInAll}),
 	}
 	s.measure(promauto.With(config.Metrics))
@@ -62,7 +62,7 @@ func (s *Searches) measure(metrics promauto.Factory) {
 	}
 	gauge("weir_ingest_searches_running", "Searches at work.", func() float64 { return float64(s.queue.Held()) })
 	gauge("weir_ingest_searches_waiting", "Searches that wait for their turn.", func() float64 { return float64(s.Waiting()) })
-	gauge("weir_ingest_answer_bytes", "Memory of the answers that are looked for or sent.", func() float64 { return float64(s.answers.Held()) })
+	gauge("weir_ingest_answer_bytes", "Memory of the answers that are looked for or sent.", func() float64 { return float64(s.answers.lent()) })
 	s.refused = metrics.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_ingest_searches_refused_total", Help: "Searches that were refused because their organization had its share.",
 	}, []string{"reason"})
@@ -81,14 +81,22 @@ const (
 // An Answer is a page and the memory that it holds until it is closed.
 type Answer struct {
 	ingest.Result
-	close func()
+	loan *loan
+}
+
+// CanGiveWay lets the memory be taken back for an organization that has none: stop makes the sending of the answer fail. It is
+// called once at most, never after Close, and must not wait.
+func (a *Answer) CanGiveWay(stop func()) {
+	if a.loan != nil {
+		a.loan.canGiveWay(stop)
+	}
 }
 
 // Close gives the memory back; it is called once the page is sent, and may be called more than once.
 func (a *Answer) Close() {
-	if a.close != nil {
-		a.close()
-		a.close = nil
+	if a.loan != nil {
+		a.loan.close()
+		a.loan = nil
 	}
 }
 
@@ -98,23 +106,25 @@ func (s *Searches) Waiting() int { return s.queue.Queued() }
 // Page finds a page when it is the organization's turn. A Problem 429 says that its share is used up. The page may end earlier
 // than its limits where there is little memory left.
 func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
-	leave, err := s.enter(ctx, organization)
+	waiting, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	leave, err := s.queue.Acquire(waiting, organization)
 	if err != nil {
-		return nil, err
+		return nil, s.refusal(ctx, err)
 	}
 	defer leave()
-	lent := s.answers.Take(organization, 2*maxEntry, roomFor(&search))
-	if lent == 0 {
-		return nil, s.refuse(reasonAnswers, "Too many answers of your organization are not read to their end. Read them faster, or ask for fewer at once.")
-	}
-	search.MaxBytes = int(lent - maxEntry) // a page looks one entry ahead
-	result, err := s.config.Store.Search(ctx, pg.Organization(organization), search)
-	holds := sizeOf(result.Found)
-	s.answers.Give(organization, lent-holds)
+	loan, err := s.answers.take(waiting, organization, 2*maxEntry, roomFor(&search))
 	if err != nil {
+		return nil, s.refusal(ctx, err)
+	}
+	search.MaxBytes = int(loan.bytes - maxEntry) // a page looks one entry ahead
+	result, err := s.config.Store.Search(ctx, pg.Organization(organization), search)
+	if err != nil {
+		loan.close()
 		return nil, err
 	}
-	return &Answer{Result: result, close: func() { s.answers.Give(organization, holds) }}, nil
+	loan.shrink(sizeOf(result.Found))
+	return &Answer{Result: result, loan: loan}, nil
 }
 
 // roomFor is how much memory a search may need.
@@ -135,18 +145,17 @@ func sizeOf(found []ingest.Found) (size int64) {
 	return size
 }
 
-// enter waits for a place at work.
-func (s *Searches) enter(ctx context.Context, organization string) (leave func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, longestWait)
-	defer cancel()
-	leave, err = s.queue.Acquire(waiting, organization)
+// refusal is the answer to a search that does not begin; ctx is that of its request.
+func (s *Searches) refusal(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, fair.ErrFull):
-		return nil, s.refuse(reasonLine, "Too many searches of your organization wait for their turn. Send fewer at once.")
-	case err != nil && ctx.Err() == nil:
-		return nil, s.refuse(reasonWait, "The searches before yours take too long. Try again.")
+		return s.refuse(reasonLine, "Too many searches of your organization wait for their turn. Send fewer at once.")
+	case errors.Is(err, errShareUsed):
+		return s.refuse(reasonAnswers, "Too many answers of your organization are not read to their end. Read them faster, or ask for fewer at once.")
+	case ctx.Err() == nil:
+		return s.refuse(reasonWait, "The searches before yours take too long. Try again.")
 	}
-	return leave, err
+	return err
 }
 
 func (s *Searches) refuse(reason, detail string) error {

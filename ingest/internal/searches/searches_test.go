@@ -3,6 +3,7 @@ package searches_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -149,24 +150,17 @@ func TestAnswersHaveABudget(t *testing.T) {
 	answer.Close()
 }
 
-// Every answer that is closed gives back what it held.
-func TestAnswersGiveBack(t *testing.T) {
-	a := searches.NewAnswers(100)
-	if got := a.Take("a", 1, 50); got != 20 {
-		t.Errorf("one alone is lent %d", got)
-	}
-	if got := a.Take("b", 1, 50); got != 16 {
-		t.Errorf("the second is lent %d", got)
-	}
-	if got := a.Take("a", 1, 50); got != 0 {
-		t.Errorf("the first is lent %d more", got)
-	}
-	if got := a.Take("c", 13, 50); got != 0 || a.Held() != 36 {
-		t.Errorf("lent %d of less than was asked for, %d in all", got, a.Held())
-	}
-	a.Give("a", 20)
-	a.Give("b", 16)
-	if got := a.Take("c", 1, 5); got != 5 || a.Held() != 5 {
-		t.Errorf("lent %d, %d in all", got, a.Held())
+// A thirteenth organization beside twelve whose answers nobody reads is answered, as are all after it.
+func TestManySlowReadersRefuseNobody(t *testing.T) {
+	d := newDesk()
+	close(d.end)
+	d.found = []ingest.Found{{Stored: ingest.Stored{Text: make([]byte, 1<<20-1000)}}}
+	s := newSearches(d, 16<<20)
+	for i := range 50 {
+		answer, err := s.Page(t.Context(), fmt.Sprintf("slow-%d", i), ingest.Search{Limit: 1000})
+		if err != nil {
+			t.Fatalf("organization %d is refused: %v", i, err)
+		}
+		answer.CanGiveWay(func() { go answer.Close() })
 	}
 }
