@@ -40,25 +40,29 @@ type line struct {
 
 // A waiter waits for one slot.
 type waiter struct {
-	served chan struct{} // closed when the slot is its own
+	decided chan struct{} // closed when it has its slot, or gives way
+	gaveWay bool          // to a key with fewer waiting; valid once decided is closed
 }
 
 // NewQueue makes a queue.
 func NewQueue(limits Limits) *Queue { return &Queue{limits: limits, keys: map[string]*line{}} }
 
-// Acquire waits until key has a slot, which release gives back; release may be called more than once. The error is
-// ErrFull at once, or that of ctx.
+// Acquire waits until key has a slot, which release gives back; release may be called more than once. The error is that of ctx, or
+// ErrFull: at once, or when too many wait in all and key has most of them.
 func (q *Queue) Acquire(ctx context.Context, key string) (release func(), err error) {
 	own, w, err := q.join(key)
 	if err != nil {
 		return nil, err
 	}
 	select {
-	case <-w.served:
+	case <-w.decided:
 	case <-ctx.Done():
 		if q.leave(own, w) {
 			return nil, ctx.Err()
 		}
+	}
+	if w.gaveWay {
+		return nil, ErrFull
 	}
 	return sync.OnceFunc(func() { q.giveBack(own) }), nil
 }
@@ -84,11 +88,11 @@ func (q *Queue) join(key string) (*line, *waiter, error) {
 	if own == nil {
 		own = &line{key: key}
 	}
-	if !q.free(own) && (len(own.waiters) >= q.limits.Waiting || q.queued >= q.limits.Queued) {
+	if !q.free(own) && (len(own.waiters) >= q.limits.Waiting || q.queued >= q.limits.Queued && !q.makeRoom(own)) {
 		return nil, nil, ErrFull
 	}
 	q.keys[key] = own
-	w := &waiter{served: make(chan struct{})}
+	w := &waiter{decided: make(chan struct{})}
 	if own.waiters = append(own.waiters, w); len(own.waiters) == 1 {
 		q.turns = append(q.turns, own)
 	}
@@ -102,6 +106,27 @@ func (q *Queue) free(own *line) bool {
 	return q.held < q.limits.Slots && own.held < q.limits.PerKey && len(own.waiters) == 0
 }
 
+// makeRoom has the last waiter of the longest line give way to one more of own. It tells false where no line would still be longer
+// than own: few keys must not shut the others out.
+func (q *Queue) makeRoom(own *line) bool {
+	longest := own
+	for _, other := range q.turns {
+		if len(other.waiters) > len(longest.waiters) {
+			longest = other
+		}
+	}
+	last := len(longest.waiters) - 1
+	if last <= len(own.waiters) {
+		return false
+	}
+	w := longest.waiters[last]
+	longest.waiters = longest.waiters[:last:last]
+	w.gaveWay = true
+	close(w.decided)
+	q.queued--
+	return true
+}
+
 // serve gives free slots to those whose turn it is. A key that holds its share keeps its place and is passed over.
 func (q *Queue) serve() {
 	for i := 0; i < len(q.turns) && q.held < q.limits.Slots; {
@@ -110,7 +135,7 @@ func (q *Queue) serve() {
 			i++
 			continue
 		}
-		close(next.waiters[0].served)
+		close(next.waiters[0].decided)
 		next.waiters = next.waiters[1:]
 		next.held++
 		q.held++
@@ -122,7 +147,7 @@ func (q *Queue) serve() {
 	}
 }
 
-// leave takes a waiter out whose request ended; false: it was served meanwhile and holds a slot.
+// leave takes a waiter out whose request ended; false: that was decided meanwhile.
 func (q *Queue) leave(own *line, w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -95,7 +95,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("the third of one key: %v", err)
 		}
 		wait("b")
-		if _, err := q.Acquire(ctx, "c"); !errors.Is(err, fair.ErrFull) {
+		if _, err := q.Acquire(ctx, "b"); !errors.Is(err, fair.ErrFull) {
 			t.Errorf("the fourth of all: %v", err)
 		}
 		cancel()
@@ -111,9 +111,46 @@ func TestFull(t *testing.T) {
 	})
 }
 
+// A few keys that fill the whole queue shut nobody out: the last one of the longest line gives way to who has fewer waiting, until
+// all have as many.
+func TestTheLongestLineGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 4, Queued: 8})
+		defer acquire(t, q, "holder")()
+		ctx, cancel := context.WithCancel(t.Context())
+		refused := map[string]int{}
+		var mu sync.Mutex
+		wait := func(key string) {
+			go func() {
+				if _, err := q.Acquire(ctx, key); errors.Is(err, fair.ErrFull) {
+					mu.Lock()
+					defer mu.Unlock()
+					refused[key]++
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 4 {
+			wait("a")
+			wait("b")
+		}
+		for _, key := range []string{"c", "d", "c", "d", "c"} {
+			wait(key)
+		}
+		if refused["a"] != 2 || refused["b"] != 2 || refused["c"] != 1 || refused["d"] != 0 || q.Queued() != 8 {
+			t.Errorf("refused %v, %d queued", refused, q.Queued())
+		}
+		cancel()
+		synctest.Wait()
+		if q.Queued() != 0 {
+			t.Errorf("%d queued after all have left", q.Queued())
+		}
+	})
+}
+
 // Under any interleaving no limit is passed and no slot is lost.
 func TestConcurrently(t *testing.T) {
-	q := fair.NewQueue(fair.Limits{Slots: 3, PerKey: 2, Waiting: 1000, Queued: 1000})
+	q := fair.NewQueue(fair.Limits{Slots: 3, PerKey: 2, Waiting: 1000, Queued: 6})
 	var mu sync.Mutex
 	held, all := map[string]int{}, 0
 	count := func(key string, by int) {
