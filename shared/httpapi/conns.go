@@ -42,25 +42,42 @@ func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
 
 // queueHandshakes has handshakes computed in turn, network by network: a signature costs a server more than it costs a
 // client to ask for one. A handshake has its turn from when the client's first message is there until the answer is sent,
-// not while it waits for the client.
+// not while it waits for the client. Where that answer is a HelloRetryRequest, which costs nothing, the signature comes after the
+// client's second message: so the turn is asked for again with the certificate.
 func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 	config = config.Clone()
-	given := config.GetConfigForClient
-	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if conn, ok := hello.Conn.(*connections.Conn); ok {
-			if err := s.awaitHandshake(hello.Context(), conn); err != nil {
-				return nil, err
-			}
+	certificates := config.Certificates
+	config.Certificates = nil // else GetCertificate is not called for clients that name no server
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, s.awaitHandshake(hello) }
+	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if err := s.awaitHandshake(hello); err != nil {
+			return nil, err
 		}
-		if given != nil {
-			return given(hello)
-		}
-		return nil, nil
+		return choose(certificates, hello), nil
 	}
 	return config
 }
 
-func (s *Server) awaitHandshake(ctx context.Context, conn *connections.Conn) error {
+// choose picks the first certificate that a client can use, or the first of all.
+func choose(certificates []tls.Certificate, hello *tls.ClientHelloInfo) *tls.Certificate {
+	for i := range certificates {
+		if hello.SupportsCertificate(&certificates[i]) == nil {
+			return &certificates[i]
+		}
+	}
+	return &certificates[0]
+}
+
+// awaitHandshake waits for the turn of a handshake, unless it has it.
+func (s *Server) awaitHandshake(hello *tls.ClientHelloInfo) error {
+	conn, ok := hello.Conn.(*connections.Conn)
+	if !ok || conn.AwaitsIO() {
+		return nil
+	}
+	return s.awaitTurn(hello.Context(), conn)
+}
+
+func (s *Server) awaitTurn(ctx context.Context, conn *connections.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, readHeaderTimeout)
 	defer cancel()
 	network, _ := s.network(conn.RemoteAddr())

@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirlog/weir/shared/fair"
 	"github.com/weirlog/weir/shared/httpapi/connections"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // from dials as from another machine: all of 127.0.0.0/8 is this one.
@@ -159,18 +161,18 @@ func TestHandshakesWaitInLine(t *testing.T) {
 		t.Cleanup(func() { near.Close() })
 		return server.connections.Admit(addressed{far, local})
 	}
-	if err := server.awaitHandshake(t.Context(), admit("192.0.2.1")); err != nil {
+	if err := server.awaitTurn(t.Context(), admit("192.0.2.1")); err != nil {
 		t.Fatal(err)
 	}
 	waits := make(chan error, 1)
-	go func() { waits <- server.awaitHandshake(t.Context(), admit("192.0.2.1")) }()
+	go func() { waits <- server.awaitTurn(t.Context(), admit("192.0.2.1")) }()
 	for server.handshakes.Queued() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := server.awaitHandshake(t.Context(), admit("192.0.2.1")); !errors.Is(err, fair.ErrFull) {
+	if err := server.awaitTurn(t.Context(), admit("192.0.2.1")); !errors.Is(err, fair.ErrFull) {
 		t.Errorf("behind too many: %v", err)
 	}
-	if err := server.awaitHandshake(t.Context(), admit("192.0.2.2")); err != nil {
+	if err := server.awaitTurn(t.Context(), admit("192.0.2.2")); err != nil {
 		t.Errorf("another network: %v", err)
 	}
 }
@@ -181,3 +183,58 @@ type addressed struct {
 }
 
 func (a addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.address), Port: 1} }
+
+// A paused connection holds back the first answer that it reads until it goes on.
+type paused struct {
+	net.Conn
+	once        sync.Once
+	heard, goOn chan struct{}
+}
+
+func (p *paused) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	p.once.Do(func() {
+		close(p.heard)
+		<-p.goOn
+	})
+	return n, err
+}
+
+// A client that is asked to begin its handshake anew (HelloRetryRequest), which it can bring about, waits for its turn once more
+// before anything is signed; and it need not name the server.
+func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
+	server := &Server{Handler: ok, TLS: &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}}}
+	address, trust := start(t, server)
+	trust.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP384} // it sends a key of the first alone
+	trust.ServerName, trust.InsecureSkipVerify = "", true
+	conn := &paused{Conn: from(t, "127.0.0.1", address), heard: make(chan struct{}), goOn: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- tls.Client(conn, trust).Handshake() }()
+	<-conn.heard
+	var others []func()
+	for i := range 2 * runtime.GOMAXPROCS(0) {
+		release, err := server.handshakes.Acquire(t.Context(), fmt.Sprintf("other-%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, release)
+	}
+	close(conn.goOn)
+	testenv.Eventually(t, 10*time.Second, func() error {
+		if server.handshakes.Queued() == 1 {
+			return nil
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("the handshake ended without its turn: %v", err)
+		default:
+		}
+		return errors.New("the handshake does not wait")
+	})
+	for _, release := range others {
+		release()
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

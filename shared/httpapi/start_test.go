@@ -17,7 +17,10 @@ func start(t *testing.T, server *Server) (address string, trust *tls.Config) {
 	t.Helper()
 	lender := httptest.NewTLSServer(nil) // lends its certificate
 	t.Cleanup(lender.Close)
-	server.TLS = &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	if server.TLS == nil {
+		server.TLS = &tls.Config{}
+	}
+	server.TLS.Certificates, server.TLS.MinVersion = lender.TLS.Certificates, tls.VersionTLS12
 	server.Logger, server.Clock = slog.New(slog.DiscardHandler), time.Now
 	listener, err := Listen("127.0.0.1:0")
 	if err != nil {

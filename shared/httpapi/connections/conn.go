@@ -63,6 +63,9 @@ func (c *Conn) Peek() (byte, error) {
 // BeforeIO has f called once, before the next Read, Write or Close.
 func (c *Conn) BeforeIO(f func()) { c.pending.Store(&f) }
 
+// AwaitsIO tells whether what BeforeIO was given has yet to be called.
+func (c *Conn) AwaitsIO() bool { return c.pending.Load() != nil }
+
 func (c *Conn) beginIO() {
 	if c.pending.Load() != nil {
 		if f := c.pending.Swap(nil); f != nil {
