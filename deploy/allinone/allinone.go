@@ -33,7 +33,7 @@ type App struct {
 }
 
 // New takes hold of the data directory and the address, starts what is not given, and builds the modules. When it fails
-// it leaves nothing behind that runs; its error is one line that says what to do.
+// it leaves nothing behind that runs; its error is one line that reports what to do.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (a *App) openModules(ctx context.Context) error {
 	if a.gateway, err = gateway.New(backends, a.logger, time.Now); err != nil {
 		closeAll(a.modules)
 	}
-	a.server.Handler, a.server.SeeInClear = a.gateway, seers(a.modules)
+	a.server.Handler, a.server.SeeInClear = a.gateway, plaintextReports(a.modules)
 	return err
 }
 
@@ -134,7 +134,7 @@ func (a *App) closeListener() error {
 // Started is closed once everything is ready and the demo organization is there; then Env may be called.
 func (a *App) Started() <-chan struct{} { return a.started }
 
-// Env tells how to reach the demo organization.
+// Env describes how to reach the demo organization.
 func (a *App) Env() DevEnv { return a.env }
 
 // Run serves until ctx ends or something fails. It stops in the order in which nothing can be lost: the requests under
@@ -183,7 +183,7 @@ const (
 	readyPoll    = 20 * time.Millisecond
 )
 
-// prepare waits until all modules are ready, sees to the demo organization and says so.
+// prepare waits until all modules are ready, creates the demo organization and logs that.
 func (a *App) prepare(ctx context.Context) error {
 	if err := a.awaitReady(ctx); err != nil {
 		return err

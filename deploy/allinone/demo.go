@@ -56,7 +56,7 @@ func (a *App) ensureDemo(ctx context.Context) error {
 		return err
 	}
 	defer api.Close()
-	if err := a.forgetForeignDemo(ctx, api); err != nil {
+	if err := a.dropForeignDemo(ctx, api); err != nil {
 		return err
 	}
 	for _, step := range a.demoSteps(api) {
@@ -73,9 +73,9 @@ func (a *App) ensureDemo(ctx context.Context) error {
 	return nil
 }
 
-// forgetForeignDemo drops what dev.env says of an organization that this installation does not know: it was given
+// dropForeignDemo drops an organization in dev.env that this installation does not have: it was given
 // another database or broker than before.
-func (a *App) forgetForeignDemo(ctx context.Context, api *client.Client) error {
+func (a *App) dropForeignDemo(ctx context.Context, api *client.Client) error {
 	if a.env.Organization == "" || a.env.ServiceToken == "" {
 		return nil
 	}

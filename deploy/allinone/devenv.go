@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// EnvFile is the name of the file, in the data directory, that tells a shell how to reach the demo organization.
+// EnvFile is the name of the file, in the data directory, with shell variables that reach the demo organization.
 const EnvFile = "dev.env"
 
 // A DevEnv is what a client on this machine needs to know. It is also where the credentials of the demo organization

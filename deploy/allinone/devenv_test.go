@@ -27,7 +27,7 @@ func TestDevEnvRoundTrip(t *testing.T) {
 	}
 }
 
-// A missing file is a first start; a damaged one is said to be damaged, with the way out.
+// A missing file is a first start; a damaged one is an error with the way out.
 func TestDevEnvMissingOrDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), EnvFile)
 	if read, err := ReadDevEnv(path); err != nil || read != (DevEnv{}) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// WriteHints tells a person what runs where, with commands that work as they are pasted into any POSIX shell.
+// WriteHints writes what runs where, with commands to paste into any POSIX shell.
 func (a *App) WriteHints(out io.Writer, took time.Duration) {
 	fmt.Fprintf(out, `Weir is ready after %.1f s: %s
 Data in %s. Ctrl-C stops in order; the next start finds everything as it was.

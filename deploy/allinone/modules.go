@@ -100,8 +100,8 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	}
 }
 
-// seers tells every module that wants to know of requests that came over plain HTTP.
-func seers(modules map[gateway.Module]module) func(httpapi.InClear) {
+// plaintextReports passes requests that came over plain HTTP to every module that handles them.
+func plaintextReports(modules map[gateway.Module]module) func(httpapi.InClear) {
 	return func(request httpapi.InClear) {
 		for _, m := range modules {
 			if seer, wants := m.(interface{ SeeInClear(request httpapi.InClear) }); wants {

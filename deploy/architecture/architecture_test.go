@@ -25,7 +25,7 @@ func all(t *testing.T) []goPackage {
 	return packages
 }
 
-// list lists the packages of one module. That each also builds by its own go.mod is for `make verify` to say.
+// list lists the packages of one module. That each also builds by its own go.mod is checked by `make verify`.
 func list(t *testing.T, dir string) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps,TestImports,XTestImports", "./...")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A goPackage is what `go list -json` says of a package.
+// A goPackage is a package in the output of `go list -json`.
 type goPackage struct {
 	ImportPath   string
 	Dir          string
@@ -70,7 +70,7 @@ func isForTests(importPath string) bool {
 	})
 }
 
-// isDomain says whether a package is the root of a module between shared and deploy.
+// isDomain reports whether a package is the root of a module between shared and deploy.
 func isDomain(p goPackage) bool {
 	return slices.Contains(middle, strings.TrimPrefix(p.ImportPath, prefix))
 }
@@ -78,7 +78,7 @@ func isDomain(p goPackage) bool {
 // calendar is what two domains have to agree on, and so may import. It is as pure as they are.
 const calendar = prefix + "shared/contract/calendar"
 
-// isPure says whether a package does no I/O and knows no clock.
+// isPure reports whether a package does no I/O and knows no clock.
 func isPure(p goPackage) bool { return isDomain(p) || p.ImportPath == calendar }
 
 // outside are packages of the standard library by which a program reaches the world around it. What a domain needs of
@@ -88,7 +88,7 @@ var outside = []string{
 	"path/filepath", "plugin", "runtime", "syscall", "testing",
 }
 
-// harmless are the exceptions: a value that says how it is logged, an address that is parsed.
+// harmless are the exceptions: a value with its own form in logs, an address that is parsed.
 var harmless = []string{"log/slog", "net/netip", "net/url", "net/mail"}
 
 // impure finds imports by which a domain would leave the standard library or do I/O.

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Config says what to measure.
+// Config reports what to measure.
 type Config struct {
 	Program       string   // the binary that is measured, run with `run`
 	Dir           string   // for everything that is written; it must be empty, and stays as it is afterwards
@@ -58,7 +58,7 @@ type Phase struct {
 // CPU is what one batch costs each process; 0 where it is not known.
 type CPU struct{ Weir, Postgres, Broker, Load time.Duration }
 
-// Run measures with each broker in turn, says what it does on progress, and returns what it found.
+// Run measures with each broker in turn, reports what it does on progress, and returns what it found.
 func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, error) {
 	var brokers []broker
 	if config.Embedded {

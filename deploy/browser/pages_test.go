@@ -56,7 +56,7 @@ func TestPages(t *testing.T) {
 	b.check("sign-in after signing out")
 }
 
-// Where there is nothing yet, a page says what would be there and how to get it.
+// Where there is nothing yet, a page reports what would be there and how to get it.
 func TestEmptyPages(t *testing.T) {
 	in := newInstallation(t)
 	in.addOwner(t, "Fresh", "Ada Owner", "ada@fresh.example", ownerPassword)

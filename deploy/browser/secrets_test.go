@@ -16,7 +16,7 @@ const stored = `Promise.all([caches.keys(), indexedDB.databases()]).then(([kept,
 		document.cookie, history.state, window.name, kept, databases]))`
 
 // traces are what stays in a browser: addresses in its history with the titles of their pages, the addresses that it has asked for
-// and has said that it came from, and what pages have stored. They are named, each.
+// and the origin that it named, and what pages have stored. They are named, each.
 func (b *tab) traces() map[string]string {
 	b.t.Helper()
 	var history strings.Builder

@@ -15,7 +15,7 @@ import (
 )
 
 // A person who never touches a mouse gets from the link that a new installation prints to the first log and all that may
-// become of its key; who is invited sees it and may change nothing; the audit log tells all of it, and their browsers keep no secret.
+// become of its key; who is invited sees it and may change nothing; the audit log has all of it, and their browsers keep no secret.
 func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)

@@ -64,7 +64,7 @@ var deeds = []string{
 }
 
 // mayOnlyLook sees that a viewer may do nothing of what an owner is offered: no page shows it, its address typed in is
-// answered with a page that says why, and so is its form, sent as the owner's page would.
+// answered with a page that reports why, and so is its form, sent as the owner's page would.
 func (b *tab) mayOnlyLook(owners offer) {
 	b.t.Helper()
 	own := b.offered()
@@ -105,7 +105,7 @@ func (b *tab) typeIn(owners, own offer) (refused []string) {
 	return refused
 }
 
-// isRefused sees that the page says what the reader may not do, in which role, and whom to ask.
+// isRefused sees that the page reports what the reader may not do, in which role, and whom to ask.
 func (b *tab) isRefused(what string) {
 	b.t.Helper()
 	text := ask[string](b, "document.querySelector('main').innerText")

@@ -96,7 +96,7 @@ func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	return Answer{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
 }
 
-// Ready is nil when the installation says that it can serve.
+// Ready is nil when the installation answers that it can serve.
 func (c *Client) Ready(ctx context.Context) error {
 	root := &Client{base: strings.TrimSuffix(c.base, "/v1"), http: c.http}
 	answer, err := root.Call(ctx, Request{Method: http.MethodGet, Path: "/readyz"})
@@ -113,7 +113,7 @@ type Problem struct {
 	Detail     string        `json:"detail"`
 	RequestID  string        `json:"request_id"`
 	Errors     []Fault       `json:"errors"`
-	RetryAfter time.Duration `json:"-"` // 0: the answer does not say
+	RetryAfter time.Duration `json:"-"` // 0: the answer has none
 }
 
 // A Fault is one thing that is wrong with a request.
@@ -130,7 +130,7 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%d %s: %s (%s)", p.Status, p.Code, p.Detail, p.RequestID)
 }
 
-// Temporary tells whether the same request may succeed later.
+// Temporary reports whether the same request may succeed later.
 func (p *Problem) Temporary() bool {
 	return p.Status == http.StatusTooManyRequests || p.Status >= http.StatusInternalServerError
 }

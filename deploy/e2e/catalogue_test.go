@@ -58,7 +58,7 @@ var exceptions = map[string]string{
 	"passkeys.passkeys_by_credential":       "whoever signs in with a passkey says its credential alone",
 }
 
-// A table is what the catalogue says of one.
+// A table is a row of the catalogue.
 type table struct {
 	Schema, Name                                               string
 	Parent                                                     string // of a partition
@@ -122,7 +122,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// check tells what is wrong with a table that is no partition, and writes down which exceptions it needs.
+// check reports what is wrong with a table that is no partition, and writes down which exceptions it needs.
 func (d table) check(needed map[string]bool) error {
 	if !d.Organization {
 		return except(needed, d.Name, "has no column organization")
@@ -155,7 +155,7 @@ func except(needed map[string]bool, name, fault string) error {
 	return nil
 }
 
-// checkDay tells what is wrong with a partition: it must be that of a day, of a table that is checked itself.
+// checkDay reports what is wrong with a partition: it must be that of a day, of a table that is checked itself.
 func (d table) checkDay(parent table) error {
 	day, err := time.Parse("20060102", d.Name[strings.LastIndex(d.Name, "_")+1:])
 	if err != nil || d.Name != pg.DayPartition(parent.Name, day) || !parent.Partitioned || parent.Parent != "" {

@@ -25,7 +25,7 @@ func (h *history) accepted(name string, entries []sent) {
 	h.add(posted{name, entries, true})
 }
 
-// unknown notes a part of a post that got no answer, or one that does not say what became of it.
+// unknown notes a part of a post that got no answer, or one that leaves its outcome open.
 func (h *history) unknown(name string, entries []sent) {
 	h.add(posted{name, entries, false})
 }

@@ -45,7 +45,7 @@ func sendInClear(t *testing.T, address, key string) {
 	}
 }
 
-// isFlagged tells why a key is not known to have come over plain HTTP.
+// isFlagged returns why a key is not marked as seen over plain HTTP.
 func (in installation) isFlagged(t *testing.T, service string, key client.APIKey) error {
 	t.Helper()
 	answer, err := in.api.Call(t.Context(), client.Request{

@@ -87,7 +87,7 @@ func aim(ctx context.Context, underway <-chan struct{}) {
 	}
 }
 
-// givenBroker tells whether the tests run against a broker that lives outside.
+// givenBroker reports whether the tests run against a broker that lives outside.
 func givenBroker() bool {
 	return os.Getenv("WEIR_TEST_BROKERS") != "" || os.Getenv("WEIR_TEST_BACKEND") == "containers"
 }

@@ -119,7 +119,7 @@ func (p *process) stop() error {
 	}
 }
 
-// awaitReady waits until the installation says that it is ready, or the process has ended.
+// awaitReady waits until the installation answers that it is ready, or the process has ended.
 func (p *process) awaitReady(ctx context.Context, in installation, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

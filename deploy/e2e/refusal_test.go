@@ -130,7 +130,7 @@ func quota(t *testing.T, ctx context.Context, in installation) {
 	verify(t, ctx, in, to, h)
 }
 
-// rate: the tier indie admits 60 requests at once and one a second; then it asks for patience, and says how much.
+// rate: the tier indie admits 60 requests at once and one a second; then it asks for patience, and reports how much.
 func rate(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "hasty", "indie")
 	post := plainly(body((&maker{mark: "hasty"}).plain().text)).Request(to.key)

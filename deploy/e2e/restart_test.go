@@ -72,7 +72,7 @@ func twice(t *testing.T, between func(database string)) {
 	}
 }
 
-// awaitEnv waits until the process has said that it is ready, and reads what it left for clients.
+// awaitEnv waits until the process has logged that it is ready, and reads what it left for clients.
 func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevEnv) {
 	t.Helper()
 	testenv.Eventually(t, startLimit, func() (err error) {

@@ -124,7 +124,7 @@ func newFleet(t *testing.T) *fleet {
 	tenants, ingest := build(t, "tenants/cmd/tenants"), build(t, "ingest/cmd/ingest")
 	f.tenants = []*member{f.join(t, tenants, given), f.join(t, tenants, given)}
 	f.ingest = []*member{f.join(t, ingest, given), f.join(t, ingest, given)}
-	f.join(t, build(t, "ledger/cmd/ledger"), given) // tells ingest what the organizations of the load may send
+	f.join(t, build(t, "ledger/cmd/ledger"), given) // publishes what the organizations of the load may send
 	organization, err := f.tenants[0].api.CreateOrganization(t.Context(), f.operator, "Revoked", "scale")
 	must(t, err)
 	project, err := f.tenants[0].api.CreateProject(t.Context(), f.operator, organization.ID, "Shop")
@@ -222,7 +222,7 @@ func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.
 	return max(0, seen().Sub(begun))
 }
 
-// watch uses a key on every replica until it is refused. What it returns waits for that, and tells when the last one did.
+// watch uses a key on every replica until it is refused. What it returns waits for that, and reports when the last one did.
 func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
 	t.Helper()
 	refused := make([]time.Time, len(f.ingest))
@@ -248,7 +248,7 @@ func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
 	}
 }
 
-// load posts to both replicas until stop is called, which tells how much was accepted.
+// load posts to both replicas until stop is called, which describes how much was accepted.
 func (f *fleet) load(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -192,7 +192,7 @@ func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, ent
 	deliver(t, ctx, in, to, name, plainly(body(texts(entries)...)), entries, h)
 }
 
-// once posts a batch without a key. If no answer says what became of it, each of its parts may be stored or not.
+// once posts a batch without a key. If no answer reports what became of it, each of its parts may be stored or not.
 func once(t *testing.T, ctx context.Context, in installation, to tenant, name string, entries []sent, h *history) {
 	t.Helper()
 	accepted, err := in.api.Post(ctx, to.key, plainly(body(texts(entries)...)))
@@ -283,7 +283,7 @@ func checkFaults(t *testing.T, trial trial, faults []client.Fault) {
 	}
 }
 
-// wantProblem tells whether err is the given refusal; any code where that is "".
+// wantProblem reports whether err is the given refusal; any code where that is "".
 func wantProblem(err error, status int, code string) error {
 	var problem *client.Problem
 	if !errors.As(err, &problem) || problem.Status != status || code != "" && problem.Code != code {

@@ -91,7 +91,7 @@ func (n *attacker) begin(task job) error {
 	return err
 }
 
-// stop ends the attack and returns what the noisy tenant was told.
+// stop ends the attack and returns what the noisy tenant was answered.
 func (n *attacker) stop() (*Outcome, error) {
 	timeout := time.AfterFunc(stopTimeout, func() { _ = n.command.Process.Kill() })
 	defer timeout.Stop()
@@ -150,7 +150,7 @@ func (r *run) makeOne(ctx context.Context, name string) error {
 	return err
 }
 
-// count sends the numbers of idle organizations, and says how far it is now and then.
+// count sends the numbers of idle organizations, and reports its progress now and then.
 func (r *run) count(ctx context.Context, numbers chan<- int) {
 	defer close(numbers)
 	for number := range r.Idle {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Config says what to measure.
+// Config reports what to measure.
 type Config struct {
 	Program     string   // the binary that is measured, run with `run`, and that attacks
 	AttackWith  []string // arguments that make Program read a job and attack, see Attack
@@ -41,14 +41,14 @@ type Result struct {
 	Refused int64                   // posts of quiet organizations
 	Failed  []error                 // what else went wrong for them
 	Peak    int64                   // most bytes resident of the measured process meanwhile
-	Told    *Outcome                // of the noisy tenant; nil where there is none
+	Answers *Outcome                // of the noisy tenant; nil where there is none
 	Settled time.Duration           // after the attack, until the views of a post were within their goal again
 }
 
 // settleTimeout is how long the end of an attack is waited for at most: what is left of it would be counted to the next.
 const settleTimeout = time.Minute
 
-// Run measures alone first, then beside each attack, then among idle tenants, and says what it does on progress.
+// Run measures alone first, then beside each attack, then among idle tenants, and reports what it does on progress.
 func Run(ctx context.Context, config Config, progress io.Writer) (results []Result, err error) {
 	chosen, err := config.attacks()
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *run) beside(ctx context.Context, a attack) (result Result, err error) {
 		return result, fmt.Errorf("cannot begin the attack %q: %w", a.name, err)
 	}
 	result = r.watch(ctx, Result{Attack: a.name, Does: a.does}, r.Each)
-	result.Told, err = attacker.stop()
+	result.Answers, err = attacker.stop()
 	if err != nil {
 		return result, fmt.Errorf("the attack %q: %w", a.name, err)
 	}

@@ -18,15 +18,15 @@ func TestTableMarksWhatMissed(t *testing.T) {
 	for view := range quick.Took {
 		quick.Took[view] = [2]time.Duration{10 * time.Millisecond, 200 * time.Millisecond}
 	}
-	told := &Outcome{}
-	told.told("429 rate_limited")
+	refused := &Outcome{}
+	refused.count("429 rate_limited")
 	fine, slow := quick, quick
-	fine.Attack, fine.Told, fine.Took[Search][1] = "fine", told, 399*time.Millisecond
-	slow.Attack, slow.Told, slow.Took[Search][1], slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 401*time.Millisecond, 1, 600<<20
+	fine.Attack, fine.Answers, fine.Took[Search][1] = "fine", refused, 399*time.Millisecond
+	slow.Attack, slow.Answers, slow.Took[Search][1], slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 401*time.Millisecond, 1, 600<<20
 	var text strings.Builder
 	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow})
 	if err != nil || missed != 4 {
-		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was told nothing", missed, err)
+		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was never refused", missed, err)
 	}
 	for _, want := range []string{"10.0/401!", "10.0/399 ", "600 MB!", " 1! ", "7 × 200!", "1 × 429 rate_limited\n"} {
 		if !strings.Contains(text.String(), want) {
@@ -35,7 +35,7 @@ func TestTableMarksWhatMissed(t *testing.T) {
 	}
 }
 
-// What a noisy tenant was told is read from the answers as they are.
+// What a noisy tenant was answered is read from the answers as they are.
 func TestDescribe(t *testing.T) {
 	for want, answer := range map[string]struct {
 		status     int
@@ -54,7 +54,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// The attacks send what they say: legal batches where they mean to, of the size that they name.
+// The attacks send what they name: legal batches where they mean to, of the size that they name.
 func TestAttackingBodies(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"new errors":   newErrors(1000, 1, noStack),
@@ -125,6 +125,6 @@ func TestOutcomeReadsLargeAnswers(t *testing.T) {
 	body := `{"items":["` + strings.Repeat("x", 1<<20) + `"],"incomplete":true,"next_cursor":"c"}`
 	outcome.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))})
 	if outcome.String() != "1 × 200 incomplete" || !outcome.Refused() {
-		t.Errorf("told %s", outcome)
+		t.Errorf("answered %s", outcome)
 	}
 }

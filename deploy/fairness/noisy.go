@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// A job is what the attacking process is told on its standard input: nothing of it stands in its command line.
+// A job is what the attacking process reads from its standard input: none of it is in its command line.
 type job struct {
 	Attack       string         `json:"attack"`
 	BaseURL      string         `json:"base_url"`
@@ -45,8 +45,8 @@ type noisy struct {
 // prepared is what the attacking process writes once it is ready to attack.
 const prepared = "prepared\n"
 
-// Attack is the attacking process: it reads a job from in, prepares it, says so on out, attacks from the next line of in on
-// until in ends, and writes what it was told.
+// Attack is the attacking process: it reads a job from in, prepares it, reports that on out, attacks from the next line of in on
+// until in ends, and writes what it was answered.
 func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
 	orders := json.NewDecoder(in)
 	n := &noisy{}
@@ -154,7 +154,7 @@ func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) erro
 	answer, err := by.Do(r)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.outcome.told("closed")
+			n.outcome.count("closed")
 		}
 		return err
 	}

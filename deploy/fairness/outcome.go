@@ -12,15 +12,15 @@ import (
 	"sync"
 )
 
-// An Outcome is what a noisy tenant was told: how often each answer came, such as "200", "429 overloaded", "200 incomplete" or
+// An Outcome is what a noisy tenant was answered: how often each answer came, such as "200", "429 overloaded", "200 incomplete" or
 // "closed". Safe for concurrent use.
 type Outcome struct {
 	mu    sync.Mutex
 	Times map[string]int64 `json:"times"`
 }
 
-// told counts an answer.
-func (o *Outcome) told(what string) {
+// count counts an answer.
+func (o *Outcome) count(what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.Times == nil {
@@ -29,7 +29,7 @@ func (o *Outcome) told(what string) {
 	o.Times[what]++
 }
 
-// headBytes is how much of an answer is kept to see what it says.
+// headBytes is how much of an answer is kept to see its code.
 const headBytes = 4 << 10
 
 // read counts an answer and reads it to its end, keeping no more than its beginning and its end.
@@ -38,10 +38,10 @@ func (o *Outcome) read(answer *http.Response) {
 	head, _ := io.ReadAll(io.LimitReader(answer.Body, headBytes))
 	tail := lastBytes{}
 	_, _ = io.Copy(&tail, answer.Body)
-	o.told(describe(answer.StatusCode, head, tail.kept))
+	o.count(describe(answer.StatusCode, head, tail.kept))
 }
 
-// describe says what an answer is.
+// describe reports what an answer is.
 func describe(status int, head, tail []byte) string {
 	what := fmt.Sprint(status)
 	var problem struct{ Code string }
@@ -63,7 +63,7 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Refused tells whether the noisy tenant was told to slow down or stop at least once.
+// Refused reports whether the noisy tenant was asked to slow down or stop at least once.
 func (o *Outcome) Refused() bool {
 	for what := range o.Times {
 		if strings.HasPrefix(what, "4") || strings.HasSuffix(what, "incomplete") || what == "closed" {

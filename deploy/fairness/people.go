@@ -45,7 +45,7 @@ func (n *noisy) guess(ctx context.Context, from net.IP, email string) error {
 	answer, err := (&http.Client{Transport: transport, CheckRedirect: n.http.CheckRedirect}).Do(r)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.outcome.told("closed")
+			n.outcome.count("closed")
 		}
 		return err
 	}
@@ -63,14 +63,14 @@ func createProjects(ctx context.Context, n *noisy) error {
 	})
 }
 
-// Sockets: how many are opened, as far as this process may, and how long one that says nothing is watched.
+// Sockets: how many are opened, as far as this process may, and how long a silent one is watched.
 const (
 	mostSockets = 22_000
 	openers     = 64
 	spareFiles  = 200 // of this process, for everything else
 )
 
-// silence opens sockets from so many networks, says nothing on them, and opens anew those that are closed.
+// silence opens sockets from so many networks, sends nothing on them, and opens anew those that are closed.
 func silence(networks int) func(ctx context.Context, n *noisy) error {
 	return func(ctx context.Context, n *noisy) error {
 		limit, err := openFiles()
@@ -89,10 +89,10 @@ func silence(networks int) func(ctx context.Context, n *noisy) error {
 			conn, err := (&net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: network(int(serial.Add(1)) % networks)}}).DialContext(ctx, "tcp", n.host)
 			if err != nil {
 				<-free
-				n.outcome.told("refused")
+				n.outcome.count("refused")
 				return err
 			}
-			n.outcome.told("opened")
+			n.outcome.count("opened")
 			go func() {
 				defer func() { <-free }()
 				n.listen(ctx, conn)
@@ -109,7 +109,7 @@ func (n *noisy) listen(ctx context.Context, conn net.Conn) {
 	defer stop()
 	_, _ = io.Copy(io.Discard, conn)
 	if ctx.Err() == nil {
-		n.outcome.told("closed")
+		n.outcome.count("closed")
 	}
 }
 

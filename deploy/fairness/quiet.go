@@ -173,7 +173,7 @@ func (q *quiet) probe(ctx context.Context, w *watched) error {
 	return q.search(ctx, w)
 }
 
-// shows tells, of each view, whether it shows what was accepted so far.
+// shows reports, for each view, whether it shows what was accepted so far.
 func (q *quiet) shows(ctx context.Context, w *watched, newest int64) map[View]func() (bool, error) {
 	return map[View]func() (bool, error){
 		Balance: func() (bool, error) {
@@ -226,7 +226,7 @@ func (q *quiet) search(ctx context.Context, w *watched) error {
 	return nil
 }
 
-// within tells whether what was measured since the last reset is within the goals.
+// within reports whether what was measured since the last reset is within the goals.
 func (q *quiet) within(alone Result) bool {
 	for view := range q.took {
 		if q.took[view].Percentiles(100)[0] > goal(alone.Took[view][1]) {

@@ -32,7 +32,7 @@ func leaveUnread(ctx context.Context, n *noisy) error {
 			return err
 		}
 		if code := strings.Fields(status); len(code) > 1 {
-			n.outcome.told(code[1])
+			n.outcome.count(code[1])
 		}
 		rest(ctx, 5*time.Second) // what comes meanwhile fills the buffers of both ends
 		return nil
@@ -81,7 +81,7 @@ func (n *noisy) page(ctx context.Context, path string, cursor *string) error {
 	if err != nil {
 		return err
 	}
-	n.outcome.told(describe(answer.Status, answer.Body[:min(len(answer.Body), headBytes)], answer.Body[max(0, len(answer.Body)-headBytes):]))
+	n.outcome.count(describe(answer.Status, answer.Body[:min(len(answer.Body), headBytes)], answer.Body[max(0, len(answer.Body)-headBytes):]))
 	var list struct {
 		NextCursor string `json:"next_cursor"`
 	}

@@ -40,7 +40,7 @@ func Write(out io.Writer, config Config, results []Result) (missed int, err erro
 	}
 	explain(out, results)
 	fmt.Fprintf(out, "\nGoals: each p99 under twice the one alone or under %s; no post refused, nothing failed; at most %d MB;\n"+
-		"settled within %s; the noisy one told. Missed: %d.\n",
+		"settled within %s; the noisy one refused at least once. Missed: %d.\n",
 		goalView, goalMemory>>20, settleTimeout, missed)
 	return missed, nil
 }
@@ -65,17 +65,17 @@ func (r Result) cells(alone Result) (cells []string, missed int) {
 	cell(fmt.Sprint(r.Refused), r.Refused == 0)
 	cell(fmt.Sprint(len(r.Failed)), len(r.Failed) == 0)
 	cell(r.Settled.Round(100*time.Millisecond).String(), r.Settled < settleTimeout)
-	if r.Told == nil {
+	if r.Answers == nil {
 		cell("-", true)
 		return cells, missed
 	}
-	cell(r.Told.String(), r.Told.Refused())
+	cell(r.Answers.String(), r.Answers.Refused())
 	return cells, missed
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// explain says what the attacks are, and the first thing that failed beside each.
+// explain reports what the attacks are, and the first thing that failed beside each.
 func explain(out io.Writer, results []Result) {
 	fmt.Fprintln(out)
 	for _, result := range results {

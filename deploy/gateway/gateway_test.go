@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/deploy/gateway"
 )
 
-// module is a stand-in for a module: it says who it is, what it got, and its part of the OpenAPI document.
+// module is a stand-in for a module: it answers with its name, what it received, and its part of the OpenAPI document.
 func module(name gateway.Module) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func TestGatewayRoutes(t *testing.T) {
 	}
 }
 
-// The gateway is ready when every module is, and says which is not.
+// The gateway is ready when every module is, and reports which is not.
 func TestGatewayReady(t *testing.T) {
 	if w := get(local(t, nil), "GET", "/readyz"); w.Code != http.StatusOK {
 		t.Errorf("all ready: %d %s", w.Code, w.Body)
@@ -93,7 +93,7 @@ func TestGatewayReady(t *testing.T) {
 	}
 }
 
-// The OpenAPI document of the gateway has every module's paths, and what all say alike once.
+// The OpenAPI document of the gateway has every module's paths, and what all of them have once.
 func TestGatewayJoinsOpenAPI(t *testing.T) {
 	var whole struct {
 		Paths      map[string]any
@@ -123,7 +123,7 @@ func TestRemoteModule(t *testing.T) {
 	}
 }
 
-// A module that is gone is a 500 unavailable that tells the client to come again, and makes the gateway unready.
+// A module that is gone is a 500 unavailable with a time to try again, and makes the gateway unready.
 func TestRemoteModuleGone(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	g := newGateway(t, remotes(t, server, ""))

@@ -55,7 +55,7 @@ func (c *InClear) Run(ctx context.Context) error {
 	}
 }
 
-// warn says why ingest was not told, at most once in warnEvery.
+// warn reports why a request to ingest failed, at most once in warnEvery.
 func (c *InClear) warn(err error) {
 	if now := time.Now(); c.warned.IsZero() || now.Sub(c.warned) >= warnEvery {
 		c.warned = now

@@ -43,7 +43,7 @@ func (g *Gateway) joinOpenAPI(ctx context.Context) ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// add joins a module's part. The same path or component said twice in different words is a mistake of the modules.
+// add joins a module's part. The same path or component twice with different content is a mistake of the modules.
 func (d *document) add(text []byte) error {
 	var part document
 	if err := json.Unmarshal(text, &part); err != nil {

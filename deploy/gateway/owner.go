@@ -21,7 +21,7 @@ func Modules() []Module {
 	return []Module{Ingest, Ledger, Grouping, Tenants}
 }
 
-// nouns maps the first segment after /v1 to its owner, where no deeper segment says otherwise.
+// nouns maps the first segment after /v1 to its owner, where no deeper segment decides.
 var nouns = map[string]Module{
 	"logs":           Ingest,
 	"error-groups":   Grouping,
@@ -47,7 +47,7 @@ var pages = map[string]Module{
 	"usage":  Ledger,
 }
 
-// Owner tells which module serves path, given in its escaped form; false where none does.
+// Owner reports which module serves path, given in its escaped form; false where none does.
 func Owner(path string) (Module, bool) {
 	if segments, ok := under("/v1", path); ok {
 		return ownerOfNoun(segments)

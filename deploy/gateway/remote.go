@@ -44,7 +44,7 @@ func (r Remote) rewrite(p *httputil.ProxyRequest) {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	}
 	p.SetXForwarded()
-	p.Out.Header.Del(httpapi.HeaderInClear)        // ours to say: see InClear
+	p.Out.Header.Del(httpapi.HeaderInClear)        // set by the gateway alone: see InClear
 	p.Out.Header.Set("X-Forwarded-Proto", "https") // plain HTTP never gets here: see httpapi.Server
 }
 
@@ -76,7 +76,7 @@ func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
 	}
 }
 
-// readyTimeout is how long a module may take to say that it is ready.
+// readyTimeout is how long a module may take to answer whether it is ready.
 const readyTimeout = 2 * time.Second
 
 func (r Remote) ready(ctx context.Context) error {

@@ -136,7 +136,7 @@ func TestMassAssignment(t *testing.T) {
 	}
 }
 
-// Wrong and unknown are answered alike at the sign-in: the page says nothing of who is a member.
+// Wrong and unknown are answered alike at the sign-in: the page does not show who is a member.
 func TestNobodyIsEnumerated(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")

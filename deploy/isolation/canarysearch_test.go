@@ -25,7 +25,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// search looks for the canaries everywhere, and says where it found which. It stops the modules, which then keep their state.
+// search looks for the canaries everywhere, and reports where it found which. It stops the modules, which then keep their state.
 func (w *world) search(t *testing.T, server *postgres.Server, canaries []canary, answers *journal) (found []string) {
 	t.Helper()
 	places := map[string]string{"metrics": w.shown()}

@@ -163,7 +163,7 @@ func (w *world) alike(t *testing.T, p policy, caller principal, a, b *tenant, fo
 // requestID is what differs between any two answers.
 var requestID = regexp.MustCompile(`req_[0-9a-f]+`)
 
-// counted are the headers that tell how many requests the caller has left: they differ from answer to answer, whatever is asked.
+// counted are the headers with how many requests the caller has left: they differ from answer to answer, whatever is asked.
 var counted = []string{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit"}
 
 // without is all of an answer but the id that was asked for, the id of the request and how many are left.
@@ -190,7 +190,7 @@ func (p policy) request(t *testing.T, of *tenant) request {
 	return request{method: method, path: filled[0], body: filled[1]}
 }
 
-// sends is a request as the caller sends it. What a browser sends says where it comes from.
+// sends is a request as the caller sends it. What a browser sends reports where it comes from.
 func (caller principal) sends(r request) request {
 	r.header, r.cookies = maps.Clone(caller.header), caller.cookies
 	if r.header == nil {
@@ -223,7 +223,7 @@ func (p policy) names() (names []string) {
 	return names
 }
 
-// isForeignTo tells whether the things that a policy names are foreign to a tenant where they are those of the owner.
+// isForeignTo reports whether the things that a policy names are foreign to a tenant where they are those of the owner.
 func (p policy) isForeignTo(who, owner *tenant) bool {
 	return who != nil && who != owner && len(p.names()) > 0
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A policy says who may use a route, and how the test uses it. A route may have several: for different things in its
+// A policy is who may use a route, and how the test uses it. A route may have several: for different things in its
 // path or body.
 type policy struct {
 	route string // as the router has it
@@ -178,7 +178,7 @@ var unreached = []string{
 // ownOfGateway are those that the gateway answers itself, for all modules.
 var ownOfGateway = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json"}
 
-// A gate says who gets through, and how others are refused.
+// A gate is who gets through, and how others are refused.
 type gate struct {
 	line string // how the policy is written
 	// passes returns whose affairs a caller who gets through sees to, nil for the installation's; else how it is refused.

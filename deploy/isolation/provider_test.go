@@ -19,7 +19,7 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// ticketCookie holds what a browser answers a question with: by a passkey, or by what an identity provider says.
+// ticketCookie holds what a browser answers a question with: by a passkey, or by an identity provider's token.
 const ticketCookie = "__Host-weir-challenge"
 
 // providerKnows is the address that the identity provider of a world has verified.

@@ -51,7 +51,7 @@ type world struct {
 	brokers  []string
 	database string
 	pool     *pgxpool.Pool
-	log      *journal // of all modules, everything that is said
+	log      *journal // the log of all modules
 	metrics  *telemetry.Registry
 	output   *journal // the standard output of tenants: links for whoever operates the installation
 	state    string   // directory of what modules keep of each other

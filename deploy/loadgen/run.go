@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// Config says where to send what.
+// Config reports where to send what.
 type Config struct {
 	APIKey       string
 	ServiceToken string // billing:read
@@ -84,7 +84,7 @@ func send(ctx context.Context, api *client.Client, config Config, t *tally, out 
 	}
 }
 
-// finished shows where it stands, and tells an interruption, which is fine, from a refusal, which is not.
+// finished shows the last progress, and returns an error for a refusal but not for an interruption.
 func finished(ctx context.Context, out io.Writer, config Config, t *tally) error {
 	t.show(out, config)
 	fmt.Fprintln(out)

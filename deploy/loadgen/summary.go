@@ -20,7 +20,7 @@ const (
 // groupsShown is how many groups the summary lists.
 const groupsShown = 20
 
-// summarise waits until balance shows what was sent, then says what came of it.
+// summarise waits until balance shows what was sent, then reports what came of it.
 func summarise(ctx context.Context, api *client.Client, config Config, before client.Balance, t *tally, out io.Writer) error {
 	after, err := awaitBalance(ctx, api, config, before.Consumed+t.bytes)
 	if err != nil {

@@ -83,7 +83,7 @@ func ensureAuthority(files Files, now time.Time) (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(files.CA, files.CAKey)
 }
 
-// serves tells whether the server certificate is good for names for a while yet.
+// serves reports whether the server certificate is good for names for a while yet.
 func serves(files Files, authority *x509.Certificate, names []string, now time.Time) bool {
 	server, err := tls.LoadX509KeyPair(files.Server, files.ServerKey)
 	if err != nil || server.Leaf.NotAfter.Sub(now) <= renewBefore || server.Leaf.CheckSignatureFrom(authority) != nil {

@@ -5,7 +5,7 @@ import "time"
 // peakPoll is how often the memory of a process is looked at.
 const peakPoll = 20 * time.Millisecond
 
-// WatchPeak watches how many bytes a process has resident; the function that it returns ends that and says how many it were
+// WatchPeak watches how many bytes a process has resident; the function that it returns ends that and reports how many it were
 // at most.
 func WatchPeak(pid int) func() int64 {
 	stop, peak := make(chan struct{}), make(chan int64)

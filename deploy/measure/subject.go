@@ -69,7 +69,7 @@ func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	}
 }
 
-// serves tells whether the process answers where its file says: the file may be of a run before.
+// serves reports whether the process answers at the address in its file: the file may be of a run before.
 func (s *Subject) serves(ctx context.Context) bool {
 	api, err := s.Client(1)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Subject) Client(connections int) (*client.Client, error) {
 	return client.New(s.Env.BaseURL, s.Env.CAFile, connections)
 }
 
-// Stop ends the process in order, and says what it wrote when it did not.
+// Stop ends the process in order, and reports what it wrote when it did not.
 func (s *Subject) Stop() error {
 	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Usage is what a process has used so far. Known is false where the system does not tell (it needs /proc).
+// A Usage is what a process has used so far. Known is false where the system has no /proc.
 type Usage struct {
 	Known  bool
 	CPU    time.Duration // of all its threads and of children that have ended

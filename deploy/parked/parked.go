@@ -43,23 +43,23 @@ func ParseID(id string) (bus.ParkedFilter, error) {
 	return bus.ParkedFilter{Group: strings.Join(parts[:n-3], "/"), Topic: parts[n-3], Partition: &partition, Offset: &offset}, nil
 }
 
-// A Desk is a connection to the database of one or more modules.
-type Desk struct{ conn *pgx.Conn }
+// A Store is a connection to the database of one or more modules.
+type Store struct{ conn *pgx.Conn }
 
 // Open connects.
-func Open(ctx context.Context, url string) (*Desk, error) {
+func Open(ctx context.Context, url string) (*Store, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the database: %w", err)
 	}
-	return &Desk{conn}, nil
+	return &Store{conn}, nil
 }
 
 // Close ends the connection.
-func (d *Desk) Close(ctx context.Context) error { return d.conn.Close(ctx) }
+func (d *Store) Close(ctx context.Context) error { return d.conn.Close(ctx) }
 
 // schemas are the modules' schemas that the role may look into.
-func (d *Desk) schemas(ctx context.Context) ([]string, error) {
+func (d *Store) schemas(ctx context.Context) ([]string, error) {
 	rows, err := d.conn.Query(ctx, `SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = 'bus_parked' AND c.relkind = 'r' AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1`)
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *Desk) schemas(ctx context.Context) ([]string, error) {
 }
 
 // each works in one schema after the other, each in a transaction.
-func (d *Desk) each(ctx context.Context, do func(schema string, tx pgx.Tx) error) error {
+func (d *Store) each(ctx context.Context, do func(schema string, tx pgx.Tx) error) error {
 	schemas, err := d.schemas(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot find the modules' schemas: %w", err)
@@ -92,7 +92,7 @@ func (d *Desk) each(ctx context.Context, do func(schema string, tx pgx.Tx) error
 }
 
 // List returns what is parked, at most limit records of each schema.
-func (d *Desk) List(ctx context.Context, filter bus.ParkedFilter, limit int) (found []Record, err error) {
+func (d *Store) List(ctx context.Context, filter bus.ParkedFilter, limit int) (found []Record, err error) {
 	err = d.each(ctx, func(schema string, tx pgx.Tx) error {
 		records, err := bus.ListParked(ctx, tx, filter, limit)
 		for _, r := range records {
@@ -104,7 +104,7 @@ func (d *Desk) List(ctx context.Context, filter bus.ParkedFilter, limit int) (fo
 }
 
 // Find returns the record of an id, or ErrNone.
-func (d *Desk) Find(ctx context.Context, id string) (Record, error) {
+func (d *Store) Find(ctx context.Context, id string) (Record, error) {
 	filter, err := ParseID(id)
 	if err != nil {
 		return Record{}, err
@@ -119,17 +119,17 @@ func (d *Desk) Find(ctx context.Context, id string) (Record, error) {
 	return found[0], nil
 }
 
-// Replay asks for the records to be applied again, and says how many there are.
-func (d *Desk) Replay(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
+// Replay asks for the records to be applied again, and reports how many there are.
+func (d *Store) Replay(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
 	return d.count(ctx, filter, bus.ReplayParked)
 }
 
-// Discard forgets the records for good, and says how many there were.
-func (d *Desk) Discard(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
+// Discard forgets the records for good, and reports how many there were.
+func (d *Store) Discard(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
 	return d.count(ctx, filter, bus.DiscardParked)
 }
 
-func (d *Desk) count(ctx context.Context, filter bus.ParkedFilter, do func(context.Context, pgx.Tx, bus.ParkedFilter) (int64, error)) (total int64, err error) {
+func (d *Store) count(ctx context.Context, filter bus.ParkedFilter, do func(context.Context, pgx.Tx, bus.ParkedFilter) (int64, error)) (total int64, err error) {
 	err = d.each(ctx, func(_ string, tx pgx.Tx) error {
 		n, err := do(ctx, tx, filter)
 		total += n
@@ -140,7 +140,7 @@ func (d *Desk) count(ctx context.Context, filter bus.ParkedFilter, do func(conte
 
 // Await waits until no consumer has any of the records to do any more, at most wait, and returns those that are left: they failed
 // again, or, where AskedAt is set, no consumer has taken them up yet.
-func (d *Desk) Await(ctx context.Context, filter bus.ParkedFilter, wait time.Duration) (left []Record, err error) {
+func (d *Store) Await(ctx context.Context, filter bus.ParkedFilter, wait time.Duration) (left []Record, err error) {
 	const look = 200 * time.Millisecond
 	for waited := time.Duration(0); ; waited += look {
 		if left, err = d.List(ctx, filter, 1000); err != nil {

@@ -66,9 +66,9 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 	return m
 }
 
-// The desk sees the records of all modules of a database, and each module applies its own.
+// The store sees the records of all modules of a database, and each module applies its own.
 func TestDesk(t *testing.T) {
-	url, brokers, topic := testenv.Postgres(t), testenv.Kafka(t), "test.desk"
+	url, brokers, topic := testenv.Postgres(t), testenv.Kafka(t), "test.store"
 	ctx := t.Context()
 	if err := bus.EnsureTopics(ctx, brokers, []contract.Topic{{Name: topic, Partitions: 1}}); err != nil {
 		t.Fatal(err)
@@ -82,15 +82,15 @@ func TestDesk(t *testing.T) {
 	if err := p.Publish(topic, message.NewMessage("a", []byte("v")), message.NewMessage("b", []byte("v"))); err != nil {
 		t.Fatal(err)
 	}
-	desk, err := parked.Open(ctx, url)
+	store, err := parked.Open(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer desk.Close(ctx)
+	defer store.Close(ctx)
 	all := bus.ParkedFilter{}
 	count := func(want int) func() error {
 		return func() error {
-			found, err := desk.List(ctx, all, 100)
+			found, err := store.List(ctx, all, 100)
 			if err == nil && len(found) != want {
 				err = fmt.Errorf("%d are parked, want %d", len(found), want)
 			}
@@ -98,42 +98,42 @@ func TestDesk(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, patience, count(4))
-	found, err := desk.Find(ctx, "test.two/test.desk/0/1")
+	found, err := store.Find(ctx, "test.two/test.store/0/1")
 	if err != nil || found.Schema != "two" || found.Record.Header("ce_id") != "b" {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 
 	again := bus.ParkedFilter{Group: "test.one"}
-	if n, err := desk.Replay(ctx, again); n != 2 || err != nil {
+	if n, err := store.Replay(ctx, again); n != 2 || err != nil {
 		t.Fatalf("asked for %d, %v", n, err)
 	}
-	if left, err := desk.Await(ctx, again, patience); err != nil || len(left) != 2 || left[0].Attempts != 2 || !left[0].AskedAt.IsZero() {
+	if left, err := store.Await(ctx, again, patience); err != nil || len(left) != 2 || left[0].Attempts != 2 || !left[0].AskedAt.IsZero() {
 		t.Fatalf("a replay that fails leaves %+v, %v", left, err)
 	}
 	one.healed.Store(true)
-	desk.Replay(ctx, again)
-	if left, err := desk.Await(ctx, again, patience); err != nil || len(left) != 0 || one.effect.Load() != 2 || two.effect.Load() != 0 {
+	store.Replay(ctx, again)
+	if left, err := store.Await(ctx, again, patience); err != nil || len(left) != 0 || one.effect.Load() != 2 || two.effect.Load() != 0 {
 		t.Fatalf("left %+v, %v; effects %d and %d", left, err, one.effect.Load(), two.effect.Load())
 	}
-	if n, err := desk.Discard(ctx, bus.ParkedFilter{Group: "test.two"}); n != 2 || err != nil {
+	if n, err := store.Discard(ctx, bus.ParkedFilter{Group: "test.two"}); n != 2 || err != nil {
 		t.Fatalf("discarded %d, %v", n, err)
 	}
 	if err := count(0)(); err != nil {
 		t.Error(err)
 	}
-	if _, err := desk.Find(ctx, "test.two/test.desk/0/1"); !errors.Is(err, parked.ErrNone) {
+	if _, err := store.Find(ctx, "test.two/test.store/0/1"); !errors.Is(err, parked.ErrNone) {
 		t.Errorf("error is %v", err)
 	}
 }
 
-// A database without any module says so.
+// A database without any module is an error that names it.
 func TestDeskOfNobody(t *testing.T) {
-	desk, err := parked.Open(t.Context(), testenv.Postgres(t))
+	store, err := parked.Open(t.Context(), testenv.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer desk.Close(t.Context())
-	if _, err := desk.List(t.Context(), bus.ParkedFilter{}, 1); err == nil || !strings.Contains(err.Error(), "no module of Weir") {
+	defer store.Close(t.Context())
+	if _, err := store.List(t.Context(), bus.ParkedFilter{}, 1); err == nil || !strings.Contains(err.Error(), "no module of Weir") {
 		t.Errorf("error is %v", err)
 	}
 }

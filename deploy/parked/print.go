@@ -25,7 +25,7 @@ func Table(w io.Writer, records []Record, now time.Time) error {
 	return t.Flush()
 }
 
-// state says whether somebody wants the record applied.
+// state reports whether somebody wants the record applied.
 func (r Record) state(now time.Time) string {
 	if r.AskedAt.IsZero() {
 		return "parked"
@@ -40,7 +40,7 @@ func cut(s string) string {
 	return string([]rune(s)[:longestReason-1]) + "…"
 }
 
-// age is a time as people say it, in the largest unit that fits.
+// age is a duration in the largest unit that fits.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -18,7 +18,7 @@ func Run(ctx context.Context, functions ...func(context.Context) error) error {
 	return group.Wait()
 }
 
-// orderly hides the error of a function that was told to stop.
+// orderly hides the error of a function whose context has ended.
 func orderly(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil

@@ -13,7 +13,7 @@ func untilTold(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// One loop that fails ends the process with its error; the others are told and waited for.
+// One loop that fails ends the process with its error; the others are stopped and waited for.
 func TestRunEndsAllWhenOneFails(t *testing.T) {
 	broken := errors.New("broken")
 	ended := false
@@ -31,7 +31,7 @@ func TestRunEndsAllWhenOneFails(t *testing.T) {
 	}
 }
 
-// Being told to stop is no failure.
+// A requested stop is no failure.
 func TestRunIsOrderlyWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// IsUnique tells whether err is the violation of a unique index or primary key.
+// IsUnique reports whether err is the violation of a unique index or primary key.
 func IsUnique(err error) bool {
 	return code(err) == "23505"
 }
 
-// IsTransient tells whether the same transaction may succeed when it is tried again: serialization failure, deadlock,
+// IsTransient reports whether the same transaction may succeed when it is tried again: serialization failure, deadlock,
 // lock timeout, or a database that is not available now. Such an error never parks or refuses anything.
 func IsTransient(err error) bool {
 	switch code(err) {
@@ -23,7 +23,7 @@ func IsTransient(err error) bool {
 	return isUnavailable(err)
 }
 
-// isUnavailable tells whether the database could not be reached, was shutting down, or had no room for one more
+// isUnavailable reports whether the database could not be reached, was shutting down, or had no room for one more
 // connection or byte.
 func isUnavailable(err error) bool {
 	if sqlstate := code(err); sqlstate != "" {
@@ -35,7 +35,7 @@ func isUnavailable(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 }
 
-// IsData tells whether the database refused a value itself (SQLSTATE class 22, 23 or 54): trying again can't help.
+// IsData reports whether the database refused a value itself (SQLSTATE class 22, 23 or 54): trying again can't help.
 func IsData(err error) bool {
 	switch class(code(err)) {
 	case "22", "23", "54":

@@ -96,7 +96,7 @@ func TestMigrateIsSafeToRepeat(t *testing.T) {
 	}
 }
 
-// Who only uses a schema is told what it lacks, and changes nothing.
+// Who only uses a schema gets an error with what it lacks, and changes nothing.
 func TestOpenCurrent(t *testing.T) {
 	url, more := testenv.Postgres(t), pg.MigrationSet{Name: "more", FS: fstest.MapFS{"migrations/0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
 	_, err := pg.OpenCurrent(t.Context(), url, schema, notes)
@@ -156,7 +156,7 @@ func asOrganization(organization string) func(context.Context, pgx.Tx) error {
 }
 
 // Row level security shows an organization its own rows only, also without a WHERE; shows the system all; and shows
-// nothing to a transaction that forgot to say who it is. It refuses to write a foreign row.
+// nothing to a transaction without an organization. It refuses to write a foreign row.
 func TestOrganizationsAreIsolated(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []string{"org_1", "org_2"} {

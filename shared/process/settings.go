@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// CheckBrokers tells what is wrong with the setting WEIR_BROKERS.
+// CheckBrokers reports what is wrong with the setting WEIR_BROKERS.
 func CheckBrokers(brokers []string) error {
 	if len(brokers) == 0 {
 		return errors.New("WEIR_BROKERS is empty: name at least one broker as host:port")
@@ -13,7 +13,7 @@ func CheckBrokers(brokers []string) error {
 	return nil
 }
 
-// CheckDatabaseURL tells what is wrong with the setting WEIR_DATABASE_URL, without showing it: it holds a password.
+// CheckDatabaseURL reports what is wrong with the setting WEIR_DATABASE_URL, without showing it: it holds a password.
 func CheckDatabaseURL(text string) error {
 	if u, err := url.Parse(text); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		return errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database")

@@ -16,7 +16,7 @@ type Field struct {
 	Autocomplete string
 	MaxLength    int      // in characters; 0: none
 	Required     bool     // for the browser; the server decides anew
-	Optional     bool     // the label says so
+	Optional     bool     // shown in the label
 	Choices      []Choice // one of these instead of a text
 	Code         bool     // gets the one-time code of the link that led here, by the script "code"
 }
@@ -91,7 +91,7 @@ type Pager struct {
 }
 
 // NewPager makes the pager of the page that r asks for; nextCursor is that of the list, nil on the last page. Whatever
-// else the address says, such as filters, stays.
+// else is in the address, such as filters, stays.
 func NewPager(r *http.Request, nextCursor *string) Pager {
 	var pager Pager
 	query := r.URL.Query()

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// A Flash says what just happened.
+// A Flash reports what just happened.
 type Flash struct {
 	Text  string
 	Fault bool // it did not work
 }
 
 // flashCookie carries the code of a flash over one redirect. It names one of the program's own texts, so nobody can
-// make the console say something else.
+// make the console show something else.
 const flashCookie = "__Host-weir-flash"
 
 const flashLasts = time.Minute
 
-// SetFlash lets the next page say what code stands for.
+// SetFlash lets the next page show the text of code.
 func SetFlash(w http.ResponseWriter, code string) {
 	http.SetCookie(w, flash(code, int(flashLasts/time.Second)))
 }
 
-// TakeFlash returns what the page before wanted to say, once; nil where it said nothing that texts knows.
+// TakeFlash returns the flash of the page before, once; nil where it set none of texts.
 func TakeFlash(w http.ResponseWriter, r *http.Request, texts map[string]string) *Flash {
 	cookie, err := r.Cookie(flashCookie)
 	if err != nil {

@@ -62,7 +62,7 @@ func (p *Pages) Mount(router chi.Router, guard *identity.Guard, routes func(sign
 type View struct {
 	Title string
 	Tabs  []Link // pages beside this one in the section
-	Flash *Flash // what just happened, said once
+	Flash *Flash // what just happened, shown once
 	Bare  bool   // without navigation: nobody has signed in yet
 	Data  any    // the page's own
 }

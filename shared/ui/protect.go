@@ -26,12 +26,12 @@ func (p *Pages) Protect(next http.Handler) http.Handler {
 	return withHeaders(protection.Handler(next))
 }
 
-// RequireSession lets those through who have signed in; whoever is refused sees a page that says why, or the sign-in.
+// RequireSession lets those through who have signed in; whoever is refused sees a page that reports why, or the sign-in.
 func (p *Pages) RequireSession(guard *identity.Guard) func(http.Handler) http.Handler {
 	return guard.RequireSession(p.refuse)
 }
 
-// RequireReady lets everybody through once the guard can judge, and shows others a page that says so.
+// RequireReady lets everybody through once the guard can judge, and shows others a page with the reason.
 func (p *Pages) RequireReady(guard *identity.Guard) func(http.Handler) http.Handler {
 	return guard.RequireReady(p.refuse)
 }

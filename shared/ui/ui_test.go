@@ -96,7 +96,7 @@ func TestTextsStayTexts(t *testing.T) {
 	}
 }
 
-// Every page, also one that says what went wrong, allows no script but the console's own, no markup made by a script, no
+// Every page, also one that reports what went wrong, allows no script but the console's own, no markup made by a script, no
 // frame and nothing from elsewhere.
 func TestPagesAreProtected(t *testing.T) {
 	for _, path := range []string{"/console/form", "/console/broken", "/console/none"} {
@@ -128,7 +128,7 @@ func TestShellHasNoInlineCode(t *testing.T) {
 	}
 }
 
-// A form that another site sends is refused before it reaches a page, by what browsers say of themselves.
+// A form that another site sends is refused before it reaches a page, by the headers that browsers set.
 func TestOtherSitesCannotPost(t *testing.T) {
 	cases := []struct {
 		name, site, origin string
@@ -215,7 +215,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// What is waited for says with its status whether it is there.
+// What is waited for answers with its status whether it is there.
 func TestAwaited(t *testing.T) {
 	for done, want := range map[bool]int{false: http.StatusAccepted, true: http.StatusOK} {
 		answer := httptest.NewRecorder()
@@ -230,7 +230,7 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// A flash is said once, and says only what the program itself knows to say.
+// A flash is shown once, and shows only texts of the program itself.
 func TestFlash(t *testing.T) {
 	texts := map[string]string{"done": "It is done."}
 	set := httptest.NewRecorder()

@@ -40,8 +40,8 @@ type parkedCommand struct {
 // Help is called by kong.
 func (parkedCommand) Help() string { return parkedHelp }
 
-// desk connects to the database.
-func (p *parkedCommand) desk(ctx context.Context) (*parked.Desk, error) {
+// store connects to the database.
+func (p *parkedCommand) store(ctx context.Context) (*parked.Store, error) {
 	url := p.DatabaseURL.Reveal()
 	if url == "" {
 		var err error
@@ -87,12 +87,12 @@ type parkedList struct {
 
 // Run is called by kong.
 func (l *parkedList) Run(ctx context.Context, p *parkedCommand) error {
-	desk, err := p.desk(ctx)
+	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.Close(ctx)
-	found, err := desk.List(ctx, bus.ParkedFilter{Group: l.Group, Topic: l.Topic}, l.Limit)
+	defer store.Close(ctx)
+	found, err := store.List(ctx, bus.ParkedFilter{Group: l.Group, Topic: l.Topic}, l.Limit)
 	if err != nil {
 		return err
 	}
@@ -111,12 +111,12 @@ type parkedShow struct {
 
 // Run is called by kong.
 func (s *parkedShow) Run(ctx context.Context, p *parkedCommand) error {
-	desk, err := p.desk(ctx)
+	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.Close(ctx)
-	found, err := desk.Find(ctx, s.Record)
+	defer store.Close(ctx)
+	found, err := store.Find(ctx, s.Record)
 	if err != nil {
 		return err
 	}
@@ -139,14 +139,14 @@ func (r *parkedReplay) Run(ctx context.Context, p *parkedCommand) error {
 	if err != nil {
 		return err
 	}
-	desk, err := p.desk(ctx)
+	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.Close(ctx)
+	defer store.Close(ctx)
 	var failed error
 	for i, filter := range filters {
-		asked, err := desk.Replay(ctx, filter)
+		asked, err := store.Replay(ctx, filter)
 		if err == nil && asked == 0 {
 			err = parked.ErrNone
 		}
@@ -155,7 +155,7 @@ func (r *parkedReplay) Run(ctx context.Context, p *parkedCommand) error {
 			continue
 		}
 		fmt.Fprintf(os.Stdout, "Asked for %d to be applied.\n", asked)
-		failed = errors.Join(failed, r.outcome(ctx, desk, filter))
+		failed = errors.Join(failed, r.outcome(ctx, store, filter))
 	}
 	return failed
 }
@@ -167,12 +167,12 @@ func (r *parkedReplay) name(i int) string {
 	return r.Records[i]
 }
 
-// outcome waits and says what is left.
-func (r *parkedReplay) outcome(ctx context.Context, desk *parked.Desk, filter bus.ParkedFilter) error {
+// outcome waits and reports what is left.
+func (r *parkedReplay) outcome(ctx context.Context, store *parked.Store, filter bus.ParkedFilter) error {
 	if r.Wait <= 0 {
 		return nil
 	}
-	left, err := desk.Await(ctx, filter, r.Wait)
+	left, err := store.Await(ctx, filter, r.Wait)
 	if err != nil {
 		return err
 	}
@@ -198,28 +198,28 @@ func (d *parkedDiscard) Run(ctx context.Context, p *parkedCommand) error {
 	if err != nil {
 		return err
 	}
-	desk, err := p.desk(ctx)
+	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
-	defer desk.Close(ctx)
+	defer store.Close(ctx)
 	for _, filter := range filters {
-		if err := d.one(ctx, desk, filter); err != nil {
+		if err := d.one(ctx, store, filter); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *parkedDiscard) one(ctx context.Context, desk *parked.Desk, filter bus.ParkedFilter) error {
+func (d *parkedDiscard) one(ctx context.Context, store *parked.Store, filter bus.ParkedFilter) error {
 	if d.Yes {
-		n, err := desk.Discard(ctx, filter)
+		n, err := store.Discard(ctx, filter)
 		if err == nil {
 			fmt.Fprintf(os.Stdout, "Discarded %d.\n", n)
 		}
 		return err
 	}
-	found, err := desk.List(ctx, filter, 100)
+	found, err := store.List(ctx, filter, 100)
 	if err != nil {
 		return err
 	}

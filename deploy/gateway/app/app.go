@@ -38,7 +38,7 @@ func (c Config) urls() map[gateway.Module]string {
 	}
 }
 
-// Validate says everything that is wrong with the settings.
+// Validate joins everything that is wrong with the settings.
 func (c Config) Validate() error {
 	var errs []error
 	for _, module := range gateway.Modules() {

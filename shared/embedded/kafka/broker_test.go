@@ -118,7 +118,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Every way in which a start can fail is one line that says what to do.
+// Every way in which a start can fail is one line that reports what to do.
 func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -179,7 +179,7 @@ func TestRefusesDroppedVersions(t *testing.T) {
 	}
 }
 
-// ask sends an empty request and says whether an answer came.
+// ask sends an empty request and reports whether an answer came.
 func ask(t *testing.T, addr string, key kmsg.Key, version int16) bool {
 	t.Helper()
 	req := kmsg.RequestForKey(int16(key))

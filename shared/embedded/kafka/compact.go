@@ -26,7 +26,7 @@ func compactSafely(dir string, compact func()) error {
 		return err
 	}
 	compact()
-	for _, p := range partitions { // they tell of the files before
+	for _, p := range partitions { // they describe the files before
 		if err := os.Remove(filepath.Join(p, "snapshot.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -48,7 +48,7 @@ func compactedPartitions(dir string) ([]string, error) {
 	return partitions, err
 }
 
-// keepLinks makes compactionDir, in one step as far as a crash can tell.
+// keepLinks makes compactionDir, atomically, even across a crash.
 func keepLinks(dir string, partitions []string) error {
 	next := filepath.Join(dir, compactionNext)
 	if err := os.RemoveAll(next); err != nil {

@@ -60,7 +60,7 @@ func makePassword(path string) (string, error) {
 	return password, nil
 }
 
-// restrict lets in the one user. What kfake has kept of users would go before what it is told.
+// restrict lets in the one user. Users in kfake's own files would take precedence.
 func restrict(cfg Config, password string) ([]kfake.Opt, error) {
 	if cfg.Dir != "" {
 		if err := os.Remove(filepath.Join(cfg.Dir, "sasl.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {

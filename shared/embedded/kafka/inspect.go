@@ -92,7 +92,7 @@ func readSnapshot(partitionDir string) (s snapshot) {
 }
 
 // inspectSnapshot finds the end of a log missing: files only grow after an orderly stop. Compaction rewrites a log, so
-// nothing can be said of a compacted one.
+// a compacted one can't be checked.
 func inspectSnapshot(partitionDir string, segments []segment, compacted bool) error {
 	known := readSnapshot(partitionDir).Segments
 	if compacted || len(known) == 0 {
@@ -171,7 +171,7 @@ func readBatch(in io.Reader, buf []byte) ([]byte, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// onlyZeros says whether nothing follows a bad batch, or only the zeros that a file system leaves where data never
+// onlyZeros reports whether nothing follows a bad batch, or only the zeros that a file system leaves where data never
 // reached the disk.
 func onlyZeros(rest io.Reader) bool {
 	tail, err := io.ReadAll(rest)

@@ -16,7 +16,7 @@ import (
 // maxRequestBytes is the largest request taken, Apache Kafka's socket.request.max.bytes.
 const maxRequestBytes = 100 << 20
 
-// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves, where that is not version 0 (KIP-896). It says so in
+// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves, where that is not version 0 (KIP-896). It lists that in
 // its answer to ApiVersions, but for Produce, of which it names version 0 so as not to confuse an old library. Metadata,
 // FindCoordinator, Heartbeat, SyncGroup, LeaveGroup, ApiVersions and SASL lost nothing.
 var oldestServed = map[kmsg.Key]int16{
@@ -91,7 +91,7 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// check says why a request must not reach the broker, nil when it may.
+// check reports why a request must not reach the broker, nil when it may.
 func (l *listener) check(size uint32, key kmsg.Key, version int16) error {
 	request := kmsg.RequestForKey(int16(key))
 	if request == nil || size > maxRequestBytes {
@@ -201,7 +201,7 @@ func (c *requestConn) checkSignIn(size uint32, key kmsg.Key, number uint32) erro
 	return nil
 }
 
-// Close tells of a sign-in that was wrong: the broker hangs up then, while the client is still there.
+// Close logs a sign-in that failed: the broker hangs up then, while the client is still there.
 func (c *requestConn) Close() error {
 	if c.signIn != nil && c.signIn.refused() && !c.gone.Swap(true) {
 		select {

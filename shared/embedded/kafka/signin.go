@@ -30,7 +30,7 @@ func (s *signIn) done() bool {
 	return s.answered >= signInSteps
 }
 
-// admits says whether a request may reach the broker.
+// admits reports whether a request may reach the broker.
 func (s *signIn) admits(size uint32, key kmsg.Key) bool {
 	return s.done() || slices.Contains(strangersRequests, key) && size <= strangersRequestBytes
 }
@@ -50,7 +50,7 @@ func (s *signIn) answer(number uint32) {
 	}
 }
 
-// refused says whether the broker hangs up instead of an answer.
+// refused reports whether the broker hangs up instead of an answer.
 func (s *signIn) refused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

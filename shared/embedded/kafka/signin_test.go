@@ -20,7 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// A heard log is what was logged.
+// A recorded log is what was logged.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -121,7 +121,7 @@ func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 	return err
 }
 
-// A stranger makes the broker keep no large request in memory: it hangs up at the head.
+// An unauthenticated client makes the broker keep no large request in memory: it closes the connection at the head.
 func TestStrangersSendNothingLarge(t *testing.T) {
 	b, _, _ := guarded(t, t.TempDir())
 	large := kmsg.NewPtrSASLAuthenticateRequest()
@@ -210,7 +210,7 @@ func TestListensToThisMachineAlone(t *testing.T) {
 	}
 }
 
-// A broker that can keep no password does not do without one unless it is told to.
+// A broker that can keep no password does not run without one unless a setting allows it.
 func TestOpenIsSaid(t *testing.T) {
 	if _, err := Start(Config{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, errNoPlace) {
 		t.Errorf("%v, want %v", err, errNoPlace)

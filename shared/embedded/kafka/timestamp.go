@@ -30,7 +30,7 @@ func isAhead(request kmsg.Request) bool {
 	return false
 }
 
-// newest is the time of a batch's newest record, as the batch says it, in milliseconds.
+// newest is the time of a batch's newest record, from its header, in milliseconds.
 func newest(batch []byte) int64 {
 	const at = 35
 	if len(batch) < at+8 {

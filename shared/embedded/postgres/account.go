@@ -79,7 +79,7 @@ func (a account) giveAll(root string) error {
 	})
 }
 
-// reaches says whether the account can work in dir: every folder above must let it through.
+// reaches reports whether the account can work in dir: every folder above must let it through.
 func (a account) reaches(dir string) bool {
 	if !a.borrowed {
 		return true

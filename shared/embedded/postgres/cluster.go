@@ -41,7 +41,7 @@ func (h *home) major() (int, error) {
 	return n, nil
 }
 
-// initialize makes the data directory, in one step as far as a crash can tell.
+// initialize makes the data directory, atomically, even across a crash.
 func (c *cluster) initialize(ctx context.Context, password string, throwaway bool) error {
 	fresh := c.home.path("data.new")
 	if err := os.RemoveAll(fresh); err != nil {
@@ -88,7 +88,7 @@ func (c *cluster) start(ctx context.Context, port int, settings map[string]strin
 	return nil
 }
 
-// logSize makes the server's log when there is none and says how long it is.
+// logSize makes the server's log when there is none and returns its length.
 func (c *cluster) logSize() (int64, error) {
 	file, err := os.OpenFile(c.home.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *cluster) explain(from int64, port int, err error) error {
 	return damaged(c.home.data(), fmt.Sprintf("PostgreSQL does not start: %s (all of it in %q)", firstFailure(log, err), c.home.log()))
 }
 
-// firstFailure is the first line of a server log that says why it ended.
+// firstFailure is the first line of a server log that reports why it ended.
 func firstFailure(log string, otherwise error) string {
 	lines := bufio.NewScanner(strings.NewReader(log))
 	for lines.Scan() {
@@ -190,7 +190,7 @@ func (c *cluster) clearStalePid() error {
 	return os.Remove(filepath.Join(c.home.data(), "postmaster.pid"))
 }
 
-// isPostgres says whether a process lives and is a PostgreSQL server, as far as this system tells.
+// isPostgres reports whether a process lives and is a PostgreSQL server, where the system has a way to ask.
 func isPostgres(pid int) bool {
 	if pid <= 0 {
 		return false

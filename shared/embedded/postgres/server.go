@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Config says where a server lives and how it runs.
+// Config reports where a server lives and how it runs.
 type Config struct {
 	Dir      string       // its data, password and log; made when missing
 	Port     int          // TCP port on 127.0.0.1; 0 takes a free one
@@ -119,7 +119,7 @@ func (s *Server) prepare(ctx context.Context, cfg Config) error {
 	return s.cluster.initialize(ctx, s.password, cfg.Throwaway)
 }
 
-// findBinaries keeps fetched ones beside the data unless told otherwise: the server's account can reach that place.
+// findBinaries keeps fetched ones beside the data unless a directory is given: the server's account can reach that place.
 func (s *Server) findBinaries(cfg Config, major int) error {
 	cache := cmp.Or(cfg.Cache, filepath.Join(s.cluster.home.dir, "binaries"))
 	bin, err := binaries(cfg, cache, major)
@@ -151,7 +151,7 @@ func (s *Server) serve(ctx context.Context, cfg Config) error {
 // takeOverTime bounds how long a server that is starting or stopping may take to decide.
 const takeOverTime = 30 * time.Second
 
-// takeOver waits until the server that runs there answers, and says whether it does: it may be about to end.
+// takeOver waits until the server that runs there answers, and reports whether it does: it may be about to end.
 func (s *Server) takeOver(ctx context.Context, port int) bool {
 	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
 	defer cancel()

@@ -169,7 +169,7 @@ func reuse(t *testing.T, s *Server, pid int) {
 	}
 }
 
-// Every way in which a start can fail is one line that says what to do.
+// Every way in which a start can fail is one line that reports what to do.
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	held := start(t, Config{Dir: dir(t), Throwaway: true})
