@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -49,7 +50,7 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, facts: map[string]contract.ErrorGroupCreated{}}
-	r.config = app.Config{Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
+	r.config = app.Config{Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
 	r.Others = contracttest.New(t, "grouping", r.config.Brokers, partitions)
 	pool, err := pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {

@@ -22,9 +22,11 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/app"
+	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -48,7 +50,7 @@ func newRig(t testing.TB) *rig {
 func newRigOn(t testing.TB, brokers []string) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	r.config = app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(testenv.Postgres(t))}
+	r.config = app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
 	r.config.Listen = "127.0.0.1:0"
 	r.config.TLSCertFile, r.config.TLSKeyFile, r.roots = certificate(t)
 	r.config.LogPartitions = 4 // ingest creates its own topics itself

@@ -16,10 +16,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -46,7 +48,7 @@ func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, accounts: map[string]contract.Account{}, seen: func(contract.Account) {}}
 	r.config = app.Config{
-		Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(testenv.Postgres(t)),
+		Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...)),
 		TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
 	}
 	r.Others = contracttest.New(t, "ledger", r.config.Brokers, partitions)

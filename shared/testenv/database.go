@@ -30,53 +30,84 @@ func Postgres(t testing.TB) string {
 // newDatabase makes a database on the server of a superuser's URL.
 func newDatabase(t testing.TB, admin string) string {
 	t.Helper()
-	name := "weir_test_" + strings.ToLower(rand.Text()[:12])
-	withAdmin(t, admin, func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, name)); err != nil {
-			return err
-		}
-		if _, err := conn.Exec(ctx, fmt.Sprintf("GRANT %s TO CURRENT_USER", name)); err != nil {
-			return err
-		}
-		_, err := conn.Exec(ctx, fmt.Sprintf("CREATE DATABASE %s OWNER %s", name, name))
-		return err
-	})
-	t.Cleanup(func() { drop(t, admin, name) })
-	return urlOf(t, admin, name)
+	name := newName()
+	withAdmin(t, admin, func(ctx context.Context, conn *pgx.Conn) error { return create(ctx, conn, name) })
+	t.Cleanup(func() { drop(t, admin, "DATABASE "+name+" WITH (FORCE)", "ROLE "+name) })
+	return urlOf(admin, name, name)
 }
 
-func drop(t testing.TB, admin, name string) {
-	withAdmin(t, admin, func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+func newName() string { return "weir_test_" + strings.ToLower(rand.Text()[:12]) }
+
+// create makes a role and an empty database of one name.
+func create(ctx context.Context, conn *pgx.Conn, name string) error {
+	err := execAll(ctx, conn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, name), fmt.Sprintf("GRANT %s TO CURRENT_USER", name))
+	if err != nil {
+		return err
+	}
+	return createDatabase(ctx, conn, name, name, "template1")
+}
+
+// createDatabase copies files where the server does not flush them anyway: through its log, as it does since version 15 where nobody
+// says otherwise, takes four times as long.
+func createDatabase(ctx context.Context, conn *pgx.Conn, name, owner, template string) error {
+	var strategy string
+	err := conn.QueryRow(ctx, `SELECT CASE WHEN current_setting('fsync') = 'off' AND current_setting('server_version_num')::int >= 150000
+		THEN 'STRATEGY file_copy' ELSE '' END`).Scan(&strategy)
+	if err != nil {
+		return err
+	}
+	return execAll(ctx, conn, fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE %s %s", name, owner, template, strategy))
+}
+
+func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
 			return err
 		}
-		_, err := conn.Exec(ctx, "DROP ROLE "+name)
-		return err
+	}
+	return nil
+}
+
+func drop(t testing.TB, admin string, objects ...string) {
+	withAdmin(t, admin, func(ctx context.Context, conn *pgx.Conn) error {
+		for _, object := range objects {
+			if _, err := conn.Exec(ctx, "DROP "+object); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
 // withAdmin runs do on a connection that may create databases. Its context outlives the test's, for cleanups.
 func withAdmin(t testing.TB, admin string, do func(context.Context, *pgx.Conn) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, admin)
-	if err != nil {
-		t.Fatalf("testenv: the test database server is not there: %v", err)
-	}
-	defer conn.Close(ctx)
-	if err := do(ctx, conn); err != nil {
-		t.Fatalf("testenv: cannot prepare a test database: %v", err)
+	if err := asAdmin(context.WithoutCancel(t.Context()), admin, do); err != nil {
+		t.Fatalf("testenv: %v", err)
 	}
 }
 
-// urlOf is the server's URL for the role and database of one name; the password is the name too.
-func urlOf(t testing.TB, admin, name string) string {
+func asAdmin(ctx context.Context, admin string, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return fmt.Errorf("the test database server is not there: %w", err)
+	}
+	defer conn.Close(ctx)
+	if err := do(ctx, conn); err != nil {
+		return fmt.Errorf("cannot prepare a test database: %w", err)
+	}
+	return nil
+}
+
+// urlOf is the server's URL for a database and its role, whose name is its password too.
+func urlOf(admin, role, database string) string {
 	u, err := url.Parse(admin)
 	if err != nil {
-		t.Fatalf("testenv: %s is not a URL: %v", EnvDatabase, err)
+		panic(EnvDatabase + " is not a URL, though it has been connected to")
 	}
-	u.User, u.Path = url.UserPassword(name, name), "/"+name
+	u.User, u.Path = url.UserPassword(role, role), "/"+database
 	return u.String()
 }
 

@@ -2,6 +2,9 @@ package testenv_test
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +27,29 @@ func TestDatabaseIsFreshAndItsRoleOrdinary(t *testing.T) {
 		FROM pg_roles WHERE rolname = current_user`).Scan(&found, &super)
 	if err != nil || found || super {
 		t.Errorf("found %v, super %v, %v; want an empty database and an ordinary role", found, super, err)
+	}
+}
+
+// Copies of one filled database know nothing of each other, their owner is ordinary, and who fills it does so once.
+func TestDatabaseIsCopied(t *testing.T) {
+	name, fills := strings.ToLower(rand.Text()), 0
+	fill := func(ctx context.Context, url string) error {
+		fills++
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, "CREATE TABLE filled (id int)")
+		return errors.Join(err, conn.Close(ctx))
+	}
+	first, second := testenv.PostgresOf(t, name, fill), testenv.PostgresOf(t, name, fill)
+	exec(t, first, "INSERT INTO filled VALUES (1)")
+	var rows int
+	var super bool
+	err := connect(t, second).QueryRow(t.Context(), `SELECT (SELECT count(*) FROM filled), rolsuper OR rolbypassrls
+		FROM pg_roles WHERE rolname = current_user`).Scan(&rows, &super)
+	if err != nil || rows != 0 || super || fills != 1 {
+		t.Errorf("rows %d, super %v, filled %d times, %v; want the empty table of one filling and an ordinary role", rows, super, fills, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A program is the built program tenants with the settings of a world.
@@ -79,6 +80,7 @@ func (p program) refused(t *testing.T, want string, args ...string) {
 // for processes that were serving before, and secrets are on standard output alone.
 func TestFirstStepsAtTheServer(t *testing.T) {
 	w := newWorld(t)
+	w.database = testenv.Postgres(t) // not migrated yet
 	tenants := w.program(t)
 	tenants.refused(t, "start the service first (tenants serve)", "organization", "create", "Acme", "--tier", "scale")
 	p := w.start(t, "")

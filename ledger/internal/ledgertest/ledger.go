@@ -32,7 +32,12 @@ type Ledger struct {
 // New makes a ledger in which it is November. Tier indie has 100 bytes, scale as many as a test can use.
 func New(t testing.TB) *Ledger {
 	t.Helper()
-	l := &Ledger{Pool: pgtest.Open(t, postgres.Schema, postgres.Migrations()...)}
+	return On(pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
+}
+
+// On is New on a database of the caller's.
+func On(pool *pgxpool.Pool) *Ledger {
+	l := &Ledger{Pool: pool}
 	l.SetClock(November)
 	l.Service = &service.Service{Reads: l.Pool, Tiers: smallTiers(), Clock: l.Now}
 	return l

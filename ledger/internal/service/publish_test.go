@@ -9,7 +9,10 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // roundOf is the round that is due.
@@ -48,7 +51,12 @@ func TestRoundsMissNothing(t *testing.T) {
 // one before: its versions start at the time, and no ledger publishes a million states a second.
 func TestVersionsOutliveTheSchema(t *testing.T) {
 	before := time.Now().UnixMicro()
-	l := ledgertest.New(t)
+	pool, err := pg.OpenMigrated(t.Context(), testenv.Postgres(t), postgres.Schema, postgres.Migrations()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	l := ledgertest.On(pool)
 	l.Start(t, "acme", ledger.Indie)
 	if version := roundOf(t, l).Accounts[0].Version; version < before || version > time.Now().Add(time.Minute).UnixMicro() {
 		t.Errorf("version %d, want one of the time %d", version, before)

@@ -1,0 +1,67 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PostgresOf is Postgres for a database that fill has filled: it is filled once per server under that name, and copied for each test. All
+// copies have the same owner. So the name says everything that fill depends on.
+func PostgresOf(t testing.TB, name string, fill func(ctx context.Context, url string) error) string {
+	t.Helper()
+	template := template{admin: adminURL(t), name: "weir_template_" + name, fill: fill}
+	once, _ := templates.LoadOrStore(template.admin+template.name, sync.OnceValue(template.provide))
+	if err := once.(func() error)(); err != nil {
+		t.Fatalf("testenv: %s: %v", template.name, err)
+	}
+	return template.copy(t)
+}
+
+// templates are those that this process has made sure of.
+var templates sync.Map
+
+// A template is a database that is copied instead of filled again: to migrate one takes longer than most tests.
+type template struct {
+	admin, name string
+	fill        func(ctx context.Context, url string) error
+}
+
+// provide makes the template where it is missing or was left unfinished. Packages test beside each other: one makes it, the others wait.
+func (p template) provide() error {
+	return asAdmin(context.Background(), p.admin, func(ctx context.Context, conn *pgx.Conn) error {
+		finished := false
+		query := `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate) FROM pg_advisory_lock(hashtextextended($1, 0))`
+		if err := conn.QueryRow(ctx, query, p.name).Scan(&finished); err != nil || finished {
+			return err
+		}
+		return p.make(ctx, conn)
+	})
+}
+
+func (p template) make(ctx context.Context, conn *pgx.Conn) error {
+	err := execAll(ctx, conn, "DROP DATABASE IF EXISTS "+p.name, "DROP ROLE IF EXISTS "+p.name)
+	if err != nil {
+		return err
+	}
+	if err := create(ctx, conn, p.name); err != nil {
+		return err
+	}
+	if err := p.fill(ctx, urlOf(p.admin, p.name, p.name)); err != nil {
+		return err
+	}
+	return execAll(ctx, conn, fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS false IS_TEMPLATE true", p.name))
+}
+
+func (p template) copy(t testing.TB) string {
+	t.Helper()
+	name := newName()
+	withAdmin(t, p.admin, func(ctx context.Context, conn *pgx.Conn) error {
+		return createDatabase(ctx, conn, name, p.name, p.name)
+	})
+	t.Cleanup(func() { drop(t, p.admin, "DATABASE "+name+" WITH (FORCE)") })
+	return urlOf(p.admin, p.name, name)
+}
