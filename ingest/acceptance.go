@@ -16,6 +16,24 @@ type Acceptance struct {
 	Parts        []Part
 }
 
+// A PartState says whether a part of a request is in the log.
+type PartState uint8
+
+// The states. PartUncertain: the part is in the log, or on its way there, or not; nobody knows, or where it is.
+const (
+	PartAbsent PartState = iota // surely not in the log
+	PartPublished
+	PartUncertain
+)
+
+// An Outcome is what became of one part of a request.
+type Outcome struct {
+	State     PartState
+	Bytes     int64 // of the part
+	Partition int   // where a published part is
+	Offset    int64
+}
+
 // WellFormedTraceparent tells whether text is a version 00 traceparent of W3C Trace Context.
 func WellFormedTraceparent(text string) bool {
 	if len(text) != 55 || text[:3] != "00-" || text[35] != '-' || text[52] != '-' {

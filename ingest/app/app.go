@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/exposure"
@@ -184,11 +185,12 @@ func (a *App) buildAPI() error {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
-	intake := a.intake(proxies)
+	useCases := a.buildService()
+	intake := a.intake(useCases, proxies)
 	measureState(a.metrics.Registerer, a.gate, intake)
 	guard := a.guard(proxies)
-	http.Mount(router, guard, intake, &http.Logs{Searches: a.searches, Directory: a.directory, Clock: a.clock})
-	console.Mount(router, console.Config{Searches: a.searches, Directory: a.directory, Guard: guard})
+	http.Mount(router, guard, intake, &http.Logs{Service: useCases, Clock: a.clock})
+	console.Mount(router, console.Config{Service: useCases, Directory: a.directory, Guard: guard})
 	a.handler = router
 	return nil
 }
@@ -201,26 +203,34 @@ func (a *App) guard(proxies []netip.Prefix) *identity.Guard {
 	})
 }
 
-func (a *App) intake(proxies []netip.Prefix) *http.Intake {
+func (a *App) buildService() *service.Service {
 	a.gate.LimitWaste(a.config.waste())
-	bodies, strangers := a.config.bodies(a.clock)
-	return &http.Intake{
+	return &service.Service{
 		Credentials: a.credentials,
+		Directory:   a.directory,
 		Gate:        a.gate,
 		Clients:     a.config.clients(),
 		Replays:     admission.NewReplays(inbox.IdempotencyWindow, cmp.Or(a.config.IdempotencyKeys, defaultIdempotency)),
-		Bodies:      bodies,
-		Strangers:   strangers,
 		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
-		Proxies:     proxies,
-		Limits:      ingest.DefaultLimits(),
-		Strict:      a.config.Strict,
-		Ready:       a.CanAccept,
+		Searches:    a.searches,
+		Meter:       a.meter,
 		Timeout:     a.timeout() + requestSlack,
 		Clock:       a.clock,
 		NewBatch:    newBatch,
-		Metrics:     http.NewMetrics(a.metrics.Registerer),
-		Meter:       a.meter,
+	}
+}
+
+func (a *App) intake(service *service.Service, proxies []netip.Prefix) *http.Intake {
+	bodies, anonymous := a.config.bodies(a.clock)
+	return &http.Intake{
+		Service:         service,
+		Bodies:          bodies,
+		AnonymousBodies: anonymous,
+		Proxies:         proxies,
+		Limits:          ingest.DefaultLimits(),
+		Strict:          a.config.Strict,
+		Ready:           a.CanAccept,
+		Metrics:         http.NewMetrics(a.metrics.Registerer),
 	}
 }
 

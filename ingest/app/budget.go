@@ -11,29 +11,29 @@ import (
 // Bodies that are read to find the key in them get a share of the memory that those with a key can't lose to them, and a share of
 // what may be wasted.
 const (
-	strangersShare   = 8
-	strangersMaxBody = 8 << 20
+	anonymousShare   = 8
+	anonymousMaxBody = 8 << 20
 )
 
 // leastInFlight leaves each share of the memory room for a few bodies.
 const leastInFlight = 16 << 20
 
 // keyedShare is the memory for bodies of requests with a key in the header.
-func keyedShare(inFlight int64) int64 { return inFlight - inFlight/strangersShare }
+func keyedShare(inFlight int64) int64 { return inFlight - inFlight/anonymousShare }
 
 // bodies are those of requests with a key in the header, and of those without.
-func (c Config) bodies(clock func() time.Time) (keyed, strangers *http.Bodies) {
+func (c Config) bodies(clock func() time.Time) (keyed, anonymous *http.Bodies) {
 	large := cmp.Or(c.LargeBodies, defaultLarge)
 	inFlight := c.inFlight()
 	keyed = http.NewBodies(http.BodyLimits{
 		Bytes: keyedShare(inFlight), Max: c.maxBody(), Requests: cmp.Or(c.Requests, defaultRequests), LargeBodies: large,
 	}, clock)
-	fits := int(http.LargestBody(inFlight / strangersShare))
-	strangers = http.NewBodies(http.BodyLimits{
-		Bytes: inFlight / strangersShare, Max: min(c.maxBody(), strangersMaxBody, fits),
+	fits := int(http.LargestBody(inFlight / anonymousShare))
+	anonymous = http.NewBodies(http.BodyLimits{
+		Bytes: inFlight / anonymousShare, Max: min(c.maxBody(), anonymousMaxBody, fits),
 		Requests: cmp.Or(c.ClientRequests, defaultAnonymous), LargeBodies: large,
 	}, clock)
-	return keyed, strangers
+	return keyed, anonymous
 }
 
 // waste is what an organization may send in vain.
@@ -44,6 +44,6 @@ func (c Config) waste() admission.WasteLimit {
 // clients limits requests without a valid key.
 func (c Config) clients() *admission.Clients {
 	clients, waste := admission.NewClients(cmp.Or(c.ClientsPerMinute, defaultClients)), c.waste()
-	clients.LimitWaste(admission.WasteLimit{Bytes: max(waste.Bytes/strangersShare, 1), PerSecond: max(waste.PerSecond/strangersShare, 1)})
+	clients.LimitWaste(admission.WasteLimit{Bytes: max(waste.Bytes/anonymousShare, 1), PerSecond: max(waste.PerSecond/anonymousShare, 1)})
 	return clients
 }

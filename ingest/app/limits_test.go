@@ -48,7 +48,7 @@ func TestPostRateLimits(t *testing.T) {
 }
 
 // Requests without a valid key are limited per client address; a valid key is not touched by that, in header or body.
-func TestPostLimitsStrangers(t *testing.T) {
+func TestPostLimitsAnonymousClients(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
 	key := r.key("org_a", "prj_a", nil)

@@ -23,7 +23,7 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 	gauge("weir_ingest_idempotency_keys", "Idempotency keys that are held in memory.",
 		func() int64 { return int64(intake.Replays.Len()) })
 	measureBodies(registerer, intake.Bodies, "key")
-	measureBodies(registerer, intake.Strangers, "none")
+	measureBodies(registerer, intake.AnonymousBodies, "none")
 }
 
 // measureBodies shows the memory that bodies hold; credential tells those of requests with a key in the header from the others.

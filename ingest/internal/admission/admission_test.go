@@ -29,10 +29,10 @@ func TestGateUnderConcurrency(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 200 {
-				passage := gate.Enter(identity.Principal{Organization: "org", Project: "p", ID: "k"})
-				r, verdict, _ := gate.Reserve("org", passage.Time, 10)
+				admitted := gate.Enter(identity.Principal{Organization: "org", Project: "p", ID: "k"})
+				r, verdict, _ := gate.Reserve("org", admitted.Time, 10)
 				mu.Lock()
-				if passage.Rate.Allowed {
+				if admitted.Rate.Allowed {
 					entered++
 				}
 				if verdict == ingest.Admitted {
@@ -42,7 +42,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 				at := offset
 				mu.Unlock()
 				if verdict == ingest.Admitted {
-					r.Published(10, 0, at)
+					r.Settle([]ingest.Outcome{{State: ingest.PartPublished, Bytes: 10, Offset: at}})
 				}
 			}
 		})
@@ -77,7 +77,7 @@ func TestGateResolves(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return now })
 	gate.Apply("org", 1, account(100))
 	r, _, _ := gate.Reserve("org", now, 100)
-	r.Published(100, 0, -1)
+	r.Settle([]ingest.Outcome{{State: ingest.PartUncertain, Bytes: 100}})
 	if _, verdict, _ := gate.Reserve("org", now, 1); verdict != ingest.Contended || !gate.Doubts(now.Add(time.Second)) {
 		t.Fatal(verdict)
 	}

@@ -73,8 +73,8 @@ func (g *Gate) Marker() ingest.Positions {
 	return g.marker
 }
 
-// A Passage says how a request fared at the gate.
-type Passage struct {
+// An Admission is what the gate decided about a request.
+type Admission struct {
 	Verdict ingest.Verdict
 	Rate    rate.Result // zero if Verdict is Unknown
 	Wasted  bool        // the rate does not allow it because too many bytes were wasted
@@ -84,35 +84,35 @@ type Passage struct {
 }
 
 // Enter takes a token for one request of the principal and looks whether any quota is left.
-func (g *Gate) Enter(who identity.Principal) Passage {
-	passage := Passage{Time: g.clock()}
+func (g *Gate) Enter(who identity.Principal) Admission {
+	admitted := Admission{Time: g.clock()}
 	o := g.organization(who.Organization)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.rate == 0 {
-		passage.Verdict = ingest.Unknown
-		return passage
+		admitted.Verdict = ingest.Unknown
+		return admitted
 	}
 	key := o.rate
 	if who.RatePerMinute > 0 {
 		key = min(key, who.RatePerMinute)
 	}
-	now := passage.Time.UnixNano()
+	now := admitted.Time.UnixNano()
 	limits := [3]rate.Limit{
 		{Scope: rate.ScopeOrganization, PerMinute: o.rate, Bucket: &o.bucket},
 		{Scope: rate.ScopeProject, PerMinute: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
 		{Scope: rate.ScopeKey, PerMinute: key, Bucket: bucket(&o.keys, who.ID, now)},
 	}
-	passage.Limits = [3]int{o.rate, o.rate, key}
+	admitted.Limits = [3]int{o.rate, o.rate, key}
 	if wait := g.waste.wait(&o.wasted, now); wait > 0 {
-		passage.Wasted, passage.Rate = true, rate.Look(now, limits[:])
-		passage.Rate.RetryAfter = wait
+		admitted.Wasted, admitted.Rate = true, rate.Look(now, limits[:])
+		admitted.Rate.RetryAfter = wait
 	} else {
-		passage.Rate = rate.Take(now, limits[:])
+		admitted.Rate = rate.Take(now, limits[:])
 	}
-	passage.Verdict = o.quota.Check(passage.Time)
-	passage.Quota = o.quota.Status(passage.Time)
-	return passage
+	admitted.Verdict = o.quota.Check(admitted.Time)
+	admitted.Quota = o.quota.Status(admitted.Time)
+	return admitted
 }
 
 // Waste takes bytes that an organization sent in vain from what it may send so.
@@ -174,35 +174,20 @@ func (g *Gate) reserve(
 	return Reservation{o: o, held: held, g: g}, verdict, o.quota.Status(now)
 }
 
-// Published reports that bytes are in the log. A negative offset means that they are there but nobody knows where.
-func (r Reservation) Published(bytes int64, partition int, offset int64) {
-	if offset < 0 {
-		r.Lost(bytes)
-		return
+// Settle gives the quota what became of each part of the request, and returns the organization's quota then.
+func (r Reservation) Settle(outcomes []ingest.Outcome) ingest.QuotaStatus {
+	r.o.mu.Lock()
+	defer r.o.mu.Unlock()
+	for _, part := range outcomes {
+		switch part.State {
+		case ingest.PartPublished:
+			r.o.quota.Published(r.held, part.Bytes, part.Partition, part.Offset)
+		case ingest.PartAbsent:
+			r.o.quota.Release(part.Bytes)
+		case ingest.PartUncertain:
+			r.o.quota.Lost(r.held, part.Bytes, r.g.clock())
+		}
 	}
-	r.o.mu.Lock()
-	defer r.o.mu.Unlock()
-	r.o.quota.Published(r.held, bytes, partition, offset)
-}
-
-// Released reports that bytes are surely not in the log.
-func (r Reservation) Released(bytes int64) {
-	r.o.mu.Lock()
-	defer r.o.mu.Unlock()
-	r.o.quota.Release(bytes)
-}
-
-// Lost reports that nobody can say whether bytes are in the log.
-func (r Reservation) Lost(bytes int64) {
-	r.o.mu.Lock()
-	defer r.o.mu.Unlock()
-	r.o.quota.Lost(r.held, bytes, r.g.clock())
-}
-
-// Status is the organization's quota now.
-func (r Reservation) Status() ingest.QuotaStatus {
-	r.o.mu.Lock()
-	defer r.o.mu.Unlock()
 	return r.o.quota.Status(r.held.At)
 }
 

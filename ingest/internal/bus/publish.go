@@ -39,27 +39,22 @@ type Publisher struct {
 	Large  *fair.Queue // see LargeGroups
 }
 
-// Fate takes what became of the bytes of one request. The bytes of all calls add up to those of the request.
-type Fate interface {
-	Published(bytes int64, partition int, offset int64)
-	Released(bytes int64) // surely not in the log
-	Lost(bytes int64)     // in the log or not, nobody knows
-}
-
-// Publish returns nil once the brokers have acknowledged every part. An error means that any part may be missing: the
-// client has to send the whole request again. The parts' memory may be reused as soon as it returns.
-func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance, fate Fate) error {
+// Publish says of each part, in order, what became of it. It returns no error once the brokers have acknowledged every part. An
+// error means that any part may be missing: the client has to send the whole request again. The parts' memory may be reused as soon
+// as it returns.
+func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance) ([]ingest.Outcome, error) {
+	outcomes := make([]ingest.Outcome, len(accepted.Parts))
+	for i, part := range accepted.Parts {
+		outcomes[i].Bytes = part.Bytes
+	}
 	for first := 0; first < len(accepted.Parts); {
 		after := groupEnd(accepted.Parts, first)
-		if err := p.publishInTurn(ctx, accepted, first, after, fate); err != nil {
-			for _, part := range accepted.Parts[after:] {
-				fate.Released(part.Bytes)
-			}
-			return fmt.Errorf("cannot publish parts %d to %d of batch %s: %w", first+1, after, accepted.Batch, err)
+		if err := p.publishInTurn(ctx, accepted, first, outcomes[first:after]); err != nil {
+			return outcomes, fmt.Errorf("cannot publish parts %d to %d of batch %s: %w", first+1, after, accepted.Batch, err)
 		}
 		first = after
 	}
-	return nil
+	return outcomes, nil
 }
 
 // groupEnd is the end of the group of parts that begins at first.
@@ -73,36 +68,31 @@ func groupEnd(parts []ingest.Part, first int) int {
 	return after
 }
 
-// publishInTurn publishes a group; that of a large request waits for its turn.
-func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptance, first, after int, fate Fate) error {
+// publishInTurn publishes the parts from first on, one for each outcome; a group of a large request waits for its turn.
+func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptance, first int, outcomes []ingest.Outcome) error {
 	if len(accepted.Parts) == 1 {
-		return p.publishGroup(ctx, accepted, first, after, fate)
+		return p.publishGroup(ctx, accepted, first, outcomes)
 	}
 	release, err := p.Large.Acquire(ctx, accepted.Organization)
 	if err != nil {
-		for _, part := range accepted.Parts[first:after] {
-			fate.Released(part.Bytes)
-		}
 		return err
 	}
 	defer release()
-	return p.publishGroup(ctx, accepted, first, after, fate)
+	return p.publishGroup(ctx, accepted, first, outcomes)
 }
 
-func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance, first, after int, fate Fate) error {
-	messages := make([]*message.Message, 0, after-first)
-	for i := first; i < after; i++ {
-		messages = append(messages, p.message(accepted, i))
+func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance, first int, outcomes []ingest.Outcome) error {
+	messages := make([]*message.Message, 0, len(outcomes))
+	for i := range outcomes {
+		messages = append(messages, p.message(accepted, first+i))
 	}
 	positions, err := p.Bus.PublishContext(ctx, contract.TopicLogs, messages...)
-	for i, part := range accepted.Parts[first:after] {
+	for i := range outcomes {
 		switch {
-		case err == nil:
-			fate.Published(part.Bytes, positions[i].Partition, positions[i].Offset)
-		case len(messages) == 1 && !errors.Is(err, bus.ErrUnknownOutcome):
-			fate.Released(part.Bytes)
-		default:
-			fate.Lost(part.Bytes)
+		case err == nil && positions[i].Offset >= 0:
+			outcomes[i].State, outcomes[i].Partition, outcomes[i].Offset = ingest.PartPublished, positions[i].Partition, positions[i].Offset
+		case err == nil, len(messages) > 1, errors.Is(err, bus.ErrUnknownOutcome):
+			outcomes[i].State = ingest.PartUncertain
 		}
 	}
 	return err

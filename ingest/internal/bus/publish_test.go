@@ -14,12 +14,17 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// fate adds up what became of the bytes of a request.
-type fate struct{ published, released, lost int64 }
+// fate is what became of the bytes of a request.
+type fate struct{ published, absent, uncertain int64 }
 
-func (f *fate) Published(bytes int64, _ int, _ int64) { f.published += bytes }
-func (f *fate) Released(bytes int64)                  { f.released += bytes }
-func (f *fate) Lost(bytes int64)                      { f.lost += bytes }
+func fateOf(outcomes []ingest.Outcome) (f fate) {
+	for _, part := range outcomes {
+		*map[ingest.PartState]*int64{
+			ingest.PartPublished: &f.published, ingest.PartAbsent: &f.absent, ingest.PartUncertain: &f.uncertain,
+		}[part.State] += part.Bytes
+	}
+	return f
+}
 
 // acceptance is a request of so many parts of 900 KB.
 func acceptance(batch, parts int) (accepted ingest.Acceptance, size int64) {
@@ -35,7 +40,7 @@ func acceptance(batch, parts int) (accepted ingest.Acceptance, size int64) {
 }
 
 // While all places for large requests are taken, small ones are published at once; a large one waits, and when it gives up all
-// of its bytes are released.
+// of its bytes are absent.
 func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	if err := sharedbus.EnsureTopics(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
@@ -57,22 +62,22 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 		release = append(release, free)
 	}
 	small, size := acceptance(1, 1)
-	got := &fate{}
-	if err := p.Publish(t.Context(), small, got); err != nil || *got != (fate{published: size}) {
+	outcomes, err := p.Publish(t.Context(), small)
+	if got := fateOf(outcomes); err != nil || got != (fate{published: size}) {
 		t.Errorf("a small request: %v, %+v of %d", err, got, size)
 	}
 	large, size := acceptance(2, 12)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got = &fate{}
-	if err := p.Publish(ctx, large, got); err == nil || *got != (fate{released: size}) {
+	outcomes, err = p.Publish(ctx, large)
+	if got := fateOf(outcomes); err == nil || got != (fate{absent: size}) {
 		t.Errorf("a large request that gives up: %v, %+v of %d", err, got, size)
 	}
 	for _, free := range release {
 		free()
 	}
-	got = &fate{}
-	if err := p.Publish(t.Context(), large, got); err != nil || *got != (fate{published: size}) || queue.Held() != 0 {
+	outcomes, err = p.Publish(t.Context(), large)
+	if got := fateOf(outcomes); err != nil || got != (fate{published: size}) || queue.Held() != 0 {
 		t.Errorf("a large request: %v, %+v of %d; %d places held", err, got, size, queue.Held())
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -31,7 +32,7 @@ const (
 
 // Config is what the page works with.
 type Config struct {
-	Searches  ingesthttp.Finder
+	Service   *service.Service
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }
@@ -62,26 +63,23 @@ type logsPage struct {
 
 // showLogs understands the same query as GET /v1/logs, so that whoever knows one knows the other.
 func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
-	organization := identity.FromContext(r.Context()).Organization
+	who := identity.FromContext(r.Context())
 	search, err := ingesthttp.ParseSearch(r)
 	if fault := faultOfWords(err); fault != "" {
-		c.write(w, r, http.StatusUnprocessableEntity, c.form(r, organization, fault))
+		c.write(w, r, http.StatusUnprocessableEntity, c.form(r, who.Organization, fault))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if owner, known := c.Directory.Organization(search.Project); search.Project != "" && (!known || owner != organization) {
-		return httpapi.NotFound("project", search.Project)
-	}
 	search.Limit, search.MaxBytes = pageSize, maxPage
-	answer, err := c.Searches.Page(r.Context(), organization, search)
+	answer, err := c.Service.Search(r.Context(), who, search)
 	if err != nil {
-		return err
+		return ingesthttp.NotFound(err, search)
 	}
 	defer answer.Close()
 	answer.CanGiveWay(func() { httpapi.StopWriting(w) })
-	page := c.form(r, organization, "")
+	page := c.form(r, who.Organization, "")
 	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(r, answer.Next))
 	for _, found := range answer.Found {
 		page.Entries = append(page.Entries, c.show(found))

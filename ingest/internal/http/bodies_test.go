@@ -294,7 +294,7 @@ func TestWasteIsCharged(t *testing.T) {
 }
 
 // What is sent in vain without a key is charged to the client's network.
-func TestWasteOfStrangers(t *testing.T) {
+func TestWasteOfAnonymousClients(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	in.Clients.LimitWaste(admission.WasteLimit{Bytes: 1000, PerSecond: 100})
 	post := func(address string, body io.Reader) *httptest.ResponseRecorder {

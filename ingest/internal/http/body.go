@@ -1,6 +1,7 @@
 package http
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,9 @@ type Body struct {
 
 // Bytes are the body. They are valid until Close.
 func (b *Body) Bytes() []byte { return b.buffer.Bytes }
+
+// Digest stands for the body under an idempotency key.
+func (b *Body) Digest() admission.Digest { return sha256.Sum256(b.Bytes()) }
 
 // Close gives the memory back.
 func (b *Body) Close() {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// wishes are what the headers of a request ask for.
-type wishes struct {
+// requestOptions are what the headers of a request ask for.
+type requestOptions struct {
 	encoding    encoding
 	strict      bool   // one invalid entry refuses them all
 	preferred   string // what to say in Preference-Applied, if anything
@@ -18,18 +18,18 @@ type wishes struct {
 }
 
 // readHeaders reads what a request asks for. strict is the server's default.
-func readHeaders(header http.Header, strict bool) (wishes, error) {
-	asked := wishes{strict: strict}
+func readHeaders(header http.Header, strict bool) (requestOptions, error) {
+	options := requestOptions{strict: strict}
 	if err := requireJSON(header.Get("Content-Type")); err != nil {
-		return asked, err
+		return options, err
 	}
 	var err error
-	if asked.encoding, err = encodingOf(header); err != nil {
-		return asked, err
+	if options.encoding, err = encodingOf(header); err != nil {
+		return options, err
 	}
-	readPrefer(header.Values("Prefer"), &asked)
-	asked.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
-	return asked, err
+	readPrefer(header.Values("Prefer"), &options)
+	options.idempotency, err = readIdempotencyKey(header.Values("Idempotency-Key"))
+	return options, err
 }
 
 func requireJSON(contentType string) error {
@@ -47,7 +47,7 @@ func requireJSON(contentType string) error {
 
 // readPrefer reads handling=strict and handling=lenient of RFC 7240; the first of a preference counts. Preferences that
 // are not known are passed over, as the RFC has it.
-func readPrefer(values []string, asked *wishes) {
+func readPrefer(values []string, options *requestOptions) {
 	for _, preference := range splitUnquoted(values, ',') {
 		preference = splitUnquoted([]string{preference}, ';')[0] // without its parameters
 		name, value, _ := strings.Cut(preference, "=")
@@ -56,7 +56,7 @@ func readPrefer(values []string, asked *wishes) {
 		}
 		switch value = strings.ToLower(unquote(strings.TrimSpace(value))); value {
 		case "strict", "lenient":
-			asked.strict, asked.preferred = value == "strict", "handling="+value
+			options.strict, options.preferred = value == "strict", "handling="+value
 			return
 		}
 	}

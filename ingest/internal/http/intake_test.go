@@ -21,7 +21,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
-	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -43,7 +43,7 @@ type memoryLog struct {
 	err      error
 }
 
-func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance, fate bus.Fate) error {
+func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance) (outcomes []ingest.Outcome, err error) {
 	if m.hold != nil {
 		<-m.hold
 	}
@@ -51,19 +51,19 @@ func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance, fate 
 	defer m.mu.Unlock()
 	for i, part := range accepted.Parts {
 		if m.err != nil {
-			fate.Released(part.Bytes)
+			outcomes = append(outcomes, ingest.Outcome{Bytes: part.Bytes})
 			continue
 		}
 		m.lines += bytes.Count(part.Lines, []byte{'\n'})
-		fate.Published(part.Bytes, 0, int64(len(m.accepted)*1000+i))
+		outcomes = append(outcomes, ingest.Outcome{State: ingest.PartPublished, Bytes: part.Bytes, Offset: int64(len(m.accepted)*1000 + i)})
 	}
 	if m.err == nil {
 		m.accepted = append(m.accepted, accepted)
 	}
-	return m.err
+	return outcomes, m.err
 }
 
-func newIntake(tb testing.TB, log Publisher, account ingest.Account) *Intake {
+func newIntake(tb testing.TB, log service.Publisher, account ingest.Account) *Intake {
 	tb.Helper()
 	clock := func() time.Time { return start }
 	credentials := identity.NewCredentials(clock)
@@ -76,10 +76,13 @@ func newIntake(tb testing.TB, log Publisher, account ingest.Account) *Intake {
 	gate.Apply("org_1", 1_000_000_000, account)
 	batches := atomic.Int64{}
 	return &Intake{
-		Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000),
-		Bodies: testBodies(189<<20, 128<<20, clock), Strangers: testBodies(27<<20, 1<<20, clock), Publisher: log, Limits: ingest.DefaultLimits(),
-		Timeout: time.Second, Ready: func() error { return nil }, Clock: clock, Meter: keyuse.NewMeter(clock),
-		NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
+		Service: &service.Service{
+			Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000), Publisher: log,
+			Timeout: time.Second, Clock: clock, Meter: keyuse.NewMeter(clock),
+			NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
+		},
+		Bodies: testBodies(189<<20, 128<<20, clock), AnonymousBodies: testBodies(27<<20, 1<<20, clock), Limits: ingest.DefaultLimits(),
+		Ready: func() error { return nil },
 	}
 }
 
@@ -280,7 +283,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 }
 
 // Without a key in the header only smaller bodies are read, out of memory of their own.
-func TestStrangersGetLess(t *testing.T) {
+func TestAnonymousBodiesGetLess(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	post := func(padding int) *httptest.ResponseRecorder {
 		r := newPost(strings.NewReader(`{"api_key":"` + secret + `","logs":[` + sampleEntry(0) + `],"x":"` + strings.Repeat("y", padding) + `"}`))
@@ -293,7 +296,7 @@ func TestStrangersGetLess(t *testing.T) {
 	if w := post(1 << 20); w.Code != 400 || !strings.Contains(w.Body.String(), "body_too_large") {
 		t.Errorf("a larger one: %d %s", w.Code, w.Body)
 	}
-	in.Strangers = testBodies(0, 1<<20, in.Clock)
+	in.AnonymousBodies = testBodies(0, 1<<20, in.Clock)
 	if w := post(1); w.Code != 429 {
 		t.Errorf("without memory: %d %s", w.Code, w.Body)
 	}
@@ -382,9 +385,10 @@ func BenchmarkPost(b *testing.B) {
 
 type nothing struct{}
 
-func (nothing) Publish(_ context.Context, accepted ingest.Acceptance, fate bus.Fate) error {
+func (nothing) Publish(_ context.Context, accepted ingest.Acceptance) ([]ingest.Outcome, error) {
+	outcomes := make([]ingest.Outcome, len(accepted.Parts))
 	for i, part := range accepted.Parts {
-		fate.Published(part.Bytes, 0, int64(i))
+		outcomes[i] = ingest.Outcome{State: ingest.PartPublished, Bytes: part.Bytes, Offset: int64(i)}
 	}
-	return nil
+	return outcomes, nil
 }

@@ -14,14 +14,14 @@ import (
 
 // setLimits tells the client of its rate limits and quota: the headers that the interface has, and those of the IETF's
 // draft-ietf-httpapi-ratelimit-headers.
-func setLimits(header http.Header, p admission.Passage) {
+func setLimits(header http.Header, p admission.Admission) {
 	httpapi.SetRateLimit(header, p.Rate)
 	header.Set("RateLimit-Policy", policies(p))
 	setRateLimit(header, p, p.Quota)
 }
 
 // policies are the rules: a bucket for each level, and the quota of the period.
-func policies(p admission.Passage) string {
+func policies(p admission.Admission) string {
 	text := make([]byte, 0, 160)
 	for i, scope := range [...]rate.Scope{rate.ScopeOrganization, rate.ScopeProject, rate.ScopeKey} {
 		text = httpapi.AppendPolicy(text, scope, p.Limits[i])
@@ -32,7 +32,7 @@ func policies(p admission.Passage) string {
 }
 
 // setRateLimit tells what is left: at the tightest level, and of the quota.
-func setRateLimit(header http.Header, p admission.Passage, quota ingest.QuotaStatus) {
+func setRateLimit(header http.Header, p admission.Admission, quota ingest.QuotaStatus) {
 	text := httpapi.AppendRateLimit(make([]byte, 0, 96), p.Rate, p.Time.UnixNano())
 	text = strconv.AppendInt(append(text, `, "quota";r=`...), quota.Remaining, 10)
 	text = strconv.AppendInt(append(text, ";t="...), httpapi.Seconds(quota.ResetsAt.Sub(p.Time)), 10)

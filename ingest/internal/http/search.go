@@ -1,70 +1,53 @@
 package http
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
 // Logs answers GET /v1/logs: what the log store keeps of the caller's organization.
 type Logs struct {
-	Searches  Finder
-	Directory *identity.Directory
-	Clock     func() time.Time
-}
-
-// A Finder finds a page of an organization's entries.
-type Finder interface {
-	Page(ctx context.Context, organization string, search ingest.Search) (*searches.Answer, error)
+	Service *service.Service
+	Clock   func() time.Time
 }
 
 // List answers with a page of entries, or, where the client prefers that, with a line for each entry that matches.
 func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
-	organization := who.Organization
 	search, err := ParseSearch(r)
 	if err != nil {
 		return err
 	}
-	if err := l.confine(&search, who); err != nil {
-		return err
-	}
 	w.Header().Set("Vary", "Accept")
 	if prefersLines(r) {
-		return l.stream(w, r, organization, search)
+		return l.stream(w, r, who, search)
 	}
-	answer, err := l.Searches.Page(r.Context(), organization, search)
+	answer, err := l.Service.Search(r.Context(), who, search)
 	if err != nil {
-		return err
+		return NotFound(err, search)
 	}
 	defer answer.Close()
 	w.Header().Set("Content-Type", "application/json")
-	page := page{organization: organization, found: answer.Found, next: NextCursor(r, answer.Next), incomplete: answer.Incomplete}
+	page := page{organization: who.Organization, found: answer.Found, next: NextCursor(r, answer.Next), incomplete: answer.Incomplete}
 	out := httpapi.NewPacedWriter(w)
 	answer.CanGiveWay(out.Stop)
 	return page.write(out)
 }
 
-// confine keeps a search to what the caller may read: a project of its organization, and where the key is for its own alone, that.
-func (l *Logs) confine(search *ingest.Search, who identity.Principal) error {
-	own, alone := who.OnlyProject()
-	if search.Project == "" {
-		if alone {
-			search.Project = own
-		}
-		return nil
-	}
-	if owner, known := l.Directory.Organization(search.Project); !known || owner != who.Organization || !who.ReadsProject(search.Project) {
+// NotFound is the 404 for a search in a project that the caller can't read; other errors stay as they are.
+func NotFound(err error, search ingest.Search) error {
+	if errors.Is(err, service.ErrNoProject) {
 		return httpapi.NotFound("project", search.Project)
 	}
-	return nil
+	return err
 }
 
 // ParseSearch reads a search from the query of GET /v1/logs. Anything that is not understood is a 400 that names it: a

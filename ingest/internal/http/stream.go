@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
 )
 
 const (
@@ -32,19 +33,19 @@ const (
 
 // stream answers with all entries that match, a line each. It takes them page by page, each in its turn and in a transaction of
 // its own, and holds one page at a time. Where it has to end before the last it says so in its trailers.
-func (l *Logs) stream(w http.ResponseWriter, r *http.Request, organization string, search ingest.Search) error {
+func (l *Logs) stream(w http.ResponseWriter, r *http.Request, who identity.Principal, search ingest.Search) error {
 	left, bounded := search.Limit, r.URL.Query().Get("limit") != ""
 	search.MaxBytes = streamPage
 	for ends, begun := l.Clock().Add(streamTime), false; ; begun = true {
 		if search.Limit = httpapi.MaxLimit; bounded {
 			search.Limit = min(left, httpapi.MaxLimit)
 		}
-		answer, err := l.Searches.Page(r.Context(), organization, search)
+		answer, err := l.Service.Search(r.Context(), who, search)
 		if begun && isOverload(err) {
 			return endStream(w, r, &search.Start, true)
 		}
 		if err != nil {
-			return err
+			return NotFound(err, search)
 		}
 		if !begun {
 			beginStream(w)

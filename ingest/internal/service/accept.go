@@ -1,0 +1,147 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// maxPartBytes is how many bytes of lines go into one record. It must never change while idempotency keys are alive:
+// the same body has to be cut into the same parts.
+const maxPartBytes = 900 << 10
+
+// publishPace is for how many bytes a request has a second more to be published: those of large ones take turns.
+const publishPace = 4 << 20
+
+// replayPatience is how long a request waits for an earlier one with the same idempotency key.
+const replayPatience = 5 * time.Second
+
+// Why a batch is not accepted, beside a Refusal.
+var (
+	ErrKeyReused    = errors.New("the idempotency key was used with another body")
+	ErrReplayOpen   = errors.New("the first request with the idempotency key has not ended")
+	ErrNotPublished = errors.New("the log can't be written")
+)
+
+// A Refusal is why the quota does not let a request pass.
+type Refusal struct {
+	Verdict ingest.Verdict
+	Quota   ingest.QuotaStatus
+	At      time.Time
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("the quota does not cover the request (%d)", r.Verdict)
+}
+
+// A Submission is a batch on its way into the log.
+type Submission struct {
+	Caller      Caller
+	Batch       *ingest.Batch
+	Idempotency string           // the client's key; empty: none
+	Digest      admission.Digest // of the body, where there is a key
+	Traceparent string           // as the client sent it; left out where it is malformed
+}
+
+// A Receipt says what a batch cost.
+type Receipt struct {
+	Bytes    int64
+	Quota    ingest.QuotaStatus // zero where the batch is a replay
+	Replayed bool               // an earlier request with the same key took it in
+}
+
+// Admit takes the request's tokens and looks whether any quota is left.
+func (s *Service) Admit(who identity.Principal) admission.Admission { return s.Gate.Enter(who) }
+
+// Accept takes in the valid entries of a batch, once for each idempotency key. It returns once the brokers have acknowledged all of
+// them, or an earlier request with the same key is known to have done so.
+func (s *Service) Accept(ctx context.Context, sent *Submission) (Receipt, error) {
+	if sent.Idempotency == "" {
+		return s.publish(ctx, sent, "")
+	}
+	key := admission.Digest(sha256.Sum256([]byte(sent.Caller.Project + "\x00" + sent.Idempotency)))
+	timeout := time.NewTimer(replayPatience)
+	defer timeout.Stop()
+	for {
+		attempt, first := s.Replays.Begin(key, sent.Digest, s.Clock())
+		if first {
+			return s.acceptFirst(ctx, attempt, sent, hex.EncodeToString(key[:]))
+		}
+		if attempt.Body() != sent.Digest {
+			return Receipt{}, ErrKeyReused
+		}
+		select {
+		case <-attempt.Done():
+		case <-timeout.C:
+			return Receipt{}, ErrReplayOpen
+		case <-ctx.Done():
+			return Receipt{}, ctx.Err()
+		}
+		if earlier := attempt.Answer(); earlier != nil {
+			return Receipt{Bytes: earlier.Bytes, Replayed: true}, nil
+		}
+	}
+}
+
+func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, sent *Submission, key string) (Receipt, error) {
+	defer attempt.Fail() // unless it has succeeded
+	receipt, err := s.publish(ctx, sent, key)
+	if err == nil {
+		attempt.Succeed(admission.Answer{Bytes: receipt.Bytes})
+	}
+	return receipt, err
+}
+
+// publish reserves quota, publishes, and settles the reservation by what became of each part.
+func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Receipt, error) {
+	now, bytes := s.Clock(), sent.Batch.Bytes
+	reservation, err := s.reserve(sent.Caller.Organization, now, bytes, key != "")
+	if err != nil {
+		return Receipt{}, err
+	}
+	// Whether the client still listens must not decide what becomes of a request that is half written.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout+time.Duration(bytes/publishPace)*time.Second)
+	defer cancel()
+	outcomes, err := s.Publisher.Publish(ctx, s.acceptance(sent, now, key))
+	quota := reservation.Settle(outcomes)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("%w: %w", ErrNotPublished, err)
+	}
+	return Receipt{Bytes: bytes, Quota: quota}, nil
+}
+
+// reserve holds quota for a request. One under an idempotency key may repeat what another replica, or an earlier run of this one, has
+// charged: its refusal exhausts nothing.
+func (s *Service) reserve(organization string, now time.Time, bytes int64, repeatable bool) (admission.Reservation, error) {
+	reserve := s.Gate.Reserve
+	if repeatable {
+		reserve = s.Gate.Try
+	}
+	reservation, verdict, quota := reserve(organization, now, bytes)
+	if verdict != ingest.Admitted {
+		return reservation, &Refusal{Verdict: verdict, Quota: quota, At: now}
+	}
+	return reservation, nil
+}
+
+func (s *Service) acceptance(sent *Submission, now time.Time, key string) ingest.Acceptance {
+	who := &sent.Caller
+	accepted := ingest.Acceptance{
+		Batch: s.NewBatch(), Organization: who.Organization, Project: who.Project, Environment: who.Environment, Key: who.ID, At: now,
+		Idempotency: key, Parts: sent.Batch.Parts(nil, maxPartBytes),
+	}
+	if key != "" {
+		accepted.Digest = hex.EncodeToString(sent.Digest[:])
+	}
+	if ingest.WellFormedTraceparent(sent.Traceparent) {
+		accepted.Traceparent = sent.Traceparent
+	}
+	return accepted
+}

@@ -1,0 +1,37 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// ErrNoProject says that the caller can't read the project that it asks for, or that there is none.
+var ErrNoProject = errors.New("there is no such project")
+
+// Search finds a page of what the caller may read: entries of a project of its organization, and where its key is for one alone, of that.
+func (s *Service) Search(ctx context.Context, who identity.Principal, search ingest.Search) (*searches.Answer, error) {
+	project, err := s.readable(who, search.Project)
+	if err != nil {
+		return nil, err
+	}
+	search.Project = project
+	return s.Searches.Page(ctx, who.Organization, search)
+}
+
+// readable is the project that a search is kept to; empty: to none.
+func (s *Service) readable(who identity.Principal, project string) (string, error) {
+	if project == "" {
+		if own, alone := who.OnlyProject(); alone {
+			return own, nil
+		}
+		return "", nil
+	}
+	if owner, known := s.Directory.Organization(project); !known || owner != who.Organization || !who.ReadsProject(project) {
+		return "", ErrNoProject
+	}
+	return project, nil
+}

@@ -1,0 +1,95 @@
+package service
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/keyuse"
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// A Publisher writes an accepted request to the log: the brokers, or a test's memory.
+type Publisher interface {
+	// Publish says of each part, in order, what became of it, whether it fails or not.
+	Publish(ctx context.Context, accepted ingest.Acceptance) ([]ingest.Outcome, error)
+}
+
+// A Finder finds a page of an organization's entries.
+type Finder interface {
+	Page(ctx context.Context, organization string, search ingest.Search) (*searches.Answer, error)
+}
+
+// A Service takes in entries and finds them again. It is safe for concurrent use.
+type Service struct {
+	Credentials *identity.Credentials
+	Directory   *identity.Directory
+	Gate        *admission.Gate
+	Clients     *admission.Clients
+	Replays     *admission.Replays
+	Publisher   Publisher
+	Searches    Finder
+	Meter       *keyuse.Meter // counts the uses of keys; nil: nobody does
+	Timeout     time.Duration // how long a small request waits for the brokers
+	Clock       func() time.Time
+	NewBatch    func() string // makes UUIDv7s
+}
+
+// A Caller is who sends a request.
+type Caller struct {
+	identity.Principal
+	Ended bool // the key was revoked or has expired
+}
+
+// Known tells whether the request came with a key that is or was one.
+func (c *Caller) Known() bool { return c.ID != "" }
+
+// Authenticate finds whose key it is. The error is the answer to a key that does not count; the caller of one that has ended is known.
+func (s *Service) Authenticate(key string) (caller Caller, err error) {
+	if caller.Principal, err = identity.APIKey(s.Credentials, key); err != nil {
+		caller.Principal, caller.Ended = s.Credentials.Ended(key)
+	}
+	return caller, err
+}
+
+// AdmitClient takes a token of a network from which a request without a valid key comes.
+func (s *Service) AdmitClient(network netip.Prefix) rate.Result {
+	return s.Clients.Take(network, s.Clock().UnixNano())
+}
+
+// WaitOf is how long a network has to wait before it may send another body, for the bytes that it wasted.
+func (s *Service) WaitOf(network netip.Prefix) time.Duration {
+	return s.Clients.Wait(network, s.Clock().UnixNano())
+}
+
+// ReleaseClient puts the token of a network back: its request turned out to carry a valid key.
+func (s *Service) ReleaseClient(network netip.Prefix) {
+	s.Clients.Give(network, s.Clock().UnixNano())
+}
+
+// ChargeWaste takes bytes that were sent in vain from what the caller, or its network where nobody can be charged, may send so.
+func (s *Service) ChargeWaste(caller Caller, network netip.Prefix, bytes int64) {
+	if !caller.Known() || caller.Ended {
+		s.Clients.Waste(network, s.Clock().UnixNano(), bytes)
+		return
+	}
+	s.Gate.Waste(caller.Organization, bytes)
+}
+
+// CountUse counts a use of the caller's key, if it has one. err is how the request ended.
+func (s *Service) CountUse(caller Caller, err error, from netip.Addr, userAgent string) {
+	outcome := keyuse.Accepted
+	switch {
+	case !caller.Known():
+		return
+	case caller.Ended:
+		outcome = keyuse.Refused
+	case err != nil:
+		outcome = keyuse.Rejected
+	}
+	s.Meter.Note(caller.Principal, outcome, from, userAgent)
+}

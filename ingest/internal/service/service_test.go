@@ -1,0 +1,129 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/ingest/internal/service"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// outcomes is a publisher that answers with what became of the parts.
+type outcomes struct {
+	parts []ingest.Outcome
+	err   error
+}
+
+func (o outcomes) Publish(context.Context, ingest.Acceptance) ([]ingest.Outcome, error) {
+	return o.parts, o.err
+}
+
+func newService(publisher service.Publisher) *service.Service {
+	clock := func() time.Time { return start }
+	gate := admission.NewGate(clock)
+	gate.Apply("org", 100, ingest.Account{Period: calendar.PeriodAt(start, 1), AnchorDay: 1, Limit: 100, NextLimit: 100, Version: 1})
+	return &service.Service{
+		Gate: gate, Replays: admission.NewReplays(time.Hour, 10), Publisher: publisher, Timeout: time.Second, Clock: clock,
+		NewBatch: func() string { return "batch" },
+	}
+}
+
+func submission(bytes int64, idempotency string) *service.Submission {
+	return &service.Submission{
+		Caller: service.Caller{Principal: identity.Principal{Organization: "org", Project: "prj", ID: "key"}},
+		Batch:  &ingest.Batch{Bytes: bytes}, Idempotency: idempotency,
+	}
+}
+
+// Of a request that was published in part, the quota keeps what is in the log and what may be, and gets the rest back.
+func TestAcceptSettlesEachPart(t *testing.T) {
+	s := newService(outcomes{err: errors.New("no broker"), parts: []ingest.Outcome{
+		{State: ingest.PartPublished, Bytes: 10, Offset: 1}, {State: ingest.PartUncertain, Bytes: 20}, {State: ingest.PartAbsent, Bytes: 60},
+	}})
+	if _, err := s.Accept(t.Context(), submission(90, "")); !errors.Is(err, service.ErrNotPublished) {
+		t.Fatalf("got %v", err)
+	}
+	for bytes, want := range map[int64]ingest.Verdict{91: ingest.Exhausted, 71: ingest.Contended, 70: ingest.Admitted} {
+		if _, verdict, _ := s.Gate.Try("org", start, bytes); verdict != want {
+			t.Errorf("%d bytes more: %v, want %v", bytes, verdict, want)
+		}
+		if want == ingest.Admitted {
+			break // it holds them now
+		}
+	}
+}
+
+// A batch under an idempotency key is taken in once; what failed may be sent again.
+func TestAcceptOnce(t *testing.T) {
+	failing := newService(outcomes{err: errors.New("no broker"), parts: []ingest.Outcome{{Bytes: 10}}})
+	for range 2 {
+		if _, err := failing.Accept(t.Context(), submission(10, "k")); !errors.Is(err, service.ErrNotPublished) {
+			t.Errorf("without a broker: %v", err)
+		}
+	}
+	s := newService(outcomes{parts: []ingest.Outcome{{State: ingest.PartPublished, Bytes: 10}}})
+	for i := range 2 {
+		got, err := s.Accept(t.Context(), submission(10, "k"))
+		if err != nil || got.Bytes != 10 || got.Replayed != (i > 0) {
+			t.Errorf("request %d: %+v, %v", i, got, err)
+		}
+	}
+	other := submission(10, "k")
+	other.Digest[0] = 1
+	if _, err := s.Accept(t.Context(), other); !errors.Is(err, service.ErrKeyReused) {
+		t.Errorf("another body: %v", err)
+	}
+	var refused *service.Refusal
+	if _, err := s.Accept(t.Context(), submission(91, "l")); !errors.As(err, &refused) || refused.Verdict != ingest.Exhausted || refused.Quota.Used != 10 {
+		t.Errorf("over the quota: %v", err)
+	}
+}
+
+// seen is a finder that remembers in which project it was asked to search.
+type seen struct{ project string }
+
+func (s *seen) Page(_ context.Context, _ string, search ingest.Search) (*searches.Answer, error) {
+	s.project = search.Project
+	return &searches.Answer{}, nil
+}
+
+// A search stays in the projects that its caller may read.
+func TestSearchStaysInside(t *testing.T) {
+	directory := identity.NewDirectory()
+	for project, organization := range map[string]string{"prj_1": "org", "prj_2": "org", "prj_3": "other"} {
+		fact, err := json.Marshal(contract.ProjectCreated{Organization: organization, Project: project})
+		if err != nil || directory.Apply(contract.TypeProjectCreated, fact) != nil {
+			t.Fatal(err)
+		}
+	}
+	bound := identity.Principal{Organization: "org", Project: "prj_1", Access: contract.AccessProject}
+	for _, c := range []struct {
+		who         identity.Principal
+		asked, want string
+		err         error
+	}{
+		{identity.Principal{Organization: "org"}, "", "", nil},
+		{identity.Principal{Organization: "org"}, "prj_2", "prj_2", nil},
+		{identity.Principal{Organization: "org"}, "prj_3", "", service.ErrNoProject},
+		{identity.Principal{Organization: "org"}, "prj_4", "", service.ErrNoProject},
+		{bound, "", "prj_1", nil},
+		{bound, "prj_2", "", service.ErrNoProject},
+	} {
+		finder := &seen{}
+		s := &service.Service{Directory: directory, Searches: finder}
+		_, err := s.Search(t.Context(), c.who, ingest.Search{Project: c.asked})
+		if !errors.Is(err, c.err) || finder.project != c.want {
+			t.Errorf("%+v asks for %q: %v, searched in %q", c.who, c.asked, err, finder.project)
+		}
+	}
+}
