@@ -14,7 +14,8 @@ TESTENV  = github.com/weirlog/weir/shared/testenv
 USES     = {{range .}}{{if eq . "$(TESTENV)" "$(TESTENV)/fault" "$(TESTENV)/redis"}}{{$$.ImportPath}} {{end}}{{end}}
 BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(shell \
 	$(GO) list -f '{{with .TestImports}}$(USES){{end}}{{with .XTestImports}}$(USES){{end}}' $(PACKAGES)))
-TESTFLAGS = -timeout=15m -vet=off # vet is part of lint
+# Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores test beside each other. Vet is part of lint.
+TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
@@ -57,21 +58,23 @@ lint: ## check style and the architecture's rules
 verify: ## each module builds alone, is tidy and formatted
 	@sh .ci/verify $(MODULES)
 
-# Watermill's own Reconnect has a data race in its test, see shared/bus/reconnect_suite_test.go.
+# Watermill's own Reconnect has a data race in its test, see shared/bus/reconnect_suite_test.go: it runs once more without the race detector.
 BUS      = github.com/weirlog/weir/shared/bus
 HAS_BUS  = $(filter $(BUS),$(shell $(GO) list $(TESTS)))
-RECONNECT = $(if $(HAS_BUS),$(GO) test -run TestSuiteReconnect $(BUS),:)
+UNRACED  = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
+RECONNECT = $(if $(and $(RACE),$(HAS_BUS)),$(UNRACED) -run TestSuiteReconnect $(BUS),:)
 
 # A domain starts nothing beside itself, so the race detector has nothing to find there: it would only slow long properties down.
 DOMAINS  = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar)
-ALONE    = $(filter $(DOMAINS),$(shell $(GO) list $(TESTS)))
-RACED    = $(filter-out $(DOMAINS),$(shell $(GO) list $(TESTS)))
+ALONE    = $(if $(RACE),$(filter $(DOMAINS),$(shell $(GO) list $(TESTS))))
+RACED    = $(filter-out $(ALONE),$(shell $(GO) list $(TESTS)))
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker, the race detector
 	$(if $(RACE),,@echo "the race detector is off: it needs a C compiler")
-	$(BACKENDS) -- sh -c '\
-		$(if $(ALONE),$(GO) test $(TESTFLAGS) $(ALONE),:) && \
-		$(if $(RACED),$(GO) test $(RACE) $(TESTFLAGS) $(RACED),:) && $(RECONNECT)'
+	$(BACKENDS) -slowest=10 -- sh -c '\
+		{ $(if $(ALONE),$(UNRACED) $(ALONE),:) && $(RECONNECT); } & unraced=$$!; \
+		$(if $(RACED),$(GO) test $(RACE) $(TESTFLAGS) $(RACED),:); raced=$$?; \
+		wait $$unraced && exit $$raced'
 
 # The race detector only where the broker is the subject, and there three nodes as well.
 REST     = $(filter-out $(BUS),$(shell $(GO) list $(TESTS)))

@@ -206,6 +206,7 @@ func settings(cfg Config) map[string]string {
 	}
 	if cfg.Throwaway {
 		s["fsync"], s["full_page_writes"] = "off", "off"
+		s["max_connections"] = "500" // many packages test on one server
 	}
 	if cfg.Throwaway && !cfg.Killable {
 		s["synchronous_commit"] = "off"

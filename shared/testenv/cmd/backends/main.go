@@ -1,7 +1,7 @@
 // Command backends starts what tests need, hands its addresses to a command by environment variables, runs the command
 // and stops everything again. It ends with the command's exit code.
 //
-//	backends [-backend machine|kafka|containers] [-measure] -- go test ./...
+//	backends [-backend machine|kafka|containers] [-measure] [-slowest n] -- go test ./...
 //
 // Addresses that are given already (WEIR_TEST_DATABASE_URL, WEIR_TEST_BROKERS) are used as they are.
 package main
@@ -11,10 +11,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -23,8 +25,11 @@ func main() {
 	backend := flag.String("backend", "machine", "what to start: machine (PostgreSQL here, embedded brokers in the tests), "+
 		"kafka (PostgreSQL here, Apache Kafka), containers (both in containers)")
 	measure := flag.Bool("measure", false, "for measurements: an Apache Kafka that is as fast as it can be, and takes more of the processor until it is")
+	count := flag.Int("slowest", 0, "print at the end so many packages, of those that the command tests, which took longest")
 	flag.Parse()
-	code, err := run(*backend, *measure, flag.Args())
+	packages := &slowest{took: map[string]time.Duration{}}
+	code, err := run(*backend, *measure, packages, flag.Args())
+	packages.print(os.Stdout, *count)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "backends:", err)
 		code = max(code, 1)
@@ -32,7 +37,7 @@ func main() {
 	os.Exit(code)
 }
 
-func run(backend string, measure bool, command []string) (code int, err error) {
+func run(backend string, measure bool, output io.Writer, command []string) (code int, err error) {
 	if len(command) == 0 {
 		return 2, errors.New("no command to run: backends [-backend …] -- command")
 	}
@@ -43,13 +48,17 @@ func run(backend string, measure bool, command []string) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	return execute(ctx, command, set)
+	return execute(ctx, command, output, set)
 }
 
+// leftBehind is how long output is awaited of a process that the command has started and not ended.
+const leftBehind = 10 * time.Second
+
 // execute runs the command. A Ctrl-C reaches it as well, and it may take its time to end.
-func execute(ctx context.Context, command []string, set *set) (int, error) {
+func execute(ctx context.Context, command []string, output io.Writer, set *set) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, io.MultiWriter(os.Stdout, output), os.Stderr
+	cmd.WaitDelay = leftBehind
 	cmd.Env = append(os.Environ(), set.environment()...)
 	err := cmd.Run()
 	var failed *exec.ExitError

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// slowest reads what `go test` prints, and adds up how long each package took.
+type slowest struct {
+	line []byte // begun and not ended yet
+	took map[string]time.Duration
+}
+
+func (s *slowest) Write(p []byte) (int, error) {
+	s.line = append(s.line, p...)
+	for {
+		line, rest, ended := bytes.Cut(s.line, []byte("\n"))
+		if !ended {
+			return len(p), nil
+		}
+		s.note(string(line))
+		s.line = rest
+	}
+}
+
+// note takes "ok", or FAIL, a package and its time, which tabs divide. What came from the cache took none.
+func (s *slowest) note(line string) {
+	columns := strings.Split(line, "\t")
+	if len(columns) < 3 || strings.TrimSpace(columns[0]) != "ok" && columns[0] != "FAIL" {
+		return
+	}
+	text, _, _ := strings.Cut(columns[2], " ") // coverage or a remark may follow
+	if took, err := time.ParseDuration(text); err == nil {
+		s.took[columns[1]] += took
+	}
+}
+
+// print lists so many packages, the slowest first.
+func (s *slowest) print(out io.Writer, count int) {
+	names := slices.SortedFunc(maps.Keys(s.took), func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
+	if len(names) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "slowest packages:")
+	for _, name := range names[:min(count, len(names))] {
+		fmt.Fprintf(out, "%8.1f s  %s\n", s.took[name].Seconds(), name)
+	}
+}
