@@ -50,4 +50,12 @@ type APIKeyAccessChanged struct {
 	At     time.Time `json:"at"`
 }
 
-func (APIKeyAccessChanged) isEvent() {}
+// EventName implements Event.
+func (APIKeyAccessChanged) EventName() string { return "tenants.v1.api_key_access_changed" }
+
+func (e APIKeyAccessChanged) audit() auditForm {
+	return auditForm{"api_key.access_changed", e.At, &APIKey{}}
+}
+
+// Publication implements Event.
+func (APIKeyAccessChanged) Publication() Publication { return PublishedCredential }

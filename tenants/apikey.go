@@ -3,6 +3,7 @@ package tenants
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,45 @@ const (
 	Staging Environment = "staging"
 	Dev     Environment = "dev"
 )
+
+// APIKeyIssued starts an API key.
+type APIKeyIssued struct {
+	APIKey       string       `json:"api_key"`
+	Organization string       `json:"organization"`
+	Project      string       `json:"project"`
+	Environment  Environment  `json:"environment"`
+	Name         string       `json:"name"`
+	Digest       SecretDigest `json:"imprint"`
+	At           time.Time    `json:"at"`
+	ExpiresAt    *time.Time   `json:"expires_at,omitempty"`
+
+	RatePerMinute int    `json:"rate_per_minute,omitempty"` // 0: no limit of its own
+	Replaces      string `json:"replaces,omitempty"`        // id of the key whose place it takes
+	Access        Access `json:"access,omitempty"`          // absent: full
+}
+
+// EventName implements Event.
+func (APIKeyIssued) EventName() string { return "tenants.v1.api_key_issued" }
+
+func (e APIKeyIssued) audit() auditForm { return auditForm{"api_key.issued", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyIssued) Publication() Publication { return PublishedCredential }
+
+// APIKeyRevoked ends an API key.
+type APIKeyRevoked struct {
+	APIKey string    `json:"api_key"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (APIKeyRevoked) EventName() string { return "tenants.v1.api_key_revoked" }
+
+func (e APIKeyRevoked) audit() auditForm { return auditForm{"api_key.revoked", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyRevoked) Publication() Publication { return PublishedCredential }
 
 func environments() []Environment {
 	return []Environment{Prod, Staging, Dev}
@@ -182,4 +222,21 @@ func orZero(at *time.Time) time.Time {
 		return time.Time{}
 	}
 	return *at
+}
+
+func (k *APIKey) audited() (Target, Fields) {
+	return Target{"api_key", k.ID, k.Name}, Fields{
+		"name": k.Name, "project": k.Project, "environment": string(k.Environment), "key": k.Digest.shown(APIKeyPrefix),
+		"expires_at": k.ExpiresAt, "state": string(k.Revocation.state()), "reason": k.Revocation.Reason,
+		"rate_per_minute": k.RatePerMinute, "replaces": k.Replaces, "rotated_to": k.RotatedTo, "exposed": k.exposed(),
+		"access": string(k.Access.unlessFull()),
+	}
+}
+
+// exposed is how the key was exposed, in short.
+func (k *APIKey) exposed() (texts []string) {
+	for _, e := range k.Exposures {
+		texts = append(texts, strings.TrimSpace(string(e.Kind)+" "+e.Where))
+	}
+	return texts
 }

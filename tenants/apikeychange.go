@@ -18,6 +18,14 @@ type APIKeyRenamed struct {
 	At     time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (APIKeyRenamed) EventName() string { return "tenants.v1.api_key_renamed" }
+
+func (e APIKeyRenamed) audit() auditForm { return auditForm{"api_key.renamed", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyRenamed) Publication() Publication { return Unpublished }
+
 // APIKeyLimited gives an API key another limit of its own.
 type APIKeyLimited struct {
 	APIKey        string    `json:"api_key"`
@@ -25,8 +33,13 @@ type APIKeyLimited struct {
 	At            time.Time `json:"at"`
 }
 
-func (APIKeyRenamed) isEvent() {}
-func (APIKeyLimited) isEvent() {}
+// EventName implements Event.
+func (APIKeyLimited) EventName() string { return "tenants.v1.api_key_limited" }
+
+func (e APIKeyLimited) audit() auditForm { return auditForm{"api_key.limited", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyLimited) Publication() Publication { return PublishedCredential }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c ChangeAPIKey) Check() error {

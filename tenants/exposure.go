@@ -55,6 +55,14 @@ type APIKeyExposed struct {
 	At      time.Time    `json:"at"`
 }
 
+// EventName implements Event.
+func (APIKeyExposed) EventName() string { return "tenants.v1.api_key_exposed" }
+
+func (e APIKeyExposed) audit() auditForm { return auditForm{"api_key.exposed", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyExposed) Publication() Publication { return Unpublished }
+
 // APIKeyCurtailed brings the end of an API key forward.
 type APIKeyCurtailed struct {
 	APIKey    string    `json:"api_key"`
@@ -63,8 +71,13 @@ type APIKeyCurtailed struct {
 	At        time.Time `json:"at"`
 }
 
-func (APIKeyExposed) isEvent()   {}
-func (APIKeyCurtailed) isEvent() {}
+// EventName implements Event.
+func (APIKeyCurtailed) EventName() string { return "tenants.v1.api_key_curtailed" }
+
+func (e APIKeyCurtailed) audit() auditForm { return auditForm{"api_key.curtailed", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyCurtailed) Publication() Publication { return PublishedCredential }
 
 // Bounds of what somebody else says of an exposure, in bytes.
 const (

@@ -57,6 +57,14 @@ type InvitationMade struct {
 	ExpiresAt    time.Time    `json:"expires_at"`
 }
 
+// EventName implements Event.
+func (InvitationMade) EventName() string { return "tenants.v1.invitation_made" }
+
+func (e InvitationMade) audit() auditForm { return auditForm{"invitation.made", e.At, &Invitation{}} }
+
+// Publication implements Event.
+func (InvitationMade) Publication() Publication { return Unpublished }
+
 // InvitationResent gives an invitation another code and its whole time again. The code of before is void.
 type InvitationResent struct {
 	Invitation string       `json:"invitation"`
@@ -66,11 +74,31 @@ type InvitationResent struct {
 	By         string       `json:"by,omitempty"` // who knows the other code; absent: whoever made the invitation
 }
 
+// EventName implements Event.
+func (InvitationResent) EventName() string { return "tenants.v1.invitation_resent" }
+
+func (e InvitationResent) audit() auditForm {
+	return auditForm{"invitation.resent", e.At, &Invitation{}}
+}
+
+// Publication implements Event.
+func (InvitationResent) Publication() Publication { return Unpublished }
+
 // InvitationRevoked ends an invitation that nobody has accepted.
 type InvitationRevoked struct {
 	Invitation string    `json:"invitation"`
 	At         time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (InvitationRevoked) EventName() string { return "tenants.v1.invitation_revoked" }
+
+func (e InvitationRevoked) audit() auditForm {
+	return auditForm{"invitation.revoked", e.At, &Invitation{}}
+}
+
+// Publication implements Event.
+func (InvitationRevoked) Publication() Publication { return Unpublished }
 
 // InvitationAccepted says who has joined by an invitation.
 type InvitationAccepted struct {
@@ -78,6 +106,16 @@ type InvitationAccepted struct {
 	Member     string    `json:"member"`
 	At         time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (InvitationAccepted) EventName() string { return "tenants.v1.invitation_accepted" }
+
+func (e InvitationAccepted) audit() auditForm {
+	return auditForm{"invitation.accepted", e.At, &Invitation{}}
+}
+
+// Publication implements Event.
+func (InvitationAccepted) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c Invite) Check() error {
@@ -210,5 +248,12 @@ func (i *Invitation) Apply(event Event) {
 		i.AcceptedAt, i.Member = e.At, e.Member
 	default:
 		panic(fmt.Sprintf("BUG: an invitation does not know %T", event))
+	}
+}
+
+func (i *Invitation) audited() (Target, Fields) {
+	return Target{"invitation", i.ID, i.Email}, Fields{
+		"email": i.Email, "role": string(i.Role), "by": i.By, "expires_at": i.ExpiresAt, "revoked_at": i.RevokedAt,
+		"accepted_at": i.AcceptedAt, "member": i.Member,
 	}
 }

@@ -30,3 +30,10 @@ type KeyUser struct {
 	Client     string // what it says it is
 	LastUsedAt time.Time
 }
+
+// A UsedAPIKey is what was said of the use of an API key over a short time.
+type UsedAPIKey struct {
+	KeyUsage
+	Organization string
+	APIKey       string
+}

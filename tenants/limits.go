@@ -101,3 +101,12 @@ func (e LimitReached) wayOut() string {
 	}
 	return "Wait until some are older, or " + ask
 }
+
+// A Room is how many of something an organization has, and may have.
+type Room struct {
+	What        Countable
+	Have, Limit int
+}
+
+// Full tells whether there can be no more.
+func (r Room) Full() bool { return r.Have >= r.Limit }

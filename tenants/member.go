@@ -51,6 +51,14 @@ type MemberAdded struct {
 	At           time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (MemberAdded) EventName() string { return "tenants.v1.member_added" }
+
+func (e MemberAdded) audit() auditForm { return auditForm{"member.added", e.At, &Member{}} }
+
+// Publication implements Event.
+func (MemberAdded) Publication() Publication { return Unpublished }
+
 // Check returns Invalid with every fault of the command, or nil.
 func (c AddMember) Check() error {
 	faults := checkGiven("organization", c.Organization)
@@ -93,6 +101,16 @@ type MemberRoleChanged struct {
 	Role   Role      `json:"role"`
 	At     time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (MemberRoleChanged) EventName() string { return "tenants.v1.member_role_changed" }
+
+func (e MemberRoleChanged) audit() auditForm {
+	return auditForm{"member.role_changed", e.At, &Member{}}
+}
+
+// Publication implements Event.
+func (MemberRoleChanged) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c ChangeRole) Check() error {
@@ -138,6 +156,14 @@ type MemberRemoved struct {
 	At     time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (MemberRemoved) EventName() string { return "tenants.v1.member_removed" }
+
+func (e MemberRemoved) audit() auditForm { return auditForm{"member.removed", e.At, &Member{}} }
+
+// Publication implements Event.
+func (MemberRemoved) Publication() Publication { return Unpublished }
+
 // Remove decides to remove the member; again, it decides nothing. It takes a role that manages the member's, and the
 // last owner stays.
 func (m Member) Remove(cmd RemoveMember) ([]Event, error) {
@@ -182,4 +208,20 @@ func (m *Member) Apply(event Event) {
 	default:
 		panic(fmt.Sprintf("BUG: a member does not know %T", event))
 	}
+}
+
+func (m *Member) audited() (Target, Fields) {
+	return Target{"member", m.ID, m.Name}, Fields{
+		"name": m.Name, "email": m.Email, "role": string(m.Role), "removed_at": m.RemovedAt,
+		"password_changed_at": changedAfter(m.AddedAt, m.PasswordAt), "reset_code_expires_at": m.Reset.ExpiresAt,
+		"identity_provider": m.Identity.Issuer, "identity": m.Identity.Subject,
+	}
+}
+
+// changedAfter is when something was changed; zero where it is as it was at the beginning.
+func changedAfter(beginning, at time.Time) time.Time {
+	if at.Equal(beginning) {
+		return time.Time{}
+	}
+	return at
 }

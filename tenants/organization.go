@@ -17,6 +17,24 @@ const (
 	Scale        Tier = "scale"
 )
 
+// OrganizationCreated starts an organization.
+type OrganizationCreated struct {
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	Tier         Tier      `json:"tier"`
+	At           time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (OrganizationCreated) EventName() string { return "tenants.v1.organization_created" }
+
+func (e OrganizationCreated) audit() auditForm {
+	return auditForm{"organization.created", e.At, &Organization{}}
+}
+
+// Publication implements Event.
+func (OrganizationCreated) Publication() Publication { return PublishedFact }
+
 func tiers() []Tier {
 	return []Tier{Indie, Bootstrapper, Compliance, Scale}
 }
@@ -77,6 +95,16 @@ type OrganizationRenamed struct {
 	At           time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (OrganizationRenamed) EventName() string { return "tenants.v1.organization_renamed" }
+
+func (e OrganizationRenamed) audit() auditForm {
+	return auditForm{"organization.renamed", e.At, &Organization{}}
+}
+
+// Publication implements Event.
+func (OrganizationRenamed) Publication() Publication { return PublishedFact }
+
 // Check returns Invalid with every fault of the command, or nil.
 func (c Rename) Check() error {
 	return checkName(c.Name).orNil()
@@ -107,4 +135,8 @@ func (o *Organization) Apply(event Event) {
 	default:
 		panic(fmt.Sprintf("BUG: an organization does not know %T", event))
 	}
+}
+
+func (o *Organization) audited() (Target, Fields) {
+	return Target{"organization", o.ID, o.Name}, Fields{"name": o.Name, "tier": string(o.Tier)}
 }

@@ -32,12 +32,28 @@ type OwnerCodeIssued struct {
 	ExpiresAt time.Time    `json:"expires_at"`
 }
 
+// EventName implements Event.
+func (OwnerCodeIssued) EventName() string { return "tenants.v1.owner_code_issued" }
+
+func (e OwnerCodeIssued) audit() auditForm { return auditForm{"owner_code.issued", e.At, &OwnerCode{}} }
+
+// Publication implements Event.
+func (OwnerCodeIssued) Publication() Publication { return Unpublished }
+
 // OwnerCodeUsed says who became the first owner, and of what.
 type OwnerCodeUsed struct {
 	Organization string    `json:"organization"`
 	Member       string    `json:"member"`
 	At           time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (OwnerCodeUsed) EventName() string { return "tenants.v1.owner_code_used" }
+
+func (e OwnerCodeUsed) audit() auditForm { return auditForm{"owner_code.used", e.At, &OwnerCode{}} }
+
+// Publication implements Event.
+func (OwnerCodeUsed) Publication() Publication { return Unpublished }
 
 // Issue decides on a code for the first owner; ErrFounded where there are members.
 func (o OwnerCode) Issue(cmd IssueOwnerCode) ([]Event, error) {
@@ -82,5 +98,15 @@ func (o *OwnerCode) Apply(event Event) {
 		o.UsedAt, o.Organization, o.Member = e.At, e.Organization, e.Member
 	default:
 		panic(fmt.Sprintf("BUG: an owner's code does not know %T", event))
+	}
+}
+
+func (o *OwnerCode) audited() (Target, Fields) {
+	if o.Digest.Hash == "" {
+		return Target{Kind: "owner_code"}, nil
+	}
+	return Target{"owner_code", o.Digest.First + o.Digest.Last, ""}, Fields{
+		"code": o.Digest.shown(OwnerCodePrefix), "expires_at": o.ExpiresAt, "used_at": o.UsedAt,
+		"organization": o.Organization, "member": o.Member,
 	}
 }

@@ -64,6 +64,16 @@ type PasskeyRegistered struct {
 	At           time.Time        `json:"at"`
 }
 
+// EventName implements Event.
+func (PasskeyRegistered) EventName() string { return "tenants.v1.passkey_registered" }
+
+func (e PasskeyRegistered) audit() auditForm {
+	return auditForm{"passkey.registered", e.At, &Passkey{}}
+}
+
+// Publication implements Event.
+func (PasskeyRegistered) Publication() Publication { return Unpublished }
+
 // PasskeyUsed says that somebody proved who they are with a passkey.
 type PasskeyUsed struct {
 	Passkey  string    `json:"passkey"`
@@ -71,6 +81,14 @@ type PasskeyUsed struct {
 	BackedUp bool      `json:"backed_up,omitempty"`
 	At       time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (PasskeyUsed) EventName() string { return "tenants.v1.passkey_used" }
+
+func (e PasskeyUsed) audit() auditForm { return auditForm{"passkey.used", e.At, &Passkey{}} }
+
+// Publication implements Event.
+func (PasskeyUsed) Publication() Publication { return Unpublished }
 
 // PasskeySuspected says that a passkey was used with a count of uses that was used before, so that there may be a copy
 // of it. Nobody gets in with it any more.
@@ -80,11 +98,27 @@ type PasskeySuspected struct {
 	At      time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (PasskeySuspected) EventName() string { return "tenants.v1.passkey_suspected" }
+
+func (e PasskeySuspected) audit() auditForm { return auditForm{"passkey.suspected", e.At, &Passkey{}} }
+
+// Publication implements Event.
+func (PasskeySuspected) Publication() Publication { return Unpublished }
+
 // PasskeyRemoved ends a passkey.
 type PasskeyRemoved struct {
 	Passkey string    `json:"passkey"`
 	At      time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (PasskeyRemoved) EventName() string { return "tenants.v1.passkey_removed" }
+
+func (e PasskeyRemoved) audit() auditForm { return auditForm{"passkey.removed", e.At, &Passkey{}} }
+
+// Publication implements Event.
+func (PasskeyRemoved) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c RegisterPasskey) Check() error {
@@ -147,5 +181,11 @@ func (p *Passkey) Apply(event Event) {
 		p.Revocation = Revocation{At: e.At}
 	default:
 		panic(fmt.Sprintf("BUG: a passkey does not know %T", event))
+	}
+}
+
+func (p *Passkey) audited() (Target, Fields) {
+	return Target{"passkey", p.ID, p.Name}, Fields{
+		"name": p.Name, "member": p.Member, "used_at": p.UsedAt, "suspected_at": p.SuspectedAt, "state": string(p.Revocation.state()),
 	}
 }

@@ -23,6 +23,22 @@ type CreateProject struct {
 	At           time.Time
 }
 
+// ProjectCreated starts a project.
+type ProjectCreated struct {
+	Project      string    `json:"project"`
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	At           time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (ProjectCreated) EventName() string { return "tenants.v1.project_created" }
+
+func (e ProjectCreated) audit() auditForm { return auditForm{"project.created", e.At, &Project{}} }
+
+// Publication implements Event.
+func (ProjectCreated) Publication() Publication { return PublishedFact }
+
 // Check returns Invalid with every fault of the command, or nil.
 func (c CreateProject) Check() error {
 	return append(checkGiven("organization", c.Organization), checkName(c.Name)...).orNil()
@@ -51,6 +67,14 @@ type ProjectRenamed struct {
 	At      time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (ProjectRenamed) EventName() string { return "tenants.v1.project_renamed" }
+
+func (e ProjectRenamed) audit() auditForm { return auditForm{"project.renamed", e.At, &Project{}} }
+
+// Publication implements Event.
+func (ProjectRenamed) Publication() Publication { return PublishedFact }
+
 // Rename decides to give the project another name; the same name decides nothing.
 func (p Project) Rename(cmd Rename) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
@@ -76,4 +100,8 @@ func (p *Project) Apply(event Event) {
 	default:
 		panic(fmt.Sprintf("BUG: a project does not know %T", event))
 	}
+}
+
+func (p *Project) audited() (Target, Fields) {
+	return Target{"project", p.ID, p.Name}, Fields{"name": p.Name}
 }

@@ -33,6 +33,14 @@ type MemberIdentified struct {
 	At      time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (MemberIdentified) EventName() string { return "tenants.v1.member_identified" }
+
+func (e MemberIdentified) audit() auditForm { return auditForm{"member.identified", e.At, &Member{}} }
+
+// Publication implements Event.
+func (MemberIdentified) Publication() Publication { return Unpublished }
+
 // Identify decides that the member is somebody at an identity provider; again, it decides nothing. At one provider a member
 // stays who they are: ErrOtherIdentity.
 func (m Member) Identify(cmd Identify) ([]Event, error) {

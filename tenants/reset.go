@@ -18,6 +18,16 @@ type MemberResetCodeIssued struct {
 	By        string       `json:"by,omitempty"`
 }
 
+// EventName implements Event.
+func (MemberResetCodeIssued) EventName() string { return "tenants.v1.member_reset_code_issued" }
+
+func (e MemberResetCodeIssued) audit() auditForm {
+	return auditForm{"member.reset_code_issued", e.At, &Member{}}
+}
+
+// Publication implements Event.
+func (MemberResetCodeIssued) Publication() Publication { return Unpublished }
+
 // MemberPasswordChanged gives a member another password. A code to reset it is void from then on. By a reset the member is
 // nobody at the identity provider any more, until it tells anew.
 type MemberPasswordChanged struct {
@@ -26,6 +36,16 @@ type MemberPasswordChanged struct {
 	Reset        bool      `json:"reset,omitempty"` // by a code, not by the password of before
 	At           time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (MemberPasswordChanged) EventName() string { return "tenants.v1.member_password_changed" }
+
+func (e MemberPasswordChanged) audit() auditForm {
+	return auditForm{"member.password_changed", e.At, &Member{}}
+}
+
+// Publication implements Event.
+func (MemberPasswordChanged) Publication() Publication { return Unpublished }
 
 // IssueResetCode asks for a code that lets a member set another password.
 type IssueResetCode struct {

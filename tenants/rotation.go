@@ -34,7 +34,13 @@ type APIKeyRotated struct {
 	At        time.Time `json:"at"`
 }
 
-func (APIKeyRotated) isEvent() {}
+// EventName implements Event.
+func (APIKeyRotated) EventName() string { return "tenants.v1.api_key_rotated" }
+
+func (e APIKeyRotated) audit() auditForm { return auditForm{"api_key.rotated", e.At, &APIKey{}} }
+
+// Publication implements Event.
+func (APIKeyRotated) Publication() Publication { return PublishedCredential }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c RotateAPIKey) Check() error {

@@ -86,3 +86,8 @@ type SecretDigest struct {
 	First string `json:"first"` // the first four characters after the prefix
 	Last  string `json:"last"`  // the last four characters
 }
+
+// shown is as much of a secret as is kept.
+func (d SecretDigest) shown(prefix string) string {
+	return prefix + d.First + "…" + d.Last
+}

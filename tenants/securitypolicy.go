@@ -74,7 +74,15 @@ type SecurityPolicySet struct {
 	PasswordsOff  bool            `json:"passwords_off,omitempty"`
 }
 
-func (SecurityPolicySet) isEvent() {}
+// EventName implements Event.
+func (SecurityPolicySet) EventName() string { return "tenants.v1.security_policy_set" }
+
+func (e SecurityPolicySet) audit() auditForm {
+	return auditForm{"security_policy.set", e.At, &SecurityPolicy{}}
+}
+
+// Publication implements Event.
+func (SecurityPolicySet) Publication() Publication { return Unpublished }
 
 // Check returns Invalid with every fault of the command, or nil.
 func (c SetSecurityPolicy) Check() error {
@@ -148,5 +156,11 @@ func (s *SecurityPolicy) Apply(event Event) {
 		*s = SecurityPolicy{Organization: e.Organization, LeakedKeys: e.LeakedKeys, PlainHTTPKeys: e.PlainHTTPKeys, SetAt: e.At, PasswordsOff: e.PasswordsOff}
 	default:
 		panic(fmt.Sprintf("BUG: a security policy does not know %T", event))
+	}
+}
+
+func (s *SecurityPolicy) audited() (Target, Fields) {
+	return Target{"security_policy", s.Organization, ""}, Fields{
+		"leaked_keys": string(s.LeakedKeys), "plain_http_keys": string(s.PlainHTTPKeys), "passwords_off": s.PasswordsOff,
 	}
 }

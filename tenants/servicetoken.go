@@ -39,6 +39,44 @@ type IssueServiceToken struct {
 	At           time.Time
 }
 
+// ServiceTokenIssued starts a service token.
+type ServiceTokenIssued struct {
+	ServiceToken string       `json:"service_token"`
+	Organization string       `json:"organization"`
+	Name         string       `json:"name"`
+	Scopes       []string     `json:"scopes"`
+	Digest       SecretDigest `json:"imprint"`
+	Configured   bool         `json:"configured,omitempty"`
+	At           time.Time    `json:"at"`
+}
+
+// EventName implements Event.
+func (ServiceTokenIssued) EventName() string { return "tenants.v1.service_token_issued" }
+
+func (e ServiceTokenIssued) audit() auditForm {
+	return auditForm{"service_token.issued", e.At, &ServiceToken{}}
+}
+
+// Publication implements Event.
+func (ServiceTokenIssued) Publication() Publication { return PublishedCredential }
+
+// ServiceTokenRevoked ends a service token.
+type ServiceTokenRevoked struct {
+	ServiceToken string    `json:"service_token"`
+	Reason       string    `json:"reason"`
+	At           time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (ServiceTokenRevoked) EventName() string { return "tenants.v1.service_token_revoked" }
+
+func (e ServiceTokenRevoked) audit() auditForm {
+	return auditForm{"service_token.revoked", e.At, &ServiceToken{}}
+}
+
+// Publication implements Event.
+func (ServiceTokenRevoked) Publication() Publication { return PublishedCredential }
+
 // Check returns Invalid with every fault of the command, or nil.
 func (c IssueServiceToken) Check() error {
 	faults := append(checkGiven("organization", c.Organization), checkName(c.Name)...)
@@ -127,4 +165,11 @@ func sorted(scopes []string) []string {
 	ordered := slices.Clone(scopes)
 	slices.SortFunc(ordered, strings.Compare)
 	return slices.Compact(ordered)
+}
+
+func (s *ServiceToken) audited() (Target, Fields) {
+	return Target{"service_token", s.ID, s.Name}, Fields{
+		"name": s.Name, "scopes": s.Scopes, "token": s.Digest.shown(ServiceTokenPrefix), "configured": s.Configured,
+		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
+	}
 }

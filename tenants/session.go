@@ -101,6 +101,14 @@ type SessionStarted struct {
 	Method       SignInMethod `json:"method,omitempty"`  // absent: see Session
 }
 
+// EventName implements Event.
+func (SessionStarted) EventName() string { return "tenants.v1.session_started" }
+
+func (e SessionStarted) audit() auditForm { return auditForm{"session.started", e.At, &Session{}} }
+
+// Publication implements Event.
+func (SessionStarted) Publication() Publication { return PublishedCredential }
+
 // SessionRenewed lets a session go on, with another secret.
 type SessionRenewed struct {
 	Session       string       `json:"session"`
@@ -110,6 +118,14 @@ type SessionRenewed struct {
 	ExpiresAt     time.Time    `json:"expires_at"`
 	ReplacedUntil time.Time    `json:"replaced_until"` // when the secret before ends
 }
+
+// EventName implements Event.
+func (SessionRenewed) EventName() string { return "tenants.v1.session_renewed" }
+
+func (e SessionRenewed) audit() auditForm { return auditForm{"session.renewed", e.At, &Session{}} }
+
+// Publication implements Event.
+func (SessionRenewed) Publication() Publication { return PublishedCredential }
 
 // SessionConfirmed says that the member has proved anew who they are. The session goes on with another secret.
 type SessionConfirmed struct {
@@ -121,6 +137,14 @@ type SessionConfirmed struct {
 	ReplacedUntil time.Time    `json:"replaced_until"` // when the secret before ends
 }
 
+// EventName implements Event.
+func (SessionConfirmed) EventName() string { return "tenants.v1.session_confirmed" }
+
+func (e SessionConfirmed) audit() auditForm { return auditForm{"session.confirmed", e.At, &Session{}} }
+
+// Publication implements Event.
+func (SessionConfirmed) Publication() Publication { return PublishedCredential }
+
 // SessionEnded ends a session before its time.
 type SessionEnded struct {
 	Session string    `json:"session"`
@@ -128,12 +152,30 @@ type SessionEnded struct {
 	At      time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (SessionEnded) EventName() string { return "tenants.v1.session_ended" }
+
+func (e SessionEnded) audit() auditForm { return auditForm{"session.ended", e.At, &Session{}} }
+
+// Publication implements Event.
+func (SessionEnded) Publication() Publication { return PublishedCredential }
+
 // SessionRoleChanged lets a session go on in another role: its member got it.
 type SessionRoleChanged struct {
 	Session string    `json:"session"`
 	Role    Role      `json:"role"`
 	At      time.Time `json:"at"`
 }
+
+// EventName implements Event.
+func (SessionRoleChanged) EventName() string { return "tenants.v1.session_role_changed" }
+
+func (e SessionRoleChanged) audit() auditForm {
+	return auditForm{"session.role_changed", e.At, &Session{}}
+}
+
+// Publication implements Event.
+func (SessionRoleChanged) Publication() Publication { return PublishedCredential }
 
 // Start decides on a new session. Each sign-in starts one of its own: a session can't be started twice.
 func (s Session) Start(cmd StartSession) ([]Event, error) {
@@ -264,4 +306,11 @@ func (s *Session) replace(digest SecretDigest, salt string, at, until time.Time)
 	}
 	s.Replaced = Replaced{Digest: s.Digest, Until: until, Salt: salt}
 	s.Digest, s.ChangedAt = digest, at
+}
+
+func (s *Session) audited() (Target, Fields) {
+	return Target{"session", s.ID, ""}, Fields{
+		"member": s.Member, "role": string(s.Role), "method": string(s.Method), "expires_at": s.ExpiresAt,
+		"state": string(s.Revocation.state()), "reason": s.Revocation.Reason,
+	}
 }

@@ -37,6 +37,16 @@ type MemberSignInsFailed struct {
 	At           time.Time `json:"at"`
 }
 
+// EventName implements Event.
+func (MemberSignInsFailed) EventName() string { return "tenants.v1.member_sign_ins_failed" }
+
+func (e MemberSignInsFailed) audit() auditForm {
+	return auditForm{"member.sign_ins_failed", e.At, &SignInFailures{}}
+}
+
+// Publication implements Event.
+func (MemberSignInsFailed) Publication() Publication { return Unpublished }
+
 // Add counts what others have counted.
 func (f SignInFailures) Add(more SignInFailures) SignInFailures {
 	if f.Since.IsZero() {

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,15 +29,23 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/tenants/internal/api"
+	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/http"
+	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/projections"
+	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/internal/schema"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // A change that another replica made is found within relayInterval, one that this replica made at once. A relay whose
@@ -71,9 +80,12 @@ type App struct {
 	inClear     *exposure.Watch
 	leakKeys    *leak.Keys
 	credentials *identity.Credentials
-	events      *postgres.Events
+	events      *unitofwork.Events
 	views       *postgres.Views
+	work        *unitofwork.Writer
 	registrar   *registrar.Registrar
+	keys        *keys.Service
+	exposures   *keys.Exposures
 	failures    *registrar.Failures // to sign in
 	proxies     []netip.Prefix
 	handler     nethttp.Handler
@@ -102,7 +114,7 @@ func newApp(config Config, logger *slog.Logger) *App {
 }
 
 func (a *App) build(ctx context.Context) (err error) {
-	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, postgres.Migrations()...); err != nil {
+	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), schema.Name, schema.Migrations()...); err != nil {
 		return err
 	}
 	if a.proxies, err = httpapi.ParseProxies(a.config.TrustedProxies); err != nil {
@@ -114,7 +126,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err := a.assemble(); err != nil {
 		return err
 	}
-	if err := postgres.AuditAll(ctx, a.pool, a.events); err != nil {
+	if err := audit.WriteAll(ctx, a.pool, a.events); err != nil {
 		return err
 	}
 	a.handler = a.routes()
@@ -129,7 +141,7 @@ const readers = 4
 
 // openReads opens what answers questions: connections of their own, and the key of the cursors.
 func (a *App) openReads(ctx context.Context) (err error) {
-	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, readers); err != nil {
+	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), schema.Name, readers); err != nil {
 		return err
 	}
 	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
@@ -148,7 +160,7 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	a.events, a.views = postgres.NewEvents(a.pool), postgres.NewViews(cmp.Or(a.reads, a.pool))
+	a.events = projections.NewEvents(a.pool)
 	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(a.events).Read,
 		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
@@ -168,11 +180,16 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	a.registrar = registrar.New(registrar.Config{
-		Events: a.events, Views: a.views, CredentialWaiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Limits: a.config.Bounds.limits(), Passwords: passwords, Ceiling: a.accountLimits().Of,
-		Challenges: postgres.NewChallenges(a.pool), RelyingParty: a.relyingParty(), Provider: provider,
+	a.views = postgres.NewViews(query.NewReader(cmp.Or(a.reads, a.pool)))
+	a.work = unitofwork.NewWriter(unitofwork.Config{
+		Events: a.events, Views: a.views.Reader, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Limits: a.config.Bounds.limits(), RoleOf: postgres.RoleOf,
 	})
+	a.registrar = registrar.New(registrar.Config{
+		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: postgres.NewChallenges(a.pool), RelyingParty: a.relyingParty(), Provider: provider,
+	})
+	a.keys = keys.NewService(a.work, a.registrar, a.accountLimits().Of)
+	a.exposures = keys.NewExposures(a.work, postgres.SecurityPolicyOf)
 	a.failures = a.registrar.NewFailures(a.droppedFailures().Inc, a.logger)
 	return a.buildUsageConsumer()
 }
@@ -224,7 +241,7 @@ func (a *App) buildUsageConsumer() (err error) {
 	}
 	a.usage, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
-		Handle:    bus.UsageConsumer{Exposed: a.registrar.Exposed}.Consume,
+		Handle:    bus.UsageConsumer{Exposed: a.exposures.InClear, Used: keys.AddUsage}.Consume,
 		Committed: func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
@@ -236,14 +253,25 @@ func (a *App) routes() nethttp.Handler {
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: a.credentials, Ready: a.Ready, Limits: a.config.Limits, Proxies: a.proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 	})
-	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
-	http.Mount(router, a.registrar, guard, changed, a.clock, a.proxies)
-	http.MountLeakReports(router, a.registrar, guard, a.leakKeys)
-	console.Mount(router, console.Config{
-		Registrar: a.registrar, Views: a.views, Guard: guard, Clock: a.clock, IDs: newID, TrustedProxies: a.proxies,
-		Changes: changed, Failures: a.failures, Metrics: a.metrics.Registerer, Origin: a.linkOrigin(),
-	})
+	a.mount(router, guard)
 	return router
+}
+
+// mount adds what each room serves and shows.
+func (a *App) mount(router chi.Router, guard *identity.Guard) {
+	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
+	auditing := audit.NewService(audit.NewStore(a.views.Reader), a.registrar)
+	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
+	others := http.New(answers, a.registrar, auditing)
+	answers.Mount(router, changed, others.Mount, keys.NewAPI(answers, a.keys).Mount)
+	others.MountAudit(router)
+	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
+	kit := pages.NewKit(pages.Config{Directory: a.views, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
+	shown := console.New(kit, console.Config{
+		Registrar: a.registrar, Views: a.views, Audit: audit.NewStore(a.views.Reader), Failures: a.failures, Metrics: a.metrics.Registerer,
+	})
+	shown.Mount(router)
+	kit.Mount(router, changed, shown.MountSettings, keys.NewPages(kit, a.keys).Mount)
 }
 
 // newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.

@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/app"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/schema"
 )
 
 // operatorToken is the operator of every test.
@@ -63,7 +63,7 @@ type world struct {
 func newWorld(t *testing.T) world {
 	t.Parallel()
 	return world{
-		database: pgtest.URL(t, postgres.Schema, postgres.Migrations()...), brokers: testenv.Kafka(t), log: &journal{},
+		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: testenv.Kafka(t), log: &journal{},
 		inForceWait: patience, // a slow machine makes a test slow, not red
 	}
 }

@@ -15,18 +15,27 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/internal/schema"
 )
 
 // inForceWait is how long a command waits for a credential to be in force: nobody is waiting for an answer, so longer than
 // a request does.
 const inForceWait = 10 * time.Second
 
+// Services are what the rooms can be asked for.
+type Services struct {
+	*registrar.Registrar
+	Keys *keys.Service
+}
+
 // Operate carries out fn beside the processes that serve, on the same database and broker: what it decides is kept,
 // audited, published and in force like what they decide. The database must be up to date.
 func Operate(ctx context.Context, database httpapi.Secret, brokers []string, access sharedbus.Access, logger *slog.Logger,
-	fn func(context.Context, *registrar.Registrar) error) (err error) {
+	fn func(context.Context, Services) error) (err error) {
 	if err := errors.Join(process.CheckDatabaseURL(database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {
 		return err
 	}
@@ -41,7 +50,7 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 	ctx, done := context.WithCancel(ctx)
 	return lifecycle.Run(ctx, a.relay.Run, a.state.Run, func(ctx context.Context) error {
 		defer done()
-		return fn(ctx, a.registrar)
+		return fn(ctx, Services{a.registrar, a.keys})
 	})
 }
 
@@ -56,16 +65,16 @@ func CheckAudits(ctx context.Context, database httpapi.Secret, organization stri
 		return err
 	}
 	defer pool.Close()
-	organizations, err := postgres.Audited(ctx, pool)
+	organizations, err := audit.Audited(ctx, pool)
 	if err != nil {
 		return err
 	}
-	found, events := false, postgres.NewEvents(pool)
+	found, events := false, projections.NewEvents(pool)
 	for _, id := range organizations {
 		if organization != "" && organization != id {
 			continue
 		}
-		check, err := postgres.CheckAudit(ctx, pool, events, id)
+		check, err := audit.Check(ctx, pool, events, id)
 		if err != nil {
 			return err
 		}
@@ -79,7 +88,7 @@ func CheckAudits(ctx context.Context, database httpapi.Secret, organization stri
 }
 
 func openCurrent(ctx context.Context, database httpapi.Secret) (*pgxpool.Pool, error) {
-	pool, err := pg.OpenCurrent(ctx, database.Reveal(), postgres.Schema, postgres.Migrations()...)
+	pool, err := pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...)
 	if errors.Is(err, pg.ErrNotMigrated) {
 		return nil, fmt.Errorf("%w; start the service first (tenants serve): it brings the database up to date", err)
 	}

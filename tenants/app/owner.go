@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/console"
-	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // Pages that links with codes lead to.
@@ -36,7 +36,7 @@ func (a *App) welcomeOwner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	code, expires, err := a.registrar.IssueOwnerCode(ctx, registrar.AtStart())
+	code, expires, err := a.registrar.IssueOwnerCode(ctx, unitofwork.AtStart())
 	if errors.Is(err, tenants.ErrFounded) {
 		return nil
 	}

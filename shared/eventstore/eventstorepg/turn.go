@@ -2,6 +2,7 @@ package eventstorepg
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,6 +23,23 @@ func (s *Store[E]) InTurn(ctx context.Context, organization string, fn func(tx p
 		}
 		return fn(tx)
 	})
+}
+
+// Begin opens a transaction like that of InTurn, for a caller who commits or rolls it back.
+func (s *Store[E]) Begin(ctx context.Context, organization string) (pgx.Tx, error) {
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot begin: %w", err)
+	}
+	err = actAs(ctx, tx, organization)
+	if err == nil {
+		err = TakeTurn(ctx, tx)
+	}
+	if err != nil {
+		_ = tx.Rollback(ctx)
+		return nil, err
+	}
+	return tx, nil
 }
 
 // UpdateTx is eventstore.Update in a transaction of InTurn, where no append can conflict. It returns the state after the

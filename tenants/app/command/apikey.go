@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 type createKey struct {
@@ -27,9 +29,9 @@ force everywhere when the command ends. Put it where it belongs at once, not int
 
 // Run creates the key.
 func (c *createKey) Run(ctx context.Context, logger *slog.Logger) error {
-	wanted := registrar.NewAPIKey{Project: c.Project, Environment: c.Environment, Name: c.Name, ExpiresAt: c.ExpiresAt.UTC()}
-	return c.do(ctx, logger, "key create", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
-		made, secret, err := r.IssueAPIKey(ctx, request, wanted)
+	wanted := keys.New{Project: c.Project, Environment: c.Environment, Name: c.Name, ExpiresAt: c.ExpiresAt.UTC()}
+	return c.do(ctx, logger, "key create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		made, secret, err := r.Keys.Issue(ctx, request, wanted)
 		if err != nil {
 			return explain(err, "project", c.Project)
 		}
@@ -47,8 +49,8 @@ type revokeKey struct {
 
 // Run revokes the key.
 func (c *revokeKey) Run(ctx context.Context, logger *slog.Logger) error {
-	return c.do(ctx, logger, "key revoke", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
-		revoked, err := r.RevokeAPIKey(ctx, request, c.ID, c.Reason)
+	return c.do(ctx, logger, "key revoke", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		revoked, err := r.Keys.Revoke(ctx, request, c.ID, c.Reason)
 		if err != nil {
 			return explain(err, "API key", c.ID)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants/app"
-	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // Commands are the commands of the program tenants.
@@ -65,9 +65,9 @@ type installation struct {
 
 // do carries out what a command asks for.
 func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
-	fn func(ctx context.Context, registrar *registrar.Registrar, request registrar.Request) error) error {
-	return app.Operate(ctx, i.DatabaseURL, i.Brokers, i.BrokerAccess, quiet(logger), func(ctx context.Context, r *registrar.Registrar) error {
-		return fn(ctx, r, registrar.AtTheServer("tenants "+command+", run by "+whoRuns()))
+	fn func(ctx context.Context, registrar app.Services, request unitofwork.Request) error) error {
+	return app.Operate(ctx, i.DatabaseURL, i.Brokers, i.BrokerAccess, quiet(logger), func(ctx context.Context, r app.Services) error {
+		return fn(ctx, r, unitofwork.AtTheServer("tenants "+command+", run by "+whoRuns()))
 	})
 }
 

@@ -6,8 +6,9 @@ import (
 	"os"
 
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
-	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // listPage is how many things are asked for at once.
@@ -30,7 +31,7 @@ What a tier grants is in the README of the ledger. Go on with "tenants project c
 
 // Run creates the organization.
 func (c *createOrganization) Run(ctx context.Context, logger *slog.Logger) error {
-	return c.do(ctx, logger, "organization create", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+	return c.do(ctx, logger, "organization create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		made, err := r.CreateOrganization(ctx, request, c.Name, c.Tier)
 		if err != nil {
 			return explain(err, "organization", "")
@@ -46,13 +47,13 @@ type listOrganizations struct {
 
 // Run lists the organizations, one a line: id, tier, name.
 func (c *listOrganizations) Run(ctx context.Context, logger *slog.Logger) error {
-	return c.do(ctx, logger, "organization list", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
-		var after postgres.Position
+	return c.do(ctx, logger, "organization list", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		var after query.Position
 		for {
 			found, err := r.Organizations(ctx, request.Caller, after, listPage)
 			for _, o := range found {
 				row(os.Stdout, o.ID, o.Tier, o.Name)
-				after = postgres.Position{At: o.CreatedAt, ID: o.ID}
+				after = query.Position{At: o.CreatedAt, ID: o.ID}
 			}
 			if err != nil || len(found) < listPage {
 				return err
@@ -75,7 +76,7 @@ from "tenants reset-link". It stands in the audit log of the organization.`
 
 // Run switches passwords on.
 func (c *allowPasswords) Run(ctx context.Context, logger *slog.Logger) error {
-	return c.do(ctx, logger, "organization allow-passwords", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+	return c.do(ctx, logger, "organization allow-passwords", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		if err := r.AllowPasswords(ctx, request, c.Organization); err != nil {
 			return explain(err, "organization", c.Organization)
 		}

@@ -5,8 +5,9 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/weirlog/weir/tenants/internal/postgres"
-	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 type createProject struct {
@@ -26,7 +27,7 @@ Go on with "tenants key create".`
 
 // Run creates the project.
 func (c *createProject) Run(ctx context.Context, logger *slog.Logger) error {
-	return c.do(ctx, logger, "project create", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+	return c.do(ctx, logger, "project create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		made, err := r.CreateProject(ctx, request, c.Organization, c.Name)
 		if err != nil {
 			return explain(err, "organization", c.Organization)
@@ -43,13 +44,13 @@ type listProjects struct {
 
 // Run lists the projects, one a line: id, name.
 func (c *listProjects) Run(ctx context.Context, logger *slog.Logger) error {
-	return c.do(ctx, logger, "project list", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
-		var after postgres.Position
+	return c.do(ctx, logger, "project list", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
+		var after query.Position
 		for {
 			found, err := r.Projects(ctx, request.Caller, c.Organization, after, listPage)
 			for _, p := range found {
 				row(os.Stdout, p.ID, p.Name)
-				after = postgres.Position{At: p.CreatedAt, ID: p.ID}
+				after = query.Position{At: p.CreatedAt, ID: p.ID}
 			}
 			if err != nil || len(found) < listPage {
 				return explain(err, "organization", c.Organization)

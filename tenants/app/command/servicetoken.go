@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/weirlog/weir/tenants/app"
 	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 type createServiceToken struct {
@@ -30,7 +32,7 @@ An operator, who may create organizations, is a token for "*" with tenants:admin
 // Run creates the token.
 func (c *createServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
 	wanted := registrar.NewServiceToken{Organization: c.Organization, Name: c.Name, Scopes: c.Scope}
-	return c.do(ctx, logger, "service-token create", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+	return c.do(ctx, logger, "service-token create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		made, secret, err := r.IssueServiceToken(ctx, request, wanted)
 		if err != nil {
 			return explain(err, "organization", c.Organization)
@@ -48,7 +50,7 @@ type revokeServiceToken struct {
 
 // Run revokes the token.
 func (c *revokeServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
-	return c.do(ctx, logger, "service-token revoke", func(ctx context.Context, r *registrar.Registrar, request registrar.Request) error {
+	return c.do(ctx, logger, "service-token revoke", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		revoked, err := r.RevokeServiceToken(ctx, request, c.ID, c.Reason)
 		if err != nil {
 			return explain(err, "service token", c.ID)

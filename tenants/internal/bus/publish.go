@@ -8,29 +8,29 @@ import (
 
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
 // RelayName is under which name the relay keeps how far it has published. It is data.
 const RelayName = "tenants"
 
-// Source is the ce_source of what tenants says.
+// Source is the ce_source of what tenants publishes.
 const Source = "weir/tenants"
 
 // perEvent is the most messages that one event becomes.
 const perEvent = 3
 
-// A Publication maps what was decided to what others are told: the state of credentials, and facts. It is the one place
-// where the two meet.
+// A Publication maps what was decided to what is published: the state of credentials, and facts. It is the one place where the
+// two meet.
 type Publication struct {
-	events *postgres.Events
+	events *events
 }
 
-// NewPublication returns a publication of events.
-func NewPublication(events *postgres.Events) *Publication {
-	return &Publication{events: events}
+// NewPublication returns the publication of a store's events.
+func NewPublication(store *events) *Publication {
+	return &Publication{events: store}
 }
 
 // Read is the relay's source: at most limit messages about the events after a cursor. The table of events is the outbox.
@@ -44,75 +44,84 @@ func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after weirbus.Cursor,
 	}
 	var messages []weirbus.Outgoing
 	for _, event := range events {
-		told, err := p.tell(ctx, tx, event)
+		published, err := p.publish(ctx, tx, event)
 		if err != nil {
 			return nil, fmt.Errorf("cannot publish %q version %d: %w", event.Stream, event.Version, err)
 		}
-		messages = append(messages, told...)
+		messages = append(messages, published...)
 	}
 	return messages, nil
 }
 
-type recorded = eventstore.Recorded[tenants.Event]
+type (
+	events   = eventstorepg.Store[tenants.Event]
+	recorded = eventstore.Recorded[tenants.Event]
+)
 
-// tell says what others are told of one event. A credential goes before the fact: it is what somebody waits for.
-func (p *Publication) tell(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbus.Outgoing, error) {
-	if isSilent(r.Event) {
-		return silence(r), nil
+// publish says what others learn of one event.
+func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbus.Outgoing, error) {
+	if r.Event.Publication() == tenants.Unpublished {
+		return settled(r), nil
 	}
 	history, err := p.until(ctx, tx, r)
 	if err != nil {
 		return nil, err
 	}
-	switch e := r.Event.(type) {
+	return published(r, history)
+}
+
+// published are the messages about the last event of a history. A credential goes before the fact: it is what somebody waits
+// for.
+func published(r recorded, history []recorded) ([]weirbus.Outgoing, error) {
+	events := make([]tenants.Event, len(history))
+	for i, each := range history {
+		events[i] = each.Event
+	}
+	subject := tenants.Fold(events...)
+	messages := facts(r.Event, subject)
+	if r.Event.Publication() == tenants.PublishedCredential {
+		messages = append(credentials(r, subject), messages...)
+	}
+	if len(messages) == 0 {
+		return nil, fmt.Errorf("BUG: nothing is published of %T", r.Event)
+	}
+	return outgoing(r, messages...)
+}
+
+// credentials are the credentials of a subject after an event.
+func credentials(r recorded, subject tenants.Subject) []outgoingEvent {
+	switch s := subject.(type) {
+	case *tenants.APIKey:
+		return []outgoingEvent{apiKeyCredential(*s, r.Version, tenants.At(r.Event))}
+	case *tenants.ServiceToken:
+		return []outgoingEvent{serviceTokenCredential(*s, r.Version)}
+	case *tenants.Session:
+		return sessionCredentials(*s, r.Version)
+	}
+	return nil
+}
+
+// facts are what weir.tenants.v1 says of an event.
+func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
+	switch e := event.(type) {
 	case tenants.OrganizationCreated:
-		return outgoing(r, organizationCreated(e))
+		return []outgoingEvent{organizationCreated(e)}
 	case tenants.OrganizationRenamed:
-		return outgoing(r, organizationRenamed(e))
+		return []outgoingEvent{organizationRenamed(e)}
 	case tenants.ProjectCreated:
-		return outgoing(r, projectCreated(e))
+		return []outgoingEvent{projectCreated(e)}
 	case tenants.ProjectRenamed:
-		return outgoing(r, projectRenamed(eventstore.Fold[tenants.Project](history), e))
+		return []outgoingEvent{projectRenamed(*subject.(*tenants.Project), e)}
 	case tenants.APIKeyIssued:
-		key := eventstore.Fold[tenants.APIKey](history)
-		return outgoing(r, apiKeyCredential(key, r.Version, e.At), apiKeyIssued(key))
+		return []outgoingEvent{apiKeyIssued(*subject.(*tenants.APIKey))}
 	case tenants.APIKeyRevoked:
-		key := eventstore.Fold[tenants.APIKey](history)
-		return outgoing(r, apiKeyCredential(key, r.Version, e.At), apiKeyRevoked(key))
-	case tenants.APIKeyRotated:
-		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
-	case tenants.APIKeyCurtailed:
-		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
-	case tenants.APIKeyAccessChanged:
-		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
-	case tenants.APIKeyLimited:
-		return outgoing(r, apiKeyCredential(eventstore.Fold[tenants.APIKey](history), r.Version, e.At))
-	case tenants.ServiceTokenIssued, tenants.ServiceTokenRevoked:
-		token := eventstore.Fold[tenants.ServiceToken](history)
-		return outgoing(r, serviceTokenCredential(token, r.Version))
-	case tenants.SessionStarted, tenants.SessionRoleChanged, tenants.SessionRenewed, tenants.SessionConfirmed, tenants.SessionEnded:
-		session := eventstore.Fold[tenants.Session](history)
-		return outgoing(r, sessionCredentials(session, r.Version)...)
+		return []outgoingEvent{apiKeyRevoked(*subject.(*tenants.APIKey))}
 	}
-	return nil, fmt.Errorf("event %T is told to nobody", r.Event)
+	return nil
 }
 
-// isSilent tells whether an event is nobody else's business: people and what is kept of how they prove who they are, names
-// of keys and what happened to them.
-func isSilent(event tenants.Event) bool {
-	switch event.(type) {
-	case tenants.APIKeyRenamed, tenants.APIKeyExposed, tenants.SecurityPolicySet, tenants.MemberSignInsFailed,
-		tenants.MemberAdded, tenants.MemberRoleChanged, tenants.MemberRemoved, tenants.MemberPasswordChanged,
-		tenants.MemberResetCodeIssued, tenants.MemberIdentified, tenants.InvitationMade, tenants.InvitationResent,
-		tenants.InvitationRevoked, tenants.InvitationAccepted, tenants.OwnerCodeIssued, tenants.OwnerCodeUsed,
-		tenants.PasskeyRegistered, tenants.PasskeyUsed, tenants.PasskeySuspected, tenants.PasskeyRemoved:
-		return true
-	}
-	return false
-}
-
-// silence tells nobody of an event, and that it is done with.
-func silence(r recorded) []weirbus.Outgoing { return []weirbus.Outgoing{{Cursor: place(r)}} }
+// settled publishes nothing of an event, and says that it is done with.
+func settled(r recorded) []weirbus.Outgoing { return []weirbus.Outgoing{{Cursor: place(r)}} }
 
 // until returns the history of an event's stream up to that event: an event alone is no whole state.
 func (p *Publication) until(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {

@@ -7,19 +7,21 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/schema"
 )
 
 // However many events nobody is told of come first, the key after them is published.
 func TestPublicationGoesOnBehindSilence(t *testing.T) {
-	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	events := postgres.NewEvents(pool)
+	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
+	store := newEvents(pool)
 	happened := []tenants.Event{
 		tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Indie, At: noon},
 		tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon},
@@ -34,12 +36,12 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 		Name: "live", Digest: digest(t), At: noon.Add(time.Hour)})
 	for i, event := range happened {
 		stream := eventstore.Stream{Organization: "org_1", Name: fmt.Sprint(i)}
-		if err := events.Append(t.Context(), stream, 0, nil, event); err != nil {
+		if err := store.Append(t.Context(), stream, 0, nil, event); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var told []string
-	publication, after := NewPublication(events), weirbus.Cursor{}
+	publication, after := NewPublication(store), weirbus.Cursor{}
 	for {
 		var messages []weirbus.Outgoing
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
@@ -71,4 +73,29 @@ func digest(t *testing.T) tenants.SecretDigest {
 		t.Fatal(err)
 	}
 	return secret.Digest()
+}
+
+// newEvents returns a store without projections.
+func newEvents(pool *pgxpool.Pool) *events {
+	return eventstorepg.New(pool, eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}, nil)
+}
+
+// Every event is published, or says that it is not: one that nobody can publish would hold up all credentials behind it,
+// revocations too.
+func TestEveryEventIsPublished(t *testing.T) {
+	for _, event := range tenants.Events() {
+		r := recorded{Version: 1, Event: event}
+		if event.Publication() == tenants.Unpublished {
+			continue
+		}
+		messages, err := published(r, []recorded{r})
+		if err != nil {
+			t.Errorf("%T: %v", event, err)
+			continue
+		}
+		isCredential := messages[0].Topic == contract.TopicCredentials
+		if want := event.Publication() == tenants.PublishedCredential; isCredential != want {
+			t.Errorf("%T goes to %s first", event, messages[0].Topic)
+		}
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
 // TombstonesName is under which name the relay keeps how far it has forgotten sessions. It is data.
@@ -26,13 +25,13 @@ const remembrance = 24 * time.Hour
 // SessionTombstones takes sessions that are surely past out of weir.credentials.v1: every sign-in and every renewal leaves a record there,
 // which would be kept, and held in memory by every service, for ever. Revoked keys stay: their holders are told why they don't work.
 type SessionTombstones struct {
-	events *postgres.Events
+	events *events
 	clock  func() time.Time
 }
 
-// NewSessionTombstones returns the forgetting of events.
-func NewSessionTombstones(events *postgres.Events, clock func() time.Time) *SessionTombstones {
-	return &SessionTombstones{events: events, clock: clock}
+// NewSessionTombstones returns the tombstones of the sessions in a store.
+func NewSessionTombstones(store *events, clock func() time.Time) *SessionTombstones {
+	return &SessionTombstones{events: store, clock: clock}
 }
 
 // Read is a relay's source: a tombstone for each secret of the sessions that were started after a cursor and are past. It goes
@@ -50,7 +49,7 @@ func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after weirbus.C
 		started, isSession := event.Event.(tenants.SessionStarted)
 		switch {
 		case !isSession:
-			messages = append(messages, silence(event)...)
+			messages = append(messages, settled(event)...)
 			continue
 		case f.clock().Before(lastMoment(started).Add(remembrance)) || len(messages) > limit:
 			return messages, nil

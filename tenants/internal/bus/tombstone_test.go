@@ -12,14 +12,14 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/schema"
 )
 
 // A session that is a day past is taken out of the topic with every secret that it had; one that may still be used is not, and
 // API keys never are.
 func TestSessionsAreForgotten(t *testing.T) {
-	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	events := postgres.NewEvents(pool)
+	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
+	events := newEvents(pool)
 	first, renewed, second := digest(t), digest(t), digest(t)
 	keep := func(stream string, version int64, event tenants.Event) {
 		t.Helper()

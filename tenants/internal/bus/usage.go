@@ -11,7 +11,6 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
 // UsageConsumer takes in what weir.ingest.v1 says of API keys: how they are used goes to the sums, and what follows from an
@@ -19,13 +18,15 @@ import (
 type UsageConsumer struct {
 	// Exposed decides in a transaction that acts as whatever it sees fit.
 	Exposed func(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error
+	// Used adds to the sums, in a transaction that acts as the system.
+	Used func(ctx context.Context, tx pgx.Tx, used []tenants.UsedAPIKey) error
 }
 
 // Consume applies records in the transaction that also moves their positions. A record that can't be read is parked by the
 // bus; one of a type that is not known is for others. Exposures come first: they wait for the turn to append, and whoever
 // has it must not wait for a row that was changed here.
 func (n UsageConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
-	var used []postgres.UsedAPIKey
+	var used []tenants.UsedAPIKey
 	for _, record := range records {
 		var err error
 		switch record.Header(contract.HeaderType) {
@@ -41,10 +42,10 @@ func (n UsageConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
 	}
-	return postgres.AddUsage(ctx, tx, used)
+	return n.Used(ctx, tx, used)
 }
 
-func readUsed(record weirbus.Record, used []postgres.UsedAPIKey) ([]postgres.UsedAPIKey, error) {
+func readUsed(record weirbus.Record, used []tenants.UsedAPIKey) ([]tenants.UsedAPIKey, error) {
 	var said contract.KeyUsed
 	if err := read(record, &said); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func readUsed(record weirbus.Record, used []postgres.UsedAPIKey) ([]postgres.Use
 	if min(said.Accepted, said.Rejected, said.Refused, said.Read) < 0 {
 		return nil, weirbus.PermanentRecord(record, fmt.Errorf("the key %q can't have been used a negative number of times", said.APIKey))
 	}
-	u := postgres.UsedAPIKey{Organization: said.Organization, APIKey: said.APIKey, KeyUsage: tenants.KeyUsage{
+	u := tenants.UsedAPIKey{Organization: said.Organization, APIKey: said.APIKey, KeyUsage: tenants.KeyUsage{
 		Accepted: said.Accepted, Rejected: said.Rejected, Refused: said.Refused, Read: said.Read, LastUsedAt: said.LastUsedAt,
 		Address: said.Address, Client: said.Client,
 	}}

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A CredentialWaiter follows weir.credentials.v1, and lets a change of a credential pass once it has come back from the broker: from
-// then on it is in force here, and about now everywhere.
+// A CredentialWaiter follows weir.credentials.v1, and says when a change of a credential has come back from the broker: from then on
+// it is in force here, and about now everywhere.
 type CredentialWaiter struct {
 	credentials *identity.Credentials
 	wake        func()
@@ -39,7 +39,7 @@ type Awaited struct {
 	Version int64 // or a later one
 }
 
-// NewCredentialWaiter returns a waiter that feeds credentials, calls wake after a change, and makes it wait for at most patience.
+// NewCredentialWaiter returns a waiter that feeds credentials, and waits for at most patience. Its Wake is wake.
 func NewCredentialWaiter(credentials *identity.Credentials, wake func(), patience time.Duration, logger *slog.Logger) *CredentialWaiter {
 	return &CredentialWaiter{
 		credentials: credentials, wake: wake, patience: patience, logger: logger, waiting: map[string][]waiter{},
@@ -47,90 +47,80 @@ func NewCredentialWaiter(credentials *identity.Credentials, wake func(), patienc
 }
 
 // Wake makes the relay look for what was appended.
-func (g *CredentialWaiter) Wake() { g.wake() }
+func (c *CredentialWaiter) Wake() { c.wake() }
 
 // Apply takes a record of weir.credentials.v1.
-func (g *CredentialWaiter) Apply(record weirbus.Record) error {
+func (c *CredentialWaiter) Apply(record weirbus.Record) error {
 	key := string(record.Key)
-	if err := g.credentials.Apply(key, record.Value); err != nil {
+	if err := c.credentials.Apply(key, record.Value); err != nil {
 		return err
 	}
 	var credential contract.Credential
 	if len(record.Value) > 0 && json.Unmarshal(record.Value, &credential) == nil {
-		g.release(key, credential)
+		c.release(key, credential)
 	}
 	return nil
 }
 
-// Pass runs change, and if that changed something, waits until the credential under key is in state, or for the waiter's
-// patience: the change is kept by then, so what is late is only its effect.
-func (g *CredentialWaiter) Pass(ctx context.Context, key, state string, change func() (changed bool, err error)) error {
-	w := g.expect(Awaited{Key: key, State: state})
-	defer g.forget(w)
-	changed, err := change()
-	if err != nil || !changed {
-		return err
-	}
-	g.Wake()
-	g.await(ctx, w)
-	return nil
+// A Watch looks out for some credentials.
+type Watch struct {
+	waiter  *CredentialWaiter
+	waiters []waiter
 }
 
-// PassAll is Pass for a change that only shows on its way which credentials it changes: it says so by expect, before
-// it is kept.
-func (g *CredentialWaiter) PassAll(ctx context.Context, change func(expect func(Awaited)) error) error {
-	var waiters []waiter
-	defer func() { g.forget(waiters...) }()
-	err := change(func(awaited Awaited) { waiters = append(waiters, g.expect(awaited)) })
-	if err != nil {
-		return err
+// Watch begins to look out for credentials. It has to begin before what changes them is kept; who has begun one stops it.
+func (c *CredentialWaiter) Watch(awaited ...Awaited) *Watch {
+	watch := &Watch{waiter: c}
+	for _, each := range awaited {
+		watch.waiters = append(watch.waiters, c.expect(each))
 	}
-	g.Wake()
-	g.await(ctx, waiters...)
-	return nil
+	return watch
 }
 
-// await waits for all of them together at most for the waiter's patience.
-func (g *CredentialWaiter) await(ctx context.Context, waiters ...waiter) {
-	ctx, cancel := context.WithTimeout(ctx, g.patience)
+// Stop ends the watch.
+func (w *Watch) Stop() { w.waiter.forget(w.waiters...) }
+
+// Wait returns once all credentials are what they shall be, or after the waiter's patience.
+func (w *Watch) Wait(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, w.waiter.patience)
 	defer cancel()
-	for _, w := range waiters {
+	for _, each := range w.waiters {
 		select {
-		case <-w.done:
+		case <-each.done:
 		case <-ctx.Done():
-			g.logger.Warn("a credential is not in force yet", slog.String("state", w.state), slog.Duration("waited", g.patience))
+			w.waiter.logger.Warn("a credential is not in force yet", slog.String("state", each.state), slog.Duration("waited", w.waiter.patience))
 			return
 		}
 	}
 }
 
-func (g *CredentialWaiter) expect(awaited Awaited) waiter {
+func (c *CredentialWaiter) expect(awaited Awaited) waiter {
 	w := waiter{key: awaited.Key, state: awaited.State, version: awaited.Version, done: make(chan struct{})}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.waiting[awaited.Key] = append(g.waiting[awaited.Key], w)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[awaited.Key] = append(c.waiting[awaited.Key], w)
 	return w
 }
 
-func (g *CredentialWaiter) forget(waiters ...waiter) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (c *CredentialWaiter) forget(waiters ...waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, w := range waiters {
-		g.waiting[w.key] = slices.DeleteFunc(g.waiting[w.key], func(other waiter) bool { return other.done == w.done })
-		if len(g.waiting[w.key]) == 0 {
-			delete(g.waiting, w.key)
+		c.waiting[w.key] = slices.DeleteFunc(c.waiting[w.key], func(other waiter) bool { return other.done == w.done })
+		if len(c.waiting[w.key]) == 0 {
+			delete(c.waiting, w.key)
 		}
 	}
 }
 
 // release lets those pass that wait for what a credential is now.
-func (g *CredentialWaiter) release(key string, now contract.Credential) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i, w := range g.waiting[key] {
+func (c *CredentialWaiter) release(key string, now contract.Credential) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, w := range c.waiting[key] {
 		if w.state == now.State && w.version <= now.Version {
 			close(w.done)
-			g.waiting[key][i].state = "" // is never a credential's state: passes once
+			c.waiting[key][i].state = "" // is never a credential's state: passes once
 		}
 	}
 }

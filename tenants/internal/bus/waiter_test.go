@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -16,8 +15,8 @@ import (
 // forever is longer than any test may take.
 const forever = time.Hour
 
-func newCredentialWaiter(patience time.Duration, wake func()) *CredentialWaiter {
-	return NewCredentialWaiter(identity.NewCredentials(time.Now), wake, patience, slog.New(slog.DiscardHandler))
+func newCredentialWaiter(patience time.Duration) *CredentialWaiter {
+	return NewCredentialWaiter(identity.NewCredentials(time.Now), func() {}, patience, slog.New(slog.DiscardHandler))
 }
 
 func credentialRecord(t *testing.T, key, state string, version int64) weirbus.Record {
@@ -29,74 +28,55 @@ func credentialRecord(t *testing.T, key, state string, version int64) weirbus.Re
 	return weirbus.Record{Key: []byte(key), Value: value}
 }
 
-func changed() (bool, error) { return true, nil }
+func awaited(state string) Awaited { return Awaited{Key: "k", State: state, Version: 2} }
 
-// A change passes when its own credential is in the state that it asked for, and wakes the relay to get there.
-func TestGateWaitsForTheState(t *testing.T) {
-	woken := make(chan struct{}, 1)
-	waiter := newCredentialWaiter(forever, func() { woken <- struct{}{} })
-	passed := make(chan error, 1)
-	go func() { passed <- waiter.Pass(t.Context(), "k", contract.CredentialRevoked, changed) }()
-	<-woken
+// A watch is over when its own credential is in the state, and at the version, that was asked for.
+func TestWatchWaitsForTheState(t *testing.T) {
+	waiter := newCredentialWaiter(forever)
+	watch := waiter.Watch(awaited(contract.CredentialRevoked))
+	passed := make(chan struct{})
+	go func() { watch.Wait(t.Context()); close(passed) }()
 	for _, record := range []weirbus.Record{
 		credentialRecord(t, "other", contract.CredentialRevoked, 2),
-		credentialRecord(t, "k", contract.CredentialActive, 1),
+		credentialRecord(t, "k", contract.CredentialActive, 2),
+		credentialRecord(t, "k", contract.CredentialRevoked, 1),
 		{Key: []byte("k"), Value: []byte("{")},
 		{Key: []byte("k")},
 	} {
 		waiter.Apply(record)
 		select {
-		case err := <-passed:
-			t.Fatalf("passed after %s %s: %v", record.Key, record.Value, err)
+		case <-passed:
+			t.Fatalf("passed after %s %s", record.Key, record.Value)
 		default:
 		}
 	}
-	waiter.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 2))
-	waiter.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 2))
-	if err := <-passed; err != nil {
-		t.Error(err)
-	}
+	waiter.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 3))
+	waiter.Apply(credentialRecord(t, "k", contract.CredentialRevoked, 3))
+	<-passed
+	watch.Stop()
 	noneWaits(t, waiter)
 }
 
-// What comes back before the change has returned is not missed.
-func TestGateDoesNotMissWhatIsQuick(t *testing.T) {
-	waiter := newCredentialWaiter(forever, func() {})
-	err := waiter.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) {
-		waiter.Apply(credentialRecord(t, "k", contract.CredentialActive, 1))
-		return true, nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	noneWaits(t, waiter)
-}
-
-// What failed, or changed nothing, waits for nothing.
-func TestGateWaitsOnlyForChanges(t *testing.T) {
-	waiter := newCredentialWaiter(forever, func() { t.Error("the relay was woken") })
-	failure := errors.New("no")
-	if err := waiter.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) { return true, failure }); !errors.Is(err, failure) {
-		t.Errorf("a failure: got %v", err)
-	}
-	if err := waiter.Pass(t.Context(), "k", contract.CredentialActive, func() (bool, error) { return false, nil }); err != nil {
-		t.Errorf("no change: got %v", err)
-	}
+// What comes back before anybody waits is not missed.
+func TestWatchDoesNotMissWhatIsQuick(t *testing.T) {
+	waiter := newCredentialWaiter(forever)
+	watch := waiter.Watch(awaited(contract.CredentialActive))
+	waiter.Apply(credentialRecord(t, "k", contract.CredentialActive, 2))
+	watch.Wait(t.Context())
+	watch.Stop()
 	noneWaits(t, waiter)
 }
 
 // A broker that is away makes an answer late, not wrong: the change is kept.
-func TestGateLosesPatience(t *testing.T) {
-	waiter := newCredentialWaiter(time.Millisecond, func() {})
-	if err := waiter.Pass(t.Context(), "k", contract.CredentialActive, changed); err != nil {
-		t.Errorf("without a broker: got %v", err)
-	}
-	waiter = newCredentialWaiter(forever, func() {})
+func TestWatchLosesPatience(t *testing.T) {
+	watch := newCredentialWaiter(time.Millisecond).Watch(awaited(contract.CredentialActive))
+	watch.Wait(t.Context())
+	waiter := newCredentialWaiter(forever)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := waiter.Pass(ctx, "k", contract.CredentialActive, changed); err != nil {
-		t.Errorf("a client that went away: got %v", err)
-	}
+	watch = waiter.Watch(awaited(contract.CredentialActive))
+	watch.Wait(ctx) // a client that went away
+	watch.Stop()
 	noneWaits(t, waiter)
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
 type accountPage struct {
-	settings
+	pages.Settings
 	Sessions     []shownSession
 	Passkeys     []tenants.Passkey
 	PasskeysWork bool
@@ -44,11 +45,11 @@ func (s shownSession) On() string { return clientName(s.Client) }
 
 // showAccount is what members see to themselves.
 func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	caller := callerOf(r)
+	caller := pages.CallerOf(r)
 	sessions, err := c.Views.Sessions(r.Context(), pg.Organization(caller.Organization), caller.ID, c.Clock())
 	if err != nil {
 		return err
@@ -62,8 +63,8 @@ func (c *console) showAccount(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := accountPage{shown, showSessions(sessions, sessionID(r)), passkeys, c.Registrar.RelyingParty != nil, off}
-	c.pages.Write(w, r, http.StatusOK, "account", ui.View{
-		Title: "Your account", Tabs: tabs(r, accountPath), Data: page,
+	c.Write(w, r, http.StatusOK, "account", ui.View{
+		Title: "Your account", Tabs: pages.Tabs(r, pages.AccountPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"identified": "From now on your identity provider knows you by this account, whatever your e-mail address is there. " +
 				"Its password goes on working: if you did not set it yourself, ask an owner or admin for a code to set another.",
@@ -100,15 +101,15 @@ func (c *console) endOneSession(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err, "session", id)
 	}
 	ui.SetFlash(w, "session-ended")
-	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
 	return nil
 }
 
 func (c *console) endOtherSessions(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Registrar.EndOtherSessions(r.Context(), c.requestOf(r), sessionID(r)); err != nil {
-		return problemOf(err, "member", callerOf(r).ID)
+		return problemOf(err, "member", pages.CallerOf(r).ID)
 	}
 	ui.SetFlash(w, "sessions-ended")
-	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
 	return nil
 }

@@ -10,18 +10,19 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/auditcsv"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
 // auditCSVPath is the address of the file with all that matches.
-const auditCSVPath = auditPath + ".csv"
+const auditCSVPath = pages.AuditPath + ".csv"
 
 // dateForm is how forms write a day.
 const dateForm = "2006-01-02"
 
 type auditPage struct {
-	settings
+	pages.Settings
 	Filters  []ui.Field
 	Filtered bool
 	Lines    []auditLine
@@ -48,7 +49,7 @@ type auditForm struct {
 func auditFormOf(r *http.Request) auditForm {
 	given := r.URL.Query()
 	form := auditForm{from: given.Get("from"), to: given.Get("to"), filter: tenants.AuditFilter{
-		Organization: callerOf(r).Organization, Actor: given.Get("actor"), Action: given.Get("action"),
+		Organization: pages.CallerOf(r).Organization, Actor: given.Get("actor"), Action: given.Get("action"),
 		Target: strings.TrimSpace(given.Get("target")),
 	}}
 	var faults tenants.Invalid
@@ -75,12 +76,12 @@ func day(field, text string, later int, faults *tenants.Invalid) time.Time {
 }
 
 func (c *console) showAudit(w http.ResponseWriter, r *http.Request) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
 	form := auditFormOf(r)
-	page := auditPage{settings: shown, CSV: withQuery(auditCSVPath, r.URL.Query()), Filtered: r.URL.RawQuery != ""}
+	page := auditPage{Settings: shown, CSV: withQuery(auditCSVPath, r.URL.Query()), Filtered: r.URL.RawQuery != ""}
 	if page.Filters, err = c.auditFilters(r, form); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (c *console) showAudit(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	c.pages.Write(w, r, status, "audit", ui.View{Title: "Audit log", Tabs: tabs(r, auditPath), Data: page})
+	c.Write(w, r, status, "audit", ui.View{Title: "Audit log", Tabs: pages.Tabs(r, pages.AuditPath), Data: page})
 	return nil
 }
 
@@ -103,11 +104,11 @@ func (c *console) findAudit(r *http.Request, filter tenants.AuditFilter, page *a
 			return err
 		}
 	}
-	found, err := c.Views.AuditEvents(r.Context(), pg.Organization(filter.Organization), filter, before, pageSize+1)
+	found, err := c.Audit.Events(r.Context(), pg.Organization(filter.Organization), filter, before, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pageSize, func(last tenants.AuditEvent) any { return last.Sequence })
+	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.AuditEvent) any { return last.Sequence })
 	page.Pager = ui.NewPager(r, list.NextCursor)
 	for _, event := range list.Items {
 		line, err := readable(event)
@@ -133,7 +134,7 @@ func readable(event tenants.AuditEvent) (line auditLine, err error) {
 	}
 	return auditLine{
 		AuditEvent: event, What: actionText(event.Action), Changes: changes,
-		Who: actorText(postgres.Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
+		Who: actorText(audit.Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
 	}, err
 }
 
@@ -155,7 +156,7 @@ func actionText(action string) string {
 }
 
 // actorText is what people call an actor.
-func actorText(actor postgres.Actor) string {
+func actorText(actor audit.Actor) string {
 	switch {
 	case actor.Name != "":
 		return actor.Name
@@ -172,24 +173,24 @@ func actorText(actor postgres.Actor) string {
 // auditFilters are the fields of the form. What can be chosen is what is in the audit.
 func (c *console) auditFilters(r *http.Request, form auditForm) ([]ui.Field, error) {
 	organization := form.filter.Organization
-	actions, err := c.Views.AuditedActions(r.Context(), pg.Organization(organization), pg.Organization(organization))
+	actions, err := c.Audit.Actions(r.Context(), pg.Organization(organization), pg.Organization(organization))
 	if err != nil {
 		return nil, err
 	}
-	actors, err := c.Views.Actors(r.Context(), pg.Organization(organization), pg.Organization(organization))
+	actors, err := c.Audit.Actors(r.Context(), pg.Organization(organization), pg.Organization(organization))
 	if err != nil {
 		return nil, err
 	}
 	return []ui.Field{
-		{Name: "actor", Label: "Who", Choices: ui.Choose(form.filter.Actor, actorChoices(actors)...), Fault: faultOf(form.fault, "actor")},
-		{Name: "action", Label: "What", Choices: ui.Choose(form.filter.Action, actionChoices(actions)...), Fault: faultOf(form.fault, "action")},
-		{Name: "target", Label: "Id of what changed", Value: form.filter.Target, MaxLength: 64, Autocomplete: "off", Fault: faultOf(form.fault, "target")},
-		{Name: "from", Label: "From (UTC)", Type: "date", Value: form.from, Fault: faultOf(form.fault, "from")},
-		{Name: "to", Label: "Up to and including", Type: "date", Value: form.to, Fault: faultOf(form.fault, "to")},
+		{Name: "actor", Label: "Who", Choices: ui.Choose(form.filter.Actor, actorChoices(actors)...), Fault: pages.FaultOf(form.fault, "actor")},
+		{Name: "action", Label: "What", Choices: ui.Choose(form.filter.Action, actionChoices(actions)...), Fault: pages.FaultOf(form.fault, "action")},
+		{Name: "target", Label: "Id of what changed", Value: form.filter.Target, MaxLength: 64, Autocomplete: "off", Fault: pages.FaultOf(form.fault, "target")},
+		{Name: "from", Label: "From (UTC)", Type: "date", Value: form.from, Fault: pages.FaultOf(form.fault, "from")},
+		{Name: "to", Label: "Up to and including", Type: "date", Value: form.to, Fault: pages.FaultOf(form.fault, "to")},
 	}, nil
 }
 
-func actorChoices(actors []postgres.Actor) [][2]string {
+func actorChoices(actors []audit.Actor) [][2]string {
 	choices := [][2]string{{"", "Everybody"}}
 	for _, actor := range actors {
 		choices = append(choices, [2]string{actor.ID, actorText(actor)})
@@ -212,7 +213,7 @@ func (c *console) downloadAudit(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, form.fault.Error()+" Go back and change the filters.")
 	}
 	next := func(before int64) ([]tenants.AuditEvent, error) {
-		return c.Views.AuditEvents(r.Context(), pg.Organization(form.filter.Organization), form.filter, before, auditcsv.PageSize)
+		return c.Audit.Events(r.Context(), pg.Organization(form.filter.Organization), form.filter, before, auditcsv.PageSize)
 	}
 	first, err := next(0)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -51,12 +52,12 @@ func codeFault(err error) string {
 }
 
 func (c *console) writeCodePage(w http.ResponseWriter, r *http.Request, status int, title string, page codePage, flash *ui.Flash) {
-	c.pages.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
+	c.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
 func newPassword(err error) ui.Field {
 	return ui.Field{
-		Name: "password", Label: "Password", Type: "password", Fault: faultOf(err, "password"), Autocomplete: "new-password",
+		Name: "password", Label: "Password", Type: "password", Fault: pages.FaultOf(err, "password"), Autocomplete: "new-password",
 		Required: true, Hint: "At least 12 characters; several words are easier to remember than signs.",
 	}
 }
@@ -84,14 +85,14 @@ func (c *console) writeJoin(w http.ResponseWriter, r *http.Request, status int, 
 
 func emailField(r *http.Request, err error, hint string) ui.Field {
 	return ui.Field{
-		Name: "email", Label: "E-mail", Type: "email", Value: r.PostForm.Get("email"), Fault: faultOf(err, "email"),
+		Name: "email", Label: "E-mail", Type: "email", Value: r.PostForm.Get("email"), Fault: pages.FaultOf(err, "email"),
 		Autocomplete: "username", Required: true, Hint: hint,
 	}
 }
 
 func nameField(r *http.Request, err error) ui.Field {
 	return ui.Field{
-		Name: "name", Label: "Your name", Value: r.PostForm.Get("name"), Fault: faultOf(err, "name"), Autocomplete: "name",
+		Name: "name", Label: "Your name", Value: r.PostForm.Get("name"), Fault: pages.FaultOf(err, "name"), Autocomplete: "name",
 		MaxLength: 200, Required: true,
 	}
 }
@@ -117,7 +118,7 @@ func (c *console) showWelcome(w http.ResponseWriter, r *http.Request) error {
 
 func (c *console) writeWelcome(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	organization := ui.Field{
-		Name: "organization", Label: "Organization", Value: r.PostForm.Get("organization"), Fault: faultOf(err, "organization"),
+		Name: "organization", Label: "Organization", Value: r.PostForm.Get("organization"), Fault: pages.FaultOf(err, "organization"),
 		Autocomplete: "organization", MaxLength: 200, Required: true, Hint: "Your company or team. You can rename it later.",
 	}
 	c.writeCodePage(w, r, status, "Welcome to Weir", codePage{
@@ -136,7 +137,7 @@ func (c *console) welcome(w http.ResponseWriter, r *http.Request) error {
 func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
 	use func(who registrar.Newcomer) (registrar.Entry, error)) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	who := newcomerOf(r)
@@ -153,7 +154,7 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 		err = tenants.Invalid{{Field: "email", Detail: "Somebody signs in with this address already, in another organization of this installation.",
 			Fix: "If that is you, ask for an invitation to another address."}}
 	}
-	if isInvalid(err) || errors.Is(err, tenants.ErrCode) {
+	if pages.IsInvalid(err) || errors.Is(err, tenants.ErrCode) {
 		write(w, r, http.StatusUnprocessableEntity, err, nil)
 		return nil
 	}
@@ -171,7 +172,7 @@ func (c *console) letInByCode(w http.ResponseWriter, r *http.Request, entry regi
 	if c.Registrar.RelyingParty != nil {
 		return c.letInTo(w, r, entry, passkeysPath+"/new")
 	}
-	return c.letInTo(w, r, entry, accountPath)
+	return c.letInTo(w, r, entry, pages.AccountPath)
 }
 
 func (c *console) showReset(w http.ResponseWriter, r *http.Request) error {
@@ -188,7 +189,7 @@ func (c *console) writeReset(w http.ResponseWriter, r *http.Request, status int,
 }
 
 func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	code := r.PostForm.Get("code")
@@ -201,7 +202,7 @@ func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
 		c.writeReset(w, r, http.StatusTooManyRequests, nil, busy(w, r))
 		return nil
 	}
-	if isInvalid(err) || errors.Is(err, tenants.ErrCode) {
+	if pages.IsInvalid(err) || errors.Is(err, tenants.ErrCode) {
 		c.writeReset(w, r, http.StatusUnprocessableEntity, err, nil)
 		return nil
 	}
@@ -231,7 +232,7 @@ func (c *console) writeHandedOut(w http.ResponseWriter, r *http.Request, title, 
 	link := c.Origin + page + "#" + code.Reveal()
 	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}
 	shown.Code = ui.Code{ID: "code", Label: "The code", Text: code.Reveal(), Copy: "Copy code", Secret: true}
-	c.pages.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: tabs(r, membersPath), Data: shown})
+	c.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: pages.Tabs(r, pages.MembersPath), Data: shown})
 }
 
 // errShownOnce answers a form that was sent again after its code was shown.

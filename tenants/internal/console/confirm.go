@@ -13,36 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
-
-const confirmPath = "/console/confirm"
-
-// How long it counts that a member has proved who they are. Pages with forms are shown for confirmLasts, and what is sent
-// from them is accepted formLasts longer: so whoever was shown a form has time to fill it in.
-const (
-	confirmLasts = 10 * time.Minute
-	formLasts    = 5 * time.Minute
-)
-
-// confirmed lets those through who have proved not long ago who they are, by signing in or anew. Others are asked to
-// before they see a page. A form that comes too late is not carried out: they are told how to send it again without
-// losing what they typed. So wrap the page of a form together with what the form is sent to.
-func (c *console) confirmed(next handler) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		age := c.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt)
-		looking := r.Method == http.MethodGet || r.Method == http.MethodHead
-		switch {
-		case age < confirmLasts, !looking && age < confirmLasts+formLasts:
-			return next(w, r)
-		case looking:
-			http.Redirect(w, r, detour(confirmPath, r), http.StatusSeeOther)
-		default:
-			c.pages.Write(w, r, http.StatusForbidden, "confirm-again", ui.View{Title: "Nothing was done yet", Data: confirmPath})
-		}
-		return nil
-	}
-}
 
 type confirmPage struct {
 	Member   tenants.Member
@@ -57,19 +30,19 @@ type confirmPage struct {
 // showConfirm asks who is there. Without a destination it was opened beside a form that came too late.
 func (c *console) showConfirm(w http.ResponseWriter, r *http.Request) error {
 	beside := r.URL.Query().Get("to") == ""
-	if c.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= confirmLasts {
+	if c.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLasts {
 		return c.writeConfirm(w, r, http.StatusOK, nil)
 	}
 	if !beside {
-		http.Redirect(w, r, destination(r), http.StatusSeeOther)
+		http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
 		return nil
 	}
-	c.pages.Write(w, r, http.StatusOK, "confirm-done", ui.View{Title: "Thank you, it is you"})
+	c.Write(w, r, http.StatusOK, "confirm-done", ui.View{Title: "Thank you, it is you"})
 	return nil
 }
 
 func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status int, flash *ui.Flash) error {
-	member, err := c.member(r)
+	member, err := c.Member(r)
 	if err != nil {
 		return err
 	}
@@ -85,17 +58,17 @@ func (c *console) writeConfirm(w http.ResponseWriter, r *http.Request, status in
 		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
 	}}
 	if r.FormValue("to") != "" {
-		page.To = destination(r)
+		page.To = pages.Destination(r)
 	}
 	if c.Registrar.Provider != nil && off {
-		page.Provider, page.ByOIDC = c.Registrar.Provider.Name, oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, accountPath))
+		page.Provider, page.ByOIDC = c.Registrar.Provider.Name, oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, pages.AccountPath))
 	}
-	c.pages.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})
+	c.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})
 	return nil
 }
 
 func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	if wait := c.limitMember(r); wait > 0 {
@@ -125,7 +98,7 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 
 // confirmFailed notes that whoever has a member's session does not know the member's password.
 func (c *console) confirmFailed(r *http.Request) error {
-	member, err := c.member(r)
+	member, err := c.Member(r)
 	if err != nil {
 		return err
 	}
@@ -137,14 +110,14 @@ func (c *console) confirmFailed(r *http.Request) error {
 // goOn leads a member who has confirmed back to where they wanted to go.
 func (c *console) goOn(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
 	c.keepSession(w, session, secret)
-	to := confirmPath
+	to := pages.ConfirmPath
 	if r.PostForm.Get("to") != "" {
-		to = destination(r)
+		to = pages.Destination(r)
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 // limitMember counts an attempt of the member who has signed in.
 func (c *console) limitMember(r *http.Request) (wait time.Duration) {
-	return c.byMember.take(callerOf(r).ID)
+	return c.byMember.take(pages.CallerOf(r).ID)
 }

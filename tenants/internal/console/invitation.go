@@ -10,11 +10,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
-const invitationsPath = membersPath + "/invitations"
+const invitationsPath = pages.MembersPath + "/invitations"
 
 // shownInvitation is an invitation as a list shows it.
 type shownInvitation struct {
@@ -23,44 +24,44 @@ type shownInvitation struct {
 }
 
 type invitationsPage struct {
-	settings
+	pages.Settings
 	Invitations []shownInvitation
 	Pager       ui.Pager
-	Room        shownRoom
+	Room        pages.ShownRoom
 }
 
 func (c *console) showInvitations(w http.ResponseWriter, r *http.Request) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	before, err := placeOf(r)
+	before, err := pages.PlaceOf(r)
 	if err != nil {
 		return err
 	}
-	found, err := c.Views.UnsettledInvitations(r.Context(), pg.Organization(callerOf(r).Organization), before, pageSize+1)
+	found, err := c.Views.UnsettledInvitations(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pageSize, func(last tenants.Invitation) any {
-		return postgres.Position{At: last.MadeAt, ID: last.ID}
+	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Invitation) any {
+		return query.Position{At: last.MadeAt, ID: last.ID}
 	})
-	page := invitationsPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	page := invitationsPage{Settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
 	if page.Room, err = c.room(r, tenants.CountInvitations); err != nil {
 		return err
 	}
 	for _, invitation := range list.Items {
 		page.Invitations = append(page.Invitations, shownInvitation{invitation, invitation.State(c.Clock())})
 	}
-	c.pages.Write(w, r, http.StatusOK, "invitations", ui.View{
-		Title: "Invitations", Tabs: tabs(r, membersPath), Data: page,
+	c.Write(w, r, http.StatusOK, "invitations", ui.View{
+		Title: "Invitations", Tabs: pages.Tabs(r, pages.MembersPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{"invitation-revoked": "The invitation was revoked. Its code lets nobody in any more."}),
 	})
 	return nil
 }
 
 type invitePage struct {
-	settings
+	pages.Settings
 	Fields []ui.Field
 }
 
@@ -69,34 +70,34 @@ func (c *console) showInvite(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeInvite(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewInvitation, fault error) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
 	email := ui.Field{
-		Name: "email", Label: "E-mail", Type: "email", Value: wanted.Email, Fault: faultOf(fault, "email"), Autocomplete: "off",
+		Name: "email", Label: "E-mail", Type: "email", Value: wanted.Email, Fault: pages.FaultOf(fault, "email"), Autocomplete: "off",
 		Required: true, Hint: "Whoever joins has to type this address.",
 	}
-	c.pages.Write(w, r, status, "invite", ui.View{
-		Title: "Invite somebody", Tabs: tabs(r, membersPath),
+	c.Write(w, r, status, "invite", ui.View{
+		Title: "Invite somebody", Tabs: pages.Tabs(r, pages.MembersPath),
 		Data: invitePage{shown, []ui.Field{email, roleField(shown.Role, wanted.Role, fault)}},
 	})
 	return nil
 }
 
 func (c *console) invite(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	wanted := registrar.NewInvitation{
-		Organization: callerOf(r).Organization, Email: r.PostForm.Get("email"), Role: tenants.Role(r.PostForm.Get("role")),
+		Organization: pages.CallerOf(r).Organization, Email: r.PostForm.Get("email"), Role: tenants.Role(r.PostForm.Get("role")),
 	}
-	if err := need(r, tenants.InvitingTo(wanted.Role)); err != nil {
+	if err := pages.Need(r, tenants.InvitingTo(wanted.Role)); err != nil {
 		return err
 	}
 	invitation, code, err := c.Registrar.Invite(r.Context(), c.requestOf(r), wanted)
 	switch {
-	case isInvalid(err):
+	case pages.IsInvalid(err):
 		return c.writeInvite(w, r, http.StatusUnprocessableEntity, wanted, err)
 	case errors.Is(err, tenants.ErrShownOnce):
 		return errShownOnce()
@@ -115,7 +116,7 @@ func (c *console) writeInvited(w http.ResponseWriter, r *http.Request, invitatio
 }
 
 type invitationPage struct {
-	settings
+	pages.Settings
 	Invitation tenants.Invitation
 }
 
@@ -125,31 +126,31 @@ func (c *console) invitation(r *http.Request) (tenants.Invitation, error) {
 	if !tenants.IsID(id) {
 		return tenants.Invitation{}, httpapi.NotFound("invitation", id)
 	}
-	invitation, err := c.Views.Invitation(r.Context(), pg.Organization(callerOf(r).Organization), id)
+	invitation, err := c.Views.Invitation(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
 	if err != nil {
 		return tenants.Invitation{}, problemOf(err, "invitation", id)
 	}
-	return invitation, need(r, tenants.InvitingTo(invitation.Role))
+	return invitation, pages.Need(r, tenants.InvitingTo(invitation.Role))
 }
 
 // showOn shows a page about an invitation.
-func (c *console) showOn(page, title string) handler {
+func (c *console) showOn(page, title string) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		invitation, err := c.invitation(r)
 		if err != nil {
 			return err
 		}
-		shown, err := c.settings(r)
+		shown, err := c.Settings(r)
 		if err != nil {
 			return err
 		}
-		c.pages.Write(w, r, http.StatusOK, page, ui.View{Title: title, Tabs: tabs(r, membersPath), Data: invitationPage{shown, invitation}})
+		c.Write(w, r, http.StatusOK, page, ui.View{Title: title, Tabs: pages.Tabs(r, pages.MembersPath), Data: invitationPage{shown, invitation}})
 		return nil
 	}
 }
 
 func (c *console) resendInvitation(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	invitation, err := c.invitation(r)
@@ -165,7 +166,7 @@ func (c *console) resendInvitation(w http.ResponseWriter, r *http.Request) error
 }
 
 func (c *console) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	invitation, err := c.invitation(r)

@@ -11,40 +11,41 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 type membersPage struct {
-	settings
+	pages.Settings
 	Members []tenants.Member
 	Pager   ui.Pager
-	Room    shownRoom
+	Room    pages.ShownRoom
 }
 
 func (c *console) showMembers(w http.ResponseWriter, r *http.Request) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	after, err := placeOf(r)
+	after, err := pages.PlaceOf(r)
 	if err != nil {
 		return err
 	}
-	organization := callerOf(r).Organization
-	found, err := c.Views.Members(r.Context(), pg.Organization(organization), pg.Organization(organization), after, pageSize+1)
+	organization := pages.CallerOf(r).Organization
+	found, err := c.Views.Members(r.Context(), pg.Organization(organization), pg.Organization(organization), after, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pageSize, func(last tenants.Member) any {
-		return postgres.Position{At: last.AddedAt, ID: last.ID}
+	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Member) any {
+		return query.Position{At: last.AddedAt, ID: last.ID}
 	})
 	room, err := c.room(r, tenants.CountMembers)
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, r, http.StatusOK, "members", ui.View{
-		Title: "Members", Tabs: tabs(r, membersPath), Data: membersPage{shown, list.Items, ui.NewPager(r, list.NextCursor), room},
+	c.Write(w, r, http.StatusOK, "members", ui.View{
+		Title: "Members", Tabs: pages.Tabs(r, pages.MembersPath), Data: membersPage{shown, list.Items, ui.NewPager(r, list.NextCursor), room},
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"role-changed":   "The role was changed. It is in force wherever the member is signed in.",
 			"member-removed": "The member was removed, and is signed out everywhere.",
@@ -54,7 +55,7 @@ func (c *console) showMembers(w http.ResponseWriter, r *http.Request) error {
 }
 
 type memberPage struct {
-	settings
+	pages.Settings
 	Found tenants.Member
 	Field ui.Field
 }
@@ -68,11 +69,11 @@ func (c *console) found(r *http.Request) (tenants.Member, error) {
 	if !tenants.IsID(id) {
 		return tenants.Member{}, httpapi.NotFound("member", id)
 	}
-	member, err := c.Views.Member(r.Context(), pg.Organization(callerOf(r).Organization), id)
+	member, err := c.Views.Member(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
 	if err != nil {
 		return tenants.Member{}, problemOf(err, "member", id)
 	}
-	return member, need(r, tenants.Managing(member.Role))
+	return member, pages.Need(r, tenants.Managing(member.Role))
 }
 
 func (c *console) showMember(w http.ResponseWriter, r *http.Request) error {
@@ -84,16 +85,16 @@ func (c *console) writeMember(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return err
 	}
-	return c.writeOn(w, r, status, "member", "Change a member", member, roleField(roleOf(r), member.Role, fault))
+	return c.writeOn(w, r, status, "member", "Change a member", member, roleField(pages.RoleOf(r), member.Role, fault))
 }
 
 // writeOn shows a page about a member.
 func (c *console) writeOn(w http.ResponseWriter, r *http.Request, status int, page, title string, member tenants.Member, field ui.Field) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, r, status, page, ui.View{Title: title, Tabs: tabs(r, membersPath), Data: memberPage{shown, member, field}})
+	c.Write(w, r, status, page, ui.View{Title: title, Tabs: pages.Tabs(r, pages.MembersPath), Data: memberPage{shown, member, field}})
 	return nil
 }
 
@@ -105,7 +106,7 @@ func roleField(of, now tenants.Role, fault error) ui.Field {
 			choices = append(choices, [2]string{string(role), roleWords(role)})
 		}
 	}
-	return ui.Field{Name: "role", Label: "Role", Fault: faultOf(fault, "role"), Required: true, Choices: ui.Choose(string(now), choices...)}
+	return ui.Field{Name: "role", Label: "Role", Fault: pages.FaultOf(fault, "role"), Required: true, Choices: ui.Choose(string(now), choices...)}
 }
 
 // roleWords say what a role may do.
@@ -126,7 +127,7 @@ func roleWords(role tenants.Role) string {
 }
 
 func (c *console) changeMember(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	member, err := c.found(r)
@@ -134,21 +135,21 @@ func (c *console) changeMember(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	role := tenants.Role(r.PostForm.Get("role"))
-	if err := need(r, tenants.Managing(role)); err != nil {
+	if err := pages.Need(r, tenants.Managing(role)); err != nil {
 		return err
 	}
 	_, err = c.Registrar.ChangeRole(r.Context(), c.requestOf(r), member.ID, role)
 	if errors.Is(err, tenants.ErrLastOwner) {
 		err = tenants.Invalid{{Field: "role", Detail: "This is the only owner.", Fix: "Make somebody else owner first."}}
 	}
-	if isInvalid(err) {
+	if pages.IsInvalid(err) {
 		return c.writeMember(w, r, http.StatusUnprocessableEntity, err)
 	}
 	if err != nil {
 		return problemOf(err, "member", member.ID)
 	}
 	ui.SetFlash(w, "role-changed")
-	http.Redirect(w, r, membersPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.MembersPath, http.StatusSeeOther)
 	return nil
 }
 
@@ -161,7 +162,7 @@ func (c *console) showRemoveMember(w http.ResponseWriter, r *http.Request) error
 }
 
 func (c *console) removeMember(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	member, err := c.found(r)
@@ -172,7 +173,7 @@ func (c *console) removeMember(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err, "member", member.ID)
 	}
 	ui.SetFlash(w, "member-removed")
-	http.Redirect(w, r, membersPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.MembersPath, http.StatusSeeOther)
 	return nil
 }
 
@@ -185,7 +186,7 @@ func (c *console) showResetMember(w http.ResponseWriter, r *http.Request) error 
 }
 
 func (c *console) resetMember(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	member, err := c.found(r)
@@ -198,12 +199,12 @@ func (c *console) resetMember(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.writeHandedOut(w, r, "Pass on the link for a new password", ResetPath, code, handedOut{
 		For: member.Name + ", " + member.Email, Does: "whoever opens it sets the password and can then sign in as that member",
-		Expires: member.Reset.ExpiresAt, Back: membersPath,
+		Expires: member.Reset.ExpiresAt, Back: pages.MembersPath,
 	})
 	return nil
 }
 
-const passwordPath = accountPath + "/password"
+const passwordPath = pages.AccountPath + "/password"
 
 type passwordPage struct {
 	Email  string // for password managers
@@ -211,7 +212,7 @@ type passwordPage struct {
 }
 
 func (c *console) showPassword(w http.ResponseWriter, r *http.Request) error {
-	off, err := c.Registrar.PasswordsOff(r.Context(), callerOf(r).Organization)
+	off, err := c.Registrar.PasswordsOff(r.Context(), pages.CallerOf(r).Organization)
 	if err == nil && off {
 		err = registrar.ErrPasswordsOff
 	}
@@ -222,22 +223,22 @@ func (c *console) showPassword(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writePassword(w http.ResponseWriter, r *http.Request, status int, fault error, flash *ui.Flash) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
 	page := passwordPage{Email: shown.Member.Email, Fields: []ui.Field{
-		{Name: "current_password", Label: "Current password", Type: "password", Fault: faultOf(fault, "current_password"),
+		{Name: "current_password", Label: "Current password", Type: "password", Fault: pages.FaultOf(fault, "current_password"),
 			Autocomplete: "current-password", Required: true},
 		newPassword(fault),
 	}}
 	page.Fields[1].Label = "New password"
-	c.pages.Write(w, r, status, "password", ui.View{Title: "Change your password", Tabs: tabs(r, accountPath), Flash: flash, Data: page})
+	c.Write(w, r, status, "password", ui.View{Title: "Change your password", Tabs: pages.Tabs(r, pages.AccountPath), Flash: flash, Data: page})
 	return nil
 }
 
 func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	if wait := c.limitMember(r); wait > 0 {
@@ -251,7 +252,7 @@ func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if errors.Is(err, registrar.ErrPassword) {
 		err = tenants.Invalid{{Field: "current_password", Detail: "This is not your password.", Fix: "Type it again, or ask an owner or admin for a reset."}}
 	}
-	if isInvalid(err) {
+	if pages.IsInvalid(err) {
 		return c.writePassword(w, r, http.StatusUnprocessableEntity, err, nil)
 	}
 	if errors.Is(err, registrar.ErrPasswordsOff) {
@@ -261,6 +262,6 @@ func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return ended(err)
 	}
 	ui.SetFlash(w, "password-changed")
-	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -22,7 +23,7 @@ const OIDCCallbackPath = oidcPath + "/callback"
 const providerTicketLasts = 600 // seconds
 
 // withProvider lets requests through where there is an identity provider.
-func (c *console) withProvider(next handler) handler {
+func (c *console) withProvider(next pages.Handler) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if c.Registrar.Provider == nil {
 			return httpapi.NotFound("page", r.URL.Path)
@@ -37,7 +38,7 @@ func (c *console) startOIDC(w http.ResponseWriter, r *http.Request) error {
 		c.writeSignIn(w, r, http.StatusTooManyRequests, "", tooMany(w, r, wait))
 		return nil
 	}
-	address, ticket, err := c.Registrar.SignInAtProvider(r.Context(), destination(r))
+	address, ticket, err := c.Registrar.SignInAtProvider(r.Context(), pages.Destination(r))
 	if err != nil {
 		return c.writeOIDCFault(w, r, err)
 	}
@@ -58,7 +59,7 @@ func (c *console) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	}
 	if in.First { // they are told what that means before anything else
 		ui.SetFlash(w, "identified")
-		in.To = accountPath
+		in.To = pages.AccountPath
 	}
 	return c.letInTo(w, r, in.Entry, in.To)
 }

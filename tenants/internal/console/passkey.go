@@ -10,13 +10,14 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 const (
-	passkeysPath       = accountPath + "/passkeys"
+	passkeysPath       = pages.AccountPath + "/passkeys"
 	signInPasskeyPath  = identity.SignInPath + "/passkey"
-	confirmPasskeyPath = confirmPath + "/passkey"
+	confirmPasskeyPath = pages.ConfirmPath + "/passkey"
 )
 
 // ticketCookie carries the ticket for an answer. It is another browser's affair otherwise.
@@ -40,7 +41,7 @@ func takeTicket(w http.ResponseWriter, r *http.Request) string {
 }
 
 // withPasskeys lets requests through where passkeys can be used.
-func (c *console) withPasskeys(next handler) handler {
+func (c *console) withPasskeys(next pages.Handler) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if c.Registrar.RelyingParty == nil {
 			return httpapi.NotFound("page", r.URL.Path)
@@ -89,7 +90,7 @@ func (c *console) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	entry, err := c.Registrar.SignInByPasskey(r.Context(), c.anonymous(r), takeTicket(w, r), answerOf(r))
@@ -112,12 +113,12 @@ func (c *console) askToConfirm(w http.ResponseWriter, r *http.Request) error {
 	if wait := c.limitMember(r); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, tooMany(w, r, wait).Text)
 	}
-	asked, err := c.Registrar.AskToConfirm(r.Context(), callerOf(r), sessionID(r))
+	asked, err := c.Registrar.AskToConfirm(r.Context(), pages.CallerOf(r), sessionID(r))
 	return put(w, asked, err)
 }
 
 func (c *console) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	session, secret, err := c.Registrar.ConfirmByPasskey(r.Context(), c.requestOf(r), sessionID(r), takeTicket(w, r), answerOf(r))
@@ -137,7 +138,7 @@ func sessionID(r *http.Request) string {
 }
 
 type newPasskeyPage struct {
-	settings
+	pages.Settings
 	Name ui.Field
 }
 
@@ -146,14 +147,14 @@ func (c *console) showNewPasskey(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeNewPasskey(w http.ResponseWriter, r *http.Request, status int, name string, fault error, flash *ui.Flash) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, r, status, "passkey-new", ui.View{
-		Title: "Add a passkey", Tabs: tabs(r, accountPath), Flash: flash,
+	c.Write(w, r, status, "passkey-new", ui.View{
+		Title: "Add a passkey", Tabs: pages.Tabs(r, pages.AccountPath), Flash: flash,
 		Data: newPasskeyPage{shown, ui.Field{
-			Name: "name", Label: "Name", Value: name, Fault: faultOf(fault, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
+			Name: "name", Label: "Name", Value: name, Fault: pages.FaultOf(fault, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
 			Hint: "Where the passkey is kept, such as laptop, phone or security key.",
 		}},
 	})
@@ -161,12 +162,12 @@ func (c *console) writeNewPasskey(w http.ResponseWriter, r *http.Request, status
 }
 
 func (c *console) askForPasskey(w http.ResponseWriter, r *http.Request) error {
-	asked, err := c.Registrar.AskForPasskey(r.Context(), callerOf(r), sessionID(r))
+	asked, err := c.Registrar.AskForPasskey(r.Context(), pages.CallerOf(r), sessionID(r))
 	return put(w, asked, err)
 }
 
 func (c *console) registerPasskey(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	name, ticket := r.PostForm.Get("name"), takeTicket(w, r)
@@ -175,34 +176,34 @@ func (c *console) registerPasskey(w http.ResponseWriter, r *http.Request) error 
 	if errors.Is(err, tenants.ErrTooMany) {
 		flash = &ui.Flash{Text: "You have as many passkeys as can be. Remove one that you do not use.", Fault: true}
 	}
-	if flash != nil || isInvalid(err) {
+	if flash != nil || pages.IsInvalid(err) {
 		return c.writeNewPasskey(w, r, http.StatusUnprocessableEntity, name, err, flash)
 	}
 	if err != nil {
 		return ended(err)
 	}
 	ui.SetFlash(w, "passkey-added")
-	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
 	return nil
 }
 
 type removePasskeyPage struct {
-	settings
+	pages.Settings
 	Passkey tenants.Passkey
 }
 
 func (c *console) showRemovePasskey(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "id")
-	found, err := c.Registrar.OwnPasskey(r.Context(), callerOf(r), id)
+	found, err := c.Registrar.OwnPasskey(r.Context(), pages.CallerOf(r), id)
 	if err != nil {
 		return problemOf(err, "passkey", id)
 	}
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, r, http.StatusOK, "passkey-remove", ui.View{
-		Title: "Remove a passkey", Tabs: tabs(r, accountPath), Data: removePasskeyPage{shown, found},
+	c.Write(w, r, http.StatusOK, "passkey-remove", ui.View{
+		Title: "Remove a passkey", Tabs: pages.Tabs(r, pages.AccountPath), Data: removePasskeyPage{shown, found},
 	})
 	return nil
 }
@@ -213,6 +214,6 @@ func (c *console) removePasskey(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err, "passkey", id)
 	}
 	ui.SetFlash(w, "passkey-removed")
-	http.Redirect(w, r, accountPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
 	return nil
 }

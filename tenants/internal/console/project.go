@@ -9,14 +9,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 type projectsPage struct {
-	settings
+	pages.Settings
 	Projects []tenants.Project
 	Pager    ui.Pager
-	Room     shownRoom
+	Room     pages.ShownRoom
 	Name     ui.Field
 }
 
@@ -26,34 +27,34 @@ func (c *console) showProjects(w http.ResponseWriter, r *http.Request) error {
 
 func newProjectName(value string, err error) ui.Field {
 	return ui.Field{
-		Name: "name", Label: "Name", Value: value, Fault: faultOf(err, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
+		Name: "name", Label: "Name", Value: value, Fault: pages.FaultOf(err, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
 		Hint: "One application or service, such as Checkout.",
 	}
 }
 
 func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status int, name ui.Field) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	after, err := placeOf(r)
+	after, err := pages.PlaceOf(r)
 	if err != nil {
 		return err
 	}
-	caller := callerOf(r)
-	found, err := c.Registrar.Projects(r.Context(), caller, caller.Organization, after, pageSize+1)
+	caller := pages.CallerOf(r)
+	found, err := c.Registrar.Projects(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pageSize, func(last tenants.Project) any {
-		return postgres.Position{At: last.CreatedAt, ID: last.ID}
+	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Project) any {
+		return query.Position{At: last.CreatedAt, ID: last.ID}
 	})
 	room, err := c.room(r, tenants.CountProjects)
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, r, status, "projects", ui.View{
-		Title: "Projects", Tabs: tabs(r, projectsPath),
+	c.Write(w, r, status, "projects", ui.View{
+		Title: "Projects", Tabs: pages.Tabs(r, pages.ProjectsPath),
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"project-created": "The project was created. Give it an API key to send logs with.",
 			"project-renamed": "The project has its new name.",
@@ -64,24 +65,24 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 }
 
 func (c *console) createProject(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	name, caller := r.PostForm.Get("name"), callerOf(r)
+	name, caller := r.PostForm.Get("name"), pages.CallerOf(r)
 	_, err := c.Registrar.CreateProject(r.Context(), c.requestOf(r), caller.Organization, name)
-	if isInvalid(err) {
+	if pages.IsInvalid(err) {
 		return c.writeProjects(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
 	}
 	if err != nil {
 		return problemOf(err, "organization", caller.Organization)
 	}
 	ui.SetFlash(w, "project-created")
-	http.Redirect(w, r, projectsPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.ProjectsPath, http.StatusSeeOther)
 	return nil
 }
 
 type projectPage struct {
-	settings
+	pages.Settings
 	Project tenants.Project
 	Name    ui.Field
 }
@@ -96,7 +97,7 @@ func (c *console) writeProject(w http.ResponseWriter, r *http.Request, status in
 	if err != nil {
 		return err
 	}
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
@@ -104,8 +105,8 @@ func (c *console) writeProject(w http.ResponseWriter, r *http.Request, status in
 		name = project.Name
 	}
 	field := newProjectName(name, fault)
-	c.pages.Write(w, r, status, "project", ui.View{
-		Title: "Rename a project", Tabs: tabs(r, projectsPath), Data: projectPage{shown, project, field},
+	c.Write(w, r, status, "project", ui.View{
+		Title: "Rename a project", Tabs: pages.Tabs(r, pages.ProjectsPath), Data: projectPage{shown, project, field},
 	})
 	return nil
 }
@@ -116,12 +117,12 @@ func (c *console) projectOf(r *http.Request) (tenants.Project, error) {
 	if !tenants.IsID(id) {
 		return tenants.Project{}, httpapi.NotFound("project", id)
 	}
-	project, err := c.Views.Project(r.Context(), pg.Organization(callerOf(r).Organization), id)
+	project, err := c.Views.Project(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
 	return project, problemOf(err, "project", id)
 }
 
 func (c *console) renameProject(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	project, err := c.projectOf(r)
@@ -130,13 +131,13 @@ func (c *console) renameProject(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := r.PostForm.Get("name")
 	_, err = c.Registrar.RenameProject(r.Context(), c.requestOf(r), project.ID, name)
-	if isInvalid(err) {
+	if pages.IsInvalid(err) {
 		return c.writeProject(w, r, http.StatusUnprocessableEntity, name, err)
 	}
 	if err != nil {
 		return problemOf(err, "project", project.ID)
 	}
 	ui.SetFlash(w, "project-renamed")
-	http.Redirect(w, r, projectsPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.ProjectsPath, http.StatusSeeOther)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
 // renewSession lets a session last that is used, gives it another secret, and leads back to where its holder was going.
@@ -24,6 +25,6 @@ func (c *console) renewSession(w http.ResponseWriter, r *http.Request) error {
 	if secret != presented {
 		c.keepSession(w, session, secret)
 	}
-	http.Redirect(w, r, destination(r), http.StatusSeeOther)
+	http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
 	return nil
 }

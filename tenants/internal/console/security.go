@@ -8,11 +8,13 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 type securityPage struct {
-	settings
+	pages.Settings
 	LeakedKeys    ui.Field
 	PlainHTTPKeys ui.Field
 	Passwords     ui.Field
@@ -20,7 +22,7 @@ type securityPage struct {
 }
 
 func (c *console) showSecurity(w http.ResponseWriter, r *http.Request) error {
-	caller := callerOf(r)
+	caller := pages.CallerOf(r)
 	policy, err := c.Registrar.SecurityPolicy(r.Context(), caller, caller.Organization)
 	if err != nil {
 		return err
@@ -30,7 +32,7 @@ func (c *console) showSecurity(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeSecurity(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewSecurityPolicy, fault error) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
@@ -38,17 +40,17 @@ func (c *console) writeSecurity(w http.ResponseWriter, r *http.Request, status i
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, r, status, "security", ui.View{
-		Title: "Security", Tabs: tabs(r, securityPath),
+	c.Write(w, r, status, "security", ui.View{
+		Title: "Security", Tabs: pages.Tabs(r, pages.SecurityPath),
 		Flash: ui.TakeFlash(w, r, map[string]string{"policy-set": "The security policy is in force."}),
 		Data: securityPage{shown,
-			ui.Field{Name: "leaked_keys", Label: "A key that was found in public", Fault: faultOf(fault, "leaked_keys"),
+			ui.Field{Name: "leaked_keys", Label: "A key that was found in public", Fault: pages.FaultOf(fault, "leaked_keys"),
 				Hint: "A service that looks for secrets in public repositories has reported it. Whatever you choose, the key is flagged here.",
 				Choices: ui.Choose(string(wanted.LeakedKeys),
 					[2]string{string(tenants.NotifyLeaked), "Flag it, and leave it in force"},
 					[2]string{string(tenants.RotateLeaked), "Let it end in a while, so that it must be rotated"},
 					[2]string{string(tenants.RevokeLeaked), "Revoke it at once"})},
-			ui.Field{Name: "plain_http_keys", Label: "A key that was sent over plain HTTP", Fault: faultOf(fault, "plain_http_keys"),
+			ui.Field{Name: "plain_http_keys", Label: "A key that was sent over plain HTTP", Fault: pages.FaultOf(fault, "plain_http_keys"),
 				Hint: "Whoever is on the way can read it there. The request itself is always refused, and the key flagged here.",
 				Choices: ui.Choose(string(wanted.PlainHTTPKeys),
 					[2]string{string(tenants.FlagPlainHTTP), "Flag it, and leave it in force"},
@@ -62,7 +64,7 @@ func (c *console) writeSecurity(w http.ResponseWriter, r *http.Request, status i
 // passwordsField lets owners switch passwords off.
 func passwordsField(off bool, fault error) ui.Field {
 	return ui.Field{
-		Name: "passwords", Label: "Signing in with a password", Fault: faultOf(fault, "passwords"),
+		Name: "passwords", Label: "Signing in with a password", Fault: pages.FaultOf(fault, "passwords"),
 		Hint: "Where it is off, nobody signs in, joins or confirms with a password. Who is signed in stays so. " +
 			"A link to reset a password lets its holder in once, to add a passkey.",
 		Choices: ui.Choose(tenants.SecurityPolicy{PasswordsOff: off}.PasswordWord(),
@@ -73,20 +75,20 @@ func passwordsField(off bool, fault error) ui.Field {
 
 // beside says how many members can sign in otherwise than with a password.
 func (c *console) beside(r *http.Request) (string, error) {
-	organization := pg.Organization(callerOf(r).Organization)
+	organization := pg.Organization(pages.CallerOf(r).Organization)
 	able, err := c.Views.MembersBeside(r.Context(), organization, c.Registrar.Ways())
 	if err != nil {
 		return "", err
 	}
-	all, err := c.Views.Count(r.Context(), organization, tenants.CountMembers, c.Clock())
+	all, err := postgres.Count(r.Context(), c.Views.Reader, organization, tenants.CountMembers, c.Clock())
 	return fmt.Sprintf("%d of %d members have a passkey, or are known to the identity provider.", able, all), err
 }
 
 func (c *console) setSecurity(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	organization := callerOf(r).Organization
+	organization := pages.CallerOf(r).Organization
 	wanted := registrar.NewSecurityPolicy{
 		LeakedKeys:    tenants.LeakedPolicy(r.PostForm.Get("leaked_keys")),
 		PlainHTTPKeys: tenants.PlainHTTPPolicy(r.PostForm.Get("plain_http_keys")),
@@ -96,13 +98,13 @@ func (c *console) setSecurity(w http.ResponseWriter, r *http.Request) error {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, "The form could not be read. Go back, reload the page and send it again.")
 	}
 	_, err := c.Registrar.SetSecurityPolicy(r.Context(), c.requestOf(r), organization, wanted)
-	if isInvalid(err) {
+	if pages.IsInvalid(err) {
 		return c.writeSecurity(w, r, http.StatusUnprocessableEntity, wanted, err)
 	}
 	if err != nil {
 		return problemOf(err, "organization", organization)
 	}
 	ui.SetFlash(w, "policy-set")
-	http.Redirect(w, r, securityPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.SecurityPath, http.StatusSeeOther)
 	return nil
 }

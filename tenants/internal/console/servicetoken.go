@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -30,38 +31,38 @@ func showToken(token tenants.ServiceToken) shownToken {
 }
 
 type serviceTokensPage struct {
-	settings
+	pages.Settings
 	Tokens []shownToken
 	Pager  ui.Pager
-	Room   shownRoom
+	Room   pages.ShownRoom
 }
 
 func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	after, err := placeOf(r)
+	after, err := pages.PlaceOf(r)
 	if err != nil {
 		return err
 	}
-	caller := callerOf(r)
-	found, err := c.Registrar.ServiceTokens(r.Context(), caller, caller.Organization, after, pageSize+1)
+	caller := pages.CallerOf(r)
+	found, err := c.Registrar.ServiceTokens(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pageSize, func(last tenants.ServiceToken) any {
-		return postgres.Position{At: last.IssuedAt, ID: last.ID}
+	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.ServiceToken) any {
+		return query.Position{At: last.IssuedAt, ID: last.ID}
 	})
-	page := serviceTokensPage{settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	page := serviceTokensPage{Settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
 	if page.Room, err = c.room(r, tenants.CountServiceTokens); err != nil {
 		return err
 	}
 	for _, token := range list.Items {
 		page.Tokens = append(page.Tokens, showToken(token))
 	}
-	c.pages.Write(w, r, http.StatusOK, "service-tokens", ui.View{
-		Title: "Service tokens", Tabs: tabs(r, serviceTokensPath), Data: page,
+	c.Write(w, r, http.StatusOK, "service-tokens", ui.View{
+		Title: "Service tokens", Tabs: pages.Tabs(r, pages.ServiceTokensPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{"token-revoked": "The service token was revoked. It works nowhere any more."}),
 	})
 	return nil
@@ -74,7 +75,7 @@ var scopeTexts = map[string]string{
 }
 
 type newTokenPage struct {
-	settings
+	pages.Settings
 	Name   ui.Field
 	Scopes []ui.Choice
 	Fault  string // of the scopes
@@ -85,22 +86,22 @@ func (c *console) showNewServiceToken(w http.ResponseWriter, r *http.Request) er
 }
 
 func (c *console) writeNewServiceToken(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewServiceToken, fault error) error {
-	shown, err := c.settings(r)
+	shown, err := c.Settings(r)
 	if err != nil {
 		return err
 	}
-	page := newTokenPage{settings: shown, Name: ui.Field{
-		Name: "name", Label: "Name", Value: wanted.Name, Fault: faultOf(fault, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
+	page := newTokenPage{Settings: shown, Name: ui.Field{
+		Name: "name", Label: "Name", Value: wanted.Name, Fault: pages.FaultOf(fault, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
 		Hint: "The service that will hold the token, such as invoicing.",
 	}}
-	if faultOf(fault, "scopes") != "" {
+	if pages.FaultOf(fault, "scopes") != "" {
 		page.Fault = "Choose at least one."
 	}
 	for _, scope := range shown.Role.GrantableScopes() {
 		page.Scopes = append(page.Scopes, ui.Choice{Value: scope, Text: scopeTexts[scope], Selected: slices.Contains(wanted.Scopes, scope)})
 	}
-	c.pages.Write(w, r, status, "service-token-new", ui.View{
-		Title: "Create a service token", Tabs: tabs(r, serviceTokensPath), Data: page,
+	c.Write(w, r, status, "service-token-new", ui.View{
+		Title: "Create a service token", Tabs: pages.Tabs(r, pages.ServiceTokensPath), Data: page,
 	})
 	return nil
 }
@@ -113,7 +114,7 @@ type createdTokenPage struct {
 // createServiceToken issues a token and shows it in its answer, like createAPIKey. A member gives no scope that goes
 // further than the member's own role.
 func (c *console) createServiceToken(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	request := c.requestOf(r)
@@ -123,7 +124,7 @@ func (c *console) createServiceToken(w http.ResponseWriter, r *http.Request) err
 	}
 	token, secret, err := c.Registrar.IssueServiceToken(r.Context(), request, wanted)
 	switch {
-	case isInvalid(err):
+	case pages.IsInvalid(err):
 		return c.writeNewServiceToken(w, r, http.StatusUnprocessableEntity, wanted, err)
 	case errors.Is(err, tenants.ErrForbidden):
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
@@ -134,8 +135,8 @@ func (c *console) createServiceToken(w http.ResponseWriter, r *http.Request) err
 	case err != nil:
 		return problemOf(err, "organization", wanted.Organization)
 	}
-	c.pages.Write(w, r, http.StatusCreated, "service-token-created", ui.View{
-		Title: "Save your new service token now", Tabs: tabs(r, serviceTokensPath),
+	c.Write(w, r, http.StatusCreated, "service-token-created", ui.View{
+		Title: "Save your new service token now", Tabs: pages.Tabs(r, pages.ServiceTokensPath),
 		Data: createdTokenPage{
 			Token: showToken(token),
 			Full:  ui.Code{ID: "secret", Label: "Your token", Text: secret.Reveal(), Copy: "Copy token", Secret: true},
@@ -158,10 +159,10 @@ func (c *console) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return err
 	}
-	c.pages.Write(w, r, status, "service-token-revoke", ui.View{
-		Title: "Revoke a service token", Tabs: tabs(r, serviceTokensPath),
+	c.Write(w, r, status, "service-token-revoke", ui.View{
+		Title: "Revoke a service token", Tabs: pages.Tabs(r, pages.ServiceTokensPath),
 		Data: revokeTokenPage{showToken(token), ui.Field{
-			Name: "reason", Label: "Reason", Value: reason, Fault: faultOf(fault, "reason"), MaxLength: 500, Optional: true,
+			Name: "reason", Label: "Reason", Value: reason, Fault: pages.FaultOf(fault, "reason"), MaxLength: 500, Optional: true,
 			Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked.",
 		}},
 	})
@@ -174,12 +175,12 @@ func (c *console) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	if !tenants.IsID(id) {
 		return tenants.ServiceToken{}, httpapi.NotFound("service token", id)
 	}
-	token, err := c.Views.ServiceToken(r.Context(), pg.Organization(callerOf(r).Organization), id)
+	token, err := c.Views.ServiceToken(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
 	return token, problemOf(err, "service token", id)
 }
 
 func (c *console) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	token, err := c.tokenToRevoke(r)
@@ -188,13 +189,13 @@ func (c *console) revokeServiceToken(w http.ResponseWriter, r *http.Request) err
 	}
 	reason := r.PostForm.Get("reason")
 	_, err = c.Registrar.RevokeServiceToken(r.Context(), c.requestOf(r), token.ID, reason)
-	if isInvalid(err) {
+	if pages.IsInvalid(err) {
 		return c.writeRevokeServiceToken(w, r, http.StatusUnprocessableEntity, reason, err)
 	}
 	if err != nil {
 		return problemOf(err, "service token", token.ID)
 	}
 	ui.SetFlash(w, "token-revoked")
-	http.Redirect(w, r, serviceTokensPath, http.StatusSeeOther)
+	http.Redirect(w, r, pages.ServiceTokensPath, http.StatusSeeOther)
 	return nil
 }

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/fair"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -31,7 +31,7 @@ type signInPage struct {
 
 func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if _, err := c.Guard.Session(r); err == nil {
-		http.Redirect(w, r, destination(r), http.StatusSeeOther)
+		http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
 		return nil
 	}
 	c.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{
@@ -42,20 +42,20 @@ func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) writeSignIn(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
-	page := signInPage{To: destination(r), Passkeys: c.Registrar.RelyingParty != nil, Fields: []ui.Field{
+	page := signInPage{To: pages.Destination(r), Passkeys: c.Registrar.RelyingParty != nil, Fields: []ui.Field{
 		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
 		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
 	}}
 	if c.Registrar.Provider != nil {
 		page.Provider, page.ByOIDC = c.Registrar.Provider.Name, oidcPath+"?to="+url.QueryEscape(page.To)
 	}
-	c.pages.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
+	c.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
 }
 
 // signIn lets a member in who knows the password. The session is always a new one with a new secret, so a cookie that
 // somebody planted before means nothing; a session that the browser had before ends.
 func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
-	if err := readForm(w, r); err != nil {
+	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	email := tenants.NormalEmail(r.PostForm.Get("email"))
@@ -108,7 +108,7 @@ func addressHash(email string) string {
 
 // letIn leads whoever has signed in to where they wanted to go.
 func (c *console) letIn(w http.ResponseWriter, r *http.Request, entry registrar.Entry) error {
-	return c.letInTo(w, r, entry, destination(r))
+	return c.letInTo(w, r, entry, pages.Destination(r))
 }
 
 // letInTo gives the browser its new session instead of one that it had before, and leads to a page.
@@ -125,7 +125,7 @@ func (c *console) letInTo(w http.ResponseWriter, r *http.Request, entry registra
 // keepSession gives the browser the secret of its session, for as long as that lasts unless it is renewed.
 func (c *console) keepSession(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
 	lasts := session.ExpiresAt.Sub(c.Clock()).Round(time.Second)
-	http.SetCookie(w, sessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
+	http.SetCookie(w, pages.SessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
 }
 
 // limitSignIn counts an attempt to sign in: by the device where it is the member's, and like a stranger's otherwise.
@@ -174,7 +174,7 @@ func (c *console) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := c.endSession(r); err != nil {
 		return err
 	}
-	http.SetCookie(w, sessionCookie("", -1))
+	http.SetCookie(w, pages.SessionCookie("", -1))
 	ui.SetFlash(w, "signed-out")
 	http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)
 	return nil
@@ -186,17 +186,6 @@ func (c *console) endSession(r *http.Request) error {
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or it has ended
 	}
-	cookie, err := r.Cookie(identity.SessionCookie)
-	if err != nil {
-		return err
-	}
 	request := c.requestOf(r.WithContext(identity.NewContext(r.Context(), principal)))
-	return c.Registrar.SignOut(r.Context(), request, principal.ID, contract.CredentialKey(cookie.Value))
-}
-
-func sessionCookie(secret string, maxAge int) *http.Cookie {
-	return &http.Cookie{
-		Name: identity.SessionCookie, Value: secret, Path: "/", MaxAge: maxAge, Secure: true, HttpOnly: true,
-		SameSite: http.SameSiteLaxMode,
-	}
+	return c.Registrar.SignOut(r.Context(), request, principal.ID)
 }

@@ -11,10 +11,11 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/auditcsv"
 )
 
-// auditScope is what a service token needs that may read the audit and nothing else here.
+// auditScope is what a service token needs that may read the audit and api.Nothing else here.
 const auditScope = "audit:read"
 
 type auditEventJSON struct {
@@ -56,9 +57,9 @@ type eventJSON struct {
 func showAuditEvent(e tenants.AuditEvent) auditEventJSON {
 	return auditEventJSON{
 		Organization: e.Organization, Sequence: e.Sequence, At: e.At.UTC(), Action: e.Action,
-		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, given(e.ActorName), given(string(e.Origin.Role))},
-		Address: given(e.Origin.Address), Client: given(e.Origin.Client), RequestID: given(e.Origin.Request),
-		Target: targetJSON{e.Target.Kind, e.Target.ID, given(e.Target.Name)}, Before: object(e.Before), After: object(e.After),
+		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, api.Given(e.ActorName), api.Given(string(e.Origin.Role))},
+		Address: api.Given(e.Origin.Address), Client: api.Given(e.Origin.Client), RequestID: api.Given(e.Origin.Request),
+		Target: targetJSON{e.Target.Kind, e.Target.ID, api.Given(e.Target.Name)}, Before: object(e.Before), After: object(e.After),
 		Event: eventJSON{e.Stream, e.Version, e.Position}, Hash: e.Hash,
 	}
 }
@@ -86,7 +87,7 @@ func (a *API) listAuditEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.registrar.AuditEvents(r.Context(), callerOf(r), filter, before, limit+1)
+	found, err := a.audit.Events(r.Context(), api.CallerOf(r), filter, before, limit+1)
 	if err != nil {
 		return auditProblem(err, filter)
 	}
@@ -100,7 +101,7 @@ func (a *API) exportAudit(w http.ResponseWriter, r *http.Request, filter tenants
 		return err
 	}
 	next := func(before int64) ([]tenants.AuditEvent, error) {
-		return a.registrar.AuditEvents(r.Context(), callerOf(r), filter, before, auditcsv.PageSize)
+		return a.audit.Events(r.Context(), api.CallerOf(r), filter, before, auditcsv.PageSize)
 	}
 	first, err := next(0)
 	if err != nil {
@@ -148,7 +149,7 @@ func auditFilters() []string {
 func auditFilterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
 	given := r.URL.Query()
 	filter = tenants.AuditFilter{
-		Organization: organizationOf(r), Actor: given.Get("actor"), Action: given.Get("action"), Target: given.Get("target"),
+		Organization: api.OrganizationOf(r), Actor: given.Get("actor"), Action: given.Get("action"), Target: given.Get("target"),
 	}
 	if filter.From, err = httpapi.QueryTime(given, "from"); err != nil {
 		return filter, err

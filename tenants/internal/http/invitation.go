@@ -8,7 +8,8 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/api"
+	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -29,9 +30,9 @@ type invitationJSON struct {
 
 func (a *API) showInvitation(i tenants.Invitation) invitationJSON {
 	shown := invitationJSON{
-		ID: i.ID, Organization: i.Organization, Email: i.Email, Role: string(i.Role), State: string(i.State(a.clock())),
-		InvitedBy: i.By, CreatedAt: i.MadeAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(), RevokedAt: optional(i.RevokedAt),
-		AcceptedAt: optional(i.AcceptedAt),
+		ID: i.ID, Organization: i.Organization, Email: i.Email, Role: string(i.Role), State: string(i.State(a.Clock())),
+		InvitedBy: i.By, CreatedAt: i.MadeAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(), RevokedAt: api.Optional(i.RevokedAt),
+		AcceptedAt: api.Optional(i.AcceptedAt),
 	}
 	if i.Member != "" {
 		shown.Member = &i.Member
@@ -39,8 +40,8 @@ func (a *API) showInvitation(i tenants.Invitation) invitationJSON {
 	return shown
 }
 
-func placeOfInvitation(i tenants.Invitation) postgres.Position {
-	return postgres.Position{At: i.MadeAt, ID: i.ID}
+func placeOfInvitation(i tenants.Invitation) query.Position {
+	return query.Position{At: i.MadeAt, ID: i.ID}
 }
 
 func (a *API) createInvitation(w http.ResponseWriter, r *http.Request) error {
@@ -49,7 +50,7 @@ func (a *API) createInvitation(w http.ResponseWriter, r *http.Request) error {
 		Email        string       `json:"email"`
 		Role         tenants.Role `json:"role"`
 	}
-	request, err := a.requestWith(w, r, &body)
+	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (a *API) writeInvitation(w http.ResponseWriter, status int, invitation tena
 }
 
 func (a *API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
-	request, err := a.requestOf(r)
+	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/api"
+	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -26,12 +27,12 @@ type memberJSON struct {
 func showMember(m tenants.Member) memberJSON {
 	return memberJSON{
 		ID: m.ID, Organization: m.Organization, Email: m.Email, Name: m.Name, Role: string(m.Role),
-		Verified: m.Identity != (tenants.ProviderIdentity{}), CreatedAt: m.AddedAt.UTC(), RemovedAt: optional(m.RemovedAt),
+		Verified: m.Identity != (tenants.ProviderIdentity{}), CreatedAt: m.AddedAt.UTC(), RemovedAt: api.Optional(m.RemovedAt),
 	}
 }
 
-func placeOfMember(m tenants.Member) postgres.Position {
-	return postgres.Position{At: m.AddedAt, ID: m.ID}
+func placeOfMember(m tenants.Member) query.Position {
+	return query.Position{At: m.AddedAt, ID: m.ID}
 }
 
 func (a *API) createMember(w http.ResponseWriter, r *http.Request) error {
@@ -42,7 +43,7 @@ func (a *API) createMember(w http.ResponseWriter, r *http.Request) error {
 		Role         tenants.Role     `json:"role"`
 		Password     tenants.Password `json:"password"`
 	}
-	request, err := a.requestWith(w, r, &body)
+	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func roleOf(w http.ResponseWriter, r *http.Request) (tenants.Role, error) {
 
 // createResetCode answers with a code for the member to set another password with; no other answer has it.
 func (a *API) createResetCode(w http.ResponseWriter, r *http.Request) error {
-	request, err := a.requestOf(r)
+	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,8 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/api"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 type organizationJSON struct {
@@ -25,7 +26,7 @@ func (a *API) createOrganization(w http.ResponseWriter, r *http.Request) error {
 		Name string       `json:"name"`
 		Tier tenants.Tier `json:"tier"`
 	}
-	request, err := a.requestWith(w, r, &body)
+	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
 	}
@@ -38,16 +39,16 @@ func (a *API) createOrganization(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
-	after, limit, err := pageOf(r)
+	after, limit, err := api.PageOf(r)
 	if err != nil {
 		return err
 	}
-	found, err := a.registrar.Organizations(r.Context(), callerOf(r), after, limit+1)
+	found, err := a.registrar.Organizations(r.Context(), api.CallerOf(r), after, limit+1)
 	if err != nil {
 		return err
 	}
-	httpapi.WriteList(w, r, found, limit, showOrganization, func(o tenants.Organization) postgres.Position {
-		return postgres.Position{At: o.CreatedAt, ID: o.ID}
+	httpapi.WriteList(w, r, found, limit, showOrganization, func(o tenants.Organization) query.Position {
+		return query.Position{At: o.CreatedAt, ID: o.ID}
 	})
 	return nil
 }

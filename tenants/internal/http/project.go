@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 type projectJSON struct {
@@ -20,8 +20,8 @@ func showProject(p tenants.Project) projectJSON {
 	return projectJSON{ID: p.ID, Organization: p.Organization, Name: p.Name, CreatedAt: p.CreatedAt.UTC()}
 }
 
-func placeOfProject(p tenants.Project) postgres.Position {
-	return postgres.Position{At: p.CreatedAt, ID: p.ID}
+func placeOfProject(p tenants.Project) query.Position {
+	return query.Position{At: p.CreatedAt, ID: p.ID}
 }
 
 func (a *API) createProject(w http.ResponseWriter, r *http.Request) error {
@@ -29,7 +29,7 @@ func (a *API) createProject(w http.ResponseWriter, r *http.Request) error {
 		Organization string `json:"organization"`
 		Name         string `json:"name"`
 	}
-	request, err := a.requestWith(w, r, &body)
+	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -20,7 +21,7 @@ type securityPolicyJSON struct {
 
 func showSecurityPolicy(p tenants.SecurityPolicy) securityPolicyJSON {
 	return securityPolicyJSON{
-		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys), Passwords: p.PasswordWord(), SetAt: optional(p.SetAt),
+		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys), Passwords: p.PasswordWord(), SetAt: api.Optional(p.SetAt),
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/api"
+	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -28,12 +29,12 @@ func showServiceToken(s tenants.ServiceToken) serviceTokenJSON {
 	return serviceTokenJSON{
 		ID: s.ID, Prefix: tenants.ServiceTokenPrefix + s.Digest.First, Last4: s.Digest.Last, Organization: s.Organization,
 		Name: s.Name, Scopes: s.Scopes, State: string(s.State()), CreatedAt: s.IssuedAt.UTC(),
-		RevokedAt: optional(s.Revocation.At), RevokedReason: reasonJSON(s.Revocation),
+		RevokedAt: api.Optional(s.Revocation.At), RevokedReason: api.Reason(s.Revocation),
 	}
 }
 
-func placeOfServiceToken(s tenants.ServiceToken) postgres.Position {
-	return postgres.Position{At: s.IssuedAt, ID: s.ID}
+func placeOfServiceToken(s tenants.ServiceToken) query.Position {
+	return query.Position{At: s.IssuedAt, ID: s.ID}
 }
 
 func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
@@ -42,7 +43,7 @@ func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 		Name         string   `json:"name"`
 		Scopes       []string `json:"scopes"`
 	}
-	request, err := a.requestWith(w, r, &body)
+	request, err := a.RequestWith(w, r, &body)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 type sessionJSON struct {
@@ -30,10 +32,10 @@ func showSession(s postgres.SeenSession) sessionJSON {
 	return sessionJSON{
 		ID: s.ID, Organization: s.Organization, Member: s.Member, Method: string(s.Method.OrPassword()), State: string(state),
 		Address: s.Address, Client: s.Client, StartedAt: s.StartedAt.UTC(), SeenAt: s.SeenAt.UTC(), ExpiresAt: s.ExpiresAt.UTC(),
-		RevokedAt: optional(s.Revocation.At), RevokedReason: reasonJSON(s.Revocation),
+		RevokedAt: api.Optional(s.Revocation.At), RevokedReason: api.Reason(s.Revocation),
 	}
 }
 
-func placeOfSession(s postgres.SeenSession) postgres.Position {
-	return postgres.Position{At: s.StartedAt, ID: s.ID}
+func placeOfSession(s postgres.SeenSession) query.Position {
+	return query.Position{At: s.StartedAt, ID: s.ID}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // A Challenge is what a browser was asked to prove.
@@ -38,7 +39,7 @@ func (c *Challenges) Keep(ctx context.Context, challenge Challenge, now time.Tim
 		if _, err := tx.Exec(ctx, `DELETE FROM challenges WHERE organization = '*' AND expires_at <= $1`, now); err != nil {
 			return err
 		}
-		return exactlyOne(ctx, tx, `
+		return query.ExactlyOne(ctx, tx, `
 			INSERT INTO challenges (organization, id, purpose, subject, data, expires_at) VALUES ('*', $1, $2, $3, $4, $5)`,
 			challenge.ID, challenge.Purpose, challenge.Subject, challenge.Data, challenge.ExpiresAt)
 	})

@@ -9,22 +9,19 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // Count is how many of something an organization has at now.
-func (v *Views) Count(ctx context.Context, organization pg.Organization, what tenants.Countable, now time.Time) (int, error) {
-	query, args := countOf(what, now)
-	return one(ctx, v, organization, pgx.RowTo[int], `SELECT count(*) FROM `+query, args...)
+func Count(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error) {
+	counted, args := countOf(what, now)
+	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted, args...)
 }
 
 func countOf(what tenants.Countable, now time.Time) (query string, args []any) {
 	switch what {
 	case tenants.CountProjects:
 		return `projects WHERE organization = $1`, nil
-	case tenants.CountAPIKeys:
-		return `api_keys WHERE organization = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`, []any{now}
-	case tenants.CountAPIKeysKept:
-		return `api_keys WHERE organization = $1 AND coalesce(least(revoked_at, expires_at), 'infinity') > $2`, []any{now.Add(-tenants.EndedKept)}
 	case tenants.CountServiceTokens:
 		return `service_tokens WHERE organization = $1 AND revoked_at IS NULL`, nil
 	case tenants.CountServiceTokensKept:

@@ -8,15 +8,16 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // DeviceOf returns the device with one of some hashes in which the member with a normal address has signed in, or
 // ErrNotFound. It is for signing in, before anybody can say which organization they are of. The work is the same whether
 // there is such a member or not.
 func (v *Views) DeviceOf(ctx context.Context, email string, hashes []string, now time.Time) (tenants.Device, error) {
-	return one(ctx, v, tenants.Installation, pgx.RowToStructByPos[tenants.Device], `
+	return query.One(ctx, v.Reader, tenants.Installation, pgx.RowToStructByPos[tenants.Device], `
 		SELECT organization, member, hash, session, used_at, expires_at FROM devices
-		WHERE `+visible+` AND hash = ANY($3) AND expires_at > $4 AND EXISTS (
+		WHERE `+query.Visible+` AND hash = ANY($3) AND expires_at > $4 AND EXISTS (
 			SELECT FROM members m WHERE m.organization = devices.organization AND m.id = devices.member AND m.email = $2 AND m.removed_at IS NULL)
 		LIMIT 1`, email, hashes, now)
 }
@@ -32,7 +33,7 @@ func KeepDevice(ctx context.Context, tx pgx.Tx, device tenants.Device, instead [
 	if replaced, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 		return nil, err
 	}
-	err = exactlyOne(ctx, tx, `INSERT INTO devices (organization, member, hash, session, used_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+	err = query.ExactlyOne(ctx, tx, `INSERT INTO devices (organization, member, hash, session, used_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
 		device.Organization, device.Member, device.Hash, device.Session, device.UsedAt, device.ExpiresAt)
 	if err != nil {
 		return nil, err

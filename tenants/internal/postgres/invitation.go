@@ -8,10 +8,12 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertInvitation(ctx context.Context, tx pgx.Tx, e tenants.InvitationMade) error {
-	return exactlyOne(ctx, tx, `
+func insertInvitation(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.InvitationMade) error {
+	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO invitations (organization, id, email, role, made_by, code_hash, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		e.Organization, e.Invitation, e.Email, e.Role, e.By, e.Digest.Hash, e.At, e.ExpiresAt)
@@ -21,18 +23,18 @@ const updateInvitation = `UPDATE invitations SET `
 
 const whereInvitation = ` WHERE organization = $1 AND id = $2`
 
-func resendInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationResent) error {
-	return exactlyOne(ctx, tx, updateInvitation+`code_hash = $3, expires_at = $4, made_by = coalesce(nullif($5, ''), made_by)`+whereInvitation,
-		organization, e.Invitation, e.Digest.Hash, e.ExpiresAt, e.By)
+func resendInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.InvitationResent) error {
+	return query.ExactlyOne(ctx, tx, updateInvitation+`code_hash = $3, expires_at = $4, made_by = coalesce(nullif($5, ''), made_by)`+whereInvitation,
+		at.Organization, e.Invitation, e.Digest.Hash, e.ExpiresAt, e.By)
 }
 
-func revokeInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationRevoked) error {
-	return exactlyOne(ctx, tx, updateInvitation+`revoked_at = $3`+whereInvitation, organization, e.Invitation, e.At)
+func revokeInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.InvitationRevoked) error {
+	return query.ExactlyOne(ctx, tx, updateInvitation+`revoked_at = $3`+whereInvitation, at.Organization, e.Invitation, e.At)
 }
 
-func acceptInvitation(ctx context.Context, tx pgx.Tx, organization string, e tenants.InvitationAccepted) error {
-	return exactlyOne(ctx, tx, updateInvitation+`accepted_at = $3, member = $4`+whereInvitation,
-		organization, e.Invitation, e.At, e.Member)
+func acceptInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.InvitationAccepted) error {
+	return query.ExactlyOne(ctx, tx, updateInvitation+`accepted_at = $3, member = $4`+whereInvitation,
+		at.Organization, e.Invitation, e.At, e.Member)
 }
 
 const selectInvitations = `
@@ -42,25 +44,25 @@ FROM invitations `
 func scanInvitation(row pgx.CollectableRow) (i tenants.Invitation, err error) {
 	var revoked, accepted *time.Time
 	err = row.Scan(&i.Organization, &i.ID, &i.Email, &i.Role, &i.By, &i.CodeHash, &i.MadeAt, &i.ExpiresAt, &revoked, &accepted, &i.Member)
-	i.RevokedAt, i.AcceptedAt = orZero(revoked), orZero(accepted)
+	i.RevokedAt, i.AcceptedAt = query.OrZero(revoked), query.OrZero(accepted)
 	return i, err
 }
 
 // Invitation returns one invitation, or ErrNotFound.
 func (v *Views) Invitation(ctx context.Context, as pg.Organization, id string) (tenants.Invitation, error) {
-	return one(ctx, v, as, scanInvitation, selectInvitations+`WHERE `+visible+` AND id = $2`, id)
+	return query.One(ctx, v.Reader, as, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
 // InvitationByCode returns the invitation of any organization whose code has a hash, or ErrNotFound. Whoever holds the
 // code is not known yet.
 func (v *Views) InvitationByCode(ctx context.Context, hash string) (tenants.Invitation, error) {
-	return one(ctx, v, tenants.Installation, scanInvitation, selectInvitations+`WHERE `+visible+` AND code_hash = $2`, hash)
+	return query.One(ctx, v.Reader, tenants.Installation, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND code_hash = $2`, hash)
 }
 
 // Invitations lists at most limit invitations of an organization after a position, whatever became of them.
-func (v *Views) Invitations(ctx context.Context, as, organization pg.Organization, after Position, limit int) ([]tenants.Invitation, error) {
-	return list(ctx, v, as, scanInvitation, selectInvitations+
-		`WHERE `+visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+func (v *Views) Invitations(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Invitation, error) {
+	return query.List(ctx, v.Reader, as, scanInvitation, selectInvitations+
+		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }
 
@@ -68,26 +70,26 @@ const unsettled = ` AND revoked_at IS NULL AND accepted_at IS NULL`
 
 // UnsettledInvitations lists at most limit invitations of an organization before a position, newest first, that were
 // neither accepted nor revoked. The zero position is before none.
-func (v *Views) UnsettledInvitations(ctx context.Context, organization pg.Organization, before Position, limit int) ([]tenants.Invitation, error) {
-	return list(ctx, v, organization, scanInvitation, selectInvitations+`
+func (v *Views) UnsettledInvitations(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]tenants.Invitation, error) {
+	return query.List(ctx, v.Reader, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND ($3 = '' OR (created_at, id) < ($2, $3))`+unsettled+`
 		ORDER BY created_at DESC, id DESC LIMIT $4`, before.At, before.ID, limit)
 }
 
 // InvitationsBy lists the invitations that a member has made, or sent last, and that are not settled.
 func (v *Views) InvitationsBy(ctx context.Context, organization pg.Organization, member string) ([]tenants.Invitation, error) {
-	return list(ctx, v, organization, scanInvitation, selectInvitations+`
+	return query.List(ctx, v.Reader, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND made_by = $2`+unsettled+` ORDER BY created_at, id`, member)
 }
 
 // IsMember tells whether an organization has a member with a normal address.
 func (v *Views) IsMember(ctx context.Context, organization pg.Organization, email string) (bool, error) {
-	return one(ctx, v, organization, pgx.RowTo[bool],
+	return query.One(ctx, v.Reader, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE organization = $1 AND email = $2 AND removed_at IS NULL)`, email)
 }
 
 // IsInvited tells whether an organization has invited a normal address, and that is not settled.
 func (v *Views) IsInvited(ctx context.Context, organization pg.Organization, email string) (bool, error) {
-	return one(ctx, v, organization, pgx.RowTo[bool],
+	return query.One(ctx, v.Reader, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM invitations WHERE organization = $1 AND email = $2`+unsettled+`)`, email)
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertMember(ctx context.Context, tx pgx.Tx, e tenants.MemberAdded) error {
-	return exactlyOne(ctx, tx, `
+func insertMember(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.MemberAdded) error {
+	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO members (organization, id, email, name, role, password_hash, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		e.Organization, e.Member, e.Email, e.Name, e.Role, e.PasswordHash, e.At)
@@ -24,30 +26,30 @@ const nobody = `identity_issuer = '', identity_subject = ''`
 
 const whereMember = ` WHERE organization = $1 AND id = $2`
 
-func changeMemberRole(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberRoleChanged) error {
-	return exactlyOne(ctx, tx, updateMember+`role = $3`+whereMember, organization, e.Member, e.Role)
+func changeMemberRole(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberRoleChanged) error {
+	return query.ExactlyOne(ctx, tx, updateMember+`role = $3`+whereMember, at.Organization, e.Member, e.Role)
 }
 
-func removeMember(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberRemoved) error {
-	return exactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL, `+nobody+whereMember,
-		organization, e.Member, e.At)
+func removeMember(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberRemoved) error {
+	return query.ExactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL, `+nobody+whereMember,
+		at.Organization, e.Member, e.At)
 }
 
-func changePassword(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberPasswordChanged) error {
+func changePassword(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberPasswordChanged) error {
 	changed := updateMember + `password_hash = $3, password_at = $4, reset_hash = NULL, reset_expires_at = NULL`
 	if e.Reset {
 		changed += `, ` + nobody
 	}
-	return exactlyOne(ctx, tx, changed+whereMember, organization, e.Member, e.PasswordHash, e.At)
+	return query.ExactlyOne(ctx, tx, changed+whereMember, at.Organization, e.Member, e.PasswordHash, e.At)
 }
 
-func identifyMember(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberIdentified) error {
-	return exactlyOne(ctx, tx, updateMember+`identity_issuer = $3, identity_subject = $4`+whereMember, organization, e.Member, e.Issuer, e.Subject)
+func identifyMember(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberIdentified) error {
+	return query.ExactlyOne(ctx, tx, updateMember+`identity_issuer = $3, identity_subject = $4`+whereMember, at.Organization, e.Member, e.Issuer, e.Subject)
 }
 
-func issueResetCode(ctx context.Context, tx pgx.Tx, organization string, e tenants.MemberResetCodeIssued) error {
-	return exactlyOne(ctx, tx, updateMember+`reset_hash = $3, reset_expires_at = $4`+whereMember,
-		organization, e.Member, e.Digest.Hash, e.ExpiresAt)
+func issueResetCode(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberResetCodeIssued) error {
+	return query.ExactlyOne(ctx, tx, updateMember+`reset_hash = $3, reset_expires_at = $4`+whereMember,
+		at.Organization, e.Member, e.Digest.Hash, e.ExpiresAt)
 }
 
 const selectMembers = `
@@ -59,55 +61,55 @@ func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
 	var removed, resetExpires *time.Time
 	err = row.Scan(&m.Organization, &m.ID, &m.Email, &m.Name, &m.Role, &m.PasswordHash, &m.PasswordAt, &m.AddedAt, &removed,
 		&m.Reset.Hash, &resetExpires, &m.Identity.Issuer, &m.Identity.Subject)
-	m.RemovedAt, m.Reset.ExpiresAt = orZero(removed), orZero(resetExpires)
+	m.RemovedAt, m.Reset.ExpiresAt = query.OrZero(removed), query.OrZero(resetExpires)
 	return m, err
 }
 
 // Member returns one member who was not removed, or ErrNotFound.
 func (v *Views) Member(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
-	return one(ctx, v, as, scanMember, selectMembers+`WHERE `+visible+` AND id = $2 AND removed_at IS NULL`, id)
+	return query.One(ctx, v.Reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2 AND removed_at IS NULL`, id)
 }
 
 // MemberEver returns one member, who may have been removed, or ErrNotFound.
 func (v *Views) MemberEver(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
-	return one(ctx, v, as, scanMember, selectMembers+`WHERE `+visible+` AND id = $2`, id)
+	return query.One(ctx, v.Reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
 // MemberByEmail returns the member of any organization with a normal address, or ErrNotFound. It is for signing in,
 // before anybody can say which organization they are of.
 func (v *Views) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
-	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND email = $2 AND removed_at IS NULL`, email)
+	return query.One(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = $2 AND removed_at IS NULL`, email)
 }
 
 // MemberByIdentity returns the member of any organization who is somebody at an identity provider, or ErrNotFound.
 func (v *Views) MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error) {
-	return one(ctx, v, tenants.Installation, scanMember, selectMembers+
-		`WHERE `+visible+` AND identity_issuer = $2 AND identity_issuer <> '' AND identity_subject = $3`, identity.Issuer, identity.Subject)
+	return query.One(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+
+		`WHERE `+query.Visible+` AND identity_issuer = $2 AND identity_issuer <> '' AND identity_subject = $3`, identity.Issuer, identity.Subject)
 }
 
 // MemberByResetCode returns the member of any organization for whom a code with a hash is out, or ErrNotFound.
 func (v *Views) MemberByResetCode(ctx context.Context, hash string) (tenants.Member, error) {
-	return one(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND reset_hash = $2`, hash)
+	return query.One(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND reset_hash = $2`, hash)
 }
 
 // Members lists at most limit members of an organization after a position, without those who were removed.
-func (v *Views) Members(ctx context.Context, as, organization pg.Organization, after Position, limit int) ([]tenants.Member, error) {
-	return list(ctx, v, as, scanMember, selectMembers+
-		`WHERE `+visible+` AND organization = $2 AND removed_at IS NULL AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+func (v *Views) Members(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Member, error) {
+	return query.List(ctx, v.Reader, as, scanMember, selectMembers+
+		`WHERE `+query.Visible+` AND organization = $2 AND removed_at IS NULL AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }
 
 // OtherOwners counts the owners of an organization beside one member.
 func (v *Views) OtherOwners(ctx context.Context, organization pg.Organization, member string) (int, error) {
-	return one(ctx, v, organization, pgx.RowTo[int],
+	return query.One(ctx, v.Reader, organization, pgx.RowTo[int],
 		`SELECT count(*)::int FROM members WHERE organization = $1 AND id <> $2 AND role = $3 AND removed_at IS NULL`,
 		member, tenants.Owner)
 }
 
 // Founded tells whether the installation has a member.
 func (v *Views) Founded(ctx context.Context) (bool, error) {
-	return one(ctx, v, tenants.Installation, pgx.RowTo[bool],
-		`SELECT EXISTS (SELECT FROM members WHERE `+visible+` AND removed_at IS NULL)`)
+	return query.One(ctx, v.Reader, tenants.Installation, pgx.RowTo[bool],
+		`SELECT EXISTS (SELECT FROM members WHERE `+query.Visible+` AND removed_at IS NULL)`)
 }
 
 // A Way is how members may sign in beside passwords.
@@ -122,11 +124,17 @@ const hasWay = ` AND removed_at IS NULL AND (
 
 // OwnersBeside is how many owners of an organization, but for one, can sign in otherwise than with a password.
 func (v *Views) OwnersBeside(ctx context.Context, organization pg.Organization, way Way, except string) (int, error) {
-	return one(ctx, v, organization, pgx.RowTo[int],
+	return query.One(ctx, v.Reader, organization, pgx.RowTo[int],
 		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasWay, way.Passkeys, way.Provider, except)
 }
 
 // MembersBeside is how many members of an organization can sign in otherwise than with a password.
 func (v *Views) MembersBeside(ctx context.Context, organization pg.Organization, way Way) (int, error) {
-	return one(ctx, v, organization, pgx.RowTo[int], `SELECT count(*) FROM members WHERE organization = $1`+hasWay, way.Passkeys, way.Provider)
+	return query.One(ctx, v.Reader, organization, pgx.RowTo[int], `SELECT count(*) FROM members WHERE organization = $1`+hasWay, way.Passkeys, way.Provider)
+}
+
+// RoleOf is the role that a member of an organization has now, or ErrNotFound.
+func RoleOf(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error) {
+	found, err := NewViews(in).Member(ctx, organization, member)
+	return found.Role, err
 }

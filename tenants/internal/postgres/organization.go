@@ -7,15 +7,17 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertOrganization(ctx context.Context, tx pgx.Tx, e tenants.OrganizationCreated) error {
-	return exactlyOne(ctx, tx, `INSERT INTO organizations (organization, name, tier, created_at) VALUES ($1, $2, $3, $4)`,
+func insertOrganization(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.OrganizationCreated) error {
+	return query.ExactlyOne(ctx, tx, `INSERT INTO organizations (organization, name, tier, created_at) VALUES ($1, $2, $3, $4)`,
 		e.Organization, e.Name, e.Tier, e.At)
 }
 
-func renameOrganization(ctx context.Context, tx pgx.Tx, e tenants.OrganizationRenamed) error {
-	return exactlyOne(ctx, tx, `UPDATE organizations SET name = $2 WHERE organization = $1`, e.Organization, e.Name)
+func renameOrganization(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.OrganizationRenamed) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE organizations SET name = $2 WHERE organization = $1`, e.Organization, e.Name)
 }
 
 const selectOrganizations = `SELECT organization, name, tier, created_at FROM organizations `
@@ -27,11 +29,11 @@ func scanOrganization(row pgx.CollectableRow) (o tenants.Organization, err error
 
 // Organization returns one organization, or ErrNotFound.
 func (v *Views) Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error) {
-	return one(ctx, v, as, scanOrganization, selectOrganizations+`WHERE `+visible+` AND organization = $2`, id)
+	return query.One(ctx, v.Reader, as, scanOrganization, selectOrganizations+`WHERE `+query.Visible+` AND organization = $2`, id)
 }
 
 // Organizations lists at most limit organizations after a position.
-func (v *Views) Organizations(ctx context.Context, as pg.Organization, after Position, limit int) ([]tenants.Organization, error) {
-	return list(ctx, v, as, scanOrganization, selectOrganizations+
-		`WHERE `+visible+` AND (created_at, organization) > ($2, $3) ORDER BY created_at, organization LIMIT $4`, after.At, after.ID, limit)
+func (v *Views) Organizations(ctx context.Context, as pg.Organization, after query.Position, limit int) ([]tenants.Organization, error) {
+	return query.List(ctx, v.Reader, as, scanOrganization, selectOrganizations+
+		`WHERE `+query.Visible+` AND (created_at, organization) > ($2, $3) ORDER BY created_at, organization LIMIT $4`, after.At, after.ID, limit)
 }

@@ -8,27 +8,29 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertPasskey(ctx context.Context, tx pgx.Tx, e tenants.PasskeyRegistered) error {
+func insertPasskey(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.PasskeyRegistered) error {
 	c := e.Credential
-	return exactlyOne(ctx, tx, `
+	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO passkeys (organization, id, member, name, credential, public_key, counter, transports, model, backup_eligible, backed_up, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8, '{}'::text[]), coalesce($9, ''::bytea), $10, $11, $12)`,
 		e.Organization, e.Passkey, e.Member, e.Name, c.ID, c.PublicKey, c.Counter, c.Transports, c.Model, c.BackupEligible, c.BackedUp, e.At)
 }
 
-func usePasskey(ctx context.Context, tx pgx.Tx, organization string, e tenants.PasskeyUsed) error {
-	return exactlyOne(ctx, tx, `UPDATE passkeys SET counter = $3, backed_up = $4, used_at = $5 WHERE organization = $1 AND id = $2`,
-		organization, e.Passkey, e.Counter, e.BackedUp, e.At)
+func usePasskey(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.PasskeyUsed) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE passkeys SET counter = $3, backed_up = $4, used_at = $5 WHERE organization = $1 AND id = $2`,
+		at.Organization, e.Passkey, e.Counter, e.BackedUp, e.At)
 }
 
-func suspectPasskey(ctx context.Context, tx pgx.Tx, organization string, e tenants.PasskeySuspected) error {
-	return exactlyOne(ctx, tx, `UPDATE passkeys SET suspected_at = $3 WHERE organization = $1 AND id = $2`, organization, e.Passkey, e.At)
+func suspectPasskey(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.PasskeySuspected) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE passkeys SET suspected_at = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.Passkey, e.At)
 }
 
-func removePasskey(ctx context.Context, tx pgx.Tx, organization string, e tenants.PasskeyRemoved) error {
-	return exactlyOne(ctx, tx, `DELETE FROM passkeys WHERE organization = $1 AND id = $2`, organization, e.Passkey)
+func removePasskey(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.PasskeyRemoved) error {
+	return query.ExactlyOne(ctx, tx, `DELETE FROM passkeys WHERE organization = $1 AND id = $2`, at.Organization, e.Passkey)
 }
 
 const selectPasskeys = `
@@ -41,16 +43,16 @@ func scanPasskey(row pgx.CollectableRow) (p tenants.Passkey, err error) {
 	c := &p.Credential
 	err = row.Scan(&p.Organization, &p.ID, &p.Member, &p.Name, &c.ID, &c.PublicKey, &c.Counter, &c.Transports, &c.Model,
 		&c.BackupEligible, &c.BackedUp, &p.RegisteredAt, &used, &suspected)
-	p.UsedAt, p.SuspectedAt = orZero(used), orZero(suspected)
+	p.UsedAt, p.SuspectedAt = query.OrZero(used), query.OrZero(suspected)
 	return p, err
 }
 
 // Passkey returns one passkey, or ErrNotFound.
 func (v *Views) Passkey(ctx context.Context, as pg.Organization, id string) (tenants.Passkey, error) {
-	return one(ctx, v, as, scanPasskey, selectPasskeys+`WHERE `+visible+` AND id = $2`, id)
+	return query.One(ctx, v.Reader, as, scanPasskey, selectPasskeys+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
 // Passkeys lists the passkeys of a member, oldest first.
 func (v *Views) Passkeys(ctx context.Context, as pg.Organization, member string) ([]tenants.Passkey, error) {
-	return list(ctx, v, as, scanPasskey, selectPasskeys+`WHERE `+visible+` AND member = $2 ORDER BY created_at, id`, member)
+	return query.List(ctx, v.Reader, as, scanPasskey, selectPasskeys+`WHERE `+query.Visible+` AND member = $2 ORDER BY created_at, id`, member)
 }

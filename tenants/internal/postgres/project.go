@@ -7,15 +7,17 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertProject(ctx context.Context, tx pgx.Tx, e tenants.ProjectCreated) error {
-	return exactlyOne(ctx, tx, `INSERT INTO projects (organization, id, name, created_at) VALUES ($1, $2, $3, $4)`,
+func insertProject(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.ProjectCreated) error {
+	return query.ExactlyOne(ctx, tx, `INSERT INTO projects (organization, id, name, created_at) VALUES ($1, $2, $3, $4)`,
 		e.Organization, e.Project, e.Name, e.At)
 }
 
-func renameProject(ctx context.Context, tx pgx.Tx, organization string, e tenants.ProjectRenamed) error {
-	return exactlyOne(ctx, tx, `UPDATE projects SET name = $3 WHERE organization = $1 AND id = $2`, organization, e.Project, e.Name)
+func renameProject(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.ProjectRenamed) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE projects SET name = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.Project, e.Name)
 }
 
 const selectProjects = `SELECT organization, id, name, created_at FROM projects `
@@ -27,12 +29,12 @@ func scanProject(row pgx.CollectableRow) (p tenants.Project, err error) {
 
 // Project returns one project, or ErrNotFound.
 func (v *Views) Project(ctx context.Context, as pg.Organization, id string) (tenants.Project, error) {
-	return one(ctx, v, as, scanProject, selectProjects+`WHERE `+visible+` AND id = $2`, id)
+	return query.One(ctx, v.Reader, as, scanProject, selectProjects+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
 // Projects lists at most limit projects of an organization after a position.
-func (v *Views) Projects(ctx context.Context, as, organization pg.Organization, after Position, limit int) ([]tenants.Project, error) {
-	return list(ctx, v, as, scanProject, selectProjects+
-		`WHERE `+visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+func (v *Views) Projects(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Project, error) {
+	return query.List(ctx, v.Reader, as, scanProject, selectProjects+
+		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func setSecurityPolicy(ctx context.Context, tx pgx.Tx, e tenants.SecurityPolicySet) error {
-	return exactlyOne(ctx, tx, `
+func setSecurityPolicy(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.SecurityPolicySet) error {
+	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO security_policies (organization, leaked_keys, plain_http_keys, set_at, passwords_off) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (organization) DO UPDATE SET leaked_keys = $2, plain_http_keys = $3, set_at = $4, passwords_off = $5`,
 		e.Organization, e.LeakedKeys, e.PlainHTTPKeys, e.At, e.PasswordsOff)
@@ -19,10 +21,15 @@ func setSecurityPolicy(ctx context.Context, tx pgx.Tx, e tenants.SecurityPolicyS
 
 // SecurityPolicy returns the policy of an organization, which exists: the default where it has set none.
 func (v *Views) SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error) {
-	policy, err := one(ctx, v, as, pgx.RowToStructByPos[tenants.SecurityPolicy],
-		`SELECT organization, leaked_keys, plain_http_keys, set_at, passwords_off FROM security_policies WHERE `+visible+` AND organization = $2`, organization)
+	policy, err := query.One(ctx, v.Reader, as, pgx.RowToStructByPos[tenants.SecurityPolicy],
+		`SELECT organization, leaked_keys, plain_http_keys, set_at, passwords_off FROM security_policies WHERE `+query.Visible+` AND organization = $2`, organization)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return tenants.DefaultSecurityPolicy(string(organization)), nil
 	}
 	return policy, err
+}
+
+// SecurityPolicyOf is the policy that an organization has now.
+func SecurityPolicyOf(ctx context.Context, in *query.Reader, organization pg.Organization) (tenants.SecurityPolicy, error) {
+	return NewViews(in).SecurityPolicy(ctx, organization, organization)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 const selectFailures = `SELECT organization, member, failed, refused, networks, since, told_at FROM sign_in_failures `
@@ -16,13 +17,13 @@ const selectFailures = `SELECT organization, member, failed, refused, networks, 
 func scanFailures(row pgx.CollectableRow) (f tenants.SignInFailures, err error) {
 	var since, told *time.Time
 	err = row.Scan(&f.Organization, &f.Member, &f.Failed, &f.Refused, &f.Networks, &since, &told)
-	f.Since, f.ToldAt = orZero(since), orZero(told)
+	f.Since, f.ToldAt = query.OrZero(since), query.OrZero(told)
 	return f, err
 }
 
 // SignInFailures are those of a member that were not told yet.
 func (v *Views) SignInFailures(ctx context.Context, organization pg.Organization, member string) (tenants.SignInFailures, error) {
-	failures, err := one(ctx, v, organization, scanFailures, selectFailures+`WHERE organization = $1 AND member = $2`, member)
+	failures, err := query.One(ctx, v.Reader, organization, scanFailures, selectFailures+`WHERE organization = $1 AND member = $2`, member)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return tenants.SignInFailures{Organization: string(organization), Member: member}, nil
 	}
@@ -31,20 +32,20 @@ func (v *Views) SignInFailures(ctx context.Context, organization pg.Organization
 
 // DueSignInFailures are at most limit of those of all organizations that were last told before a time.
 func (v *Views) DueSignInFailures(ctx context.Context, told time.Time, limit int) ([]tenants.SignInFailures, error) {
-	return list(ctx, v, tenants.Installation, scanFailures, selectFailures+
-		`WHERE `+visible+` AND failed + refused > 0 AND told_at <= $2 ORDER BY told_at LIMIT $3`, told, limit)
+	return query.List(ctx, v.Reader, tenants.Installation, scanFailures, selectFailures+
+		`WHERE `+query.Visible+` AND failed + refused > 0 AND told_at <= $2 ORDER BY told_at LIMIT $3`, told, limit)
 }
 
 // KeepSignInFailures keeps what was not told yet of a member.
 func KeepSignInFailures(ctx context.Context, tx pgx.Tx, f tenants.SignInFailures) error {
-	return exactlyOne(ctx, tx, `
+	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO sign_in_failures (organization, member, failed, refused, networks, since, told_at)
 		VALUES ($1, $2, $3, $4, coalesce($5, '{}'::text[]), $6, $7)
 		ON CONFLICT (organization, member) DO UPDATE SET failed = $3, refused = $4, networks = coalesce($5, '{}'::text[]), since = $6, told_at = $7`,
-		f.Organization, f.Member, f.Failed, f.Refused, f.Networks, optional(f.Since), optional(f.ToldAt))
+		f.Organization, f.Member, f.Failed, f.Refused, f.Networks, query.OrNull(f.Since), query.OrNull(f.ToldAt))
 }
 
 // MembersByEmail lists the members of all organizations who have some normal addresses.
 func (v *Views) MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error) {
-	return list(ctx, v, tenants.Installation, scanMember, selectMembers+`WHERE `+visible+` AND email = ANY($2) AND removed_at IS NULL`, emails)
+	return query.List(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = ANY($2) AND removed_at IS NULL`, emails)
 }

@@ -35,8 +35,8 @@ func (r *Registrar) Recognize(ctx context.Context, email string, secrets []tenan
 // known is somebody who has a code that an organization handed out.
 func known(organization string) password.Asker { return password.Known(organization) }
 
-// asker is whose turn it is when a password is hashed for a request.
-func (r Request) asker() password.Asker {
+// askerOf is whose turn it is when a password is hashed for a request.
+func askerOf(r Request) password.Asker {
 	switch {
 	case r.Device.Known():
 		return password.Known(r.Device.Organization)

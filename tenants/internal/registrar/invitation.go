@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // NewInvitation is what a caller says of an invitation that it wants.
@@ -43,7 +43,7 @@ func (r *Registrar) Invite(ctx context.Context, request Request, wanted NewInvit
 			if err := t.notYetHere(ctx, wanted.Organization, wanted.Email); err != nil || len(events) == 0 {
 				return events, err
 			}
-			return events, t.room(ctx, t.views, wanted.Organization, tenants.CountInvitations)
+			return events, t.room(ctx, wanted.Organization, tenants.CountInvitations)
 		})
 		return err
 	})
@@ -117,7 +117,7 @@ func (t *turn) changeInvitation(ctx context.Context, organization, id string,
 }
 
 // Invitations lists the invitations of an organization that the caller reaches.
-func (r *Registrar) Invitations(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position,
+func (r *Registrar) Invitations(ctx context.Context, caller tenants.Caller, organization string, after query.Position,
 	limit int) ([]tenants.Invitation, error) {
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (en
 	}
 	err = r.inTurn(ctx, found.Organization, request, func(t *turn) (err error) {
 		t.as(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
-		if err := t.room(ctx, t.views, found.Organization, tenants.CountMembers); err != nil {
+		if err := t.room(ctx, found.Organization, tenants.CountMembers); err != nil {
 			return err
 		}
 		_, err = t.changeInvitation(ctx, found.Organization, found.ID, func(i tenants.Invitation) (_ []tenants.Event, err error) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // ErrEmailTaken says that a member, of whatever organization, has the address.
@@ -41,7 +41,7 @@ func (r *Registrar) AddMember(ctx context.Context, request Request, wanted NewMe
 	if err := r.uncommon(ctx, wanted.Password, wanted.Organization, wanted.Email, wanted.Name); err != nil {
 		return tenants.Member{}, err
 	}
-	hash, err := r.Passwords.Hash(ctx, request.asker(), wanted.Password)
+	hash, err := r.Passwords.Hash(ctx, askerOf(request), wanted.Password)
 	if err != nil {
 		return tenants.Member{}, err
 	}
@@ -60,7 +60,7 @@ func emailTaken(err error, email string) error {
 }
 
 // Members lists the members of an organization that the caller reaches.
-func (r *Registrar) Members(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]tenants.Member, error) {
+func (r *Registrar) Members(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Member, error) {
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticke
 	if err != nil {
 		return in, err
 	}
-	err = r.inTurn(ctx, member.Organization, request.by(member), func(t *turn) (err error) {
+	err = r.inTurn(ctx, member.Organization, request.By(member), func(t *turn) (err error) {
 		in.First, err = t.identify(ctx, member, person.Identity)
 		if err == nil {
 			in.Entry, err = t.letInAgain(ctx, member, tenants.ByOIDC)

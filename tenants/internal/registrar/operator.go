@@ -6,13 +6,8 @@ import (
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
-
-// operatorScopes are what the configured operator's token may do. It could issue itself a token with any scope, so it
-// is given at once what an operator needs.
-func operatorScopes() []string {
-	return []string{"tenants:admin", "billing:read", "billing:write"}
-}
 
 // ErrOperatorRevoked says that the configured operator's token was revoked, and that a restart does not bring it back.
 var ErrOperatorRevoked = errors.New("the configured operator token was revoked: configure another one")
@@ -22,9 +17,9 @@ func (r *Registrar) RegisterOperator(ctx context.Context, secret tenants.Secret)
 	digest := secret.Digest()
 	cmd := tenants.IssueServiceToken{
 		ID: serviceTokenPrefix + "operator_" + digest.Hash[:16], Organization: tenants.Installation,
-		Name: "Operator (from the configuration)", Scopes: operatorScopes(), Digest: digest, At: r.now(),
+		Name: "Operator (from the configuration)", Scopes: unitofwork.OperatorScopes(), Digest: digest, At: r.now(),
 	}
-	token, err := eventstore.Update(ctx, r.Events, streamOf(cmd.Organization, "service-token", cmd.ID), byConfiguration(),
+	token, err := r.configure(ctx, streamOf(cmd.Organization, "service-token", cmd.ID),
 		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Register(cmd) })
 	if err != nil {
 		return err
@@ -33,6 +28,20 @@ func (r *Registrar) RegisterOperator(ctx context.Context, secret tenants.Secret)
 		return ErrOperatorRevoked
 	}
 	return r.replaceOperators(ctx, cmd.ID)
+}
+
+// configure keeps a decision on a token of the configuration. It does not wait: nothing is published before the process runs.
+func (r *Registrar) configure(ctx context.Context, stream eventstore.Stream, decide func(tenants.ServiceToken) ([]tenants.Event, error)) (
+	token tenants.ServiceToken, err error) {
+	u, err := r.Begin(ctx, stream.Organization, unitofwork.ByConfiguration())
+	if err != nil {
+		return token, err
+	}
+	defer u.Rollback(ctx)
+	if token, err = unitofwork.Change(ctx, u, stream, decide); err != nil {
+		return token, err
+	}
+	return token, u.Keep(ctx)
 }
 
 // replaceOperators revokes the configured tokens other than the one that is configured now.
@@ -46,7 +55,7 @@ func (r *Registrar) replaceOperators(ctx context.Context, id string) error {
 		if token.ID == id {
 			continue
 		}
-		_, err := eventstore.Update(ctx, r.Events, streamOf(tenants.Installation, "service-token", token.ID), byConfiguration(),
+		_, err := r.configure(ctx, streamOf(tenants.Installation, "service-token", token.ID),
 			func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
 		if err != nil {
 			return err

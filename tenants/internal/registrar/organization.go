@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // CreateOrganization creates an organization; only an operator may.
@@ -16,14 +15,13 @@ func (r *Registrar) CreateOrganization(ctx context.Context, request Request, nam
 		return tenants.Organization{}, fmt.Errorf("create an organization: %w", tenants.ErrForbidden)
 	}
 	cmd := tenants.CreateOrganization{ID: r.newID(request, organizationPrefix, tenants.Installation), Name: name, Tier: tier, At: r.now()}
-	organization, err := eventstore.Update(ctx, r.Events, streamOf(cmd.ID, "organization", cmd.ID), request.metadata(),
+	organization, err := update(ctx, r, request, nil, streamOf(cmd.ID, "organization", cmd.ID),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Create(cmd) })
-	r.CredentialWaiter.Wake()
 	return organization, err
 }
 
 // Organizations lists the organizations that the caller may know of.
-func (r *Registrar) Organizations(ctx context.Context, caller tenants.Caller, after postgres.Position, limit int) ([]tenants.Organization, error) {
+func (r *Registrar) Organizations(ctx context.Context, caller tenants.Caller, after query.Position, limit int) ([]tenants.Organization, error) {
 	return r.Views.Organizations(ctx, pg.Organization(caller.Organization), after, limit)
 }
 
@@ -46,6 +44,5 @@ func (r *Registrar) RenameOrganization(ctx context.Context, request Request, id,
 	}
 	organization, err := update(ctx, r, request, may(tenants.OrganizationWrite), streamOf(id, "organization", id),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Rename(cmd) })
-	r.CredentialWaiter.Wake()
 	return organization, err
 }

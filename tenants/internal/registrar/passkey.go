@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/passkey"
@@ -75,7 +74,7 @@ func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket
 		return r.holder(ctx, tenants.Installation, member)
 	})
 	if err == nil {
-		request = request.by(holder.Member)
+		request = request.By(holder.Member)
 		err = r.usePasskey(ctx, request, holder, proof)
 	}
 	if err != nil {
@@ -209,7 +208,7 @@ func (r *Registrar) usePasskey(ctx context.Context, request Request, holder pass
 
 func (r *Registrar) changePasskey(ctx context.Context, request Request, organization, id string,
 	decide func(tenants.Passkey) ([]tenants.Event, error)) (tenants.Passkey, error) {
-	return eventstore.Update(ctx, r.Events, streamOf(organization, "passkey", id), request.metadata(), decide)
+	return update(ctx, r, request, nil, streamOf(organization, "passkey", id), decide)
 }
 
 // passkeyError is ErrPasskey for whatever a passkey is refused for: nobody learns which of them are known.

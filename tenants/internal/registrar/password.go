@@ -29,14 +29,14 @@ func (r *Registrar) ChangePassword(ctx context.Context, request Request, session
 	if err := r.uncommonOf(ctx, password, member); err != nil {
 		return err
 	}
-	right, err := r.Passwords.Matches(ctx, request.asker(), member.PasswordHash, before)
+	right, err := r.Passwords.Matches(ctx, askerOf(request), member.PasswordHash, before)
 	if err == nil && !right {
 		err = ErrPassword
 	}
 	if err != nil {
 		return fmt.Errorf("change the password of %q: %w", member.ID, err)
 	}
-	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, request.asker(), password); err != nil {
+	if cmd.PasswordHash, err = r.Passwords.Hash(ctx, askerOf(request), password); err != nil {
 		return err
 	}
 	cmd.Before = member.PasswordHash

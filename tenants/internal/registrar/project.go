@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // CreateProject creates a project of an organization that the caller reaches.
@@ -21,7 +21,6 @@ func (r *Registrar) CreateProject(ctx context.Context, request Request, organiza
 	cmd.ID = r.newID(request, projectPrefix, organization)
 	project, err := create(ctx, r, request, may(tenants.ProjectsWrite), streamOf(organization, "project", cmd.ID),
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, tenants.CountProjects)
-	r.CredentialWaiter.Wake()
 	return project, err
 }
 
@@ -31,26 +30,25 @@ func (r *Registrar) RenameProject(ctx context.Context, request Request, id, name
 	if err := cmd.Check(); err != nil {
 		return tenants.Project{}, err
 	}
-	found, err := r.project(ctx, request.Caller, id)
+	found, err := r.Project(ctx, request.Caller, id)
 	if err != nil {
 		return tenants.Project{}, err
 	}
 	project, err := update(ctx, r, request, may(tenants.ProjectsWrite), streamOf(found.Organization, "project", id),
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Rename(cmd) })
-	r.CredentialWaiter.Wake()
 	return project, err
 }
 
 // Projects lists the projects of an organization that the caller reaches.
-func (r *Registrar) Projects(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position, limit int) ([]tenants.Project, error) {
+func (r *Registrar) Projects(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Project, error) {
 	if err := r.reachable(ctx, caller, organization); err != nil {
 		return nil, err
 	}
 	return r.Views.Projects(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// project returns a project that the caller reaches, or ErrNotFound.
-func (r *Registrar) project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error) {
+// Project returns a project that the caller reaches, or ErrNotFound.
+func (r *Registrar) Project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error) {
 	if !tenants.IsID(id) {
 		return tenants.Project{}, fmt.Errorf("project %q: %w", id, tenants.ErrNotFound)
 	}

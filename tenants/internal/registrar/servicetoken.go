@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // NewServiceToken is what a caller says of a token that it wants.
@@ -30,12 +28,8 @@ func (r *Registrar) IssueServiceToken(ctx context.Context, request Request, want
 		return tenants.ServiceToken{}, tenants.Secret{}, err
 	}
 	cmd.ID, cmd.Digest = r.newID(request, serviceTokenPrefix, cmd.Organization), secret.Digest()
-	var token tenants.ServiceToken
-	err = r.CredentialWaiter.Pass(ctx, cmd.Digest.Hash, contract.CredentialActive, func() (bool, error) {
-		token, err = create(ctx, r, request, mayGrant(cmd.Scopes), streamOf(cmd.Organization, "service-token", cmd.ID),
-			func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, tenants.CountServiceTokens, tenants.CountServiceTokensKept)
-		return err == nil, err
-	})
+	token, err := create(ctx, r, request, mayGrant(cmd.Scopes), streamOf(cmd.Organization, "service-token", cmd.ID),
+		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, tenants.CountServiceTokens, tenants.CountServiceTokensKept)
 	return token, secret, err
 }
 
@@ -77,25 +71,12 @@ func (r *Registrar) RevokeServiceToken(ctx context.Context, request Request, id,
 	if err != nil {
 		return tenants.ServiceToken{}, err
 	}
-	return r.changeServiceToken(ctx, request, may(tenants.ServiceTokensWrite), streamOf(found.Organization, "service-token", id),
-		found.Digest.Hash, contract.CredentialRevoked, func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
-}
-
-func (r *Registrar) changeServiceToken(ctx context.Context, request Request, has power, stream eventstore.Stream, hash, state string,
-	decide func(tenants.ServiceToken) ([]tenants.Event, error)) (token tenants.ServiceToken, err error) {
-	err = r.CredentialWaiter.Pass(ctx, hash, state, func() (changed bool, err error) {
-		token, err = update(ctx, r, request, has, stream, func(before tenants.ServiceToken) ([]tenants.Event, error) {
-			events, err := decide(before)
-			changed = len(events) > 0
-			return events, err
-		})
-		return changed, err
-	})
-	return token, err
+	return update(ctx, r, request, may(tenants.ServiceTokensWrite), streamOf(found.Organization, "service-token", id),
+		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
 }
 
 // ServiceTokens lists the tokens of an organization that the caller reaches, or of the installation.
-func (r *Registrar) ServiceTokens(ctx context.Context, caller tenants.Caller, organization string, after postgres.Position,
+func (r *Registrar) ServiceTokens(ctx context.Context, caller tenants.Caller, organization string, after query.Position,
 	limit int) ([]tenants.ServiceToken, error) {
 	if err := r.owner(ctx, caller, organization); err != nil {
 		return nil, err

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/query"
 )
 
 // ErrSignIn says that there is no member with that address and password. It does not say which of them is wrong, and
@@ -24,7 +23,7 @@ func (r *Registrar) SignIn(ctx context.Context, request Request, email string, p
 	if err != nil {
 		return Entry{}, err
 	}
-	return r.startSession(ctx, request.by(member), member, tenants.ByPassword)
+	return r.startSession(ctx, request.By(member), member, tenants.ByPassword)
 }
 
 // startSession lets a member in who has proved who they are.
@@ -124,7 +123,7 @@ func (t *turn) eachSession(ctx context.Context, member tenants.Member, except st
 func (r *Registrar) authenticate(ctx context.Context, request Request, email string, password tenants.Password) (tenants.Member, error) {
 	member, err := r.member(ctx, email)
 	if errors.Is(err, tenants.ErrNotFound) {
-		if err := r.Passwords.MatchNothing(ctx, request.asker(), password); err != nil {
+		if err := r.Passwords.MatchNothing(ctx, askerOf(request), password); err != nil {
 			return tenants.Member{}, err
 		}
 		return tenants.Member{}, ErrSignIn
@@ -137,7 +136,7 @@ func (r *Registrar) authenticate(ctx context.Context, request Request, email str
 
 // matches is nil for the member's password, and ErrSignIn for another.
 func (r *Registrar) matches(ctx context.Context, request Request, member tenants.Member, password tenants.Password) error {
-	right, err := r.Passwords.Matches(ctx, request.asker(), member.PasswordHash, password)
+	right, err := r.Passwords.Matches(ctx, askerOf(request), member.PasswordHash, password)
 	if err != nil {
 		return fmt.Errorf("cannot compare the password of %q: %w", member.ID, err)
 	}
@@ -164,7 +163,7 @@ func (r *Registrar) RenewSession(ctx context.Context, request Request, id string
 		return tenants.Session{}, presented, err
 	}
 	cmd := tenants.RenewSession{Presented: presented.Digest().Hash, Digest: presented.Next(salt).Digest(), Salt: salt, At: r.now()}
-	session, err := r.changeSession(ctx, request, id, cmd.Digest.Hash, contract.CredentialActive,
+	session, err := r.changeSession(ctx, request, id,
 		func(s tenants.Session) ([]tenants.Event, error) { return s.Renew(cmd) })
 	if next := presented.Next(session.Replaced.Salt); err == nil && next.Digest() == session.Digest {
 		return session, next, nil
@@ -201,23 +200,23 @@ func (r *Registrar) confirmSession(ctx context.Context, request Request, id stri
 		return tenants.Session{}, tenants.Secret{}, err
 	}
 	cmd := tenants.ConfirmSession{Method: method, Digest: secret.Digest(), At: r.now()}
-	session, err := r.changeSession(ctx, request, id, cmd.Digest.Hash, contract.CredentialActive,
+	session, err := r.changeSession(ctx, request, id,
 		func(s tenants.Session) ([]tenants.Event, error) { return s.Confirm(cmd) })
 	return session, secret, err
 }
 
-// SignOut ends a session of the caller, whose secret has that hash. When it returns, no replica that follows the broker
+// SignOut ends a session of the caller. When it returns, no replica that follows the broker
 // lets it in for longer than a record takes to get there.
-func (r *Registrar) SignOut(ctx context.Context, request Request, id, hash string) error {
+func (r *Registrar) SignOut(ctx context.Context, request Request, id string) error {
 	cmd := tenants.Revoke{Reason: "signed out", At: r.now()}
-	_, err := r.changeSession(ctx, request, id, hash, contract.CredentialRevoked,
+	_, err := r.changeSession(ctx, request, id,
 		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
 	return err
 }
 
 // Sessions lists at most limit sessions of a member whom the caller, a service token, reaches and manages, after a position:
 // those that have neither ended nor expired.
-func (r *Registrar) Sessions(ctx context.Context, caller tenants.Caller, member string, after postgres.Position, limit int) ([]postgres.SeenSession, error) {
+func (r *Registrar) Sessions(ctx context.Context, caller tenants.Caller, member string, after query.Position, limit int) ([]postgres.SeenSession, error) {
 	if !tenants.IsID(member) {
 		return nil, fmt.Errorf("member %q: %w", member, tenants.ErrNotFound)
 	}
@@ -297,18 +296,8 @@ func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own s
 	})
 }
 
-// changeSession keeps a decision on a session of the caller's organization, and waits until the credential with that
-// hash is in state.
-func (r *Registrar) changeSession(ctx context.Context, request Request, id, hash, state string,
+// changeSession keeps a decision on a session of the caller's organization, and waits until it is in force.
+func (r *Registrar) changeSession(ctx context.Context, request Request, id string,
 	decide func(tenants.Session) ([]tenants.Event, error)) (session tenants.Session, err error) {
-	stream := streamOf(request.Caller.Organization, "session", id)
-	err = r.CredentialWaiter.Pass(ctx, hash, state, func() (changed bool, err error) {
-		session, err = eventstore.Update(ctx, r.Events, stream, request.metadata(), func(before tenants.Session) ([]tenants.Event, error) {
-			events, err := decide(before)
-			changed = len(events) > 0
-			return events, err
-		})
-		return changed, err
-	})
-	return session, err
+	return update(ctx, r, request, nil, streamOf(request.Caller.Organization, "session", id), decide)
 }

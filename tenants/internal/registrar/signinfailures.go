@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/postgres"
@@ -154,13 +153,14 @@ func (r *Registrar) keepFailures(ctx context.Context, organization, member strin
 		}
 		return postgres.KeepSignInFailures(ctx, t.tx, failures)
 	})
-	r.CredentialWaiter.Wake()
 	return err
 }
 
 // tellFailures is one line in the audit. It is a stream of its own, so that an attack of years makes none long.
 func (t *turn) tellFailures(ctx context.Context, failures tenants.SignInFailures) error {
 	id := failuresPrefix + t.IDs()
-	stream := eventstore.Stream{Organization: failures.Organization, Name: "sign-in-failures/" + id}
-	return t.Events.AppendTx(ctx, t.tx, stream, 0, t.origin, failures.Tell(id, t.now()))
+	_, err := change(ctx, t, streamOf(failures.Organization, "sign-in-failures", id), func(tenants.SignInFailures) ([]tenants.Event, error) {
+		return []tenants.Event{failures.Tell(id, t.now())}, nil
+	})
+	return err
 }

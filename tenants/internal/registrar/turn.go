@@ -7,86 +7,94 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
-	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrRemoved says that whoever asks is no member any more, or that their session has ended: the news has not come to this
-// process yet.
-var ErrRemoved = errors.New("the caller is no member any more, or has signed out")
+// ErrRemoved is that of the unit of work.
+var ErrRemoved = unitofwork.ErrRemoved
 
-// A turn is a decision about several things at once: while it is made nobody else decides anything, and all of it is
-// kept or nothing.
+// A turn is a unit of work of what has no room of its own yet.
 type turn struct {
 	*Registrar
+	unit    *unitofwork.Unit
 	tx      pgx.Tx
 	views   *postgres.Views // as the turn sees them
 	request Request
-	origin  eventstore.Metadata // kept with what follows
-	await   func(bus.Awaited)   // lets the caller wait for a credential
 }
 
-// inTurn makes a decision about things of one organization, or as tenants.Installation about those of several, and waits
-// until the credentials that it awaits are in force.
+// inTurn makes a decision about things of one organization in a unit of work.
 func (r *Registrar) inTurn(ctx context.Context, organization string, request Request, decide func(t *turn) error) error {
-	return r.CredentialWaiter.PassAll(ctx, func(await func(bus.Awaited)) error {
-		return r.Events.InTurn(ctx, organization, func(tx pgx.Tx) error {
-			return decide(&turn{r, tx, r.Views.In(tx), request, request.metadata(), await})
-		})
-	})
+	u, err := r.Begin(ctx, organization, request)
+	if err != nil {
+		return err
+	}
+	defer u.Rollback(ctx)
+	if err := decide(&turn{r, u, u.Tx(), postgres.NewViews(u.Reader()), request}); err != nil {
+		return err
+	}
+	return u.Commit(ctx)
 }
 
-// as makes the rest of the turn the doing of a member, who is known only once it is under way.
 func (t *turn) as(member tenants.Member) {
-	t.request = t.request.by(member)
-	t.origin = t.request.metadata()
+	t.unit.As(member)
+	t.request = t.unit.Request()
 }
 
-// change keeps a decision on one stream of a turn.
 func change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, t *turn, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error)) (S, error) {
-	state, _, err := eventstorepg.UpdateTx[S, tenants.Event, P](ctx, t.tx, t.Events, stream, t.origin, decide)
-	return state, err
+	return unitofwork.Change[S, P](ctx, t.unit, stream, decide)
 }
 
-// changeSession keeps a decision on a session of a turn. Where something follows, the caller waits until it is in force.
 func (t *turn) changeSession(ctx context.Context, organization, id string, decide func(tenants.Session) ([]tenants.Event, error)) (tenants.Session, error) {
-	changed := false
-	session, version, err := eventstorepg.UpdateTx(ctx, t.tx, t.Events, streamOf(organization, "session", id), t.origin,
-		func(s tenants.Session) ([]tenants.Event, error) {
-			events, err := decide(s)
-			changed = len(events) > 0
-			return events, err
-		})
-	if err == nil && changed {
-		t.await(bus.Awaited{Key: session.Digest.Hash, State: stateOf(session), Version: version})
-	}
-	return session, err
+	return change(ctx, t, streamOf(organization, "session", id), decide)
 }
 
-func stateOf(session tenants.Session) string {
-	if session.Revocation.At.IsZero() {
-		return contract.CredentialActive
-	}
-	return contract.CredentialRevoked
+func (t *turn) powers(ctx context.Context) (tenants.Role, error) { return t.unit.Role(ctx) }
+
+func (t *turn) room(ctx context.Context, organization string, what tenants.Countable) error {
+	return t.unit.CheckRoom(ctx, organization, unitofwork.Room{Count: postgres.Count, As: []tenants.Countable{what}})
 }
 
-// powers is the role in which a request acts: a token's, or a member's own as it is now, whatever their session says.
-// ErrRemoved for one who is no member any more.
-func (t *turn) powers(ctx context.Context) (tenants.Role, error) {
-	if t.request.Role == "" {
-		return t.request.Caller.Role(), nil
+// A power is nil for a role that may do something, ErrForbidden else. No power: everybody may.
+type power func(tenants.Role) error
+
+// may is the power of the roles with a permission.
+func may(p tenants.Permission) power {
+	return func(role tenants.Role) error { return unitofwork.Check(role, p) }
+}
+
+// update keeps a decision on one stream by a member who has a power now, or by a token.
+func update[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, r *Registrar, request Request, has power,
+	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
+	return create[S, P](ctx, r, request, has, stream, decide)
+}
+
+// create is update for something new, of which an organization may have only so many.
+func create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, r *Registrar, request Request, has power,
+	stream eventstore.Stream, decide func(S) ([]tenants.Event, error), counted ...tenants.Countable) (state S, err error) {
+	u, err := r.Begin(ctx, stream.Organization, request)
+	if err != nil {
+		return state, err
 	}
-	member, err := t.views.Member(ctx, pg.Organization(t.request.Caller.Organization), t.request.Caller.ID)
-	if errors.Is(err, tenants.ErrNotFound) {
-		return "", ErrRemoved
+	defer u.Rollback(ctx)
+	if request.Role != "" && has != nil {
+		role, err := u.Role(ctx)
+		if err == nil {
+			err = has(role)
+		}
+		if err != nil {
+			return state, err
+		}
 	}
-	return member.Role, err
+	state, err = unitofwork.Create[S, P](ctx, u, stream, decide, unitofwork.Room{Count: postgres.Count, As: counted})
+	if err != nil {
+		return state, err
+	}
+	return state, u.Commit(ctx)
 }
 
 // roleOf is the role in which somebody acts now who handed out a code: a member's own, a service token's, and none for who

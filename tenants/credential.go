@@ -1,0 +1,35 @@
+package tenants
+
+// A Credential is what the holder of a secret can do with it now.
+type Credential struct {
+	Hash    string // see SecretDigest
+	Revoked bool
+}
+
+// A CredentialHolder is a thing with secrets, such as an API key.
+type CredentialHolder interface {
+	Credentials() []Credential
+}
+
+// Credentials are that of the key.
+func (k APIKey) Credentials() []Credential {
+	return []Credential{{k.Digest.Hash, k.Revocation.state() == Revoked}}
+}
+
+// Credentials are that of the token.
+func (s ServiceToken) Credentials() []Credential {
+	return []Credential{{s.Digest.Hash, s.Revocation.state() == Revoked}}
+}
+
+// Credentials are that of the session's secret, of the one before and of the one that was dropped.
+func (s Session) Credentials() []Credential {
+	revoked := s.Revocation.state() == Revoked
+	held := []Credential{{s.Digest.Hash, revoked}}
+	if s.Replaced.Digest != (SecretDigest{}) {
+		held = append(held, Credential{s.Replaced.Digest.Hash, revoked})
+	}
+	if s.Dropped != (SecretDigest{}) {
+		held = append(held, Credential{s.Dropped.Hash, true})
+	}
+	return held
+}

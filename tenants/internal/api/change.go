@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Changing is the handler of requests to change the thing that their path names, which is called what: read reads how, carryOut
+// does it, and show shows the thing as it is then.
+func Changing[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
+	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) http.HandlerFunc {
+	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		request, err := k.RequestOf(r)
+		if err != nil {
+			return err
+		}
+		wanted, err := read(w, r)
+		if err != nil {
+			return err
+		}
+		id := chi.URLParam(r, "id")
+		changed, err := carryOut(r.Context(), request, id, wanted)
+		if err != nil {
+			return ProblemOf(err, what, id)
+		}
+		httpapi.WriteJSON(w, http.StatusOK, show(changed))
+		return nil
+	})
+}
+
+// Without makes a change that takes no more than the name of the thing fit for Changing, with nothing to read.
+func Without[T any](carryOut func(context.Context, unitofwork.Request, string) (T, error)) func(
+	context.Context, unitofwork.Request, string, struct{}) (T, error) {
+	return func(ctx context.Context, request unitofwork.Request, id string, _ struct{}) (T, error) {
+		return carryOut(ctx, request, id)
+	}
+}
+
+// Nothing reads nothing of a request.
+func Nothing(http.ResponseWriter, *http.Request) (none struct{}, err error) { return none, nil }
+
+// Showing is the handler of requests to see the thing that their path names, which is called what.
+func Showing[T, J any](what string, find func(ctx context.Context, caller tenants.Caller, id string) (T, error), show func(T) J) http.HandlerFunc {
+	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		id := chi.URLParam(r, "id")
+		found, err := find(r.Context(), CallerOf(r), id)
+		if err != nil {
+			return ProblemOf(err, what, id)
+		}
+		httpapi.WriteJSON(w, http.StatusOK, show(found))
+		return nil
+	})
+}
+
+// NameOf is the name in the body of a request that gives something another one.
+func NameOf(w http.ResponseWriter, r *http.Request) (string, error) {
+	var body struct {
+		Name string `json:"name"`
+	}
+	err := httpapi.ReadJSON(w, r, &body)
+	return body.Name, err
+}
+
+// ReasonOf is the reason in the body of a revocation. The body may be absent: an emergency must not fail for lack of one.
+func ReasonOf(w http.ResponseWriter, r *http.Request) (string, error) {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if r.ContentLength == 0 {
+		return "", nil
+	}
+	err := httpapi.ReadJSON(w, r, &body)
+	return body.Reason, err
+}

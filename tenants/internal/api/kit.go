@@ -1,0 +1,90 @@
+// Package api is what the API of all rooms is made with: who asks, changes, lists, problems. It may touch requests and answers,
+// but no table and no event; it holds the module's part of the OpenAPI description.
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/body"
+	"github.com/weirlog/weir/tenants/internal/changes"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// AdminScope is what a service token needs for everything but what says otherwise.
+const AdminScope = "tenants:admin"
+
+// A Kit makes the handlers of rooms.
+type Kit struct {
+	Guard          *identity.Guard
+	Clock          func() time.Time
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
+}
+
+// Mount adds to router the description, and the routes of rooms for service tokens with the scope tenants:admin.
+func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, rooms ...func(admin chi.Router)) {
+	document := httpapi.Document(openAPI)
+	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
+	router.Get("/v1/tenants/openapi.json", document)
+	router.Group(func(admin chi.Router) {
+		admin.Use(k.Guard.RequireScope(AdminScope), changed.Limit(httpapi.Handle), body.Whole, k.Guard.RequireScope(AdminScope))
+		for _, mount := range rooms {
+			mount(admin)
+		}
+	})
+}
+
+// CallerOf is who sent a request.
+func CallerOf(r *http.Request) tenants.Caller {
+	principal := identity.FromContext(r.Context())
+	caller := tenants.Caller{ID: principal.ID, Organization: principal.Organization, Scopes: principal.Scopes}
+	if principal.Organization == "" {
+		caller.Organization = tenants.Installation
+	}
+	return caller
+}
+
+// RequestOf is a request that changes something.
+func (k *Kit) RequestOf(r *http.Request) (unitofwork.Request, error) {
+	key, err := idempotencyKey(r)
+	return unitofwork.Request{
+		Caller: CallerOf(r), Address: httpapi.ClientAddress(r, k.TrustedProxies), Client: r.UserAgent(),
+		ID: httpapi.RequestID(r.Context()), IdempotencyKey: key,
+	}, err
+}
+
+// RequestWith is a request that changes something, with its body read into body.
+func (k *Kit) RequestWith(w http.ResponseWriter, r *http.Request, body any) (unitofwork.Request, error) {
+	request, err := k.RequestOf(r)
+	if err != nil {
+		return request, err
+	}
+	return request, httpapi.ReadJSON(w, r, body)
+}
+
+// maxIdempotencyKey is the longest Idempotency-Key, in characters.
+const maxIdempotencyKey = 255
+
+// idempotencyKey is the header Idempotency-Key: "" or 1 to 255 printable ASCII characters.
+func idempotencyKey(r *http.Request) (string, error) {
+	values, given := r.Header["Idempotency-Key"]
+	if !given {
+		return "", nil
+	}
+	key := values[0]
+	valid := len(values) == 1 && key != "" && len(key) <= maxIdempotencyKey
+	for i := range len(key) {
+		valid = valid && key[i] >= ' ' && key[i] <= '~'
+	}
+	if !valid {
+		return "", httpapi.Invalid("", "invalid_idempotency_key", "The header Idempotency-Key is not valid.",
+			"Send one of 1 to 255 printable ASCII characters, such as a UUID.")
+	}
+	return key, nil
+}

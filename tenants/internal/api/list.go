@@ -1,0 +1,69 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// Listing is the handler of a list of what belongs to one thing. whose says which thing, mostly by the query's parameter, "" where
+// that has to be given and is not; find finds a page of the list, show shows an item, and place is where an item stands.
+func Listing[F, I any](parameter string, whose func(*http.Request) (id string),
+	find func(ctx context.Context, caller tenants.Caller, id string, after query.Position, limit int) ([]F, error),
+	show func(F) I, place func(F) query.Position) http.HandlerFunc {
+	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		id := whose(r)
+		if id == "" {
+			return Missing(parameter)
+		}
+		after, limit, err := PageOf(r, parameter)
+		if err != nil {
+			return err
+		}
+		found, err := find(r.Context(), CallerOf(r), id, after, limit+1)
+		if err != nil {
+			return ProblemOf(err, parameter, id)
+		}
+		httpapi.WriteList(w, r, found, limit, show, place)
+		return nil
+	})
+}
+
+// PageOf is where a list of requests goes on, and how far. A parameter that is none of filters is refused: a filter that
+// was overlooked would show too much.
+func PageOf(r *http.Request, filters ...string) (after query.Position, limit int, err error) {
+	if err := httpapi.OnlyKnown(r, nil, append(filters, "limit", "cursor")...); err != nil {
+		return after, 0, err
+	}
+	page, err := httpapi.ParsePage(r)
+	if err != nil || page.Cursor == "" {
+		return after, page.Limit, err
+	}
+	if err := httpapi.DecodeCursor(r, page.Cursor, &after); err != nil {
+		return after, 0, err
+	}
+	return after, page.Limit, nil
+}
+
+// OrganizationOf is the organization that a list is about: the one in the query, else what the caller is bound to.
+func OrganizationOf(r *http.Request) string {
+	return cmp.Or(r.URL.Query().Get("organization"), CallerOf(r).Organization)
+}
+
+// OneOrganizationOf is OrganizationOf for what the installation itself has none of.
+func OneOrganizationOf(r *http.Request) string {
+	if organization := OrganizationOf(r); organization != tenants.Installation {
+		return organization
+	}
+	return ""
+}
+
+// Missing is the answer where a query lacks the parameter that it is about.
+func Missing(parameter string) error {
+	return httpapi.Invalid("?"+parameter, httpapi.CodeInvalidRequest, "The query lacks "+parameter+".",
+		"Send ?"+parameter+"= with the id of the "+parameter+".")
+}

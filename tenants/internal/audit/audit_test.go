@@ -1,0 +1,218 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/projections"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+)
+
+// perOrganization is how many events furnish appends.
+const perOrganization = 22
+
+// Neither a mistake nor a command that slipped in changes the audit: the application may not, and who may is refused.
+func TestAuditIsOnlyAddedTo(t *testing.T) {
+	pool := tenantstest.Open(t)
+	for _, statement := range []string{
+		`UPDATE audit_events SET actor = 'somebody else'`, `DELETE FROM audit_events`, `TRUNCATE audit_events`,
+		`INSERT INTO audit_events SELECT * FROM audit_events ON CONFLICT (organization, sequence) DO UPDATE SET actor = 'x'`,
+	} {
+		if err := asSystem(t, pool, statement); !refused(err) {
+			t.Errorf("%s: got %v", statement, err)
+		}
+	}
+	if err := asSystem(t, pool, `GRANT ALL ON audit_events TO CURRENT_USER`); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`UPDATE audit_events SET actor = 'somebody else'`, `DELETE FROM audit_events`, `TRUNCATE audit_events`,
+	} {
+		if err := asSystem(t, pool, statement); !refused(err) || !strings.Contains(err.Error(), "never changed") {
+			t.Errorf("%s by one who may: got %v", statement, err)
+		}
+	}
+	if check := checkAudit(t, pool, "org_a"); check.Lines != perOrganization || check.Faults != nil {
+		t.Errorf("after all that: %d lines, %v", check.Lines, check.Faults)
+	}
+}
+
+// refused tells whether Postgres did not let somebody do something.
+func refused(err error) bool {
+	refusal, ok := err.(*pgconn.PgError) //nolint:errorlint // asSystem wraps nothing
+	return ok && refusal.Code == "42501"
+}
+
+func asSystem(t *testing.T, pool *pgxpool.Pool, statement string, args ...any) error {
+	t.Helper()
+	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), statement, args...)
+		return err
+	})
+}
+
+func checkAudit(t *testing.T, pool *pgxpool.Pool, organization string) tenants.AuditCheck {
+	t.Helper()
+	check, err := audit.Check(t.Context(), pool, projections.NewEvents(pool), organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return check
+}
+
+// unguard turns off what keeps the audit as it is, as one who owns the table can, and a superuser.
+func unguard(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for _, statement := range []string{`ALTER TABLE audit_events DISABLE TRIGGER audit_events_are_kept`, `GRANT ALL ON audit_events TO CURRENT_USER`} {
+		if err := asSystem(t, pool, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whoever walks past the guards is found out, whatever they do: the lines don't follow from each other any more, and where
+// they were made to, not from the events.
+func TestTamperingIsFound(t *testing.T) {
+	pool := tenantstest.Open(t)
+	unguard(t, pool)
+	if err := asSystem(t, pool, `CREATE TABLE kept AS SELECT * FROM audit_events`); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		tamper []string
+		want   string
+	}{
+		"nothing":              {nil, ""},
+		"another actor":        {[]string{`UPDATE audit_events SET actor = 'mem_x' WHERE organization = 'org_a' AND sequence = 4`}, `line 4 was changed: actor is "mem_x", the events say "mem_a"`},
+		"another time":         {[]string{`UPDATE audit_events SET at = at - interval '1 microsecond' WHERE organization = 'org_a' AND sequence = 4`}, "line 4 was changed: at is"},
+		"another reason":       {[]string{`UPDATE audit_events SET after = replace(after, 'leaked', 'tidied') WHERE organization = 'org_a'`}, "line 4 was changed: after is"},
+		"moved bytes":          {[]string{`UPDATE audit_events SET target = target || 'x', target_kind = left(target_kind, -1) WHERE organization = 'org_a' AND sequence = 2`}, "line 2 was changed"},
+		"another hash":         {[]string{`UPDATE audit_events SET hash = repeat('0', 64) WHERE organization = 'org_a' AND sequence = 5`}, "line 5 has a hash that does not follow"},
+		"a line removed":       {[]string{`DELETE FROM audit_events WHERE organization = 'org_a' AND sequence = 3`}, "line 3 is missing: the events tell of api_key.issued"},
+		"the first removed":    {[]string{`DELETE FROM audit_events WHERE organization = 'org_a' AND sequence = 1`}, "line 1 is missing"},
+		"the tail cut off":     {[]string{`DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 5`}, "line 6 is missing"},
+		"all removed":          {[]string{`DELETE FROM audit_events WHERE organization = 'org_a'`}, "line 1 is missing"},
+		"a line added":         {[]string{`INSERT INTO audit_events SELECT organization, 23, at, action, actor_kind, actor, actor_name, role, address, client, request, target_kind, target, target_name, before, after, stream, version, position + 1000, hash FROM audit_events WHERE organization = 'org_a' AND sequence = 22`}, "line 23 was added: no event tells"},
+		"two lines exchanged":  {[]string{`UPDATE audit_events SET sequence = sequence + 100 WHERE organization = 'org_a' AND sequence IN (3, 4)`, `UPDATE audit_events SET sequence = 207 - sequence - 100 WHERE organization = 'org_a' AND sequence > 100`}, "line 3 was changed"},
+		"removed and repaired": {[]string{`DELETE FROM audit_events WHERE organization = 'org_a' AND sequence = 4`, `UPDATE audit_events SET sequence = sequence + 99 WHERE organization = 'org_a' AND sequence > 4`, `UPDATE audit_events SET sequence = sequence - 100 WHERE organization = 'org_a' AND sequence > 100`, repaired}, "line 4 was changed"},
+		"edited and repaired":  {[]string{`UPDATE audit_events SET actor = 'mem_x' WHERE organization = 'org_a' AND sequence = 4`, repaired}, "line 4 was changed: actor"},
+		"somebody else's":      {[]string{`DELETE FROM audit_events WHERE organization = 'org_b'`}, ""},
+	} {
+		for _, statement := range test.tamper {
+			if statement == repaired {
+				repair(t, pool)
+			} else if err := asSystem(t, pool, statement); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		check := checkAudit(t, pool, "org_a")
+		switch {
+		case test.want == "" && (check.Faults != nil || check.Lines != perOrganization):
+			t.Errorf("%s: %d lines, found %v", name, check.Lines, check.Faults)
+		case test.want != "" && (len(check.Faults) == 0 || !strings.Contains(check.Faults[0].String(), test.want)):
+			t.Errorf("%s: found %v, want %q first", name, check.Faults, test.want)
+		}
+		restore(t, pool)
+	}
+}
+
+// repaired stands for making the hashes follow from the lines again, as one could who knows how.
+const repaired = "repair the chain"
+
+func repair(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	head := tenants.AuditEvent{Hash: tenants.AuditStart}
+	lines, err := audit.NewStore(query.NewReader(pool)).Events(t.Context(), "org_a", tenants.AuditFilter{Organization: "org_a"}, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(lines)
+	for _, line := range lines {
+		head = line.Behind(head.Sequence, head.Hash)
+		if err := asSystem(t, pool, `UPDATE audit_events SET hash = $1 WHERE organization = 'org_a' AND sequence = $2`, head.Hash, head.Sequence); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func restore(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for _, statement := range []string{`DELETE FROM audit_events`, `INSERT INTO audit_events SELECT * FROM kept`} {
+		if err := asSystem(t, pool, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An installation that had no audit gets one that begins at its beginning, the same as if it had always been there.
+func TestAuditOfBeforeIsMadeUp(t *testing.T) {
+	pool := tenantstest.Open(t)
+	want := checkAudit(t, pool, "org_a")
+	unguard(t, pool)
+	if err := asSystem(t, pool, `DELETE FROM audit_events`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := audit.WriteAll(context.WithoutCancel(t.Context()), pool, projections.NewEvents(pool)); err != nil {
+			t.Fatal(err)
+		}
+		if got := checkAudit(t, pool, "org_a"); got.Head != want.Head || got.Lines != want.Lines || got.Faults != nil {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+// A replica that knows of no audit leaves lines out; whoever appends next writes them, in the order of commits.
+func TestAuditCatchesUp(t *testing.T) {
+	pool := tenantstest.Open(t)
+	want := checkAudit(t, pool, "org_a")
+	unguard(t, pool)
+	if err := asSystem(t, pool, `DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 3`); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, pool, 1)
+	got := checkAudit(t, pool, "org_a")
+	if got.Faults != nil || got.Lines != want.Lines+1 {
+		t.Errorf("%d lines, %v", got.Lines, got.Faults)
+	}
+}
+
+// Whoever decides at the same time as others: the lines have no gap and follow from each other.
+func TestAuditUnderConcurrency(t *testing.T) {
+	pool := tenantstest.Open(t)
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() { begin(t, pool, i) })
+	}
+	group.Wait()
+	if got := checkAudit(t, pool, "org_a"); got.Faults != nil || got.Lines != perOrganization+20 {
+		t.Errorf("%d lines, %v", got.Lines, got.Faults)
+	}
+}
+
+// begin appends an event of org_a in a stream of its own.
+func begin(t *testing.T, pool *pgxpool.Pool, i int) {
+	t.Helper()
+	project := fmt.Sprintf("prj_a%d", i)
+	stream := eventstore.Stream{Organization: "org_a", Name: "project/" + project}
+	created := tenants.ProjectCreated{Project: project, Organization: "org_a", Name: "P", At: tenantstest.Noon}
+	if err := projections.NewEvents(pool).Append(t.Context(), stream, 0, nil, created); err != nil {
+		t.Error(err)
+	}
+}

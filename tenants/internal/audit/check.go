@@ -1,0 +1,94 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Audited lists the organizations that have an audit, or events without one; the Installation is one of them.
+func Audited(ctx context.Context, pool *pgxpool.Pool) (organizations []string, err error) {
+	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT organization FROM events UNION SELECT organization FROM audit_events ORDER BY 1`)
+		if err != nil {
+			return err
+		}
+		organizations, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return organizations, err
+}
+
+// Check compares the audit of an organization, or of the Installation, with its events, all as of one instant.
+func Check(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, organization string) (check tenants.AuditCheck, err error) {
+	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
+		if err := actAs(ctx, tx, organization); err != nil {
+			return err
+		}
+		last, err := checkTold(ctx, tx, newTrail(events, organization), &check)
+		if err != nil {
+			return err
+		}
+		return checkRest(ctx, tx, organization, last, &check)
+	})
+	if err != nil {
+		err = fmt.Errorf("cannot check the audit of %q: %w", organization, err)
+	}
+	return check, err
+}
+
+// checkTold goes through the lines that the events tell of, and returns the number of the last.
+func checkTold(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.AuditCheck) (last int64, err error) {
+	head := tenants.AuditEvent{Hash: tenants.AuditStart}
+	for {
+		told, err := trail.next(ctx, tx, head)
+		if err != nil || len(told) == 0 {
+			return head.Sequence, err
+		}
+		kept, err := auditLines(ctx, tx, trail.organization, head.Sequence, len(told))
+		if err != nil {
+			return 0, err
+		}
+		for _, line := range told {
+			check.Next(line.Sequence, kept[line.Sequence], &line)
+		}
+		head = told[len(told)-1]
+	}
+}
+
+// checkRest goes through the lines that no event tells of.
+func checkRest(ctx context.Context, tx pgx.Tx, organization string, last int64, check *tenants.AuditCheck) error {
+	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND sequence > $2 ORDER BY sequence`, organization, last)
+	if err != nil {
+		return err
+	}
+	lines, err := pgx.CollectRows(rows, scanAuditEvent)
+	for _, line := range lines {
+		check.Next(line.Sequence, &line, nil)
+	}
+	return err
+}
+
+// auditLines returns the lines behind one with a number, as many as fit into so many numbers.
+func auditLines(ctx context.Context, tx pgx.Tx, organization string, after int64, numbers int) (map[int64]*tenants.AuditEvent, error) {
+	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND sequence > $2 AND sequence <= $2 + $3`,
+		organization, after, int64(numbers))
+	if err != nil {
+		return nil, err
+	}
+	lines, err := pgx.CollectRows(rows, scanAuditEvent)
+	kept := make(map[int64]*tenants.AuditEvent, len(lines))
+	for _, line := range lines {
+		kept[line.Sequence] = &line
+	}
+	return kept, err
+}

@@ -1,0 +1,38 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+)
+
+// Organizations finds organizations, as far as a caller reaches them.
+type Organizations interface {
+	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
+}
+
+// A Service shows audits.
+type Service struct {
+	store         Store
+	organizations Organizations
+}
+
+// NewService returns a service.
+func NewService(store Store, organizations Organizations) *Service {
+	return &Service{store, organizations}
+}
+
+// Events lists lines of the audit of an organization that the caller reaches, or of the installation, newest first: those with
+// smaller numbers than before, 0 for all. Invalid says what of the filter no line could match.
+func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
+	if err := filter.Check(); err != nil {
+		return nil, err
+	}
+	if filter.Organization != tenants.Installation || !caller.Operates() {
+		if _, err := s.organizations.Organization(ctx, caller, filter.Organization); err != nil {
+			return nil, err
+		}
+	}
+	return s.store.Events(ctx, pg.Organization(caller.Organization), filter, before, limit)
+}

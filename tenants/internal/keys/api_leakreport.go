@@ -1,0 +1,129 @@
+package keys
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/leak"
+)
+
+// LeakReports takes reports of leaked keys, which are signed by one of keys; nil: they are not taken.
+type LeakReports struct {
+	exposures *Exposures
+	guard     *identity.Guard
+	keys      *leak.Keys
+}
+
+// NewLeakReports returns the reports of leaks that exposures decides about.
+func NewLeakReports(exposures *Exposures, guard *identity.Guard, keys *leak.Keys) LeakReports {
+	return LeakReports{exposures, guard, keys}
+}
+
+// Mount adds the route for reports to router.
+func (l LeakReports) Mount(router chi.Router) {
+	router.Post("/v1/leak-reports", httpapi.Handle(l.report))
+}
+
+// maxLeakReport is the largest report, in bytes: some thousand matches.
+const maxLeakReport = 1 << 20
+
+// A leakMatch is one secret that was found, as GitHub tells it.
+type leakMatch struct {
+	Token  string `json:"token"`
+	Type   string `json:"type"`
+	URL    string `json:"url"`
+	Source string `json:"source"`
+}
+
+// A leakLabel says to whoever found something whether it is a secret of ours. It never holds the secret.
+type leakLabel struct {
+	TokenHash string `json:"token_hash"` // SHA-256, hexadecimal
+	TokenType string `json:"token_type"`
+	Label     string `json:"label"` // "true_positive" or "false_positive"
+}
+
+// report takes a report of secrets that were found in public. Only those who hold a published key are answered, so
+// nobody else can ask whether something is a key.
+func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
+	if err := l.guard.Ready(); err != nil {
+		return err
+	}
+	if l.keys == nil {
+		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound, "Leak reports are not taken here.")
+	}
+	matches, err := l.read(w, r)
+	if err != nil {
+		return err
+	}
+	labels, faults := l.takeAll(r, matches)
+	if len(faults) > 0 {
+		httpapi.Logger(r.Context()).Error("cannot act on all leaks of a report",
+			slog.Int("missed", len(faults)), slog.Int("of", len(matches)), slog.String("error", faults[0].Error()))
+		return httpapi.Unavailable("Not all of the report was taken. Send the whole report again.", time.Second)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, labels)
+	return nil
+}
+
+// takeAll acts on each match for itself: one that can't be acted on must not save the keys behind it. faults are the errors
+// of those.
+func (l LeakReports) takeAll(r *http.Request, matches []leakMatch) (labels []leakLabel, faults []error) {
+	labels = make([]leakLabel, len(matches))
+	for i, match := range matches {
+		var err error
+		if labels[i], err = l.take(r, match); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return labels, faults
+}
+
+// read reads a report, whose signature counts before anything that it says.
+func (l LeakReports) read(w http.ResponseWriter, r *http.Request) (matches []leakMatch, err error) {
+	body, err := httpapi.ReadBody(w, r, maxLeakReport)
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, httpapi.Invalid("", "body_too_large", "The report is larger than 1 MiB.", "Send it in parts.")
+	}
+	if err != nil {
+		return nil, httpapi.Invalid("", httpapi.CodeInvalidRequest, "The report could not be read.", "Send it again.")
+	}
+	err = l.keys.Verify(r.Context(), r.Header.Get("Github-Public-Key-Identifier"), r.Header.Get("Github-Public-Key-Signature"), body)
+	if errors.Is(err, leak.ErrUnavailable) {
+		httpapi.Logger(r.Context()).Warn("cannot check a leak report", slog.String("error", err.Error()))
+		return nil, httpapi.Unavailable("The signature can't be checked now. Send the report again.", time.Minute)
+	}
+	if err != nil {
+		return nil, httpapi.NewProblem(http.StatusUnauthorized, "invalid_signature", "The report is not signed by a key that is known.").
+			WithHeader("WWW-Authenticate", "Signature")
+	}
+	if err := json.Unmarshal(body, &matches); err != nil {
+		return nil, httpapi.Invalid("", httpapi.CodeInvalidRequest, "The report is no JSON array of matches.",
+			`Send [{"token", "type", "url", "source"}].`)
+	}
+	return matches, nil
+}
+
+// take acts on one match. What can't be a key is not looked up.
+func (l LeakReports) take(r *http.Request, match leakMatch) (leakLabel, error) {
+	label := leakLabel{TokenHash: contract.CredentialKey(match.Token), TokenType: match.Type, Label: "false_positive"}
+	if _, err := tenants.ParseSecret(tenants.APIKeyPrefix, match.Token); err != nil {
+		return label, nil //nolint:nilerr // it is none of ours, which is the answer
+	}
+	isKey, err := l.exposures.Leaked(r.Context(), Leak{
+		Hash: label.TokenHash, Where: httpapi.Redact(match.URL), Source: httpapi.Redact(match.Source),
+	})
+	if isKey {
+		label.Label = "true_positive"
+	}
+	return label, err
+}

@@ -1,0 +1,260 @@
+package keys
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// Pages are the pages of API keys.
+type Pages struct {
+	pages.Set
+	service *Service
+}
+
+// NewPages returns the pages of a service.
+func NewPages(kit *pages.Kit, service *Service) Pages { return Pages{kit.Of(templates), service} }
+
+// Mount adds the pages to the settings.
+func (p Pages) Mount(settings chi.Router) {
+	const path = pages.APIKeysPath
+	settings.Get(path, p.For(tenants.APIKeysRead, p.list))
+	settings.Get(path+"/new", p.Confirmed(tenants.APIKeysWrite, p.showNew))
+	settings.Post(path, p.Confirmed(tenants.APIKeysWrite, p.create))
+	settings.Get(path+"/{id}", p.For(tenants.APIKeysRead, p.showOne))
+	settings.Get(path+"/{id}/first-event", p.For(tenants.APIKeysRead, p.awaitFirstEvent))
+	settings.Get(path+"/{id}/rotate", p.Confirmed(tenants.APIKeysWrite, p.showRotate))
+	settings.Post(path+"/{id}/rotate", p.Confirmed(tenants.APIKeysWrite, p.rotate))
+	settings.Get(path+"/{id}/edit", p.For(tenants.APIKeysWrite, p.showChange))
+	settings.Post(path+"/{id}/edit", p.For(tenants.APIKeysWrite, p.change))
+	settings.Get(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.showRevoke))
+	settings.Post(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.revoke))
+}
+
+// shownKey is a key as a list shows it.
+type shownKey struct {
+	Listed
+	Shown string // as much of the key as is kept
+	May   string // what it may do, in words
+	State tenants.State
+}
+
+type apiKeysPage struct {
+	pages.Settings
+	Keys  []shownKey
+	Pager ui.Pager
+	Room  pages.ShownRoom
+}
+
+func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	before, err := pages.PlaceOf(r)
+	if err != nil {
+		return err
+	}
+	found, err := p.service.store.Newest(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, pages.PageSize+1)
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(r, found, pages.PageSize, func(last Listed) any {
+		return query.Position{At: last.IssuedAt, ID: last.ID}
+	})
+	page := apiKeysPage{Settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
+	room, err := p.service.Room(r.Context(), pages.CallerOf(r))
+	if err != nil {
+		return err
+	}
+	page.Room = pages.ShowRoom(room)
+	for _, key := range list.Items {
+		page.Keys = append(page.Keys, p.show(key))
+	}
+	p.Write(w, r, http.StatusOK, "api-keys", ui.View{
+		Title: "API Keys", Tabs: pages.Tabs(r, pages.APIKeysPath), Data: page,
+		Flash: ui.TakeFlash(w, r, map[string]string{"key-revoked": "The API key was revoked. It works nowhere any more."}),
+	})
+	return nil
+}
+
+func (p Pages) show(key Listed) shownKey {
+	return shownKey{
+		Listed: key, State: key.State(p.Clock()), May: accessText(key.Access),
+		Shown: tenants.APIKeyPrefix + key.Digest.First + "…" + key.Digest.Last,
+	}
+}
+
+type createdKeyPage struct {
+	Key     shownKey
+	Old     *shownKey // whose place it takes; nil: of none
+	Full    ui.Code   // the key itself: this page is the only place where it is shown
+	Try     ui.Variants
+	Awaited ui.Awaited
+}
+
+// create issues a key and shows it in its answer, which browsers do not keep: it is in no address, no cookie and
+// no list. A form that is sent again, by a reload, gets no second key.
+func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	form := readNewKeyForm(r)
+	wanted, fault := form.wanted(p.Clock())
+	if err := pages.Need(r, tenants.IssuingFor(wanted.Environment)); err != nil {
+		return err
+	}
+	if fault != nil {
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, form, fault)
+	}
+	key, secret, err := p.service.Issue(r.Context(), p.RequestOf(r), wanted)
+	switch {
+	case pages.IsInvalid(err):
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, form, err)
+	case errors.Is(err, tenants.ErrShownOnce):
+		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
+			"This key was created already, and was shown once. If you did not save it, revoke it and create another.")
+	case err != nil:
+		return pages.ProblemOf(err, "project", wanted.Project)
+	}
+	return p.writeCreated(w, r, key, nil, secret)
+}
+
+// writeCreated shows a new key, and the one whose place it takes, if any.
+func (p Pages) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, old *shownKey, secret tenants.Secret) error {
+	listed, err := p.service.store.Key(r.Context(), pg.Organization(key.Organization), key.ID)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, http.StatusCreated, "api-key-created", ui.View{
+		Title: "Save your new API key now", Tabs: pages.Tabs(r, pages.APIKeysPath),
+		Data: createdKeyPage{
+			Key: p.show(listed), Old: old, Try: p.firstSteps(secret.Reveal()), Awaited: firstEvent(listed),
+			Full: ui.Code{ID: "secret", Label: "Your key", Text: secret.Reveal(), Copy: "Copy key", Secret: true},
+		},
+	})
+	return nil
+}
+
+// firstSteps are ways to send the first entry with a key.
+func (p Pages) firstSteps(key string) ui.Variants {
+	return ui.Variants{Label: "Try it with", Of: []ui.Variant{
+		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(p.Origin, key, p.Clock()), Copy: "Copy command"}},
+		{Name: "Go", Code: ui.Code{ID: "go", Label: "A program in Go", Text: program(p.Origin, key), Copy: "Copy program"}},
+	}}
+}
+
+// curl is a command that sends one entry with a key, ready to be pasted.
+func curl(origin, key string, now time.Time) string {
+	return fmt.Sprintf(`curl '%s/v1/logs' \
+  -H 'x-api-key: %s' \
+  -H 'Content-Type: application/json' \
+  -d '{"logs": [{"timestamp": "%s", "level": "info", "message": "Hello, Weir"}]}'`,
+		origin, key, now.UTC().Format(time.RFC3339))
+}
+
+// program is a Go program that sends one entry with a key, with the standard library alone.
+func program(origin, key string) string {
+	return fmt.Sprintf(`package main
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+)
+
+func main() {
+	entry := fmt.Sprintf(`+"`"+`{"logs": [{"timestamp": %%q, "level": "info", "message": "Hello from Go"}]}`+"`"+`,
+		time.Now().UTC().Format(time.RFC3339Nano))
+	request, err := http.NewRequest(http.MethodPost, "%s/v1/logs", strings.NewReader(entry))
+	if err != nil {
+		log.Fatal(err)
+	}
+	request.Header.Set("x-api-key", "%s")
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer response.Body.Close()
+	fmt.Println(response.Status)
+}`, origin, key)
+}
+
+type revokeKeyPage struct {
+	Key    shownKey
+	Reason ui.Field
+}
+
+func (p Pages) showRevoke(w http.ResponseWriter, r *http.Request) error {
+	return p.writeRevoke(w, r, http.StatusOK, "", nil)
+}
+
+func (p Pages) writeRevoke(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
+	key, err := p.keyToChange(r)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, status, "api-key-revoke", ui.View{
+		Title: "Revoke an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
+		Data: revokeKeyPage{
+			Key: p.show(key),
+			Reason: ui.Field{Name: "reason", Label: "Reason", Value: reason, Fault: pages.FaultOf(fault, "reason"), MaxLength: 500,
+				Optional: true, Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked."},
+		},
+	})
+	return nil
+}
+
+// key is the key that the address names.
+func (p Pages) key(r *http.Request) (Listed, error) {
+	id := chi.URLParam(r, "id")
+	key, err := p.service.Key(r.Context(), pages.CallerOf(r), id)
+	return key, pages.ProblemOf(err, "API key", id)
+}
+
+// keyToChange is the key that the address names, if the reader may change it.
+func (p Pages) keyToChange(r *http.Request) (Listed, error) {
+	key, err := p.key(r)
+	if err != nil {
+		return key, err
+	}
+	return key, pages.Need(r, tenants.IssuingFor(key.Environment))
+}
+
+func (p Pages) revoke(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	key, err := p.keyToChange(r)
+	if err != nil {
+		return err
+	}
+	reason := r.PostForm.Get("reason")
+	_, err = p.service.Revoke(r.Context(), p.RequestOf(r), key.ID, reason)
+	if pages.IsInvalid(err) {
+		return p.writeRevoke(w, r, http.StatusUnprocessableEntity, reason, err)
+	}
+	if err != nil {
+		return pages.ProblemOf(err, "API key", key.ID)
+	}
+	ui.SetFlash(w, "key-revoked")
+	http.Redirect(w, r, pages.APIKeysPath, http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,79 @@
+package keys
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+)
+
+// keyPage is one key: what it is, how it is used, and what there is to worry about.
+type keyPage struct {
+	pages.Settings
+	Key     shownKey
+	Creator string // who created it; empty where that is not known
+	Users   []shownUser
+	Awaited ui.Awaited
+	May     bool // the reader may change it
+}
+
+// shownUser is somebody who has used a key.
+type shownUser struct {
+	tenants.KeyUser
+	Since bool // since it was rotated
+}
+
+func (p Pages) showOne(w http.ResponseWriter, r *http.Request) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	key, err := p.key(r)
+	if err != nil {
+		return err
+	}
+	found, err := p.service.Users(r.Context(), pages.CallerOf(r), key.ID)
+	if err != nil {
+		return err
+	}
+	page := keyPage{Settings: shown, Key: p.show(key), Creator: creator(key), Awaited: firstEvent(key), May: shown.Role.MayIssueFor(key.Environment)}
+	for _, user := range found {
+		page.Users = append(page.Users, shownUser{user, !key.RotatedAt.IsZero() && user.LastUsedAt.After(key.RotatedAt)})
+	}
+	p.Write(w, r, http.StatusOK, "api-key", ui.View{
+		Title: "API key " + key.Name, Tabs: pages.Tabs(r, pages.APIKeysPath), Data: page,
+		Flash: ui.TakeFlash(w, r, map[string]string{"key-changed": "The API key was changed."}),
+	})
+	return nil
+}
+
+// creator is what people call whoever created a key.
+func creator(key Listed) string {
+	switch {
+	case key.CreatedBy == "command":
+		return "somebody at the server"
+	case strings.HasPrefix(key.CreatedBy, "tok_"):
+		return "the service token " + key.CreatedBy
+	}
+	return key.CreatedBy
+}
+
+// awaitFirstEvent answers the script of a page that waits for the first log of a key.
+func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
+	key, err := p.key(r)
+	if err != nil {
+		return err
+	}
+	ui.WriteAwaited(w, firstEvent(key))
+	return nil
+}
+
+// firstEvent is how it stands with the first log that comes with a key.
+func firstEvent(key Listed) ui.Awaited {
+	if !key.FirstAcceptedAt.IsZero() {
+		return ui.Awaited{Done: true, Text: "The first event came on " + ui.When(key.FirstAcceptedAt) + "."}
+	}
+	return ui.Awaited{Text: "Waiting for the first event…", Poll: pages.APIKeysPath + "/" + key.ID + "/first-event"}
+}

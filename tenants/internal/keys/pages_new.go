@@ -1,0 +1,186 @@
+package keys
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// When a new key ends: after so many days, never, or on a date of its own.
+const (
+	endsNever  = "never"
+	endsOn     = "date"
+	endDefault = "90"
+)
+
+// ends are the choices of when a key ends.
+var ends = [][2]string{
+	{"30", "In 30 days"}, {"90", "In 90 days"}, {"365", "In 365 days"}, {endsNever, "Never"}, {endsOn, "On the date below"},
+}
+
+// newKeyForm is the form of a new key, as it was filled in.
+type newKeyForm struct {
+	name, project, environment string
+	ends, on                   string // one of ends; a date such as 2027-01-31
+	rate                       string
+	access                     string
+}
+
+func readNewKeyForm(r *http.Request) newKeyForm {
+	return newKeyForm{
+		name: r.PostForm.Get("name"), project: r.PostForm.Get("project"), environment: r.PostForm.Get("environment"),
+		ends: r.PostForm.Get("ends"), on: r.PostForm.Get("ends_on"), rate: r.PostForm.Get("rate_per_minute"),
+		access: r.PostForm.Get("access"),
+	}
+}
+
+// wanted is what the form asks for; Invalid where that can't be read.
+func (f newKeyForm) wanted(now time.Time) (New, error) {
+	wanted := New{
+		Name: f.name, Project: f.project, Environment: tenants.Environment(f.environment), Access: tenants.Access(f.access),
+	}
+	var faults tenants.Invalid
+	var fault *tenants.Fault
+	if wanted.ExpiresAt, fault = f.end(now); fault != nil {
+		faults = append(faults, *fault)
+	}
+	if wanted.RatePerMinute, fault = readRate(f.rate); fault != nil {
+		faults = append(faults, *fault)
+	}
+	if len(faults) > 0 {
+		return wanted, faults
+	}
+	return wanted, nil
+}
+
+// end is when the key ends; a date counts to its end. A form without the field asks for no end, as one of before did.
+func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
+	switch f.ends {
+	case endsNever, "":
+		return time.Time{}, nil
+	case endsOn:
+		if f.on == "" {
+			return time.Time{}, &tenants.Fault{Field: "ends_on", Detail: "The date is missing.", Fix: "Choose one, or another end above."}
+		}
+		date, err := time.Parse(time.DateOnly, f.on)
+		if err != nil {
+			return time.Time{}, &tenants.Fault{Field: "ends_on", Detail: fmt.Sprintf("The date is %q.", f.on), Fix: "Use a date such as 2027-01-31."}
+		}
+		return date.AddDate(0, 0, 1), nil
+	}
+	days, err := strconv.Atoi(f.ends)
+	if err != nil || days < 1 || days > 365 {
+		return time.Time{}, &tenants.Fault{Field: "ends", Detail: fmt.Sprintf("The end is %q.", f.ends), Fix: "Choose one of the list."}
+	}
+	return now.UTC().AddDate(0, 0, days).Truncate(time.Microsecond), nil
+}
+
+// readRate reads a limit of requests per minute; an empty one is none.
+func readRate(text string) (int, *tenants.Fault) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0, nil
+	}
+	rate, err := strconv.Atoi(text)
+	if err != nil || rate < 1 {
+		return 0, &tenants.Fault{Field: "rate_per_minute", Detail: fmt.Sprintf("The limit is %q.", text),
+			Fix: "Use a whole number from 1, or leave it empty for no limit of its own."}
+	}
+	return rate, nil
+}
+
+type newKeyPage struct {
+	pages.Settings
+	Projects int
+	Fields   []ui.Field
+}
+
+func (p Pages) showNew(w http.ResponseWriter, r *http.Request) error {
+	form := newKeyForm{project: r.URL.Query().Get("project"), environment: string(tenants.Dev), ends: endDefault, access: string(tenants.FullAccess)}
+	return p.writeNew(w, r, http.StatusOK, form, nil)
+}
+
+func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, form newKeyForm, fault error) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	caller := pages.CallerOf(r)
+	projects, err := p.service.projects.Projects(r.Context(), caller, caller.Organization, query.Position{}, pages.MaxChoices)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, status, "api-key-new", ui.View{
+		Title: "Create New API Key", Tabs: pages.Tabs(r, pages.APIKeysPath),
+		Data: newKeyPage{shown, len(projects), form.fields(shown.Role, projects, fault)},
+	})
+	return nil
+}
+
+func (f newKeyForm) fields(role tenants.Role, projects []tenants.Project, fault error) []ui.Field {
+	var choices [][2]string
+	for _, project := range projects {
+		choices = append(choices, [2]string{project.ID, project.Name})
+	}
+	return []ui.Field{
+		nameOfKey(f.name, fault),
+		{Name: "project", Label: "Project", Fault: pages.FaultOf(fault, "project"), Required: true, Choices: ui.Choose(f.project, choices...)},
+		{Name: "environment", Label: "Environment", Fault: pages.FaultOf(fault, "environment"), Required: true,
+			Choices: ui.Choose(f.environment, environmentsFor(role)...)},
+		accessOfKey(f.access, fault),
+		{Name: "ends", Label: "Expires", Fault: pages.FaultOf(fault, "ends"), Choices: ui.Choose(f.ends, ends...)},
+		{Name: "ends_on", Label: "Expires on", Type: "date", Value: f.on, Optional: true,
+			Fault: strings.TrimSpace(pages.FaultOf(fault, "ends_on") + pages.FaultOf(fault, "expires_at")),
+			Hint:  "Only where the key expires on a date. It works until the end of that day, UTC."},
+		rateOfKey(f.rate, fault),
+	}
+}
+
+func nameOfKey(name string, fault error) ui.Field {
+	return ui.Field{Name: "name", Label: "Name", Value: name, Fault: pages.FaultOf(fault, "name"), MaxLength: 200, Required: true,
+		Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."}
+}
+
+// accesses are the choices of what a key may read, and the words for it.
+var accesses = [][2]string{
+	{string(tenants.FullAccess), "Send logs, and read all of the organization's logs and errors"},
+	{string(tenants.ProjectAccess), "Send logs, and read those of its own project alone"},
+	{string(tenants.WriteAccess), "Send logs, and read nothing"},
+}
+
+func accessOfKey(access string, fault error) ui.Field {
+	return ui.Field{Name: "access", Label: "The key may", Fault: pages.FaultOf(fault, "access"), Choices: ui.Choose(access, accesses...),
+		Hint: "What only sends logs needs to read nothing: then a key that gets into wrong hands shows nobody anything. You can change this later."}
+}
+
+// accessText is what a key may do, in words.
+func accessText(access tenants.Access) string {
+	for _, choice := range accesses {
+		if choice[0] == string(access) {
+			return choice[1]
+		}
+	}
+	return string(access)
+}
+
+func rateOfKey(rate string, fault error) ui.Field {
+	return ui.Field{Name: "rate_per_minute", Label: "Requests per minute", Type: "number", Value: rate, Optional: true,
+		Fault: pages.FaultOf(fault, "rate_per_minute"), Hint: "A limit of its own, below your organization's. Empty: none."}
+}
+
+// environmentsFor are the environments for which a role creates keys.
+func environmentsFor(role tenants.Role) (choices [][2]string) {
+	for _, choice := range [][2]string{{string(tenants.Prod), "Prod"}, {string(tenants.Staging), "Staging"}, {string(tenants.Dev), "Dev"}} {
+		if role.MayIssueFor(tenants.Environment(choice[0])) {
+			choices = append(choices, choice)
+		}
+	}
+	return choices
+}

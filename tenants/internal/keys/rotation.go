@@ -1,0 +1,58 @@
+package keys
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// A Rotation is a key and the one that takes its place.
+type Rotation struct {
+	Old, New tenants.APIKey
+	Secret   tenants.Secret // of the new one; in no other place
+}
+
+// Rotate puts a new key in the place of one that the caller reaches, which goes on for the overlap. Both happen or neither.
+// When it returns, both are in force as they are then, unless the broker is slow or away.
+func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, id string, overlap time.Duration) (rotation Rotation, err error) {
+	found, err := s.Key(ctx, request.Caller, id)
+	if err != nil {
+		return rotation, err
+	}
+	if rotation.Secret, err = tenants.NewSecret(tenants.APIKeyPrefix, s.work.Random); err != nil {
+		return rotation, err
+	}
+	cmd := tenants.RotateAPIKey{
+		To: s.work.NewID(request, idPrefix, found.Organization+"\n"+id), Digest: rotation.Secret.Digest(), Overlap: overlap, At: s.work.Now(),
+	}
+	if err := cmd.Check(); err != nil {
+		return rotation, err
+	}
+	u, err := s.work.Begin(ctx, found.Organization, request)
+	if err != nil {
+		return rotation, err
+	}
+	defer u.Rollback(ctx)
+	if err := u.Require(ctx, tenants.IssuingFor(found.Environment)); err != nil {
+		return rotation, err
+	}
+	if rotation.Old, rotation.New, err = rotateInto(ctx, u, found.APIKey, cmd); err != nil {
+		return rotation, err
+	}
+	return rotation, u.Commit(ctx)
+}
+
+// rotateInto decides on the new key first: so the same request again, which has the same id for it, fails with ErrShownOnce
+// instead of finding the old key rotated. A key that may have leaked can be rotated also where there are as many as there may be.
+func rotateInto(ctx context.Context, u *unitofwork.Unit, found tenants.APIKey, cmd tenants.RotateAPIKey) (old, successor tenants.APIKey, err error) {
+	successor, err = unitofwork.Create(ctx, u, stream(found.Organization, cmd.To),
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(found.Successor(cmd)) }, room(tenants.CountAPIKeysKept))
+	if err != nil {
+		return old, successor, err
+	}
+	old, err = unitofwork.Change(ctx, u, stream(found.Organization, found.ID),
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Rotate(cmd) })
+	return old, successor, err
+}

@@ -1,0 +1,160 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// idPrefix is that of the ids of API keys.
+const idPrefix = "key_"
+
+// Projects finds what keys belong to, as far as a caller reaches it.
+type Projects interface {
+	Project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error)
+	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
+	Projects(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Project, error)
+}
+
+// A Service decides about API keys. Its errors are those of unitofwork.Writer.
+type Service struct {
+	work     *unitofwork.Writer
+	store    Store
+	projects Projects
+	ceiling  func(organization string) int
+}
+
+// NewService returns a service. ceiling says how many requests a minute an organization may send; 0 where that is not known.
+func NewService(work *unitofwork.Writer, projects Projects, ceiling func(organization string) int) *Service {
+	return &Service{work, NewStore(work.Views), projects, ceiling}
+}
+
+// New is what a caller says of a key that it wants.
+type New struct {
+	Project     string
+	Environment tenants.Environment
+	Name        string
+	ExpiresAt   time.Time // zero: never
+
+	RatePerMinute int            // 0: no limit of its own
+	Access        tenants.Access // empty: full
+}
+
+// Issue issues a key for a project that the caller reaches. When it returns, the key is in force, unless the broker is slow or
+// away. The secret is in no other place.
+func (s *Service) Issue(ctx context.Context, request unitofwork.Request, wanted New) (key tenants.APIKey, secret tenants.Secret, err error) {
+	cmd := tenants.IssueAPIKey{
+		Project: wanted.Project, Environment: wanted.Environment, Name: wanted.Name, ExpiresAt: wanted.ExpiresAt, At: s.work.Now(),
+		RatePerMinute: wanted.RatePerMinute, Access: wanted.Access,
+	}
+	if err := cmd.Check(); err != nil {
+		return key, secret, err
+	}
+	project, err := s.projects.Project(ctx, request.Caller, wanted.Project)
+	if err != nil {
+		return key, secret, err
+	}
+	if secret, err = tenants.NewSecret(tenants.APIKeyPrefix, s.work.Random); err != nil {
+		return key, secret, err
+	}
+	cmd.Organization, cmd.Digest, cmd.Ceiling = project.Organization, secret.Digest(), s.ceiling(project.Organization)
+	cmd.ID = s.work.NewID(request, idPrefix, project.Organization)
+	key, err = s.issue(ctx, request, cmd)
+	return key, secret, err
+}
+
+func (s *Service) issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueAPIKey) (key tenants.APIKey, err error) {
+	u, err := s.work.Begin(ctx, cmd.Organization, request)
+	if err != nil {
+		return key, err
+	}
+	defer u.Rollback(ctx)
+	if err := u.Require(ctx, tenants.IssuingFor(cmd.Environment)); err != nil {
+		return key, err
+	}
+	key, err = unitofwork.Create(ctx, u, stream(cmd.Organization, cmd.ID),
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, room(tenants.CountAPIKeys, tenants.CountAPIKeysKept))
+	if err != nil {
+		return key, err
+	}
+	return key, u.Commit(ctx)
+}
+
+// Revoke ends a key that the caller reaches. When it returns, no replica that follows the broker accepts the key for longer
+// than a record takes to get there.
+func (s *Service) Revoke(ctx context.Context, request unitofwork.Request, id, reason string) (tenants.APIKey, error) {
+	cmd := tenants.Revoke{Reason: reason, At: s.work.Now()}
+	found, err := s.Key(ctx, request.Caller, id)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	return unitofwork.Once(ctx, s.work, request, tenants.IssuingFor(found.Environment), stream(found.Organization, id),
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
+}
+
+// A Change is what a caller wants to be different about a key; nil: as it is.
+type Change struct {
+	Name          *string
+	RatePerMinute *int // 0: no limit of its own
+	Access        *tenants.Access
+}
+
+// Change renames or limits a key that the caller reaches, or lets it read more or less. When it returns, limit and access are
+// in force, as after Issue.
+func (s *Service) Change(ctx context.Context, request unitofwork.Request, id string, wanted Change) (tenants.APIKey, error) {
+	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, Access: wanted.Access, At: s.work.Now()}
+	found, err := s.Key(ctx, request.Caller, id)
+	if err != nil {
+		return tenants.APIKey{}, err
+	}
+	cmd.Ceiling = s.ceiling(found.Organization)
+	return unitofwork.Once(ctx, s.work, request, tenants.IssuingFor(found.Environment), stream(found.Organization, id),
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(cmd) })
+}
+
+// Key returns one key that the caller reaches, or ErrNotFound.
+func (s *Service) Key(ctx context.Context, caller tenants.Caller, id string) (Listed, error) {
+	if !tenants.IsID(id) {
+		return Listed{}, fmt.Errorf("API key %q: %w", id, tenants.ErrNotFound)
+	}
+	return s.store.Key(ctx, pg.Organization(caller.Organization), id)
+}
+
+// OfProject lists the keys of a project that the caller reaches.
+func (s *Service) OfProject(ctx context.Context, caller tenants.Caller, project string, after query.Position, limit int) ([]Listed, error) {
+	of, err := s.projects.Project(ctx, caller, project)
+	if err != nil {
+		return nil, err
+	}
+	return s.store.List(ctx, pg.Organization(caller.Organization), of, after, limit)
+}
+
+// OfOrganization lists the keys of all projects of an organization that the caller reaches.
+func (s *Service) OfOrganization(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]Listed, error) {
+	if _, err := s.projects.Organization(ctx, caller, organization); err != nil {
+		return nil, err
+	}
+	return s.store.List(ctx, pg.Organization(caller.Organization), tenants.Project{Organization: organization}, after, limit)
+}
+
+// Users lists who has used a key that the caller reaches lately, the last one first.
+func (s *Service) Users(ctx context.Context, caller tenants.Caller, id string) ([]tenants.KeyUser, error) {
+	return s.store.Users(ctx, pg.Organization(caller.Organization), id)
+}
+
+// Room says how many keys the organization of a caller has, and may have.
+func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
+	return s.work.RoomLeft(ctx, caller, tenants.CountAPIKeys, count)
+}
+
+func room(as ...tenants.Countable) unitofwork.Room { return unitofwork.Room{Count: count, As: as} }
+
+func stream(organization, id string) eventstore.Stream {
+	return unitofwork.Stream(organization, "api-key", id)
+}

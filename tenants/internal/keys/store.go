@@ -1,0 +1,148 @@
+package keys
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+func insert(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyIssued) error {
+	return query.ExactlyOne(ctx, tx, `
+		INSERT INTO api_keys (organization, id, project, environment, name, hash, first, last, created_at, expires_at,
+		                      rate_per_minute, replaces, created_by, access)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		e.Organization, e.APIKey, e.Project, e.Environment, e.Name, e.Digest.Hash, e.Digest.First, e.Digest.Last,
+		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, at.Origin.Actor, e.Access.OrFull())
+}
+
+func revoke(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyRevoked) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET revoked_at = $3, revoke_reason = $4 WHERE organization = $1 AND id = $2`,
+		at.Organization, e.APIKey, e.At, e.Reason)
+}
+
+func rotate(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyRotated) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET rotated_to = $3, rotated_at = $4, expires_at = $5 WHERE organization = $1 AND id = $2`,
+		at.Organization, e.APIKey, e.To, e.At, e.ExpiresAt)
+}
+
+func rename(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyRenamed) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET name = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.APIKey, e.Name)
+}
+
+func limit(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyLimited) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET rate_per_minute = $3 WHERE organization = $1 AND id = $2`,
+		at.Organization, e.APIKey, e.RatePerMinute)
+}
+
+func changeAccess(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyAccessChanged) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET access = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.APIKey, e.Access)
+}
+
+func curtail(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyCurtailed) error {
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET expires_at = $3 WHERE organization = $1 AND id = $2`,
+		at.Organization, e.APIKey, e.ExpiresAt)
+}
+
+func expose(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyExposed) error {
+	exposure, err := json.Marshal(tenants.Exposure{Kind: e.Kind, Where: e.Where, Source: e.Source, Address: e.Address, At: e.At})
+	if err != nil {
+		return err
+	}
+	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET exposures = exposures || $3::jsonb WHERE organization = $1 AND id = $2`,
+		at.Organization, e.APIKey, string(exposure))
+}
+
+// A Store answers questions about API keys.
+type Store struct{ reader *query.Reader }
+
+// NewStore returns the store of a reader.
+func NewStore(reader *query.Reader) Store { return Store{reader} }
+
+// Projections are the tables that show the events of API keys.
+func Projections() unitofwork.Projections {
+	return unitofwork.Join(
+		unitofwork.On(insert),
+		unitofwork.On(revoke),
+		unitofwork.On(rotate),
+		unitofwork.On(rename),
+		unitofwork.On(limit),
+		unitofwork.On(changeAccess),
+		unitofwork.On(curtail),
+		unitofwork.On(expose),
+	)
+}
+
+// A Listed is an API key with what is told of it beside its own state.
+type Listed struct {
+	tenants.APIKey
+	tenants.KeyUsage
+	ProjectName string
+	CreatedBy   string // name of the member who asked for it; the id of who else did
+}
+
+const selectKeys = `
+SELECT k.organization, k.id, k.project, k.environment, k.name, k.hash, k.first, k.last, k.created_at, k.expires_at, k.revoked_at,
+       k.revoke_reason, k.rate_per_minute, k.replaces, k.rotated_to, k.rotated_at, k.exposures, k.access, p.name, coalesce(m.name, k.created_by),
+       coalesce(u.accepted, 0), coalesce(u.rejected, 0), coalesce(u.refused, 0), coalesce(u.accepted_since, 0),
+       coalesce(u.rejected_since, 0), u.first_accepted_at, u.last_used_at, coalesce(u.address, ''), coalesce(u.client, ''),
+       coalesce(u.read, 0), coalesce(u.read_since, 0)
+FROM api_keys k JOIN projects p ON p.organization = k.organization AND p.id = k.project
+LEFT JOIN members m ON m.organization = k.organization AND m.id = k.created_by
+LEFT JOIN api_key_usage u ON u.organization = k.organization AND u.api_key = k.id
+WHERE (k.organization = $1 OR $1 = '*') `
+
+func scan(row pgx.CollectableRow) (k Listed, err error) {
+	var expires, revoked, rotated, firstAccepted, lastUsed *time.Time
+	var exposures []byte
+	err = row.Scan(&k.Organization, &k.ID, &k.Project, &k.Environment, &k.Name, &k.Digest.Hash, &k.Digest.First, &k.Digest.Last,
+		&k.IssuedAt, &expires, &revoked, &k.Revocation.Reason, &k.RatePerMinute, &k.Replaces, &k.RotatedTo, &rotated, &exposures,
+		&k.Access, &k.ProjectName, &k.CreatedBy, &k.Accepted, &k.Rejected, &k.Refused, &k.AcceptedSince, &k.RejectedSince, &firstAccepted,
+		&lastUsed, &k.Address, &k.Client, &k.Read, &k.ReadSince)
+	if err != nil {
+		return k, err
+	}
+	k.ExpiresAt, k.Revocation.At, k.RotatedAt = query.OrZero(expires), query.OrZero(revoked), query.OrZero(rotated)
+	k.FirstAcceptedAt, k.LastUsedAt = query.OrZero(firstAccepted), query.OrZero(lastUsed)
+	return k, json.Unmarshal(exposures, &k.Exposures)
+}
+
+// Key returns one API key, or ErrNotFound.
+func (s Store) Key(ctx context.Context, as pg.Organization, id string) (Listed, error) {
+	return query.One(ctx, s.reader, as, scan, selectKeys+`AND k.id = $2`, id)
+}
+
+// ByHash returns the API key whose secret has a hash, of whatever organization, or ErrNotFound.
+func (s Store) ByHash(ctx context.Context, hash string) (Listed, error) {
+	return query.One(ctx, s.reader, tenants.Installation, scan, selectKeys+`AND k.hash = $2`, hash)
+}
+
+// List lists at most limit API keys of a project after a position; of all projects of the organization where the project
+// has no id.
+func (s Store) List(ctx context.Context, as pg.Organization, of tenants.Project, after query.Position, limit int) ([]Listed, error) {
+	return query.List(ctx, s.reader, as, scan, selectKeys+
+		`AND k.organization = $2 AND ($3 = '' OR k.project = $3) AND (k.created_at, k.id) > ($4, $5) ORDER BY k.created_at, k.id LIMIT $6`,
+		of.Organization, of.ID, after.At, after.ID, limit)
+}
+
+// Newest lists at most limit API keys of all projects of an organization before a position, newest first, the
+// revoked ones among them. The zero position is before none.
+func (s Store) Newest(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]Listed, error) {
+	return query.List(ctx, s.reader, organization, scan, selectKeys+
+		`AND ($3 = '' OR (k.created_at, k.id) < ($2, $3)) ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, before.At, before.ID, limit)
+}
+
+// count is how many keys an organization has, in force or kept.
+func count(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error) {
+	condition, since := `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`, now
+	if what == tenants.CountAPIKeysKept {
+		condition, since = `coalesce(least(revoked_at, expires_at), 'infinity') > $2`, now.Add(-tenants.EndedKept)
+	}
+	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM api_keys WHERE organization = $1 AND `+condition, since)
+}

@@ -1,0 +1,38 @@
+package pages
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+// ConfirmPath is where members prove anew who they are.
+const ConfirmPath = "/console/confirm"
+
+// How long it counts that a member has proved who they are. Pages with forms are shown for ConfirmLasts, and what is sent
+// from them is accepted formLasts longer: so whoever was shown a form has time to fill it in.
+const (
+	ConfirmLasts = 10 * time.Minute
+	formLasts    = 5 * time.Minute
+)
+
+// RequireConfirmed lets those through who have proved not long ago who they are, by signing in or anew. Others are asked to
+// before they see a page. A form that comes too late is not carried out: they are told how to send it again without
+// losing what they typed. So wrap the page of a form together with what the form is sent to.
+func (k *Kit) RequireConfirmed(next Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		age := k.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt)
+		looking := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case age < ConfirmLasts, !looking && age < ConfirmLasts+formLasts:
+			return next(w, r)
+		case looking:
+			http.Redirect(w, r, Detour(ConfirmPath, r), http.StatusSeeOther)
+		default:
+			k.own.Write(w, r, http.StatusForbidden, "confirm-again", ui.View{Title: "Nothing was done yet", Data: ConfirmPath})
+		}
+		return nil
+	}
+}

@@ -1,0 +1,58 @@
+package pages
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// home leads to where a member starts.
+const home = "/console"
+
+// maxDestination is the longest address that a detour leads back to, in bytes.
+const maxDestination = 2000
+
+// Destination is where a detour, such as a sign-in, leads back to: the parameter to, of the address or of the form. Anybody
+// can write such an address, so it is a page of this console or home, never another site and never another detour.
+func Destination(r *http.Request) string {
+	to := r.URL.Query().Get("to")
+	if r.Method == http.MethodPost {
+		to = r.PostForm.Get("to")
+	}
+	if isPage(to) {
+		return to
+	}
+	return home
+}
+
+func isPage(to string) bool {
+	if len(to) > maxDestination || strings.ContainsFunc(to, isNoAddress) {
+		return false
+	}
+	parsed, err := url.Parse(to)
+	if err != nil || parsed.IsAbs() || parsed.Host != "" || parsed.User != nil || !strings.HasPrefix(to, "/") {
+		return false
+	}
+	return path.Clean(parsed.Path) == parsed.Path && strings.HasPrefix(parsed.Path, "/console/") && !isDetour(parsed.Path)
+}
+
+// isNoAddress finds what browsers read otherwise than we do, or drop.
+func isNoAddress(r rune) bool {
+	return r <= ' ' || r >= 0x7f || r == '\\'
+}
+
+// isDetour tells whether a page only leads on to others.
+func isDetour(page string) bool {
+	for _, detour := range []string{"/console/session", "/console/sign-in", "/console/sign-out"} {
+		if page == detour || strings.HasPrefix(page, detour+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Detour is the address of a page that leads back to where r wanted to go.
+func Detour(page string, r *http.Request) string {
+	return page + "?to=" + url.QueryEscape(r.URL.RequestURI())
+}

@@ -1,0 +1,35 @@
+package pages
+
+import (
+	"errors"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// FaultOf is the fault of one field, in words, or "".
+func FaultOf(err error, field string) string {
+	var invalid tenants.Invalid
+	if !errors.As(err, &invalid) {
+		return ""
+	}
+	for _, fault := range invalid {
+		if fault.Field == field {
+			return sentence(fault.Detail) + " " + fault.Fix
+		}
+	}
+	return ""
+}
+
+// sentence is text with a capital letter: faults begin with the name of the field, as the API has it.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// IsInvalid tells whether an error says what is wrong with a form.
+func IsInvalid(err error) bool {
+	var invalid tenants.Invalid
+	return errors.As(err, &invalid)
+}

@@ -1,0 +1,32 @@
+package pages
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// Whoever is refused reads what for: every permission has words of its own.
+func TestDeeds(t *testing.T) {
+	seen := map[string]tenants.Permission{deed("something else"): "something else"}
+	for _, permission := range tenants.Permissions() {
+		words := deed(permission)
+		if other, taken := seen[words]; taken {
+			t.Errorf("%s and %s are both called %q", permission, other, words)
+		}
+		seen[words] = permission
+	}
+}
+
+// Whoever is refused reads whom to ask.
+func TestWhoMay(t *testing.T) {
+	for permission, want := range map[tenants.Permission]string{
+		tenants.OwnersManage:  "Ask an owner",
+		tenants.MembersManage: "Ask one of the owners or admins",
+		tenants.ProjectsWrite: "Ask one of the owners, admins or developers",
+	} {
+		if got := whoMay(permission); got != want {
+			t.Errorf("%s: %q, want %q", permission, got, want)
+		}
+	}
+}

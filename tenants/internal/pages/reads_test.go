@@ -1,0 +1,19 @@
+package pages
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+)
+
+// What a role may look at is written twice: here, and where the other modules decide about their pages. Both say the same.
+func TestReadsAreThoseOfOtherModules(t *testing.T) {
+	for _, role := range append(tenants.Roles(), "unknown") {
+		for _, read := range identity.Reads() {
+			if here, there := role.May(tenants.Permission(read)), identity.RoleReads(string(role), read); here != there {
+				t.Errorf("%s may %s: %t here, %t in shared/identity", role, read, here, there)
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package pages
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// maxForm is the largest form, in bytes.
+const maxForm = 64 << 10
+
+// CallerOf is the member who has signed in: a caller who reaches their own organization.
+func CallerOf(r *http.Request) tenants.Caller {
+	principal := identity.FromContext(r.Context())
+	return tenants.Caller{ID: principal.Member, Organization: principal.Organization}
+}
+
+// RoleOf is the role of the member who has signed in, as their session has it.
+func RoleOf(r *http.Request) tenants.Role {
+	return tenants.Role(identity.FromContext(r.Context()).Role())
+}
+
+// Anonymous is a request of somebody who is not known yet.
+func (k *Kit) Anonymous(r *http.Request) unitofwork.Request {
+	return unitofwork.Request{
+		Address: httpapi.ClientAddress(r, k.TrustedProxies), Client: r.UserAgent(), ID: httpapi.RequestID(r.Context()),
+	}
+}
+
+// RequestOf is a request of a form, which carries a word of its own: so a form that is sent twice is carried out once.
+func (k *Kit) RequestOf(r *http.Request) unitofwork.Request {
+	request := k.Anonymous(r)
+	request.Caller, request.Role = CallerOf(r), RoleOf(r)
+	if word := r.PostForm.Get("form"); tenants.IsID(word) {
+		request.IdempotencyKey = word
+	}
+	return request
+}
+
+// ReadForm reads a small form into r.PostForm.
+func ReadForm(w http.ResponseWriter, r *http.Request) error {
+	body, err := httpapi.ReadBody(w, r, maxForm)
+	if err == nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		err = r.ParseForm()
+	}
+	if err != nil {
+		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
+			"The form could not be read. Go back, reload the page and send it again.")
+	}
+	return nil
+}

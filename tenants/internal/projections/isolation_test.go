@@ -1,0 +1,269 @@
+package projections_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/projections"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/schema"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+)
+
+// Every table that holds what belongs to an organization is secured by row, also against its owner, and led by the
+// organization. A table that is added without that fails here.
+func TestEveryTableIsRowSecured(t *testing.T) {
+	pool := tenantstest.Open(t)
+	rows, err := pool.Query(t.Context(), `
+		SELECT c.relname::text, c.relrowsecurity AND c.relforcerowsecurity AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid),
+		       coalesce((SELECT a.attname = 'organization' AND a.attnotnull FROM pg_index i JOIN pg_attribute a
+		                 ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indrelid = c.oid AND i.indisprimary), false)
+		FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace
+			AND c.relname NOT IN ('migrations', 'bus_positions', 'bus_relays', 'cursor_key') -- the schema, how far its readers are, and what signs cursors`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type table struct {
+		Name         string
+		Secured, Led bool
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
+	if err != nil || len(tables) < 5 {
+		t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	for _, table := range tables {
+		if !table.Secured || !table.Led {
+			t.Errorf("%s: row security forced: %v, organization first in its key: %v", table.Name, table.Secured, table.Led)
+		}
+	}
+}
+
+// A query that forgets its WHERE shows nothing foreign, and a connection that acts as nobody shows nothing at all.
+func TestRowsOfOthersAreInvisible(t *testing.T) {
+	pool := tenantstest.Open(t)
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "audit_events", "events"} {
+		statement := "SELECT DISTINCT organization FROM " + table
+		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
+			rows, err := tx.Query(t.Context(), statement)
+			if err != nil {
+				return err
+			}
+			seen, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if !slices.Equal(seen, []string{"org_a"}) {
+				t.Errorf("%s: org_a sees the rows of %q", table, seen)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.QueryRow(t.Context(), statement).Scan(new(string)); !errors.Is(err, pgx.ErrNoRows) {
+			t.Errorf("%s: nobody sees a row: %v", table, err)
+		}
+	}
+}
+
+// Queries name the organization themselves: where row level security does not hold, they show nothing foreign either.
+func TestQueriesNameTheOrganization(t *testing.T) {
+	pool := tenantstest.Open(t)
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "audit_events"} {
+		if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" NO FORCE ROW LEVEL SECURITY"); err != nil { // does not bind its owner
+			t.Fatal(err)
+		}
+	}
+	for as, want := range map[string]int{"org_a": 0, "org_b": 1, tenants.Installation: 1} {
+		for question, found := range asked(t, postgres.NewViews(query.NewReader(pool)), as) {
+			if found != want {
+				t.Errorf("%s: %s finds %d of org_b, want %d", question, as, found, want)
+			}
+		}
+	}
+}
+
+// asked asks every question about org_b and returns how much of it each finds.
+func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
+	t.Helper()
+	found, start := make(map[string]int), query.Position{}
+	one := func(question string, err error) {
+		if err == nil {
+			found[question] = 1
+		} else if found[question] = 0; !errors.Is(err, tenants.ErrNotFound) {
+			t.Errorf("%s: %v", question, err)
+		}
+	}
+	many := func(question string, n int, err error) {
+		if found[question] = n; err != nil {
+			t.Errorf("%s: %v", question, err)
+		}
+	}
+	_, err := views.Organization(t.Context(), pg.Organization(as), "org_b")
+	one("Organization", err)
+	_, err = views.Project(t.Context(), pg.Organization(as), "prj_b")
+	one("Project", err)
+	_, err = keys.NewStore(views.Reader).Key(t.Context(), pg.Organization(as), "key_b")
+	one("APIKey", err)
+	_, err = views.ServiceToken(t.Context(), pg.Organization(as), "tok_b")
+	one("ServiceToken", err)
+	_, err = views.Member(t.Context(), pg.Organization(as), "mem_b")
+	one("Member", err)
+	_, err = views.MemberEver(t.Context(), pg.Organization(as), "mem_gone_b")
+	one("MemberEver", err)
+	_, err = views.Invitation(t.Context(), pg.Organization(as), "inv_b")
+	one("Invitation", err)
+	organizations, err := views.Organizations(t.Context(), pg.Organization(as), start, 10)
+	many("Organizations", len(slices.DeleteFunc(organizations, func(o tenants.Organization) bool { return o.ID != "org_b" })), err)
+	projects, err := views.Projects(t.Context(), pg.Organization(as), "org_b", start, 10)
+	many("Projects", len(projects), err)
+	listed, err := keys.NewStore(views.Reader).List(t.Context(), pg.Organization(as), tenants.Project{ID: "prj_b", Organization: "org_b"}, start, 10)
+	many("APIKeys", len(listed), err)
+	tokens, err := views.ServiceTokens(t.Context(), pg.Organization(as), "org_b", start, 10)
+	many("ServiceTokens", len(tokens), err)
+	lines, err := audit.NewStore(views.Reader).Events(t.Context(), pg.Organization(as), tenants.AuditFilter{Organization: "org_b", Action: "project.created"}, 0, 10)
+	many("AuditEvents", len(lines), err)
+	actions, err := audit.NewStore(views.Reader).Actions(t.Context(), pg.Organization(as), "org_b")
+	many("AuditedActions", min(len(actions), 1), err)
+	actors, err := audit.NewStore(views.Reader).Actors(t.Context(), pg.Organization(as), "org_b")
+	many("Actors", len(actors), err)
+	members, err := views.Members(t.Context(), pg.Organization(as), "org_b", start, 10)
+	many("Members", len(members), err)
+	invitations, err := views.Invitations(t.Context(), pg.Organization(as), "org_b", start, 10)
+	many("Invitations", min(len(invitations), 1), err)
+	sessions, err := views.Sessions(t.Context(), pg.Organization(as), "mem_b", tenantstest.Noon)
+	many("Sessions", len(sessions), err)
+	sessions, err = views.SessionsAfter(t.Context(), pg.Organization(as), "mem_b", tenantstest.Noon, start, 10)
+	many("SessionsAfter", len(sessions), err)
+	_, err = views.Session(t.Context(), pg.Organization(as), "ses_b")
+	one("Session", err)
+	passkeys, err := views.Passkeys(t.Context(), pg.Organization(as), "mem_b")
+	many("Passkeys", len(passkeys), err)
+	_, err = views.Passkey(t.Context(), pg.Organization(as), "pky_b")
+	one("Passkey", err)
+	return found
+}
+
+// No organization can write into another, and no key can belong to one and be for a project of the other.
+func TestWritesStayAtHome(t *testing.T) {
+	pool := tenantstest.Open(t)
+	digest := tenants.SecretDigest{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
+	key := tenants.APIKeyIssued{APIKey: "key_c", Organization: "org_a", Project: "prj_b", Environment: tenants.Dev, Name: "n", Digest: digest, At: tenantstest.Noon}
+	foreign := tenants.ProjectCreated{Project: "prj_c", Organization: "org_b", Name: "n", At: tenantstest.Noon}
+	for _, event := range []tenants.Event{key, foreign} {
+		stream := eventstore.Stream{Organization: "org_a", Name: "new"}
+		if err := projections.NewEvents(pool).Append(t.Context(), stream, 0, nil, event); err == nil {
+			t.Errorf("org_a wrote %+v", event)
+		}
+	}
+}
+
+// The tables can be made again from the events, and are the same then.
+func TestProjectionsCanBeRebuilt(t *testing.T) {
+	pool := tenantstest.Open(t)
+	before := contents(t, pool)
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `TRUNCATE organizations, service_tokens CASCADE`); err != nil {
+			return err
+		}
+		events, err := projections.NewEvents(pool).ReadAll(t.Context(), tx, 0, 1000)
+		if err != nil {
+			return err
+		}
+		return projections.All().Apply(t.Context(), tx, events)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := contents(t, pool); after != before || !strings.Contains(after, "leaked") {
+		t.Errorf("rebuilt:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// contents returns what the views show to an operator.
+func contents(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	views, all, start := postgres.NewViews(query.NewReader(pool)), "", query.Position{}
+	for _, name := range []string{"a", "b"} {
+		of := tenants.Project{ID: "prj_" + name, Organization: "org_" + name}
+		organizations, err1 := views.Organizations(t.Context(), tenants.Installation, start, 10)
+		projects, err2 := views.Projects(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		listed, err3 := keys.NewStore(views.Reader).List(t.Context(), tenants.Installation, of, start, 10)
+		tokens, err4 := views.ServiceTokens(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		members, err5 := views.Members(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		gone, err6 := views.MemberEver(t.Context(), pg.Organization(of.Organization), "mem_gone_"+name)
+		invitations, err7 := views.Invitations(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		sessions, err8 := views.Sessions(t.Context(), pg.Organization(of.Organization), "mem_"+name, tenantstest.Noon)
+		passkeys, err9 := views.Passkeys(t.Context(), pg.Organization(of.Organization), "mem_"+name)
+		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
+			t.Fatal(err)
+		}
+		if len(members) != 1 || gone.RemovedAt.IsZero() || len(invitations) != 2 || len(sessions) != 1 {
+			t.Errorf("of %s: members %+v, gone %+v, invitations %+v, sessions %+v", name, members, gone, invitations, sessions)
+		}
+		all += fmt.Sprintln(organizations, projects, listed, tokens, members, gone, invitations, sessions, passkeys)
+	}
+	return all
+}
+
+// Whoever is signed in while an installation is brought up to date can still be signed out by others.
+func TestSessionsOfBeforeAreKnown(t *testing.T) {
+	sets, before := schema.Migrations(), fstest.MapFS{}
+	own := &sets[len(sets)-1]
+	for _, file := range []string{"migrations/0001_registry.sql", "migrations/0002_members.sql", "migrations/0003_newest_api_keys.sql"} {
+		text, err := fs.ReadFile(own.FS, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before[file] = &fstest.MapFile{Data: text}
+	}
+	own.FS = before
+	pool := pgtest.Open(t, schema.Name, sets...)
+	future := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
+	old := eventstorepg.New(pool, codec, func(ctx context.Context, tx pgx.Tx, _ []eventstore.Recorded[tenants.Event]) error {
+		_, err := tx.Exec(ctx, `INSERT INTO organizations VALUES ('org_a', 'a', 'indie', now()) ON CONFLICT DO NOTHING`)
+		return errors.Join(err, second(tx.Exec(ctx, `INSERT INTO members VALUES ('org_a', 'mem_a', 'a@example.com', 'a', 'owner', 'x', now()) ON CONFLICT DO NOTHING`)))
+	})
+	for _, id := range []string{"ses_live", "ses_ended", "ses_expired"} {
+		started := tenants.SessionStarted{Session: id, Organization: "org_a", Member: "mem_a", Role: tenants.Owner, At: tenantstest.Noon, ExpiresAt: future,
+			Digest: tenants.SecretDigest{Hash: strings.Repeat("a", 64), First: "ab12", Last: "9f3e"}}
+		if id == "ses_expired" {
+			started.ExpiresAt = time.Now().Add(-time.Hour)
+		}
+		events := []tenants.Event{started}
+		if id == "ses_ended" {
+			events = append(events, tenants.SessionEnded{Session: id, At: tenantstest.Noon})
+		}
+		if err := old.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "session/" + id}, 0, nil, events...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pg.Migrate(t.Context(), pool, schema.Name, schema.Migrations()...); err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := postgres.NewViews(query.NewReader(pool)).Sessions(t.Context(), "org_a", "mem_a", tenantstest.Noon)
+	if err != nil || len(sessions) != 1 || sessions[0].ID != "ses_live" || !sessions[0].ExpiresAt.Equal(future) {
+		t.Errorf("known: %+v, %v", sessions, err)
+	}
+}
+
+func second(_ any, err error) error { return err }

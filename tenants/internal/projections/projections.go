@@ -1,0 +1,21 @@
+// Package projections says which tables show which events, of all concepts together. It may touch nothing of them but that.
+package projections
+
+import (
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// All are the projections of every concept.
+func All() unitofwork.Projections {
+	return unitofwork.Join(keys.Projections(), postgres.Projections())
+}
+
+// NewEvents returns the store of a pool's events, which are projected and audited as they are appended.
+func NewEvents(pool *pgxpool.Pool) *unitofwork.Events {
+	return unitofwork.NewEvents(pool, All(), audit.Write)
+}

@@ -1,0 +1,22 @@
+package projections_test
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/projections"
+)
+
+// Every event is projected, or says that no table shows it; and nothing else is.
+func TestEveryEventIsProjected(t *testing.T) {
+	all := projections.All()
+	for _, event := range tenants.Events() {
+		if all[event.EventName()] == nil {
+			t.Errorf("%T has no projection", event)
+		}
+		delete(all, event.EventName())
+	}
+	for name := range all {
+		t.Errorf("%s is no event", name)
+	}
+}

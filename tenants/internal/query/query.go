@@ -1,0 +1,113 @@
+// Package query asks the projections as one organization, or as tenants.Installation. It knows no table: the stores of the
+// concepts stand on it.
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+)
+
+// A Reader answers questions about what is there now. Every question is asked as an organization and sees no other, or as
+// tenants.Installation and sees all.
+type Reader struct {
+	pool *pgxpool.Pool
+	tx   pgx.Tx // not nil: every question is asked in it
+}
+
+// NewReader returns the reader of a pool's schema.
+func NewReader(pool *pgxpool.Pool) *Reader {
+	return &Reader{pool: pool}
+}
+
+// In returns the reader that sees what a transaction sees, which acts as those who ask or as the system.
+func (r *Reader) In(tx pgx.Tx) *Reader {
+	return &Reader{pool: r.pool, tx: tx}
+}
+
+// A Position is a place in a list, which goes from old to new.
+type Position struct {
+	At time.Time `json:"at"`
+	ID string    `json:"id"`
+}
+
+// read runs fn in a read-only transaction that acts as organization.
+func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func(tx pgx.Tx) error) error {
+	if r.tx != nil {
+		return fn(r.tx)
+	}
+	if organization != tenants.Installation {
+		return pg.ReadAs(ctx, r.pool, organization, fn)
+	}
+	return pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// Visible is what a query says itself about whose rows it may see, beside row level security: $1 is the organization that asks. A
+// query that leaves $1 out is refused by Postgres.
+const Visible = `(organization = $1 OR $1 = '*')`
+
+// One returns the only row that a query finds, or ErrNotFound.
+func One[T any](ctx context.Context, r *Reader, organization pg.Organization, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
+	found, err := List(ctx, r, organization, scan, query, args...)
+	if err == nil && len(found) == 0 {
+		err = tenants.ErrNotFound
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return found[0], nil
+}
+
+// List returns the rows that a query finds. Its $1 is the organization that asks, args are what comes after.
+func List[T any](ctx context.Context, r *Reader, organization pg.Organization, scan pgx.RowToFunc[T], query string, args ...any) (found []T, err error) {
+	err = r.read(ctx, organization, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, query, append([]any{organization}, args...)...)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("cannot ask as organization %q: %w", organization, err)
+	}
+	return found, err
+}
+
+// ExactlyOne fails unless a statement changed one row: the tables have lost touch with the events otherwise.
+func ExactlyOne(ctx context.Context, tx pgx.Tx, statement string, args ...any) error {
+	tag, err := tx.Exec(ctx, statement, args...)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("%d rows changed instead of one", tag.RowsAffected())
+	}
+	return err
+}
+
+// OrZero is the zero time for null.
+func OrZero(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
+}
+
+// OrNull is null for the zero time.
+func OrNull(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}

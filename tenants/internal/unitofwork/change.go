@@ -1,0 +1,110 @@
+package unitofwork
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// A Thing is what a stream tells of, in a unit of work.
+type Thing[S any] struct {
+	State   S
+	stream  eventstore.Stream
+	version int64
+}
+
+// Load reads what a stream tells of; its zero value where there is none.
+func Load[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream) (Thing[S], error) {
+	history, err := u.Events.ReadTx(ctx, u.tx, stream)
+	return Thing[S]{eventstore.Fold[S, tenants.Event, P](history), stream, int64(len(history))}, err
+}
+
+// Append keeps what was decided about a thing, and brings it forward.
+func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, thing *Thing[S], events []tenants.Event) error {
+	for _, event := range events {
+		P(&thing.State).Apply(event)
+	}
+	before := thing.version
+	thing.version += int64(len(events))
+	return u.append(ctx, thing.stream, before, thing.State, events)
+}
+
+// Change loads a thing, lets decide say what follows, and keeps that. It returns the thing as it is then.
+func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
+	decide func(S) ([]tenants.Event, error)) (S, error) {
+	return Create[S, P](ctx, u, stream, decide, Room{})
+}
+
+// Create is Change for something new, for which there has to be room. Whoever asks again for what is there already needs none.
+func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
+	decide func(S) ([]tenants.Event, error), room Room) (S, error) {
+	thing, err := Load[S, P](ctx, u, stream)
+	if err != nil {
+		return thing.State, err
+	}
+	events, err := decide(thing.State)
+	if err != nil {
+		return thing.State, err
+	}
+	if len(events) > 0 {
+		err = u.CheckRoom(ctx, stream.Organization, room)
+	}
+	if err == nil {
+		err = Append[S, P](ctx, u, &thing, events)
+	}
+	return thing.State, err
+}
+
+// Once is a unit of work of one decision about one thing, for those who have a permission.
+func Once[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
+	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
+	u, err := w.Begin(ctx, stream.Organization, request)
+	if err != nil {
+		return state, err
+	}
+	defer u.Rollback(ctx)
+	if err := u.Require(ctx, permission); err != nil {
+		return state, err
+	}
+	if state, err = Change[S, P](ctx, u, stream, decide); err != nil {
+		return state, err
+	}
+	return state, u.Commit(ctx)
+}
+
+// Count says how many of something an organization has.
+type Count func(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error)
+
+// A Room is what something new counts as; the zero Room: nothing.
+type Room struct {
+	Count Count
+	As    []tenants.Countable
+}
+
+// CheckRoom is tenants.LimitReached where an organization may have no more of something. It counts within the unit, so that two
+// who come at once can't both have the last place. The installation has no limits.
+func (u *Unit) CheckRoom(ctx context.Context, organization string, room Room) error {
+	if organization == tenants.Installation {
+		return nil
+	}
+	for _, what := range room.As {
+		have, err := room.Count(ctx, u.reader, pg.Organization(organization), what, u.Now())
+		if err != nil {
+			return err
+		}
+		if err := u.Limits.Room(what, have); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RoomLeft says how many of something the organization of a caller has, and may have.
+func (w *Writer) RoomLeft(ctx context.Context, caller tenants.Caller, what tenants.Countable, count Count) (tenants.Room, error) {
+	have, err := count(ctx, w.Views, pg.Organization(caller.Organization), what, w.Now())
+	return tenants.Room{What: what, Have: have, Limit: w.Limits.Of(what)}, err
+}

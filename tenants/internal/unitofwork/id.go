@@ -1,0 +1,19 @@
+package unitofwork
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// NewID returns the id of what a request creates in an organization. With an idempotency key it follows from that, the
+// caller, the kind and the organization: so the same request meets what it created before, for ever and without a table of
+// keys.
+func (w *Writer) NewID(request Request, prefix, organization string) string {
+	if request.IdempotencyKey == "" {
+		return prefix + w.IDs()
+	}
+	scope := strings.Join([]string{request.Caller.ID, prefix, organization, request.IdempotencyKey}, "\n")
+	sum := sha256.Sum256([]byte(scope))
+	return prefix + hex.EncodeToString(sum[:16])
+}

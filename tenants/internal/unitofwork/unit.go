@@ -1,0 +1,138 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// ErrRemoved says that whoever asks is no member any more, or that their session has ended: this process has not consumed
+// that yet.
+var ErrRemoved = errors.New("the caller is no member any more, or has signed out")
+
+// A Unit is one unit of work: while it is open nobody else decides anything, and all of it is kept or nothing. So it should
+// end soon.
+type Unit struct {
+	*Writer
+	tx       pgx.Tx
+	reader   *query.Reader
+	request  Request
+	appended bool
+	awaited  []bus.Awaited // what has to be in force before the unit is done
+}
+
+// Tx is the transaction of the unit, for what is kept beside the events.
+func (u *Unit) Tx() pgx.Tx { return u.tx }
+
+// Reader sees what the unit sees.
+func (u *Unit) Reader() *query.Reader { return u.reader }
+
+// Request is who asked for the unit.
+func (u *Unit) Request() Request { return u.request }
+
+// As makes the rest of the unit the doing of a member, who is known only once it is under way.
+func (u *Unit) As(member tenants.Member) { u.request = u.request.By(member) }
+
+// Commit keeps the unit, and waits until the credentials that it changed are in force, for a while: it is kept by then, so
+// what is late is only its effect.
+func (u *Unit) Commit(ctx context.Context) error {
+	watch := u.Waiter.Watch(u.awaited...)
+	defer watch.Stop()
+	if err := u.Keep(ctx); err != nil {
+		return err
+	}
+	watch.Wait(ctx)
+	return nil
+}
+
+// Keep is Commit for those who need not wait.
+func (u *Unit) Keep(ctx context.Context) error {
+	if err := u.tx.Commit(ctx); err != nil {
+		return fmt.Errorf("cannot commit: %w", err)
+	}
+	if u.appended {
+		u.Waiter.Wake()
+	}
+	return nil
+}
+
+// Rollback drops the unit, unless it was kept.
+func (u *Unit) Rollback(ctx context.Context) { _ = u.tx.Rollback(ctx) }
+
+// Role is the role in which the request acts: a token's, or a member's own as it is now, whatever their session says.
+// ErrRemoved for one who is no member any more.
+func (u *Unit) Role(ctx context.Context) (tenants.Role, error) {
+	if u.request.Role == "" {
+		return u.request.Caller.Role(), nil
+	}
+	role, err := u.RoleOf(ctx, u.reader, pg.Organization(u.request.Caller.Organization), u.request.Caller.ID)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return "", ErrRemoved
+	}
+	return role, err
+}
+
+// Require refuses a member whose role lacks a permission now. What a token may do its scopes say.
+func (u *Unit) Require(ctx context.Context, permission tenants.Permission) error {
+	if u.request.Role == "" {
+		return nil
+	}
+	role, err := u.Role(ctx)
+	if err != nil {
+		return err
+	}
+	u.request.Role = role
+	return Check(role, permission)
+}
+
+// Check refuses a role that lacks a permission.
+func Check(role tenants.Role, permission tenants.Permission) error {
+	if !role.May(permission) {
+		return fmt.Errorf("%s as %q: %w", permission, role, tenants.ErrForbidden)
+	}
+	return nil
+}
+
+// append keeps what follows for one stream, whose state is then state.
+func (u *Unit) append(ctx context.Context, stream eventstore.Stream, version int64, state any, events []tenants.Event) error {
+	if err := u.Events.AppendTx(ctx, u.tx, stream, version, u.request.Metadata(), events...); err != nil {
+		return err
+	}
+	u.appended = u.appended || len(events) > 0
+	if holder, holds := state.(tenants.CredentialHolder); holds {
+		u.await(holder, published(version, events))
+	}
+	return nil
+}
+
+// published is the version at which the last of some events is published that changes a credential; 0: none does.
+func published(version int64, events []tenants.Event) (last int64) {
+	for i, event := range events {
+		if event.Publication() == tenants.PublishedCredential {
+			last = version + int64(i) + 1
+		}
+	}
+	return last
+}
+
+func (u *Unit) await(holder tenants.CredentialHolder, version int64) {
+	if version == 0 {
+		return
+	}
+	for _, credential := range holder.Credentials() {
+		state := contract.CredentialActive
+		if credential.Revoked {
+			state = contract.CredentialRevoked
+		}
+		u.awaited = append(u.awaited, bus.Awaited{Key: credential.Hash, State: state, Version: version})
+	}
+}

@@ -1,0 +1,63 @@
+package unitofwork
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// Config is what a Writer works with. All of it is required.
+type Config struct {
+	Events *Events
+	Views  *query.Reader
+	Waiter *bus.CredentialWaiter
+	Clock  func() time.Time
+	IDs    func() string // unique and at most 60 URL-safe characters, later ones sorting behind
+	Random io.Reader     // a cryptographic source
+	Limits tenants.Limits
+	RoleOf RoleOf
+}
+
+// RoleOf finds the role that a member has now, or ErrNotFound.
+type RoleOf func(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error)
+
+// A Writer begins units of work. Its errors, and those of what is decided in them, are those of tenants: Invalid, ErrNotFound,
+// ErrForbidden, ErrReused, ErrShownOnce; any other is a failure of what it stands on.
+type Writer struct {
+	Config
+}
+
+// NewWriter returns a writer.
+func NewWriter(config Config) *Writer { return &Writer{config} }
+
+// Begin opens a unit of work about things of one organization, or as tenants.Installation about those of several. Whoever
+// opens one defers its Rollback.
+func (w *Writer) Begin(ctx context.Context, organization string, request Request) (*Unit, error) {
+	tx, err := w.Events.Begin(ctx, organization)
+	if err != nil {
+		return nil, err
+	}
+	return &Unit{Writer: w, tx: tx, reader: w.Views.In(tx), request: request}, nil
+}
+
+// Join opens a unit of work in somebody else's transaction, who commits it.
+func (w *Writer) Join(ctx context.Context, tx pgx.Tx, organization string, request Request) (*Unit, error) {
+	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+		return nil, err
+	}
+	if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
+		return nil, err
+	}
+	return &Unit{Writer: w, tx: tx, reader: w.Views.In(tx), request: request}, nil
+}
+
+// Now is the time as the database keeps it: UTC, to the microsecond.
+func (w *Writer) Now() time.Time { return w.Clock().UTC().Truncate(time.Microsecond) }
