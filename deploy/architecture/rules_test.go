@@ -64,6 +64,22 @@ func forTests(p goPackage) (found []string) {
 	return found
 }
 
+// testLibraries are modules of others that only what is for tests stands on.
+var testLibraries = []string{"github.com/getkin/kin-openapi/"}
+
+// heavy finds programs that carry a library which is for tests, by whatever way.
+func heavy(p goPackage) (found []string) {
+	if p.Name != "main" || module(p.ImportPath) == "" {
+		return nil
+	}
+	for _, to := range p.Deps {
+		if slices.ContainsFunc(testLibraries, func(library string) bool { return strings.HasPrefix(to, library) }) {
+			found = append(found, fmt.Sprintf("the program %s stands on %s, which is for tests", p.ImportPath, to))
+		}
+	}
+	return found
+}
+
 func isForTests(importPath string) bool {
 	return slices.ContainsFunc(strings.Split(importPath, "/"), func(part string) bool {
 		return part == "testenv" || strings.HasSuffix(part, "test")

@@ -1,0 +1,132 @@
+package openapitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+)
+
+// lines is the content type of a list whose items stand on lines of their own.
+const lines = "application/x-ndjson"
+
+// An exchange is a request and its answer.
+type exchange struct {
+	request  *http.Request
+	sent     *body // the request's
+	status   int
+	header   http.Header
+	answered *body
+}
+
+// check fails the test where the document does not describe the exchange.
+func (d *document) check(t testing.TB, e exchange) {
+	t.Helper()
+	path := e.request.URL.Path
+	if !strings.HasPrefix(path, "/v1/") || strings.HasSuffix(path, "/openapi.json") || e.request.Method == http.MethodHead {
+		return
+	}
+	if err := d.compare(e); err != nil {
+		t.Errorf("the OpenAPI document does not describe %s %s, answered %d: %v", e.request.Method, e.request.URL, e.status, err)
+	}
+}
+
+// compare says how the exchange differs from what the document describes.
+func (d *document) compare(e exchange) error {
+	route, parameters, err := d.router.FindRoute(e.request)
+	if errors.Is(err, routers.ErrPathNotFound) || errors.Is(err, routers.ErrMethodNotAllowed) {
+		return d.compareRefusal(e, err)
+	}
+	if err != nil {
+		return err
+	}
+	input := &openapi3filter.RequestValidationInput{Request: e.request, PathParams: parameters, Route: route}
+	return errors.Join(e.compareAnswer(input), e.compareRequest(input))
+}
+
+// compareRefusal is about a request that the document has no operation for.
+func (d *document) compareRefusal(e exchange, reason error) error {
+	if e.status < http.StatusBadRequest || d.problem == nil {
+		return reason
+	}
+	if !e.answered.complete() {
+		return nil
+	}
+	if got := mediaType(e.header); got != "application/problem+json" {
+		return fmt.Errorf("the answer is %q, want a problem", got)
+	}
+	problem, err := openapi3filter.JSONBodyDecoder(bytes.NewReader(e.answered.text), e.header, nil, nil)
+	if err != nil {
+		return err
+	}
+	return d.problem.VisitJSON(problem, openapi3.EnableJSONSchema2020())
+}
+
+// compareAnswer is about status, headers, content type and body. A body that the client did not read to its end, or that is
+// longer than what is kept, is left out.
+func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) error {
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: request, Status: e.status, Header: e.header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !e.answered.complete()},
+	}
+	input.SetBodyBytes(e.answered.text)
+	if mediaType(e.header) == lines {
+		if err := e.pageOfLines(input); err != nil {
+			return err
+		}
+	}
+	return openapi3filter.ValidateResponse(context.Background(), input)
+}
+
+// pageOfLines has the lines that were read checked as the page of JSON that they could have been asked for as.
+func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) error {
+	described := input.RequestValidationInput.Route.Operation.Responses.Status(e.status)
+	if described == nil || described.Value.Content[lines] == nil {
+		return fmt.Errorf("no %s with status %d", lines, e.status)
+	}
+	end := bytes.LastIndexByte(e.answered.text, '\n')
+	if rest := e.answered.text[end+1:]; e.answered.complete() && len(rest) > 0 {
+		return fmt.Errorf("the last line, %.100q, does not end", rest)
+	}
+	items := bytes.ReplaceAll(bytes.TrimSpace(e.answered.text[:end+1]), []byte("\n"), []byte(","))
+	input.SetBodyBytes(fmt.Appendf(nil, `{"items":[%s],"next_cursor":null}`, items))
+	input.Header = e.header.Clone()
+	input.Header.Set("Content-Type", "application/json")
+	input.Options.ExcludeResponseBody = false
+	return nil
+}
+
+// compareRequest is about a request that was carried out: what the document forbids has to be refused.
+func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) error {
+	if e.status/100 != 2 || e.isPartial() {
+		return nil
+	}
+	input.Options = &openapi3filter.Options{
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, // the answer shows that the credential was good
+		ExcludeRequestBody: !e.sent.complete() || e.request.Header.Get("Content-Encoding") != "", SkipSettingDefaults: true,
+	}
+	input.Request = e.request.Clone(context.Background())
+	input.Request.Body = io.NopCloser(bytes.NewReader(e.sent.text))
+	return openapi3filter.ValidateRequest(context.Background(), input)
+}
+
+// isPartial says whether the answer names faults of the request: then only a part of it was carried out.
+func (e exchange) isPartial() bool {
+	var answer struct{ Errors []any }
+	return json.Unmarshal(e.answered.text, &answer) == nil && len(answer.Errors) > 0
+}
+
+func mediaType(header http.Header) string {
+	name, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return name
+}

@@ -1,0 +1,89 @@
+package openapitest
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+)
+
+// Remote is next, by which a process is asked that may not run yet, and fails the test as Handler does. It takes the document
+// from the process with the first answer; a process that ends before that is asked again later.
+func Remote(t testing.TB, next http.RoundTripper) http.RoundTripper {
+	r := &remote{t: t, next: next}
+	t.Cleanup(r.expectChecks)
+	return r
+}
+
+type remote struct {
+	t    testing.TB
+	next http.RoundTripper
+
+	mu        sync.Mutex
+	described *document // nil: not known yet
+	answers   int
+}
+
+func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if described := r.document(request); described != nil {
+		follow(r.t, described, request, response)
+	}
+	return response, nil
+}
+
+// document is that of the process which answers the request; nil where it is not known.
+func (r *remote) document(request *http.Request) *document {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers++
+	if r.described != nil {
+		return r.described
+	}
+	text := r.fetch(request)
+	if text == nil {
+		return nil
+	}
+	described, err := parsed(request.Context(), text)
+	if err != nil {
+		r.t.Errorf("%s: %v", documentPath, err)
+		return nil
+	}
+	r.described = described
+	return described
+}
+
+// fetch asks the process that answers the request for its document; nil where it cannot be had now.
+func (r *remote) fetch(request *http.Request) []byte {
+	where := *request.URL
+	where.Path, where.RawQuery = documentPath, ""
+	ask, err := http.NewRequestWithContext(request.Context(), http.MethodGet, where.String(), nil)
+	if err != nil {
+		return nil
+	}
+	response, err := r.next.RoundTrip(ask)
+	if err != nil {
+		return nil
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return nil
+	}
+	return text
+}
+
+// CloseIdleConnections is for http.Client.
+func (r *remote) CloseIdleConnections() { (&http.Client{Transport: r.next}).CloseIdleConnections() }
+
+// expectChecks fails a test whose answers were never checked.
+func (r *remote) expectChecks() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answers > 0 && r.described == nil {
+		r.t.Errorf("%d answers came, and no OpenAPI document to check them against", r.answers)
+	}
+}
