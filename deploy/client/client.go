@@ -57,6 +57,11 @@ func Authorities(caFile string) (*x509.CertPool, error) {
 // Base is the address of the API; it ends in /v1.
 func (c *Client) Base() string { return c.base }
 
+// Through has all requests pass through what wrap makes of the transport, such as a check. It is for before the first request.
+func (c *Client) Through(wrap func(http.RoundTripper) http.RoundTripper) {
+	c.http.Transport = wrap(c.http.Transport)
+}
+
 // Close drops the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/weirlog/weir/deploy/allinone/allinonetest"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -32,6 +34,7 @@ func connect(t *testing.T, base, caFile, operator string) installation {
 	api, err := client.New(base, caFile, 32)
 	must(t, err)
 	t.Cleanup(api.Close)
+	api.Through(func(next http.RoundTripper) http.RoundTripper { return openapitest.Remote(t, next) })
 	return installation{api: api, operator: operator}
 }
 

@@ -25,6 +25,7 @@ import (
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
@@ -206,7 +207,7 @@ func (w *world) send(t *testing.T, r request) answer {
 		sent.AddCookie(cookie)
 	}
 	recorder := httptest.NewRecorder()
-	w.gateway.ServeHTTP(recorder, sent)
+	openapitest.Handler(t, w.gateway).ServeHTTP(recorder, sent)
 	result := recorder.Result()
 	text, err := io.ReadAll(result.Body)
 	must(t, err)
@@ -224,8 +225,12 @@ func contentType(path string) string {
 // operate sends a request as the operator that has to succeed.
 func (w *world) operate(t *testing.T, method, path string, body map[string]any) answer {
 	t.Helper()
-	encoded, err := json.Marshal(body)
-	must(t, err)
+	var encoded []byte
+	if body != nil {
+		var err error
+		encoded, err = json.Marshal(body)
+		must(t, err)
+	}
 	got := w.send(t, request{method: method, path: path, body: string(encoded), header: map[string]string{"Authorization": "Bearer " + operatorToken}})
 	if got.status/100 != 2 {
 		t.Fatalf("%s %s %s: got %d %s", method, path, encoded, got.status, got.text)

@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
@@ -254,7 +255,7 @@ func ask(t testing.TB, process *app.App, key, path string, into any) int {
 		request.Header.Set("X-Api-Key", key)
 	}
 	recorder := httptest.NewRecorder()
-	process.Handler().ServeHTTP(recorder, request)
+	openapitest.Handler(t, process.Handler()).ServeHTTP(recorder, request)
 	body, _ := io.ReadAll(recorder.Body)
 	if err := json.Unmarshal(body, into); err != nil {
 		t.Fatalf("%s answered %d %s: %v", path, recorder.Code, body, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -145,7 +146,8 @@ func (r *rig) start(change func(*app.Config)) *replica {
 	}
 	r.t.Cleanup(stop)
 	testenv.Eventually(r.t, patience, ingest.Ready)
-	return &replica{App: ingest, t: r.t, url: "https://" + ingest.Addr(), client: &http.Client{Transport: transport}, stop: stop}
+	checked := openapitest.Transport(r.t, ingest.Handler(), transport)
+	return &replica{App: ingest, t: r.t, url: "https://" + ingest.Addr(), client: &http.Client{Transport: checked}, stop: stop}
 }
 
 // An answer is a response that was read.

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -194,7 +195,7 @@ func get(t testing.TB, ledger *app.App, token, path string) (int, map[string]any
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	recorder := httptest.NewRecorder()
-	ledger.Handler().ServeHTTP(recorder, request)
+	openapitest.Handler(t, ledger.Handler()).ServeHTTP(recorder, request)
 	body, _ := io.ReadAll(recorder.Body)
 	members := map[string]any{}
 	if err := json.Unmarshal(body, &members); err != nil {

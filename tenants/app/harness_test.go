@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/app"
@@ -165,7 +166,7 @@ func (p *process) call(t *testing.T, token, method, path, body string, headers .
 		request.Header.Set(h.name, h.value)
 	}
 	recorder := httptest.NewRecorder()
-	p.Handler().ServeHTTP(recorder, request)
+	openapitest.Handler(t, p.Handler()).ServeHTTP(recorder, request)
 	got := answer{status: recorder.Code, header: recorder.Header(), text: recorder.Body.String()}
 	if err := json.Unmarshal(recorder.Body.Bytes(), &got.body); err != nil {
 		t.Fatalf("%s %s: the answer %q is no JSON object: %v", method, path, got.text, err)
