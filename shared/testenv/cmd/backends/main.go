@@ -54,19 +54,24 @@ func run(backend string, measure bool, output io.Writer, command []string) (code
 // leftBehind is how long output is awaited of a process that the command has started and not ended.
 const leftBehind = 10 * time.Second
 
-// execute runs the command. A Ctrl-C reaches it as well, and it may take its time to end.
+// execute runs the command. It is asked to end when this one is, and may take its time.
 func execute(ctx context.Context, command []string, output io.Writer, set *set) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, io.MultiWriter(os.Stdout, output), os.Stderr
 	cmd.WaitDelay = leftBehind
 	cmd.Env = append(os.Environ(), set.environment()...)
-	err := cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return 1, fmt.Errorf("cannot run %q: %w", command[0], err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	defer stop()
+	err := cmd.Wait()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
 		return max(failed.ExitCode(), 1), ctx.Err()
 	}
 	if err != nil {
-		return 1, fmt.Errorf("cannot run %q: %w", command[0], err)
+		return 1, fmt.Errorf("%q: %w", command[0], err)
 	}
 	return 0, nil
 }
