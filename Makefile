@@ -80,9 +80,10 @@ test: ## unit and integration tests: a local PostgreSQL, the embedded broker, th
 REST     = $(filter-out $(BUS),$(shell $(GO) list $(TESTS)))
 test-kafka test-containers: TESTS = $(BACKED)
 test-kafka: ## the same tests against a real Apache Kafka node; those of the bus with the race detector, and against three
-	$(BACKENDS) -backend=kafka -- sh -c '\
-		$(if $(REST),CGO_ENABLED=0 $(GO) test $(TESTFLAGS) $(REST),:); others=$$?; \
-		$(if $(HAS_BUS),$(GO) test $(RACE) -tags=apache $(TESTFLAGS) $(BUS),:) && $(RECONNECT) && exit $$others'
+	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
+		{ $(if $(HAS_BUS),$(GO) test $(RACE) -tags=apache $(TESTFLAGS) $(HAS_BUS),:) && $(RECONNECT); } & bus=$$!; \
+		$(if $(REST),$(UNRACED) $(REST),:); others=$$?; \
+		wait $$bus && exit $$others'
 
 ROUNDS ?= full
 SEED   ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -97,7 +98,7 @@ test-faults: ## every fault of the bus at full count, on both brokers and on thr
 		$(BACKENDS) -backend=kafka -- $(FAULTS) -test.timeout=4h -test.run='^TestFault' && exit $$embedded
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
-	$(BACKENDS) -backend=containers -- $(GO) test $(TESTFLAGS) $(TESTS)
+	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)
 
 test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, nothing runs that was typed
 	$(BACKENDS) -- $(GO) test -tags=browser $(TESTFLAGS) ./deploy/browser
