@@ -86,16 +86,19 @@ test-kafka: ## the same tests against a real Apache Kafka node; those of the bus
 		wait $$bus && exit $$others'
 
 ROUNDS ?= full
-SEED   ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
+KILLED  = $(GO) test -run=^TestKilled$$ -count=1 -v $(TESTFLAGS) ./deploy/e2e
 # Three nodes are Apache Kafka in whichever run: one of them is enough.
-test-faults: ## every fault of the bus at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
+test-faults: ## every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin
 	$(GO) test -c -tags=apache -o $(FAULTS) ./shared/bus
 	@echo "SEED=$(SEED) ROUNDS=$(ROUNDS)"
 	@export WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS); \
-		$(BACKENDS) -- $(FAULTS) -test.timeout=4h -test.run='^TestFault' -test.skip='/(leader_killed|majority_down)$$'; embedded=$$?; \
-		$(BACKENDS) -backend=kafka -- $(FAULTS) -test.timeout=4h -test.run='^TestFault' && exit $$embedded
+		$(BACKENDS) -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault' -test.skip='/(leader_killed|majority_down)$$'; bus=\$$?; \
+			$(KILLED) && exit \$$bus"; embedded=$$?; \
+		$(BACKENDS) -backend=kafka -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault'; bus=\$$?; \
+			$(KILLED) && exit \$$bus" && exit $$embedded
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)

@@ -17,7 +17,8 @@ import (
 // Kills: how often, how long the process may work before each, and how long the scenario waits for it to be back. A broker
 // that outlives the process gives its partitions away only once it takes the dead member for dead.
 const (
-	kills        = 10
+	shortKills   = 3
+	fullKills    = 10 // in make test-faults
 	shortestLife = 200 * time.Millisecond
 	longestLife  = 1500 * time.Millisecond
 	startLimit   = 60 * time.Second
@@ -25,7 +26,7 @@ const (
 	largeLife    = 60 * time.Millisecond // of a large post, about
 )
 
-// Everything in one process, killed ten times in the middle of posting. Where the broker is the embedded one, it lives in
+// Everything in one process, killed again and again in the middle of posting. Where the broker is the embedded one, it lives in
 // the process and dies with it.
 func TestKilled(t *testing.T) {
 	program, dataDir := build(t, "deploy/cmd/weir"), t.TempDir()
@@ -54,7 +55,7 @@ func TestKilled(t *testing.T) {
 		t.Fatalf("%v\n%s", err, running.output)
 	}
 	scenario(t, in, func(ctx context.Context, underway <-chan struct{}) {
-		for range kills {
+		for range testenv.Rounds(t, shortKills, fullKills) {
 			life(ctx)
 			aim(ctx, underway)
 			running.kill()

@@ -198,7 +198,7 @@ func TestFaultPoison(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := rounds(t, 1, 3)
+			n := testenv.Rounds(t, 1, 3)
 			each(t, n, func(i int) { poisonIsParked(t, i, refuse) })
 			counts.add(row{fault: "a poison record in the middle: " + name, rounds: n, records: n * 10_000})
 		})

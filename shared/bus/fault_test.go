@@ -74,7 +74,7 @@ func (s *scene) open(t *testing.T) *pgxpool.Pool {
 // strike does a fault again and again, with traffic between, and settles.
 func (s *scene) strike(t *testing.T, name string, short, full int, fault func()) row {
 	t.Helper()
-	n := rounds(t, short, full)
+	n := testenv.Rounds(t, short, full)
 	each(t, n, func(int) {
 		s.tr.more(t, 20+s.random.IntN(200))
 		fault()
@@ -151,7 +151,7 @@ func consumerKilled(t *testing.T) {
 	ensure(t, brokers, topic, 4, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
 	m := member{Brokers: brokers, Database: url, Topic: topic}
-	n := rounds(t, 3, 50)
+	n := testenv.Rounds(t, 3, 50)
 	each(t, n, func(i int) {
 		publish(t, p, topic, 500*i, 500, 40)
 		victim := m.start(t)
@@ -173,7 +173,7 @@ func consumerOfLanesKilled(t *testing.T) {
 	ensure(t, brokers, topic, 4, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
 	m := member{Brokers: brokers, Database: url, Topic: topic, Lanes: true}
-	n := rounds(t, 4, 50)
+	n := testenv.Rounds(t, 4, 50)
 	each(t, n, func(i int) {
 		if _, err := p.PublishContext(context.Background(), topic, ofLanes(random, 500*i, 500)...); err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func consumerStopped(t *testing.T) {
 	ensure(t, brokers, topic, 4, nil)
 	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
 	m := member{Brokers: brokers, Database: url, Topic: topic}
-	total, n := 0, rounds(t, 1, 5)
+	total, n := 0, testenv.Rounds(t, 1, 5)
 	each(t, n, func(int) {
 		publish(t, p, topic, total, 1000, 40)
 		total += 1000
@@ -261,7 +261,7 @@ var disturbances = []struct {
 func (s *scene) disturb(t *testing.T, name string, do func(*fault.Server), server *fault.Server) {
 	t.Helper()
 	most := 500
-	if rounds(t, 1, 2) > 1 {
+	if testenv.Rounds(t, 1, 2) > 1 {
 		most = 2500 // longer than a request waits
 	}
 	s.strike(t, name, 1, 5, func() {

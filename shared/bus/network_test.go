@@ -146,8 +146,8 @@ func TestPublishOverBadNetworks(t *testing.T) {
 			n := &network{fault: fault, random: chance(t)}
 			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 300 * time.Millisecond})
 			tr := startTraffic(p, topic, 16, time.Millisecond)
-			testenv.Eventually(t, patience+time.Duration(rounds(t, 5, 50))*2*time.Second, func() error {
-				if n.faults.Load() < int64(rounds(t, 5, 50)) || tr.confirmed() < 500 {
+			testenv.Eventually(t, patience+time.Duration(testenv.Rounds(t, 5, 50))*2*time.Second, func() error {
+				if n.faults.Load() < int64(testenv.Rounds(t, 5, 50)) || tr.confirmed() < 500 {
 					return errors.New("not enough faults yet")
 				}
 				return nil
@@ -203,7 +203,7 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	tr := startTraffic(newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 8, time.Millisecond)
 	startConsumer(t, cfg)
 	testenv.Eventually(t, patience, func() error {
-		if n.faults.Load() < int64(rounds(t, 20, 200)) || tr.confirmed() < 500 {
+		if n.faults.Load() < int64(testenv.Rounds(t, 20, 200)) || tr.confirmed() < 500 {
 			return errors.New("not enough faults yet")
 		}
 		return nil

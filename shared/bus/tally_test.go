@@ -19,12 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The fault tests are short unless WEIR_FAULT_ROUNDS says how often each fault is to happen, or "full": as often as the README
-// says. WEIR_FAULT_SEED repeats a run. `make test-faults` sets both.
-const (
-	envRounds = "WEIR_FAULT_ROUNDS"
-	envSeed   = "WEIR_FAULT_SEED"
-)
+// The fault tests are short unless testenv.EnvRounds says otherwise; "full" is as often as the README says. envSeed repeats a run.
+// `make test-faults` sets both.
+const envSeed = "WEIR_FAULT_SEED"
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(envMember); text != "" {
@@ -36,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	beside()
 	code := m.Run()
-	if os.Getenv(envRounds) != "" {
+	if os.Getenv(testenv.EnvRounds) != "" {
 		counts.print(os.Stdout)
 	}
 	os.Exit(code)
@@ -78,7 +75,7 @@ func (c *tally) add(r row) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rows = append(c.rows, r)
-	if os.Getenv(envRounds) != "" {
+	if os.Getenv(testenv.EnvRounds) != "" {
 		fmt.Printf("counted: %+v\n", r) // of a run that is ended early, this is all there is
 	}
 }
@@ -91,30 +88,13 @@ func (c *tally) print(to io.Writer) {
 	}
 }
 
-// rounds is how often a fault happens.
-func rounds(t testing.TB, short, full int) int {
-	t.Helper()
-	switch text := os.Getenv(envRounds); text {
-	case "":
-		return short
-	case "full":
-		return full
-	default:
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("%s is %q: a number from 1, or full", envRounds, text)
-		}
-		return n
-	}
-}
-
 // each runs one round after the other, and says how far it is when somebody waits for it.
 func each(t testing.TB, n int, round func(i int)) {
 	t.Helper()
 	begin := time.Now()
 	for i := range n {
 		round(i)
-		if os.Getenv(envRounds) != "" && (i+1)%max(1, n/5) == 0 {
+		if os.Getenv(testenv.EnvRounds) != "" && (i+1)%max(1, n/5) == 0 {
 			fmt.Printf("%s: round %d of %d after %s\n", t.Name(), i+1, n, time.Since(begin).Round(time.Second))
 		}
 	}

@@ -1,0 +1,27 @@
+package testenv
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// EnvRounds is how often a fault is to happen, or "full"; `make test-faults` sets it.
+const EnvRounds = "WEIR_FAULT_ROUNDS"
+
+// Rounds is how often a test does a fault: short where EnvRounds does not say.
+func Rounds(t testing.TB, short, full int) int {
+	t.Helper()
+	switch text := os.Getenv(EnvRounds); text {
+	case "":
+		return short
+	case "full":
+		return full
+	default:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s is %q: a number from 1, or full", EnvRounds, text)
+		}
+		return n
+	}
+}
