@@ -44,6 +44,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registrar"
+	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/schema"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -84,6 +85,9 @@ type App struct {
 	views       *postgres.Views
 	work        *unitofwork.Writer
 	registrar   *registrar.Registrar
+	registry    *registry.Service
+	tokens      *registry.Tokens
+	policies    *registry.Policies
 	keys        *keys.Service
 	exposures   *keys.Exposures
 	failures    *registrar.Failures // to sign in
@@ -188,8 +192,10 @@ func (a *App) assemble() (err error) {
 	a.registrar = registrar.New(registrar.Config{
 		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: postgres.NewChallenges(a.pool), RelyingParty: a.relyingParty(), Provider: provider,
 	})
-	a.keys = keys.NewService(a.work, a.registrar, a.accountLimits().Of)
-	a.exposures = keys.NewExposures(a.work, postgres.SecurityPolicyOf)
+	a.registry = registry.NewService(a.work)
+	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.registrar)
+	a.keys = keys.NewService(a.work, a.registry, a.accountLimits().Of)
+	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
 	a.failures = a.registrar.NewFailures(a.droppedFailures().Inc, a.logger)
 	return a.buildUsageConsumer()
 }
@@ -260,10 +266,10 @@ func (a *App) routes() nethttp.Handler {
 // mount adds what each room serves and shows.
 func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
-	auditing := audit.NewService(audit.NewStore(a.views.Reader), a.registrar)
+	auditing := audit.NewService(audit.NewStore(a.views.Reader), a.registry)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
 	others := http.New(answers, a.registrar, auditing)
-	answers.Mount(router, changed, others.Mount, keys.NewAPI(answers, a.keys).Mount)
+	answers.Mount(router, changed, others.Mount, registry.NewAPI(answers, a.registry, a.tokens, a.policies).Mount, keys.NewAPI(answers, a.keys).Mount)
 	others.MountAudit(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
 	kit := pages.NewKit(pages.Config{Directory: a.views, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
@@ -271,7 +277,7 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 		Registrar: a.registrar, Views: a.views, Audit: audit.NewStore(a.views.Reader), Failures: a.failures, Metrics: a.metrics.Registerer,
 	})
 	shown.Mount(router)
-	kit.Mount(router, changed, shown.MountSettings, keys.NewPages(kit, a.keys).Mount)
+	kit.Mount(router, changed, shown.MountSettings, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount, keys.NewPages(kit, a.keys).Mount)
 }
 
 // newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.
@@ -290,8 +296,8 @@ func (a *App) registerOperator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.registrar.RegisterOperator(ctx, secret)
-	if errors.Is(err, registrar.ErrOperatorRevoked) {
+	err = a.tokens.RegisterOperator(ctx, secret)
+	if errors.Is(err, registry.ErrOperatorRevoked) {
 		a.logger.Error("the operator can't act", slog.String("error", err.Error()))
 		return nil
 	}

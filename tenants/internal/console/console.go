@@ -95,21 +95,8 @@ func (c *console) MountSettings(settings chi.Router) {
 	settings.Post(pages.AccountPath+"/sessions/{id}/end", c.Page(c.endOneSession))
 	settings.Post(pages.AccountPath+"/sessions/end-others", c.Page(c.endOtherSessions))
 	c.mountPeople(settings)
-	settings.Get(pages.ProjectsPath, c.For(tenants.ProjectsRead, c.showProjects))
-	settings.Post(pages.ProjectsPath, c.For(tenants.ProjectsWrite, c.createProject))
 	settings.Get(pages.AuditPath, c.For(tenants.AuditRead, c.showAudit))
 	settings.Get(auditCSVPath, c.For(tenants.AuditRead, c.downloadAudit))
-	settings.Get(pages.ProjectsPath+"/{id}", c.For(tenants.ProjectsWrite, c.showProject))
-	settings.Post(pages.ProjectsPath+"/{id}", c.For(tenants.ProjectsWrite, c.renameProject))
-	settings.Get(pages.OrganizationPath, c.For(tenants.OrganizationRead, c.showOrganization))
-	settings.Post(pages.OrganizationPath, c.For(tenants.OrganizationWrite, c.renameOrganization))
-	settings.Get(pages.ServiceTokensPath, c.For(tenants.ServiceTokensRead, c.showServiceTokens))
-	settings.Get(pages.ServiceTokensPath+"/new", c.Confirmed(tenants.ServiceTokensWrite, c.showNewServiceToken))
-	settings.Post(pages.ServiceTokensPath, c.Confirmed(tenants.ServiceTokensWrite, c.createServiceToken))
-	settings.Get(pages.ServiceTokensPath+"/{id}/revoke", c.Confirmed(tenants.ServiceTokensWrite, c.showRevokeServiceToken))
-	settings.Post(pages.ServiceTokensPath+"/{id}/revoke", c.Confirmed(tenants.ServiceTokensWrite, c.revokeServiceToken))
-	settings.Get(pages.SecurityPath, c.Confirmed(tenants.SecurityWrite, c.showSecurity))
-	settings.Post(pages.SecurityPath, c.Confirmed(tenants.SecurityWrite, c.setSecurity))
 }
 
 // mountCodes adds the pages of people who hold a code.

@@ -34,19 +34,6 @@ func (a *API) MountAudit(router chi.Router) {
 // Mount adds the routes to router.
 func (a *API) Mount(admin chi.Router) {
 	r := a.registrar
-	admin.Post("/v1/organizations", httpapi.Handle(a.createOrganization))
-	admin.Get("/v1/organizations", httpapi.Handle(a.listOrganizations))
-	admin.Get("/v1/organizations/{id}", api.Showing("organization", r.Organization, showOrganization))
-	admin.Patch("/v1/organizations/{id}", api.Changing(a.Kit, "organization", api.NameOf, r.RenameOrganization, showOrganization))
-	admin.Post("/v1/projects", httpapi.Handle(a.createProject))
-	admin.Get("/v1/projects", api.Listing("organization", api.OneOrganizationOf, r.Projects, showProject, placeOfProject))
-	admin.Patch("/v1/projects/{id}", api.Changing(a.Kit, "project", api.NameOf, r.RenameProject, showProject))
-	admin.Get("/v1/organizations/{id}/security-policy", api.Showing("organization", r.SecurityPolicy, showSecurityPolicy))
-	admin.Put("/v1/organizations/{id}/security-policy",
-		api.Changing(a.Kit, "organization", securityPolicyOf, r.SetSecurityPolicy, showSecurityPolicy))
-	admin.Post("/v1/service-tokens", httpapi.Handle(a.createServiceToken))
-	admin.Get("/v1/service-tokens", api.Listing("organization", api.OrganizationOf, r.ServiceTokens, showServiceToken, placeOfServiceToken))
-	admin.Post("/v1/service-tokens/{id}/revoke", api.Changing(a.Kit, "service token", api.ReasonOf, r.RevokeServiceToken, showServiceToken))
 	admin.Get("/v1/sessions", api.Listing("member", memberOf, r.Sessions, showSession, placeOfSession))
 	admin.Post("/v1/sessions/{id}/revoke", api.Changing(a.Kit, "session", api.ReasonOf, r.RevokeSession, showSession))
 	admin.Post("/v1/members", httpapi.Handle(a.createMember))

@@ -20,12 +20,6 @@ func Count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 
 func countOf(what tenants.Countable, now time.Time) (query string, args []any) {
 	switch what {
-	case tenants.CountProjects:
-		return `projects WHERE organization = $1`, nil
-	case tenants.CountServiceTokens:
-		return `service_tokens WHERE organization = $1 AND revoked_at IS NULL`, nil
-	case tenants.CountServiceTokensKept:
-		return `service_tokens WHERE organization = $1 AND coalesce(revoked_at, 'infinity') > $2`, []any{now.Add(-tenants.EndedKept)}
 	case tenants.CountMembers:
 		return `members WHERE organization = $1 AND removed_at IS NULL`, nil
 	case tenants.CountInvitations:

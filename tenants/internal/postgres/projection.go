@@ -8,13 +8,6 @@ import (
 // Projections are the tables that show these events.
 func Projections() unitofwork.Projections {
 	return unitofwork.Join(
-		unitofwork.On(insertOrganization),
-		unitofwork.On(renameOrganization),
-		unitofwork.On(insertProject),
-		unitofwork.On(renameProject),
-		unitofwork.On(setSecurityPolicy),
-		unitofwork.On(insertServiceToken),
-		unitofwork.On(revokeServiceToken),
 		unitofwork.On(insertMember),
 		unitofwork.On(changeMemberRole),
 		unitofwork.On(removeMember),

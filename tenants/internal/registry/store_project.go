@@ -1,4 +1,4 @@
-package postgres
+package registry
 
 import (
 	"context"
@@ -28,13 +28,13 @@ func scanProject(row pgx.CollectableRow) (p tenants.Project, err error) {
 }
 
 // Project returns one project, or ErrNotFound.
-func (v *Views) Project(ctx context.Context, as pg.Organization, id string) (tenants.Project, error) {
-	return query.One(ctx, v.Reader, as, scanProject, selectProjects+`WHERE `+query.Visible+` AND id = $2`, id)
+func (s Store) Project(ctx context.Context, as pg.Organization, id string) (tenants.Project, error) {
+	return query.One(ctx, s.reader, as, scanProject, selectProjects+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
 // Projects lists at most limit projects of an organization after a position.
-func (v *Views) Projects(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Project, error) {
-	return query.List(ctx, v.Reader, as, scanProject, selectProjects+
+func (s Store) Projects(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Project, error) {
+	return query.List(ctx, s.reader, as, scanProject, selectProjects+
 		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }

@@ -1,4 +1,4 @@
-package postgres
+package registry
 
 import (
 	"context"
@@ -28,12 +28,12 @@ func scanOrganization(row pgx.CollectableRow) (o tenants.Organization, err error
 }
 
 // Organization returns one organization, or ErrNotFound.
-func (v *Views) Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error) {
-	return query.One(ctx, v.Reader, as, scanOrganization, selectOrganizations+`WHERE `+query.Visible+` AND organization = $2`, id)
+func (s Store) Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error) {
+	return query.One(ctx, s.reader, as, scanOrganization, selectOrganizations+`WHERE `+query.Visible+` AND organization = $2`, id)
 }
 
 // Organizations lists at most limit organizations after a position.
-func (v *Views) Organizations(ctx context.Context, as pg.Organization, after query.Position, limit int) ([]tenants.Organization, error) {
-	return query.List(ctx, v.Reader, as, scanOrganization, selectOrganizations+
+func (s Store) Organizations(ctx context.Context, as pg.Organization, after query.Position, limit int) ([]tenants.Organization, error) {
+	return query.List(ctx, s.reader, as, scanOrganization, selectOrganizations+
 		`WHERE `+query.Visible+` AND (created_at, organization) > ($2, $3) ORDER BY created_at, organization LIMIT $4`, after.At, after.ID, limit)
 }

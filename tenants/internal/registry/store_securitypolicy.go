@@ -1,4 +1,4 @@
-package postgres
+package registry
 
 import (
 	"context"
@@ -20,8 +20,8 @@ func setSecurityPolicy(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e 
 }
 
 // SecurityPolicy returns the policy of an organization, which exists: the default where it has set none.
-func (v *Views) SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error) {
-	policy, err := query.One(ctx, v.Reader, as, pgx.RowToStructByPos[tenants.SecurityPolicy],
+func (s Store) SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error) {
+	policy, err := query.One(ctx, s.reader, as, pgx.RowToStructByPos[tenants.SecurityPolicy],
 		`SELECT organization, leaked_keys, plain_http_keys, set_at, passwords_off FROM security_policies WHERE `+query.Visible+` AND organization = $2`, organization)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return tenants.DefaultSecurityPolicy(string(organization)), nil
@@ -31,5 +31,5 @@ func (v *Views) SecurityPolicy(ctx context.Context, as, organization pg.Organiza
 
 // SecurityPolicyOf is the policy that an organization has now.
 func SecurityPolicyOf(ctx context.Context, in *query.Reader, organization pg.Organization) (tenants.SecurityPolicy, error) {
-	return NewViews(in).SecurityPolicy(ctx, organization, organization)
+	return NewStore(in).SecurityPolicy(ctx, organization, organization)
 }

@@ -1,4 +1,4 @@
-package registrar
+package registry
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 var ErrOperatorRevoked = errors.New("the configured operator token was revoked: configure another one")
 
 // RegisterOperator makes the operator's token of the configuration known, once, and revokes the one that it replaces.
-func (r *Registrar) RegisterOperator(ctx context.Context, secret tenants.Secret) error {
+func (t *Tokens) RegisterOperator(ctx context.Context, secret tenants.Secret) error {
 	digest := secret.Digest()
 	cmd := tenants.IssueServiceToken{
 		ID: serviceTokenPrefix + "operator_" + digest.Hash[:16], Organization: tenants.Installation,
-		Name: "Operator (from the configuration)", Scopes: unitofwork.OperatorScopes(), Digest: digest, At: r.now(),
+		Name: "Operator (from the configuration)", Scopes: unitofwork.OperatorScopes(), Digest: digest, At: t.work.Now(),
 	}
-	token, err := r.configure(ctx, streamOf(cmd.Organization, "service-token", cmd.ID),
+	token, err := t.configure(ctx, tokenStream(cmd.Organization, cmd.ID),
 		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Register(cmd) })
 	if err != nil {
 		return err
@@ -27,13 +27,13 @@ func (r *Registrar) RegisterOperator(ctx context.Context, secret tenants.Secret)
 	if token.State() == tenants.Revoked {
 		return ErrOperatorRevoked
 	}
-	return r.replaceOperators(ctx, cmd.ID)
+	return t.replaceOperators(ctx, cmd.ID)
 }
 
 // configure keeps a decision on a token of the configuration. It does not wait: nothing is published before the process runs.
-func (r *Registrar) configure(ctx context.Context, stream eventstore.Stream, decide func(tenants.ServiceToken) ([]tenants.Event, error)) (
+func (t *Tokens) configure(ctx context.Context, stream eventstore.Stream, decide func(tenants.ServiceToken) ([]tenants.Event, error)) (
 	token tenants.ServiceToken, err error) {
-	u, err := r.Begin(ctx, stream.Organization, unitofwork.ByConfiguration())
+	u, err := t.work.Begin(ctx, stream.Organization, unitofwork.ByConfiguration())
 	if err != nil {
 		return token, err
 	}
@@ -45,17 +45,17 @@ func (r *Registrar) configure(ctx context.Context, stream eventstore.Stream, dec
 }
 
 // replaceOperators revokes the configured tokens other than the one that is configured now.
-func (r *Registrar) replaceOperators(ctx context.Context, id string) error {
-	configured, err := r.Views.Configured(ctx)
+func (t *Tokens) replaceOperators(ctx context.Context, id string) error {
+	configured, err := t.store.Configured(ctx)
 	if err != nil {
 		return err
 	}
-	cmd := tenants.Revoke{Reason: "replaced in the configuration by " + id, At: r.now()}
+	cmd := tenants.Revoke{Reason: "replaced in the configuration by " + id, At: t.work.Now()}
 	for _, token := range configured {
 		if token.ID == id {
 			continue
 		}
-		_, err := r.configure(ctx, streamOf(tenants.Installation, "service-token", token.ID),
+		_, err := t.configure(ctx, tokenStream(tenants.Installation, token.ID),
 			func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package http
+package registry
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 type securityPolicyJSON struct {
@@ -26,13 +25,13 @@ func showSecurityPolicy(p tenants.SecurityPolicy) securityPolicyJSON {
 }
 
 // securityPolicyOf is the policy in the body of a request that sets it.
-func securityPolicyOf(w http.ResponseWriter, r *http.Request) (registrar.NewSecurityPolicy, error) {
+func securityPolicyOf(w http.ResponseWriter, r *http.Request) (NewPolicy, error) {
 	var body struct {
 		LeakedKeys    tenants.LeakedPolicy    `json:"leaked_keys"`
 		PlainHTTPKeys tenants.PlainHTTPPolicy `json:"plain_http_keys"`
 		Passwords     string                  `json:"passwords"` // may be absent: it came later than the others
 	}
-	wanted := registrar.NewSecurityPolicy{}
+	wanted := NewPolicy{}
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return wanted, err
 	}

@@ -1,4 +1,4 @@
-package http
+package registry
 
 import (
 	"net/http"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
@@ -24,7 +25,7 @@ func placeOfProject(p tenants.Project) query.Position {
 	return query.Position{At: p.CreatedAt, ID: p.ID}
 }
 
-func (a *API) createProject(w http.ResponseWriter, r *http.Request) error {
+func (a API) createProject(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Organization string `json:"organization"`
 		Name         string `json:"name"`
@@ -33,9 +34,9 @@ func (a *API) createProject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	project, err := a.registrar.CreateProject(r.Context(), request, body.Organization, body.Name)
+	project, err := a.service.CreateProject(r.Context(), request, body.Organization, body.Name)
 	if err != nil {
-		return problemOf(err, "organization", body.Organization)
+		return api.ProblemOf(err, "organization", body.Organization)
 	}
 	httpapi.WriteJSON(w, http.StatusCreated, showProject(project))
 	return nil

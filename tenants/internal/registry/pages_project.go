@@ -1,4 +1,4 @@
-package console
+package registry
 
 import (
 	"net/http"
@@ -6,7 +6,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
@@ -21,8 +20,8 @@ type projectsPage struct {
 	Name     ui.Field
 }
 
-func (c *console) showProjects(w http.ResponseWriter, r *http.Request) error {
-	return c.writeProjects(w, r, http.StatusOK, newProjectName("", nil))
+func (p Pages) showProjects(w http.ResponseWriter, r *http.Request) error {
+	return p.writeProjects(w, r, http.StatusOK, newProjectName("", nil))
 }
 
 func newProjectName(value string, err error) ui.Field {
@@ -32,8 +31,8 @@ func newProjectName(value string, err error) ui.Field {
 	}
 }
 
-func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status int, name ui.Field) error {
-	shown, err := c.Settings(r)
+func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int, name ui.Field) error {
+	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
@@ -42,18 +41,18 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 		return err
 	}
 	caller := pages.CallerOf(r)
-	found, err := c.Registrar.Projects(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
+	found, err := p.service.Projects(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
 	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Project) any {
 		return query.Position{At: last.CreatedAt, ID: last.ID}
 	})
-	room, err := c.room(r, tenants.CountProjects)
+	room, err := p.projectRoom(r)
 	if err != nil {
 		return err
 	}
-	c.Write(w, r, status, "projects", ui.View{
+	p.Write(w, r, status, "projects", ui.View{
 		Title: "Projects", Tabs: pages.Tabs(r, pages.ProjectsPath),
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"project-created": "The project was created. Give it an API key to send logs with.",
@@ -64,17 +63,17 @@ func (c *console) writeProjects(w http.ResponseWriter, r *http.Request, status i
 	return nil
 }
 
-func (c *console) createProject(w http.ResponseWriter, r *http.Request) error {
+func (p Pages) createProject(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	name, caller := r.PostForm.Get("name"), pages.CallerOf(r)
-	_, err := c.Registrar.CreateProject(r.Context(), c.requestOf(r), caller.Organization, name)
+	_, err := p.service.CreateProject(r.Context(), p.RequestOf(r), caller.Organization, name)
 	if pages.IsInvalid(err) {
-		return c.writeProjects(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
+		return p.writeProjects(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
 	}
 	if err != nil {
-		return problemOf(err, "organization", caller.Organization)
+		return pages.ProblemOf(err, "organization", caller.Organization)
 	}
 	ui.SetFlash(w, "project-created")
 	http.Redirect(w, r, pages.ProjectsPath, http.StatusSeeOther)
@@ -87,17 +86,17 @@ type projectPage struct {
 	Name    ui.Field
 }
 
-func (c *console) showProject(w http.ResponseWriter, r *http.Request) error {
-	return c.writeProject(w, r, http.StatusOK, "", nil)
+func (p Pages) showProject(w http.ResponseWriter, r *http.Request) error {
+	return p.writeProject(w, r, http.StatusOK, "", nil)
 }
 
 // writeProject shows the project that the address names; name is what was wanted where fault says why it can't be.
-func (c *console) writeProject(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
-	project, err := c.projectOf(r)
+func (p Pages) writeProject(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
+	project, err := p.projectOf(r)
 	if err != nil {
 		return err
 	}
-	shown, err := c.Settings(r)
+	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
@@ -105,37 +104,40 @@ func (c *console) writeProject(w http.ResponseWriter, r *http.Request, status in
 		name = project.Name
 	}
 	field := newProjectName(name, fault)
-	c.Write(w, r, status, "project", ui.View{
+	p.Write(w, r, status, "project", ui.View{
 		Title: "Rename a project", Tabs: pages.Tabs(r, pages.ProjectsPath), Data: projectPage{shown, project, field},
 	})
 	return nil
 }
 
 // projectOf is the project that the address names.
-func (c *console) projectOf(r *http.Request) (tenants.Project, error) {
+func (p Pages) projectOf(r *http.Request) (tenants.Project, error) {
 	id := chi.URLParam(r, "id")
-	if !tenants.IsID(id) {
-		return tenants.Project{}, httpapi.NotFound("project", id)
-	}
-	project, err := c.Views.Project(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
-	return project, problemOf(err, "project", id)
+	project, err := p.service.Project(r.Context(), pages.CallerOf(r), id)
+	return project, pages.ProblemOf(err, "project", id)
 }
 
-func (c *console) renameProject(w http.ResponseWriter, r *http.Request) error {
+// projectRoom is how many projects there are and may be.
+func (p Pages) projectRoom(r *http.Request) (pages.ShownRoom, error) {
+	room, err := p.service.ProjectRoom(r.Context(), pages.CallerOf(r))
+	return pages.ShowRoom(room), err
+}
+
+func (p Pages) renameProject(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	project, err := c.projectOf(r)
+	project, err := p.projectOf(r)
 	if err != nil {
 		return err
 	}
 	name := r.PostForm.Get("name")
-	_, err = c.Registrar.RenameProject(r.Context(), c.requestOf(r), project.ID, name)
+	_, err = p.service.RenameProject(r.Context(), p.RequestOf(r), project.ID, name)
 	if pages.IsInvalid(err) {
-		return c.writeProject(w, r, http.StatusUnprocessableEntity, name, err)
+		return p.writeProject(w, r, http.StatusUnprocessableEntity, name, err)
 	}
 	if err != nil {
-		return problemOf(err, "project", project.ID)
+		return pages.ProblemOf(err, "project", project.ID)
 	}
 	ui.SetFlash(w, "project-renamed")
 	http.Redirect(w, r, pages.ProjectsPath, http.StatusSeeOther)

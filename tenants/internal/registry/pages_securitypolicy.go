@@ -1,4 +1,4 @@
-package console
+package registry
 
 import (
 	"fmt"
@@ -9,8 +9,6 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
-	"github.com/weirlog/weir/tenants/internal/postgres"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 type securityPage struct {
@@ -21,26 +19,26 @@ type securityPage struct {
 	Beside        string // who can sign in otherwise
 }
 
-func (c *console) showSecurity(w http.ResponseWriter, r *http.Request) error {
+func (p Pages) showSecurity(w http.ResponseWriter, r *http.Request) error {
 	caller := pages.CallerOf(r)
-	policy, err := c.Registrar.SecurityPolicy(r.Context(), caller, caller.Organization)
+	policy, err := p.policies.Policy(r.Context(), caller, caller.Organization)
 	if err != nil {
 		return err
 	}
-	wanted := registrar.NewSecurityPolicy{LeakedKeys: policy.LeakedKeys, PlainHTTPKeys: policy.PlainHTTPKeys, PasswordsOff: &policy.PasswordsOff}
-	return c.writeSecurity(w, r, http.StatusOK, wanted, nil)
+	wanted := NewPolicy{LeakedKeys: policy.LeakedKeys, PlainHTTPKeys: policy.PlainHTTPKeys, PasswordsOff: &policy.PasswordsOff}
+	return p.writeSecurity(w, r, http.StatusOK, wanted, nil)
 }
 
-func (c *console) writeSecurity(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewSecurityPolicy, fault error) error {
-	shown, err := c.Settings(r)
+func (p Pages) writeSecurity(w http.ResponseWriter, r *http.Request, status int, wanted NewPolicy, fault error) error {
+	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
-	beside, err := c.beside(r)
+	beside, err := p.beside(r)
 	if err != nil {
 		return err
 	}
-	c.Write(w, r, status, "security", ui.View{
+	p.Write(w, r, status, "security", ui.View{
 		Title: "Security", Tabs: pages.Tabs(r, pages.SecurityPath),
 		Flash: ui.TakeFlash(w, r, map[string]string{"policy-set": "The security policy is in force."}),
 		Data: securityPage{shown,
@@ -74,22 +72,17 @@ func passwordsField(off bool, fault error) ui.Field {
 }
 
 // beside says how many members can sign in otherwise than with a password.
-func (c *console) beside(r *http.Request) (string, error) {
-	organization := pg.Organization(pages.CallerOf(r).Organization)
-	able, err := c.Views.MembersBeside(r.Context(), organization, c.Registrar.Ways())
-	if err != nil {
-		return "", err
-	}
-	all, err := postgres.Count(r.Context(), c.Views.Reader, organization, tenants.CountMembers, c.Clock())
+func (p Pages) beside(r *http.Request) (string, error) {
+	able, all, err := p.policies.members.MembersBeside(r.Context(), pg.Organization(pages.CallerOf(r).Organization))
 	return fmt.Sprintf("%d of %d members have a passkey, or are known to the identity provider.", able, all), err
 }
 
-func (c *console) setSecurity(w http.ResponseWriter, r *http.Request) error {
+func (p Pages) setSecurity(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	organization := pages.CallerOf(r).Organization
-	wanted := registrar.NewSecurityPolicy{
+	wanted := NewPolicy{
 		LeakedKeys:    tenants.LeakedPolicy(r.PostForm.Get("leaked_keys")),
 		PlainHTTPKeys: tenants.PlainHTTPPolicy(r.PostForm.Get("plain_http_keys")),
 	}
@@ -97,12 +90,12 @@ func (c *console) setSecurity(w http.ResponseWriter, r *http.Request) error {
 	if wanted.PasswordsOff = off; !known {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, "The form could not be read. Go back, reload the page and send it again.")
 	}
-	_, err := c.Registrar.SetSecurityPolicy(r.Context(), c.requestOf(r), organization, wanted)
+	_, err := p.policies.Set(r.Context(), p.RequestOf(r), organization, wanted)
 	if pages.IsInvalid(err) {
-		return c.writeSecurity(w, r, http.StatusUnprocessableEntity, wanted, err)
+		return p.writeSecurity(w, r, http.StatusUnprocessableEntity, wanted, err)
 	}
 	if err != nil {
-		return problemOf(err, "organization", organization)
+		return pages.ProblemOf(err, "organization", organization)
 	}
 	ui.SetFlash(w, "policy-set")
 	http.Redirect(w, r, pages.SecurityPath, http.StatusSeeOther)

@@ -1,4 +1,4 @@
-package http
+package registry
 
 import (
 	"net/http"
@@ -8,7 +8,6 @@ import (
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 type serviceTokenJSON struct {
@@ -37,7 +36,7 @@ func placeOfServiceToken(s tenants.ServiceToken) query.Position {
 	return query.Position{At: s.IssuedAt, ID: s.ID}
 }
 
-func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
+func (a API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Organization string   `json:"organization"`
 		Name         string   `json:"name"`
@@ -47,9 +46,9 @@ func (a *API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	token, secret, err := a.registrar.IssueServiceToken(r.Context(), request, registrar.NewServiceToken(body))
+	token, secret, err := a.tokens.Issue(r.Context(), request, NewToken(body))
 	if err != nil {
-		return problemOf(err, "organization", body.Organization)
+		return api.ProblemOf(err, "organization", body.Organization)
 	}
 	shown := showServiceToken(token)
 	shown.Token = secret.Reveal()

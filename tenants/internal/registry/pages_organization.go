@@ -1,4 +1,4 @@
-package console
+package registry
 
 import (
 	"net/http"
@@ -14,20 +14,20 @@ type organizationPage struct {
 	Name      ui.Field
 }
 
-func (c *console) showOrganization(w http.ResponseWriter, r *http.Request) error {
-	return c.writeOrganization(w, r, http.StatusOK, "", nil)
+func (p Pages) showOrganization(w http.ResponseWriter, r *http.Request) error {
+	return p.writeOrganization(w, r, http.StatusOK, "", nil)
 }
 
 // writeOrganization shows the organization; name is what was wanted where fault says why it can't be.
-func (c *console) writeOrganization(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
-	shown, err := c.Settings(r)
+func (p Pages) writeOrganization(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
+	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
 	if fault == nil {
 		name = shown.Organization.Name
 	}
-	c.Write(w, r, status, "organization", ui.View{
+	p.Write(w, r, status, "organization", ui.View{
 		Title: "Organization", Tabs: pages.Tabs(r, pages.OrganizationPath),
 		Flash: ui.TakeFlash(w, r, map[string]string{"organization-renamed": "The organization has its new name."}),
 		Data: organizationPage{shown, shown.Role.May(tenants.OrganizationWrite), ui.Field{
@@ -37,17 +37,17 @@ func (c *console) writeOrganization(w http.ResponseWriter, r *http.Request, stat
 	return nil
 }
 
-func (c *console) renameOrganization(w http.ResponseWriter, r *http.Request) error {
+func (p Pages) renameOrganization(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	organization, name := pages.CallerOf(r).Organization, r.PostForm.Get("name")
-	_, err := c.Registrar.RenameOrganization(r.Context(), c.requestOf(r), organization, name)
+	_, err := p.service.RenameOrganization(r.Context(), p.RequestOf(r), organization, name)
 	if pages.IsInvalid(err) {
-		return c.writeOrganization(w, r, http.StatusUnprocessableEntity, name, err)
+		return p.writeOrganization(w, r, http.StatusUnprocessableEntity, name, err)
 	}
 	if err != nil {
-		return problemOf(err, "organization", organization)
+		return pages.ProblemOf(err, "organization", organization)
 	}
 	ui.SetFlash(w, "organization-renamed")
 	http.Redirect(w, r, pages.OrganizationPath, http.StatusSeeOther)

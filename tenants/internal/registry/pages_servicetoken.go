@@ -1,4 +1,4 @@
-package console
+package registry
 
 import (
 	"errors"
@@ -8,12 +8,10 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/query"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 // shownToken is a service token as the pages show it.
@@ -37,8 +35,8 @@ type serviceTokensPage struct {
 	Room   pages.ShownRoom
 }
 
-func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
-	shown, err := c.Settings(r)
+func (p Pages) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
+	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
@@ -47,7 +45,7 @@ func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	caller := pages.CallerOf(r)
-	found, err := c.Registrar.ServiceTokens(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
+	found, err := p.tokens.List(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
@@ -55,13 +53,13 @@ func (c *console) showServiceTokens(w http.ResponseWriter, r *http.Request) erro
 		return query.Position{At: last.IssuedAt, ID: last.ID}
 	})
 	page := serviceTokensPage{Settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
-	if page.Room, err = c.room(r, tenants.CountServiceTokens); err != nil {
+	if page.Room, err = p.tokenRoom(r); err != nil {
 		return err
 	}
 	for _, token := range list.Items {
 		page.Tokens = append(page.Tokens, showToken(token))
 	}
-	c.Write(w, r, http.StatusOK, "service-tokens", ui.View{
+	p.Write(w, r, http.StatusOK, "service-tokens", ui.View{
 		Title: "Service tokens", Tabs: pages.Tabs(r, pages.ServiceTokensPath), Data: page,
 		Flash: ui.TakeFlash(w, r, map[string]string{"token-revoked": "The service token was revoked. It works nowhere any more."}),
 	})
@@ -81,12 +79,12 @@ type newTokenPage struct {
 	Fault  string // of the scopes
 }
 
-func (c *console) showNewServiceToken(w http.ResponseWriter, r *http.Request) error {
-	return c.writeNewServiceToken(w, r, http.StatusOK, registrar.NewServiceToken{}, nil)
+func (p Pages) showNewServiceToken(w http.ResponseWriter, r *http.Request) error {
+	return p.writeNewServiceToken(w, r, http.StatusOK, NewToken{}, nil)
 }
 
-func (c *console) writeNewServiceToken(w http.ResponseWriter, r *http.Request, status int, wanted registrar.NewServiceToken, fault error) error {
-	shown, err := c.Settings(r)
+func (p Pages) writeNewServiceToken(w http.ResponseWriter, r *http.Request, status int, wanted NewToken, fault error) error {
+	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
@@ -100,7 +98,7 @@ func (c *console) writeNewServiceToken(w http.ResponseWriter, r *http.Request, s
 	for _, scope := range shown.Role.GrantableScopes() {
 		page.Scopes = append(page.Scopes, ui.Choice{Value: scope, Text: scopeTexts[scope], Selected: slices.Contains(wanted.Scopes, scope)})
 	}
-	c.Write(w, r, status, "service-token-new", ui.View{
+	p.Write(w, r, status, "service-token-new", ui.View{
 		Title: "Create a service token", Tabs: pages.Tabs(r, pages.ServiceTokensPath), Data: page,
 	})
 	return nil
@@ -113,19 +111,19 @@ type createdTokenPage struct {
 
 // createServiceToken issues a token and shows it in its answer, like createAPIKey. A member gives no scope that goes
 // further than the member's own role.
-func (c *console) createServiceToken(w http.ResponseWriter, r *http.Request) error {
+func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	request := c.requestOf(r)
+	request := p.RequestOf(r)
 	request.Caller.Scopes = request.Role.GrantableScopes()
-	wanted := registrar.NewServiceToken{
+	wanted := NewToken{
 		Organization: request.Caller.Organization, Name: r.PostForm.Get("name"), Scopes: r.PostForm["scopes"],
 	}
-	token, secret, err := c.Registrar.IssueServiceToken(r.Context(), request, wanted)
+	token, secret, err := p.tokens.Issue(r.Context(), request, wanted)
 	switch {
 	case pages.IsInvalid(err):
-		return c.writeNewServiceToken(w, r, http.StatusUnprocessableEntity, wanted, err)
+		return p.writeNewServiceToken(w, r, http.StatusUnprocessableEntity, wanted, err)
 	case errors.Is(err, tenants.ErrForbidden):
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
 			"A token may do no more than whoever creates it. Open the form again and choose among the scopes there, or ask an owner.")
@@ -133,9 +131,9 @@ func (c *console) createServiceToken(w http.ResponseWriter, r *http.Request) err
 		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
 			"This token was created already, and was shown once. If you did not save it, revoke it and create another.")
 	case err != nil:
-		return problemOf(err, "organization", wanted.Organization)
+		return pages.ProblemOf(err, "organization", wanted.Organization)
 	}
-	c.Write(w, r, http.StatusCreated, "service-token-created", ui.View{
+	p.Write(w, r, http.StatusCreated, "service-token-created", ui.View{
 		Title: "Save your new service token now", Tabs: pages.Tabs(r, pages.ServiceTokensPath),
 		Data: createdTokenPage{
 			Token: showToken(token),
@@ -150,16 +148,16 @@ type revokeTokenPage struct {
 	Reason ui.Field
 }
 
-func (c *console) showRevokeServiceToken(w http.ResponseWriter, r *http.Request) error {
-	return c.writeRevokeServiceToken(w, r, http.StatusOK, "", nil)
+func (p Pages) showRevokeServiceToken(w http.ResponseWriter, r *http.Request) error {
+	return p.writeRevokeServiceToken(w, r, http.StatusOK, "", nil)
 }
 
-func (c *console) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
-	token, err := c.tokenToRevoke(r)
+func (p Pages) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, status int, reason string, fault error) error {
+	token, err := p.tokenToRevoke(r)
 	if err != nil {
 		return err
 	}
-	c.Write(w, r, status, "service-token-revoke", ui.View{
+	p.Write(w, r, status, "service-token-revoke", ui.View{
 		Title: "Revoke a service token", Tabs: pages.Tabs(r, pages.ServiceTokensPath),
 		Data: revokeTokenPage{showToken(token), ui.Field{
 			Name: "reason", Label: "Reason", Value: reason, Fault: pages.FaultOf(fault, "reason"), MaxLength: 500, Optional: true,
@@ -170,30 +168,33 @@ func (c *console) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request
 }
 
 // tokenToRevoke is the token that the address names. One of the installation is nobody's business here.
-func (c *console) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
+func (p Pages) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	id := chi.URLParam(r, "id")
-	if !tenants.IsID(id) {
-		return tenants.ServiceToken{}, httpapi.NotFound("service token", id)
-	}
-	token, err := c.Views.ServiceToken(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
-	return token, problemOf(err, "service token", id)
+	token, err := p.tokens.Token(r.Context(), pages.CallerOf(r), id)
+	return token, pages.ProblemOf(err, "service token", id)
 }
 
-func (c *console) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
+// tokenRoom is how many service tokens there are and may be.
+func (p Pages) tokenRoom(r *http.Request) (pages.ShownRoom, error) {
+	room, err := p.tokens.Room(r.Context(), pages.CallerOf(r))
+	return pages.ShowRoom(room), err
+}
+
+func (p Pages) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	token, err := c.tokenToRevoke(r)
+	token, err := p.tokenToRevoke(r)
 	if err != nil {
 		return err
 	}
 	reason := r.PostForm.Get("reason")
-	_, err = c.Registrar.RevokeServiceToken(r.Context(), c.requestOf(r), token.ID, reason)
+	_, err = p.tokens.Revoke(r.Context(), p.RequestOf(r), token.ID, reason)
 	if pages.IsInvalid(err) {
-		return c.writeRevokeServiceToken(w, r, http.StatusUnprocessableEntity, reason, err)
+		return p.writeRevokeServiceToken(w, r, http.StatusUnprocessableEntity, reason, err)
 	}
 	if err != nil {
-		return problemOf(err, "service token", token.ID)
+		return pages.ProblemOf(err, "service token", token.ID)
 	}
 	ui.SetFlash(w, "token-revoked")
 	http.Redirect(w, r, pages.ServiceTokensPath, http.StatusSeeOther)

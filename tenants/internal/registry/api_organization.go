@@ -1,4 +1,4 @@
-package http
+package registry
 
 import (
 	"net/http"
@@ -21,7 +21,7 @@ func showOrganization(o tenants.Organization) organizationJSON {
 	return organizationJSON{ID: o.ID, Name: o.Name, Tier: string(o.Tier), CreatedAt: o.CreatedAt.UTC()}
 }
 
-func (a *API) createOrganization(w http.ResponseWriter, r *http.Request) error {
+func (a API) createOrganization(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Name string       `json:"name"`
 		Tier tenants.Tier `json:"tier"`
@@ -30,20 +30,20 @@ func (a *API) createOrganization(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	organization, err := a.registrar.CreateOrganization(r.Context(), request, body.Name, body.Tier)
+	organization, err := a.service.CreateOrganization(r.Context(), request, body.Name, body.Tier)
 	if err != nil {
-		return problemOf(err, "organization", "")
+		return api.ProblemOf(err, "organization", "")
 	}
 	httpapi.WriteJSON(w, http.StatusCreated, showOrganization(organization))
 	return nil
 }
 
-func (a *API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
+func (a API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
 	after, limit, err := api.PageOf(r)
 	if err != nil {
 		return err
 	}
-	found, err := a.registrar.Organizations(r.Context(), api.CallerOf(r), after, limit+1)
+	found, err := a.service.Organizations(r.Context(), api.CallerOf(r), after, limit+1)
 	if err != nil {
 		return err
 	}

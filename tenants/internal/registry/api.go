@@ -1,0 +1,38 @@
+package registry
+
+import (
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/tenants/internal/api"
+)
+
+// An API serves organizations, projects, service tokens and security policies to service tokens.
+type API struct {
+	*api.Kit
+	service  *Service
+	tokens   *Tokens
+	policies *Policies
+}
+
+// NewAPI returns the API of some services.
+func NewAPI(kit *api.Kit, service *Service, tokens *Tokens, policies *Policies) API {
+	return API{kit, service, tokens, policies}
+}
+
+// Mount adds the routes to router.
+func (a API) Mount(admin chi.Router) {
+	admin.Post("/v1/organizations", httpapi.Handle(a.createOrganization))
+	admin.Get("/v1/organizations", httpapi.Handle(a.listOrganizations))
+	admin.Get("/v1/organizations/{id}", api.Showing("organization", a.service.Organization, showOrganization))
+	admin.Patch("/v1/organizations/{id}", api.Changing(a.Kit, "organization", api.NameOf, a.service.RenameOrganization, showOrganization))
+	admin.Post("/v1/projects", httpapi.Handle(a.createProject))
+	admin.Get("/v1/projects", api.Listing("organization", api.OneOrganizationOf, a.service.Projects, showProject, placeOfProject))
+	admin.Patch("/v1/projects/{id}", api.Changing(a.Kit, "project", api.NameOf, a.service.RenameProject, showProject))
+	admin.Get("/v1/organizations/{id}/security-policy", api.Showing("organization", a.policies.Policy, showSecurityPolicy))
+	admin.Put("/v1/organizations/{id}/security-policy",
+		api.Changing(a.Kit, "organization", securityPolicyOf, a.policies.Set, showSecurityPolicy))
+	admin.Post("/v1/service-tokens", httpapi.Handle(a.createServiceToken))
+	admin.Get("/v1/service-tokens", api.Listing("organization", api.OrganizationOf, a.tokens.List, showServiceToken, placeOfServiceToken))
+	admin.Post("/v1/service-tokens/{id}/revoke", api.Changing(a.Kit, "service token", api.ReasonOf, a.tokens.Revoke, showServiceToken))
+}

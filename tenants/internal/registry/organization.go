@@ -1,0 +1,73 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Prefixes of ids, so that people see what an id is of.
+const (
+	organizationPrefix = "org_"
+	projectPrefix      = "prj_"
+	serviceTokenPrefix = "tok_"
+)
+
+// A Service decides about organizations and projects. Its errors are those of unitofwork.Writer.
+type Service struct {
+	work  *unitofwork.Writer
+	store Store
+}
+
+// NewService returns a service.
+func NewService(work *unitofwork.Writer) *Service { return &Service{work, NewStore(work.Views)} }
+
+// CreateOrganization creates an organization; only an operator may.
+func (s *Service) CreateOrganization(ctx context.Context, request unitofwork.Request, name string, tier tenants.Tier) (
+	organization tenants.Organization, err error) {
+	if !request.Caller.Operates() {
+		return organization, fmt.Errorf("create an organization: %w", tenants.ErrForbidden)
+	}
+	cmd := tenants.CreateOrganization{ID: s.work.NewID(request, organizationPrefix, tenants.Installation), Name: name, Tier: tier, At: s.work.Now()}
+	u, err := s.work.Begin(ctx, cmd.ID, request)
+	if err != nil {
+		return organization, err
+	}
+	defer u.Rollback(ctx)
+	organization, err = unitofwork.Change(ctx, u, unitofwork.Stream(cmd.ID, "organization", cmd.ID),
+		func(o tenants.Organization) ([]tenants.Event, error) { return o.Create(cmd) })
+	if err != nil {
+		return organization, err
+	}
+	return organization, u.Commit(ctx)
+}
+
+// Organizations lists the organizations that the caller may know of.
+func (s *Service) Organizations(ctx context.Context, caller tenants.Caller, after query.Position, limit int) ([]tenants.Organization, error) {
+	return s.store.Organizations(ctx, pg.Organization(caller.Organization), after, limit)
+}
+
+// Organization returns an organization that the caller reaches, or ErrNotFound for one that is unknown or foreign.
+func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
+	if !caller.Reaches(id) || !tenants.IsID(id) {
+		return tenants.Organization{}, fmt.Errorf("organization %q: %w", id, tenants.ErrNotFound)
+	}
+	return s.store.Organization(ctx, pg.Organization(caller.Organization), id)
+}
+
+// RenameOrganization gives an organization that the caller reaches another name.
+func (s *Service) RenameOrganization(ctx context.Context, request unitofwork.Request, id, name string) (tenants.Organization, error) {
+	cmd := tenants.Rename{Name: name, At: s.work.Now()}
+	if err := cmd.Check(); err != nil {
+		return tenants.Organization{}, err
+	}
+	if _, err := s.Organization(ctx, request.Caller, id); err != nil {
+		return tenants.Organization{}, err
+	}
+	return unitofwork.Once(ctx, s.work, request, tenants.OrganizationWrite, unitofwork.Stream(id, "organization", id),
+		func(o tenants.Organization) ([]tenants.Event, error) { return o.Rename(cmd) })
+}

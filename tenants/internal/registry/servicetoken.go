@@ -1,0 +1,126 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Tokens decides about service tokens. Its errors are those of unitofwork.Writer.
+type Tokens struct {
+	work          *unitofwork.Writer
+	store         Store
+	organizations *Service
+}
+
+// NewTokens returns the tokens of organizations.
+func NewTokens(organizations *Service) *Tokens {
+	return &Tokens{organizations.work, organizations.store, organizations}
+}
+
+// NewToken is what a caller says of a token that it wants.
+type NewToken struct {
+	Organization string // tenants.Installation: for every organization
+	Name         string
+	Scopes       []string
+}
+
+// Issue issues a token for an organization that the caller reaches, with no scope that the caller lacks; an operator may issue
+// any, and only an operator one for the installation. The secret is in no other place.
+func (t *Tokens) Issue(ctx context.Context, request unitofwork.Request, wanted NewToken) (token tenants.ServiceToken, secret tenants.Secret, err error) {
+	cmd := tenants.IssueServiceToken{Organization: wanted.Organization, Name: wanted.Name, Scopes: wanted.Scopes, At: t.work.Now()}
+	if err := t.mayIssue(ctx, request.Caller, cmd); err != nil {
+		return token, secret, err
+	}
+	if secret, err = tenants.NewSecret(tenants.ServiceTokenPrefix, t.work.Random); err != nil {
+		return token, secret, err
+	}
+	cmd.ID, cmd.Digest = t.work.NewID(request, serviceTokenPrefix, cmd.Organization), secret.Digest()
+	token, err = t.issue(ctx, request, cmd)
+	return token, secret, err
+}
+
+func (t *Tokens) issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueServiceToken) (token tenants.ServiceToken, err error) {
+	u, err := t.work.Begin(ctx, cmd.Organization, request)
+	if err != nil {
+		return token, err
+	}
+	defer u.Rollback(ctx)
+	if err := mayGrant(ctx, u, cmd.Scopes); err != nil {
+		return token, err
+	}
+	token, err = unitofwork.Create(ctx, u, tokenStream(cmd.Organization, cmd.ID),
+		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, room(tenants.CountServiceTokens, tenants.CountServiceTokensKept))
+	if err != nil {
+		return token, err
+	}
+	return token, u.Commit(ctx)
+}
+
+func (t *Tokens) mayIssue(ctx context.Context, caller tenants.Caller, cmd tenants.IssueServiceToken) error {
+	if err := cmd.Check(); err != nil {
+		return err
+	}
+	if err := t.reach(ctx, caller, cmd.Organization); err != nil {
+		return err
+	}
+	return caller.Grants(cmd.Scopes)
+}
+
+// mayGrant refuses a member who may not issue a token with scopes now.
+func mayGrant(ctx context.Context, u *unitofwork.Unit, scopes []string) error {
+	if err := u.Require(ctx, tenants.ServiceTokensWrite); err != nil || u.Request().Role == "" {
+		return err
+	}
+	return tenants.Caller{Scopes: u.Request().Role.GrantableScopes()}.Grants(scopes)
+}
+
+// reach makes sure that tokens of organization, or of the installation, are the caller's business.
+func (t *Tokens) reach(ctx context.Context, caller tenants.Caller, organization string) error {
+	if organization == tenants.Installation && caller.Operates() {
+		return nil
+	}
+	_, err := t.organizations.Organization(ctx, caller, organization)
+	return err
+}
+
+// Token returns a token that the caller reaches, or ErrNotFound.
+func (t *Tokens) Token(ctx context.Context, caller tenants.Caller, id string) (tenants.ServiceToken, error) {
+	if !tenants.IsID(id) {
+		return tenants.ServiceToken{}, fmt.Errorf("service token %q: %w", id, tenants.ErrNotFound)
+	}
+	return t.store.ServiceToken(ctx, pg.Organization(caller.Organization), id)
+}
+
+// Revoke ends a token that the caller reaches.
+func (t *Tokens) Revoke(ctx context.Context, request unitofwork.Request, id, reason string) (tenants.ServiceToken, error) {
+	cmd := tenants.Revoke{Reason: reason, At: t.work.Now()}
+	found, err := t.Token(ctx, request.Caller, id)
+	if err != nil {
+		return tenants.ServiceToken{}, err
+	}
+	return unitofwork.Once(ctx, t.work, request, tenants.ServiceTokensWrite, tokenStream(found.Organization, id),
+		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
+}
+
+// List lists the tokens of an organization that the caller reaches, or of the installation.
+func (t *Tokens) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.ServiceToken, error) {
+	if err := t.reach(ctx, caller, organization); err != nil {
+		return nil, err
+	}
+	return t.store.ServiceTokens(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
+}
+
+// Room says how many tokens the organization of a caller has, and may have.
+func (t *Tokens) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
+	return t.work.RoomLeft(ctx, caller, tenants.CountServiceTokens, count)
+}
+
+func tokenStream(organization, id string) eventstore.Stream {
+	return unitofwork.Stream(organization, "service-token", id)
+}

@@ -1,0 +1,50 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// A Store answers questions about organizations, projects, service tokens and security policies.
+type Store struct{ reader *query.Reader }
+
+// NewStore returns the store of a reader.
+func NewStore(reader *query.Reader) Store { return Store{reader} }
+
+// Projections are the tables that show these events.
+func Projections() unitofwork.Projections {
+	return unitofwork.Join(
+		unitofwork.On(insertOrganization),
+		unitofwork.On(renameOrganization),
+		unitofwork.On(insertProject),
+		unitofwork.On(renameProject),
+		unitofwork.On(insertServiceToken),
+		unitofwork.On(revokeServiceToken),
+		unitofwork.On(setSecurityPolicy),
+	)
+}
+
+// count is how many projects or service tokens an organization has at now.
+func count(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error) {
+	counted, args := `projects WHERE organization = $1`, []any(nil)
+	switch what {
+	case tenants.CountProjects:
+	case tenants.CountServiceTokens:
+		counted = `service_tokens WHERE organization = $1 AND revoked_at IS NULL`
+	case tenants.CountServiceTokensKept:
+		counted, args = `service_tokens WHERE organization = $1 AND coalesce(revoked_at, 'infinity') > $2`, []any{now.Add(-tenants.EndedKept)}
+	default:
+		panic(fmt.Sprintf("BUG: the registry does not count %q", what))
+	}
+	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted, args...)
+}
+
+func room(as ...tenants.Countable) unitofwork.Room { return unitofwork.Room{Count: count, As: as} }
