@@ -268,16 +268,17 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
 	auditing := audit.NewService(audit.NewStore(a.views.Reader), a.registry)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
-	others := http.New(answers, a.registrar, auditing)
+	others := http.New(answers, a.registrar)
 	answers.Mount(router, changed, others.Mount, registry.NewAPI(answers, a.registry, a.tokens, a.policies).Mount, keys.NewAPI(answers, a.keys).Mount)
-	others.MountAudit(router)
+	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
 	kit := pages.NewKit(pages.Config{Directory: a.views, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
 	shown := console.New(kit, console.Config{
-		Registrar: a.registrar, Views: a.views, Audit: audit.NewStore(a.views.Reader), Failures: a.failures, Metrics: a.metrics.Registerer,
+		Registrar: a.registrar, Views: a.views, Failures: a.failures, Metrics: a.metrics.Registerer,
 	})
 	shown.Mount(router)
-	kit.Mount(router, changed, shown.MountSettings, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount, keys.NewPages(kit, a.keys).Mount)
+	kit.Mount(router, changed, shown.MountSettings, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount, keys.NewPages(kit, a.keys).Mount,
+		audit.NewPages(kit, auditing).Mount)
 }
 
 // newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.

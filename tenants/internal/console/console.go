@@ -14,7 +14,6 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -27,7 +26,6 @@ var templates embed.FS
 type Config struct {
 	Registrar *registrar.Registrar
 	Views     *postgres.Views
-	Audit     audit.Store
 	Failures  *registrar.Failures
 	Metrics   prometheus.Registerer
 }
@@ -95,8 +93,6 @@ func (c *console) MountSettings(settings chi.Router) {
 	settings.Post(pages.AccountPath+"/sessions/{id}/end", c.Page(c.endOneSession))
 	settings.Post(pages.AccountPath+"/sessions/end-others", c.Page(c.endOtherSessions))
 	c.mountPeople(settings)
-	settings.Get(pages.AuditPath, c.For(tenants.AuditRead, c.showAudit))
-	settings.Get(auditCSVPath, c.For(tenants.AuditRead, c.downloadAudit))
 }
 
 // mountCodes adds the pages of people who hold a code.

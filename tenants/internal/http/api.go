@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants/internal/api"
-	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -18,17 +17,11 @@ import (
 type API struct {
 	*api.Kit
 	registrar *registrar.Registrar
-	audit     *audit.Service
 }
 
 // New returns the API of a registrar.
-func New(kit *api.Kit, registrar *registrar.Registrar, audit *audit.Service) *API {
-	return &API{kit, registrar, audit}
-}
-
-// MountAudit adds the route of the audit, which can be read with the scope audit:read, too.
-func (a *API) MountAudit(router chi.Router) {
-	router.With(a.Guard.RequireScope(auditScope, api.AdminScope)).Get("/v1/audit-events", httpapi.Handle(a.listAuditEvents))
+func New(kit *api.Kit, registrar *registrar.Registrar) *API {
+	return &API{kit, registrar}
 }
 
 // Mount adds the routes to router.

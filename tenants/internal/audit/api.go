@@ -1,4 +1,4 @@
-package http
+package audit
 
 import (
 	"encoding/json"
@@ -9,16 +9,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
-	"github.com/weirlog/weir/tenants/internal/auditcsv"
 )
 
-// auditScope is what a service token needs that may read the audit and api.Nothing else here.
-const auditScope = "audit:read"
+// readScope is what a service token needs that may read the audit and api.Nothing else here.
+const readScope = "audit:read"
 
-type auditEventJSON struct {
+// An API serves audits to service tokens.
+type API struct {
+	*api.Kit
+	service *Service
+}
+
+// NewAPI returns the API of a service.
+func NewAPI(kit *api.Kit, service *Service) API { return API{kit, service} }
+
+// Mount adds the route to router. It can be read with the scope audit:read, too.
+func (a API) Mount(router chi.Router) {
+	router.With(a.Guard.RequireScope(readScope, api.AdminScope)).Get("/v1/audit-events", httpapi.Handle(a.list))
+}
+
+type lineJSON struct {
 	Organization string          `json:"organization"`
 	Sequence     int64           `json:"sequence"`
 	At           time.Time       `json:"at"`
@@ -54,8 +69,8 @@ type eventJSON struct {
 	Position int64  `json:"position"`
 }
 
-func showAuditEvent(e tenants.AuditEvent) auditEventJSON {
-	return auditEventJSON{
+func show(e tenants.AuditEvent) lineJSON {
+	return lineJSON{
 		Organization: e.Organization, Sequence: e.Sequence, At: e.At.UTC(), Action: e.Action,
 		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, api.Given(e.ActorName), api.Given(string(e.Origin.Role))},
 		Address: api.Given(e.Origin.Address), Client: api.Given(e.Origin.Client), RequestID: api.Given(e.Origin.Request),
@@ -71,49 +86,49 @@ func object(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-func (a *API) listAuditEvents(w http.ResponseWriter, r *http.Request) error {
+func (a API) list(w http.ResponseWriter, r *http.Request) error {
 	asCSV, err := wantsCSV(r)
 	if err != nil {
 		return err
 	}
-	filter, err := auditFilterOf(r)
+	filter, err := filterOf(r)
 	if err != nil {
 		return err
 	}
 	if asCSV {
-		return a.exportAudit(w, r, filter)
+		return a.export(w, r, filter)
 	}
-	before, limit, err := auditPageOf(r)
+	before, limit, err := pageOf(r)
 	if err != nil {
 		return err
 	}
-	found, err := a.audit.Events(r.Context(), api.CallerOf(r), filter, before, limit+1)
+	found, err := a.service.Events(r.Context(), api.CallerOf(r), filter, before, limit+1)
 	if err != nil {
-		return auditProblem(err, filter)
+		return problemIn(err, filter)
 	}
-	httpapi.WriteList(w, r, found, limit, showAuditEvent, func(e tenants.AuditEvent) int64 { return e.Sequence })
+	httpapi.WriteList(w, r, found, limit, show, func(e tenants.AuditEvent) int64 { return e.Sequence })
 	return nil
 }
 
-// exportAudit answers with everything that matches.
-func (a *API) exportAudit(w http.ResponseWriter, r *http.Request, filter tenants.AuditFilter) error {
-	if err := httpapi.OnlyKnown(r, nil, append(auditFilters(), "format")...); err != nil {
+// export answers with everything that matches.
+func (a API) export(w http.ResponseWriter, r *http.Request, filter tenants.AuditFilter) error {
+	if err := httpapi.OnlyKnown(r, nil, append(filters(), "format")...); err != nil {
 		return err
 	}
 	next := func(before int64) ([]tenants.AuditEvent, error) {
-		return a.audit.Events(r.Context(), api.CallerOf(r), filter, before, auditcsv.PageSize)
+		return a.service.Events(r.Context(), api.CallerOf(r), filter, before, csvPage)
 	}
 	first, err := next(0)
 	if err != nil {
-		return auditProblem(err, filter)
+		return problemIn(err, filter)
 	}
-	auditcsv.Serve(w, filter.Organization, first, next)
+	serveCSV(w, filter.Organization, first, next)
 	return nil
 }
 
-// auditProblem is how an error about a filter is answered, which stands in the query.
-func auditProblem(err error, filter tenants.AuditFilter) error {
-	problem := problemOf(err, "organization", filter.Organization)
+// problemIn is how an error about a filter is answered, which stands in the query.
+func problemIn(err error, filter tenants.AuditFilter) error {
+	problem := api.ProblemOf(err, "organization", filter.Organization)
 	var invalid *httpapi.Problem
 	if errors.As(problem, &invalid) {
 		for i := range invalid.Faults {
@@ -142,11 +157,11 @@ func isCSV(accepted string) bool {
 	return strings.EqualFold(strings.TrimSpace(kind), "text/csv")
 }
 
-func auditFilters() []string {
+func filters() []string {
 	return []string{"organization", "actor", "action", "target", "from", "to"}
 }
 
-func auditFilterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
+func filterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
 	given := r.URL.Query()
 	filter = tenants.AuditFilter{
 		Organization: api.OrganizationOf(r), Actor: given.Get("actor"), Action: given.Get("action"), Target: given.Get("target"),
@@ -158,9 +173,9 @@ func auditFilterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
 	return filter, err
 }
 
-// auditPageOf reads from where on the list goes, and how far.
-func auditPageOf(r *http.Request) (before int64, limit int, err error) {
-	if err := httpapi.OnlyKnown(r, nil, append(auditFilters(), "format", "limit", "cursor")...); err != nil {
+// pageOf reads from where on the list goes, and how far.
+func pageOf(r *http.Request) (before int64, limit int, err error) {
+	if err := httpapi.OnlyKnown(r, nil, append(filters(), "format", "limit", "cursor")...); err != nil {
 		return 0, 0, err
 	}
 	page, err := httpapi.ParsePage(r)

@@ -1,5 +1,4 @@
-// Package auditcsv writes an audit as CSV (RFC 4180), for spreadsheets and for keeping.
-package auditcsv
+package audit
 
 import (
 	"encoding/csv"
@@ -12,31 +11,31 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// PageSize is how many lines are read at once.
-const PageSize = 1000
+// csvPage is how many lines of a file are read at once.
+const csvPage = 1000
 
 // perPage is how long the reader may take for one page.
 const perPage = time.Minute
 
-// header names the columns. They are data.
-var header = []string{
+// csvHeader names the columns. They are data.
+var csvHeader = []string{
 	"sequence", "at", "organization", "action", "actor_kind", "actor", "actor_name", "role", "address", "client", "request",
 	"target_kind", "target", "target_name", "before", "after", "hash",
 }
 
-// Serve answers with first and all lines that next returns behind a number, until there are none. What goes wrong on the way
+// serveCSV answers as CSV (RFC 4180), for spreadsheets and for keeping, with first and all lines that next returns behind a number, until there are none. What goes wrong on the way
 // ends the connection: a file that ends early must not look whole.
-func Serve(w http.ResponseWriter, organization string, first []tenants.AuditEvent, next func(before int64) ([]tenants.AuditEvent, error)) {
+func serveCSV(w http.ResponseWriter, organization string, first []tenants.AuditEvent, next func(before int64) ([]tenants.AuditEvent, error)) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(organization)))
 	w.Header().Set("Cache-Control", "no-store")
 	control, out := http.NewResponseController(w), csv.NewWriter(w)
 	out.UseCRLF = true
-	err := out.Write(header)
+	err := out.Write(csvHeader)
 	for lines := first; err == nil && len(lines) > 0; {
 		_ = control.SetWriteDeadline(time.Now().Add(perPage)) //nolint:forbidigo // the connection's deadline
 		for _, line := range lines {
-			_ = out.Write(record(line)) // Error tells of it
+			_ = out.Write(row(line)) // Error tells of it
 		}
 		out.Flush()
 		if err = out.Error(); err == nil {
@@ -55,7 +54,7 @@ func fileName(organization string) string {
 	return "audit-" + organization + ".csv"
 }
 
-func record(e tenants.AuditEvent) []string {
+func row(e tenants.AuditEvent) []string {
 	fields := []string{
 		strconv.FormatInt(e.Sequence, 10), e.At.UTC().Format(time.RFC3339Nano), e.Organization, e.Action, string(e.Origin.Kind),
 		e.Origin.Actor, e.ActorName, string(e.Origin.Role), e.Origin.Address, e.Origin.Client, e.Origin.Request, e.Target.Kind,

@@ -1,4 +1,4 @@
-package auditcsv_test
+package audit
 
 import (
 	"encoding/csv"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/auditcsv"
 )
 
 func line(sequence int64, name string) tenants.AuditEvent {
@@ -30,7 +29,7 @@ func TestFieldsAreText(t *testing.T) {
 	}
 	for given, want := range names {
 		answer := httptest.NewRecorder()
-		auditcsv.Serve(answer, "org_1", []tenants.AuditEvent{line(1, given)}, none)
+		serveCSV(answer, "org_1", []tenants.AuditEvent{line(1, given)}, none)
 		rows, err := csv.NewReader(answer.Body).ReadAll()
 		if err != nil || len(rows) != 2 {
 			t.Fatalf("%q: %d rows, %v", given, len(rows), err)
@@ -53,7 +52,7 @@ func TestServeGoesOn(t *testing.T) {
 		return []tenants.AuditEvent{line(before-1, "x")}, nil
 	}
 	answer := httptest.NewRecorder()
-	auditcsv.Serve(answer, "*", []tenants.AuditEvent{line(4, "x"), line(3, "x")}, next)
+	serveCSV(answer, "*", []tenants.AuditEvent{line(4, "x"), line(3, "x")}, next)
 	if got := strings.Count(answer.Body.String(), "\r\n"); got != 5 || !slices.Equal(asked, []int64{3, 2, 1}) {
 		t.Errorf("%d lines, asked behind %v:\n%s", got, asked, answer.Body)
 	}
@@ -69,6 +68,6 @@ func TestServeBreaksOff(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	}()
-	auditcsv.Serve(httptest.NewRecorder(), "org_1", []tenants.AuditEvent{line(1, "x")},
+	serveCSV(httptest.NewRecorder(), "org_1", []tenants.AuditEvent{line(1, "x")},
 		func(int64) ([]tenants.AuditEvent, error) { return nil, errors.New("away") })
 }

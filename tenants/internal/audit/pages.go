@@ -1,54 +1,73 @@
-package console
+package audit
 
 import (
+	"embed"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/audit"
-	"github.com/weirlog/weir/tenants/internal/auditcsv"
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// auditCSVPath is the address of the file with all that matches.
-const auditCSVPath = pages.AuditPath + ".csv"
+// csvPath is the address of the file with all that matches.
+const csvPath = pages.AuditPath + ".csv"
 
 // dateForm is how forms write a day.
 const dateForm = "2006-01-02"
 
-type auditPage struct {
+//go:embed templates/*.html
+var templates embed.FS
+
+// Pages are the pages of the audit.
+type Pages struct {
+	pages.Set
+	service *Service
+}
+
+// NewPages returns the pages of a service.
+func NewPages(kit *pages.Kit, service *Service) Pages { return Pages{kit.Of(templates), service} }
+
+// Mount adds the pages to the settings.
+func (p Pages) Mount(settings chi.Router) {
+	settings.Get(pages.AuditPath, p.For(tenants.AuditRead, p.list))
+	settings.Get(csvPath, p.For(tenants.AuditRead, p.download))
+}
+
+type listPage struct {
 	pages.Settings
 	Filters  []ui.Field
 	Filtered bool
-	Lines    []auditLine
+	Lines    []shownLine
 	CSV      string // address of the file
 	Pager    ui.Pager
 }
 
-// auditLine is a line of the audit as people read it.
-type auditLine struct {
+// shownLine is a line of the audit as people read it.
+type shownLine struct {
 	tenants.AuditEvent
 	Who     string
 	What    string
 	Changes []tenants.Difference
 }
 
-// auditForm is what the reader asks for, as the form has it.
-type auditForm struct {
+// filterForm is what the reader asks for, as the form has it.
+type filterForm struct {
 	filter   tenants.AuditFilter
 	from, to string
 	fault    error
 }
 
-// auditFormOf reads the filters. A day is one in UTC, and the last one counts.
-func auditFormOf(r *http.Request) auditForm {
+// formOf reads the filters. A day is one in UTC, and the last one counts.
+func formOf(r *http.Request) filterForm {
 	given := r.URL.Query()
-	form := auditForm{from: given.Get("from"), to: given.Get("to"), filter: tenants.AuditFilter{
+	form := filterForm{from: given.Get("from"), to: given.Get("to"), filter: tenants.AuditFilter{
 		Organization: pages.CallerOf(r).Organization, Actor: given.Get("actor"), Action: given.Get("action"),
 		Target: strings.TrimSpace(given.Get("target")),
 	}}
@@ -75,36 +94,36 @@ func day(field, text string, later int, faults *tenants.Invalid) time.Time {
 	return at.AddDate(0, 0, later)
 }
 
-func (c *console) showAudit(w http.ResponseWriter, r *http.Request) error {
-	shown, err := c.Settings(r)
+func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
+	shown, err := p.Settings(r)
 	if err != nil {
 		return err
 	}
-	form := auditFormOf(r)
-	page := auditPage{Settings: shown, CSV: withQuery(auditCSVPath, r.URL.Query()), Filtered: r.URL.RawQuery != ""}
-	if page.Filters, err = c.auditFilters(r, form); err != nil {
+	form := formOf(r)
+	page := listPage{Settings: shown, CSV: withQuery(csvPath, r.URL.Query()), Filtered: r.URL.RawQuery != ""}
+	if page.Filters, err = p.fields(r, form); err != nil {
 		return err
 	}
 	status := http.StatusUnprocessableEntity
 	if form.fault == nil {
 		status = http.StatusOK
-		if err := c.findAudit(r, form.filter, &page); err != nil {
+		if err := p.find(r, form.filter, &page); err != nil {
 			return err
 		}
 	}
-	c.Write(w, r, status, "audit", ui.View{Title: "Audit log", Tabs: pages.Tabs(r, pages.AuditPath), Data: page})
+	p.Write(w, r, status, "audit", ui.View{Title: "Audit log", Tabs: pages.Tabs(r, pages.AuditPath), Data: page})
 	return nil
 }
 
-// findAudit looks for the lines of the page.
-func (c *console) findAudit(r *http.Request, filter tenants.AuditFilter, page *auditPage) error {
+// find looks for the lines of the page.
+func (p Pages) find(r *http.Request, filter tenants.AuditFilter, page *listPage) error {
 	var before int64
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		if err := httpapi.DecodeCursor(r, cursor, &before); err != nil {
 			return err
 		}
 	}
-	found, err := c.Audit.Events(r.Context(), pg.Organization(filter.Organization), filter, before, pages.PageSize+1)
+	found, err := p.service.store.Events(r.Context(), pg.Organization(filter.Organization), filter, before, pages.PageSize+1)
 	if err != nil {
 		return err
 	}
@@ -120,7 +139,7 @@ func (c *console) findAudit(r *http.Request, filter tenants.AuditFilter, page *a
 	return nil
 }
 
-func readable(event tenants.AuditEvent) (line auditLine, err error) {
+func readable(event tenants.AuditEvent) (line shownLine, err error) {
 	before, err := tenants.ParseFields(event.Before)
 	if err != nil {
 		return line, err
@@ -132,9 +151,9 @@ func readable(event tenants.AuditEvent) (line auditLine, err error) {
 			Field: strings.ReplaceAll(change.Field, "_", " "), Before: readableTime(change.Before), After: readableTime(change.After),
 		}
 	}
-	return auditLine{
+	return shownLine{
 		AuditEvent: event, What: actionText(event.Action), Changes: changes,
-		Who: actorText(audit.Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
+		Who: actorText(Actor{ID: event.Origin.Actor, Kind: event.Origin.Kind, Name: event.ActorName}),
 	}, err
 }
 
@@ -156,7 +175,7 @@ func actionText(action string) string {
 }
 
 // actorText is what people call an actor.
-func actorText(actor audit.Actor) string {
+func actorText(actor Actor) string {
 	switch {
 	case actor.Name != "":
 		return actor.Name
@@ -170,14 +189,14 @@ func actorText(actor audit.Actor) string {
 	return actor.ID
 }
 
-// auditFilters are the fields of the form. What can be chosen is what is in the audit.
-func (c *console) auditFilters(r *http.Request, form auditForm) ([]ui.Field, error) {
+// fields are the fields of the form. What can be chosen is what is in the audit.
+func (p Pages) fields(r *http.Request, form filterForm) ([]ui.Field, error) {
 	organization := form.filter.Organization
-	actions, err := c.Audit.Actions(r.Context(), pg.Organization(organization), pg.Organization(organization))
+	actions, err := p.service.store.Actions(r.Context(), pg.Organization(organization), pg.Organization(organization))
 	if err != nil {
 		return nil, err
 	}
-	actors, err := c.Audit.Actors(r.Context(), pg.Organization(organization), pg.Organization(organization))
+	actors, err := p.service.store.Actors(r.Context(), pg.Organization(organization), pg.Organization(organization))
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +209,7 @@ func (c *console) auditFilters(r *http.Request, form auditForm) ([]ui.Field, err
 	}, nil
 }
 
-func actorChoices(actors []audit.Actor) [][2]string {
+func actorChoices(actors []Actor) [][2]string {
 	choices := [][2]string{{"", "Everybody"}}
 	for _, actor := range actors {
 		choices = append(choices, [2]string{actor.ID, actorText(actor)})
@@ -206,20 +225,20 @@ func actionChoices(actions []string) [][2]string {
 	return choices
 }
 
-// downloadAudit answers with all that matches as a file.
-func (c *console) downloadAudit(w http.ResponseWriter, r *http.Request) error {
-	form := auditFormOf(r)
+// download answers with all that matches as a file.
+func (p Pages) download(w http.ResponseWriter, r *http.Request) error {
+	form := formOf(r)
 	if form.fault != nil {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, form.fault.Error()+" Go back and change the filters.")
 	}
 	next := func(before int64) ([]tenants.AuditEvent, error) {
-		return c.Audit.Events(r.Context(), pg.Organization(form.filter.Organization), form.filter, before, auditcsv.PageSize)
+		return p.service.store.Events(r.Context(), pg.Organization(form.filter.Organization), form.filter, before, csvPage)
 	}
 	first, err := next(0)
 	if err != nil {
 		return err
 	}
-	auditcsv.Serve(w, form.filter.Organization, first, next)
+	serveCSV(w, form.filter.Organization, first, next)
 	return nil
 }
 
