@@ -27,7 +27,7 @@ func (p Place) Compare(q Place) int {
 type Stored struct {
 	Place
 	ReceivedAt  time.Time
-	Level       Level
+	Level       Severity
 	Environment string // of the entry, or where it names none of the key it came with
 	Text        []byte // compact JSON, as it was accepted
 }
@@ -35,7 +35,7 @@ type Stored struct {
 // Header is what can be known of a block without reading it. A search looks into a block only if its header lets it.
 type Header struct {
 	Min, Max Instant // event times of its first and last entry
-	Levels   LevelSet
+	Levels   SeveritySet
 	Words    WordFilter
 	Entries  int
 	Bytes    int // of text
@@ -51,7 +51,7 @@ type Block struct {
 type Builder struct {
 	list   []Stored
 	bytes  int
-	levels LevelSet
+	levels SeveritySet
 	words  wordSet
 }
 

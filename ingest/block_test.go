@@ -22,7 +22,7 @@ func someStored(random *rand.Rand) (ingest.Stored, string) {
 	entry := ingest.Stored{
 		Place:       ingest.Place{Time: ingest.Instant{Seconds: random.Int64N(40) - 20, Nanos: uint32(random.IntN(2))}, Index: random.IntN(1000)},
 		ReceivedAt:  received.Add(time.Duration(random.IntN(3))),
-		Level:       ingest.Level(1 + random.IntN(5)),
+		Level:       ingest.Severity(1 + random.IntN(5)),
 		Environment: []string{"prod", "staging", ""}[random.IntN(3)],
 		Text:        []byte(message),
 	}
@@ -91,7 +91,7 @@ func FuzzParseEntries(f *testing.F) {
 func TestWordFilter(t *testing.T) {
 	var builder ingest.Builder
 	for i := range 2000 {
-		builder.Add(ingest.Stored{Level: ingest.LevelInfo}, fmt.Appendf(nil, "order%d shipped", i))
+		builder.Add(ingest.Stored{Level: ingest.SeverityInfo}, fmt.Appendf(nil, "order%d shipped", i))
 	}
 	filter := builder.Build().Words
 	wrong := 0

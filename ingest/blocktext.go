@@ -104,7 +104,7 @@ func (r *blockReader) entries(environments []string, batches []batchOf) []Stored
 	seconds := int64(0)
 	for i := range entries {
 		seconds += r.varint()
-		entry := Stored{Place: Place{Time: Instant{seconds, uint32(min(r.uvarint(), math.MaxUint32))}}, Level: Level(r.byte())}
+		entry := Stored{Place: Place{Time: Instant{seconds, uint32(min(r.uvarint(), math.MaxUint32))}}, Level: Severity(r.byte())}
 		environment, batch := r.uvarint(), r.uvarint()
 		entry.Index, lengths[i] = r.index(), r.count()
 		if environment >= uint64(len(environments)) || batch >= uint64(len(batches)) {

@@ -72,7 +72,7 @@ type entryState struct {
 	given    uint // members that were there and not null
 
 	time        Instant
-	level       Level
+	level       Severity
 	message     quoted
 	environment quoted
 }
@@ -155,7 +155,7 @@ func memberLabel(member int) string {
 // An Entry is one entry of a batch, read back from its line.
 type Entry struct {
 	Time        Instant
-	Level       Level
+	Level       Severity
 	Message     []byte // decoded
 	Environment []byte // decoded; empty if the entry names none
 	HasError    bool

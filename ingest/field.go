@@ -69,7 +69,7 @@ func (p *Parser) timestamp(text quoted) {
 }
 
 func (p *Parser) level(text quoted) {
-	level, ok := ParseLevel(p.unescaped(text.raw))
+	level, ok := ParseSeverity(p.unescaped(text.raw))
 	if !ok {
 		p.fault(CodeInvalidLevel, "/level", quoteShort(text.raw)+" is not a level.", "Send one of debug, info, warn, error, fatal, in lower case.")
 	}

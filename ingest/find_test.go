@@ -80,7 +80,7 @@ func someSearch(random *rand.Rand) ingest.Search {
 		search.To = &ingest.Instant{Seconds: random.Int64N(40) - 20, Nanos: 1}
 	}
 	if random.IntN(3) == 0 {
-		search.Levels = ingest.LevelSet(0).With(ingest.LevelError).With(ingest.LevelWarn)
+		search.Levels = ingest.SeveritySet(0).With(ingest.SeverityError).With(ingest.SeverityWarn)
 	}
 	if random.IntN(3) == 0 {
 		search.Environment = "prod"
@@ -105,7 +105,7 @@ func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
 // A position that names blocks of other projects, from a page of whoever may read them, shows nothing of them.
 func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 	var builder ingest.Builder
-	builder.Add(ingest.Stored{Level: ingest.LevelInfo}, nil)
+	builder.Add(ingest.Stored{Level: ingest.SeverityInfo}, nil)
 	block := builder.Build()
 	after := ingest.Place{Time: ingest.Instant{Seconds: 1}}
 	search := ingest.Search{Limit: 1, Start: ingest.Position{After: &after, Seen: &ingest.Key{}}}

@@ -278,7 +278,7 @@ func TestReadEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry.Time.String() != "0001-01-01T00:00:00.000000001Z" || entry.Level != ingest.LevelFatal ||
+	if entry.Time.String() != "0001-01-01T00:00:00.000000001Z" || entry.Level != ingest.SeverityFatal ||
 		string(entry.Message) != "a\né😀" || string(entry.Environment) != "staging" || !entry.HasError {
 		t.Errorf("got %+v", entry)
 	}

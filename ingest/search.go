@@ -9,7 +9,7 @@ import (
 type Search struct {
 	Project     string   // empty: all projects of the organization
 	From, To    *Instant // event times from From on, before To; nil: no bound
-	Levels      LevelSet
+	Levels      SeveritySet
 	Environment string
 	Words       Words
 	OldestFirst bool

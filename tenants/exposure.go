@@ -13,7 +13,7 @@ type ExposureKind string
 // The kinds of exposure.
 const (
 	ExposedLeaked    ExposureKind = "leaked"          // it was found where it is public
-	ExposedPlainHTTP ExposureKind = "plain_http"      // it arrived in clear at a socket of Weir
+	ExposedPlainHTTP ExposureKind = "plain_http"      // it arrived in plaintext at a socket of Weir
 	ExposedForwarded ExposureKind = "forwarded_proto" // a proxy said that its client spoke plain HTTP
 )
 

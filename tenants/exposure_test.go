@@ -27,7 +27,7 @@ func TestAPIKeyExposeDecisions(t *testing.T) {
 	elsewhere.Where = "javascript:alert(1)"
 	clear := tenants.Exposure{Kind: tenants.ExposedPlainHTTP, Address: "192.0.2.7", At: noon}
 	word := tenants.Exposure{Kind: tenants.ExposedForwarded, At: noon}
-	inClear := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedPlainHTTP, Address: "192.0.2.7", At: noon}
+	plaintext := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedPlainHTTP, Address: "192.0.2.7", At: noon}
 	byWord := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedForwarded, At: noon}
 	nowhere := tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedLeaked, Source: "content", At: noon}
 	revokedFor := func(reason string) tenants.APIKeyRevoked {
@@ -49,9 +49,9 @@ func TestAPIKeyExposeDecisions(t *testing.T) {
 		"leaked again, no second grace": {given: []tenants.Event{keyIssued(), keyExposed(), curtailed}, when: expose(leak, tenants.RotateLeaked, tenants.FlagPlainHTTP)},
 		"leaked again, now revoke":      {given: []tenants.Event{keyIssued(), keyExposed()}, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{revokedFor("found in public at " + leakedAt)}},
 		"leaked on no page of the web":  {given: given, when: expose(elsewhere, tenants.NotifyLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{nowhere}},
-		"in clear, flag":                {given: given, when: expose(clear, tenants.RevokeLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{inClear}},
-		"in clear, revoke":              {given: given, when: expose(clear, tenants.NotifyLeaked, tenants.RevokePlainHTTP), then: []tenants.Event{inClear, revokedFor("arrived over plain HTTP")}},
-		"in clear and leaked":           {given: []tenants.Event{keyIssued(), keyExposed()}, when: expose(clear, tenants.NotifyLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{inClear}},
+		"in clear, flag":                {given: given, when: expose(clear, tenants.RevokeLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{plaintext}},
+		"in clear, revoke":              {given: given, when: expose(clear, tenants.NotifyLeaked, tenants.RevokePlainHTTP), then: []tenants.Event{plaintext, revokedFor("arrived over plain HTTP")}},
+		"in clear and leaked":           {given: []tenants.Event{keyIssued(), keyExposed()}, when: expose(clear, tenants.NotifyLeaked, tenants.FlagPlainHTTP), then: []tenants.Event{plaintext}},
 		"a proxy's word, revoke":        {given: given, when: expose(word, tenants.RevokeLeaked, tenants.RevokePlainHTTP), then: []tenants.Event{byWord}},
 		"of what is revoked":            {given: []tenants.Event{keyIssued(), tenants.APIKeyRevoked{APIKey: "key_1", At: noon}}, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP)},
 		"of what has expired":           {given: []tenants.Event{expired}, when: expose(leak, tenants.RevokeLeaked, tenants.FlagPlainHTTP)},

@@ -136,7 +136,7 @@ func TestEmails(t *testing.T) {
 	}
 }
 
-// A password in clear never shows itself by being printed.
+// A password in plaintext never shows itself by being printed.
 func TestPasswordHidesItself(t *testing.T) {
 	password := tenants.Password("correct horse battery")
 	for _, verb := range []string{"%s", "%v", "%+v", "%#v", "%q", "%x", "%d"} {

@@ -12,10 +12,10 @@ const (
 	maxPassword = 128
 )
 
-// A Password is one in clear. It never shows itself, whatever prints it; only Reveal does.
+// A Password is one in plaintext. It never shows itself, whatever prints it; only Reveal does.
 type Password string
 
-// Reveal returns the password in clear. Every call is a place to look at twice.
+// Reveal returns the password in plaintext. Every call is a place to look at twice.
 func (p Password) Reveal() string { return string(p) }
 
 // Format hides the password whatever the verb.

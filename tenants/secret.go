@@ -23,7 +23,7 @@ const (
 	shownDigits  = 4
 )
 
-// A Secret is an API key or a service token in clear. It never shows itself, whatever prints it; only Reveal does.
+// A Secret is an API key or a service token in plaintext. It never shows itself, whatever prints it; only Reveal does.
 type Secret struct {
 	prefix string
 	digits string
@@ -56,7 +56,7 @@ func (s Secret) Next(salt string) Secret {
 	return Secret{prefix: s.prefix, digits: hex.EncodeToString(drawn)}
 }
 
-// Reveal returns the secret in clear. Every call is a place to look at twice.
+// Reveal returns the secret in plaintext. Every call is a place to look at twice.
 func (s Secret) Reveal() string { return s.prefix + s.digits }
 
 // Digest is what is kept of the secret.

@@ -16,10 +16,10 @@ const (
 	RevokeLeaked LeakedPolicy = "revoke" // it ends at once
 )
 
-// A PlainHTTPPolicy says what happens to a key that arrived in clear.
+// A PlainHTTPPolicy says what happens to a key that arrived in plaintext.
 type PlainHTTPPolicy string
 
-// What may happen to a key that arrived in clear. It is always flagged.
+// What may happen to a key that arrived in plaintext. It is always flagged.
 const (
 	FlagPlainHTTP   PlainHTTPPolicy = "flag"   // nothing else
 	RevokePlainHTTP PlainHTTPPolicy = "revoke" // it ends at once

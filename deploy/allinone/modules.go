@@ -101,11 +101,13 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 }
 
 // plaintextReports passes requests that came over plain HTTP to every module that handles them.
-func plaintextReports(modules map[gateway.Module]module) func(httpapi.InClear) {
-	return func(request httpapi.InClear) {
+func plaintextReports(modules map[gateway.Module]module) func(httpapi.PlaintextRequest) {
+	return func(request httpapi.PlaintextRequest) {
 		for _, m := range modules {
-			if seer, wants := m.(interface{ SeeInClear(request httpapi.InClear) }); wants {
-				seer.SeeInClear(request)
+			if seer, wants := m.(interface {
+				SeePlaintext(request httpapi.PlaintextRequest)
+			}); wants {
+				seer.SeePlaintext(request)
 			}
 		}
 	}

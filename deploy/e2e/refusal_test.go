@@ -30,7 +30,7 @@ func idempotency(t *testing.T, ctx context.Context, in installation, to tenant, 
 	must(t, wantProblem(err, 400, "idempotency_key_reused"))
 }
 
-// refusals: what has no valid key, or comes in clear, or does not exist.
+// refusals: what has no valid key, or comes in plaintext, or does not exist.
 func refusals(t *testing.T, ctx context.Context, in installation, main tenant) {
 	post := plainly(body((&maker{mark: "refused"}).plain().text))
 	for name, key := range map[string]string{"missing_api_key": "", "invalid_api_key": alter(main.key)} {

@@ -44,7 +44,7 @@ func (r Remote) rewrite(p *httputil.ProxyRequest) {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	}
 	p.SetXForwarded()
-	p.Out.Header.Del(httpapi.HeaderInClear)        // set by the gateway alone: see InClear
+	p.Out.Header.Del(httpapi.HeaderPlaintext)      // set by the gateway alone: see PlaintextReporter
 	p.Out.Header.Set("X-Forwarded-Proto", "https") // plain HTTP never gets here: see httpapi.Server
 }
 

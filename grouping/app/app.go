@@ -46,7 +46,7 @@ type App struct {
 	relay       *sharedbus.Relay
 	credentials *sharedbus.StateReader
 	projects    *sharedbus.StateReader
-	inClear     *exposure.Watch
+	plaintext   *exposure.Watch
 	meter       *keyuse.Meter // of uses of API keys
 	keyNews     *keyuse.Publication
 	handler     nethttp.Handler
@@ -113,7 +113,7 @@ func (a *App) build() (err error) {
 		return err
 	}
 	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock, a.metrics.Registerer); err == nil {
-		a.endpoint.SeeInClear(a.inClear.See)
+		a.endpoint.SeePlaintext(a.plaintext.See)
 	}
 	return err
 }
@@ -132,7 +132,7 @@ func (a *App) buildAPI() error {
 	a.meter.Measure(a.metrics.Registerer)
 	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock, Logger: a.logger}
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
-	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
+	a.plaintext = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
@@ -176,7 +176,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.meter.Finish(a.keyNews.Used)
 	said := &outbox.Pruner{Pool: a.pool, Relay: bus.RelayName, Logger: a.logger}
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, said.Run, a.inClear.Run, a.endpoint.Run,
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, said.Run, a.plaintext.Run, a.endpoint.Run,
 		a.tellUse, a.metrics.Run)
 }
 

@@ -129,7 +129,7 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock, a.metrics.Registerer); err == nil {
-		a.endpoint.SeeInClear(a.SeeInClear)
+		a.endpoint.SeePlaintext(a.SeePlaintext)
 	}
 	return err
 }
@@ -159,9 +159,9 @@ func (a *App) follow() {
 	a.states = []*sharedbus.StateReader{a.accounts, a.known, a.projects}
 }
 
-// SeeInClear takes a request that was refused because it came over plain HTTP, from whoever listens for ingest. It never
+// SeePlaintext takes a request that was refused because it came over plain HTTP, from whoever listens for ingest. It never
 // waits.
-func (a *App) SeeInClear(request httpapi.InClear) { a.watch.See(request) }
+func (a *App) SeePlaintext(request httpapi.PlaintextRequest) { a.watch.See(request) }
 
 // The log store takes what has gathered in consumerWait, or consumerBytes: blocks compress better when they are larger.
 const (

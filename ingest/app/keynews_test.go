@@ -97,7 +97,7 @@ func TestKeyUsesAreSaid(t *testing.T) {
 func TestExposedKeysAreSaid(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
-	inClear, byWord, byGateway, safe := r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil)
+	plaintext, byWord, byGateway, safe := r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil)
 	own, behind, n := r.start(nil), r.start(func(c *app.Config) { c.TrustedProxies = []string{"127.0.0.1"} }), r.keyNews()
 	send := func(p *replica, url, key string, headers ...string) {
 		t.Helper()
@@ -120,12 +120,12 @@ func TestExposedKeysAreSaid(t *testing.T) {
 	}
 	plain := func(p *replica) string { return "http://" + p.Addr() }
 	send(own, plain(own), "weir_"+strings.Repeat("0", 48))
-	send(own, plain(own), inClear)
+	send(own, plain(own), plaintext)
 	send(own, own.url, safe, "X-Forwarded-Proto", "http", "Weir-Received-In-Clear", "1") // an outsider's word
 	send(behind, behind.url, byWord, "X-Forwarded-Proto", "http")
 	send(behind, behind.url, byGateway, "Weir-Received-In-Clear", "1", "X-Forwarded-For", "198.51.100.7")
 	id := func(secret string) string { return "id_" + secret[5:13] }
-	want := []string{id(inClear) + " plain_http 127.0.0.1", id(byWord) + " forwarded_proto 127.0.0.1", id(byGateway) + " plain_http 198.51.100.7"}
+	want := []string{id(plaintext) + " plain_http 127.0.0.1", id(byWord) + " forwarded_proto 127.0.0.1", id(byGateway) + " plain_http 198.51.100.7"}
 	slices.Sort(want)
 	n.until(t, func() bool {
 		var got []string

@@ -48,7 +48,7 @@ type App struct {
 	projects    *sharedbus.StateReader // their names, for people
 	accounts    *bus.Accounts
 	checker     *service.Checker
-	inClear     *exposure.Watch
+	plaintext   *exposure.Watch
 	handler     nethttp.Handler
 	endpoint    *httpapi.Endpoint
 }
@@ -103,7 +103,7 @@ func (a *App) build() (err error) {
 		return err
 	}
 	if a.endpoint, err = a.config.Open(a.handler, a.logger, a.clock, a.metrics.Registerer); err == nil {
-		a.endpoint.SeeInClear(a.inClear.See)
+		a.endpoint.SeePlaintext(a.plaintext.See)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ func (a *App) buildAPI() error {
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock}
-	a.inClear = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
+	a.plaintext = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
@@ -193,7 +193,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
 	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run, pruner.Run,
-		a.inClear.Run, a.endpoint.Run, a.metrics.Run)
+		a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.

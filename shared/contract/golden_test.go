@@ -61,7 +61,7 @@ func samples() map[string]any {
 		contract.TypeKeyUsed + ".refused": &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Refused: 3,
 			LastUsedAt: at},
 		contract.TypeKeyExposed: &contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_1",
-			How: contract.ExposedOnSocket, At: at, Address: "192.0.2.7", Client: "curl/8.5.0"},
+			How: contract.ExposedPlainHTTP, At: at, Address: "192.0.2.7", Client: "curl/8.5.0"},
 	}
 }
 

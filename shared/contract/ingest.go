@@ -25,20 +25,20 @@ type KeyUsed struct {
 
 // Ways in which an API key can have been exposed.
 const (
-	// ExposedOnSocket: it arrived in clear at a socket of Weir. Whoever was on the way has it.
-	ExposedOnSocket = "plain_http"
-	// ExposedByWord: a proxy that is trusted said that its client spoke plain HTTP. One wrong setting of a proxy would
+	// ExposedPlainHTTP: it arrived in plaintext at a socket of Weir. Whoever was on the way has it.
+	ExposedPlainHTTP = "plain_http"
+	// ExposedForwarded: a proxy that is trusted said that its client spoke plain HTTP. One wrong setting of a proxy would
 	// make it say so of every request, so this is a reason to look, and none to revoke.
-	ExposedByWord = "forwarded_proto"
+	ExposedForwarded = "forwarded_proto"
 )
 
-// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key that was in force travelled in clear. It is
+// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key that was in force travelled in plaintext. It is
 // said now and then for as long as that goes on.
 type KeyExposed struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`
 	APIKey       string    `json:"api_key"` // its id
-	How          string    `json:"how"`     // ExposedOnSocket or ExposedByWord
+	How          string    `json:"how"`     // ExposedPlainHTTP or ExposedForwarded
 	At           time.Time `json:"at"`
 	Address      string    `json:"address,omitempty"` // where the request came from: an IP address
 	Client       string    `json:"client,omitempty"`  // what its sender says it is; at most MaxClient bytes

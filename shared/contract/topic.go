@@ -15,7 +15,7 @@ const (
 	TopicAccounts    = "weir.accounts.v1"    // written by ledger: compacted, key = organization
 	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts
 	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts
-	TopicIngest      = "weir.ingest.v1"      // made by ingest, written by all: how API keys are used, that one was seen in clear; kept for a while
+	TopicIngest      = "weir.ingest.v1"      // made by ingest, written by all: how API keys are used, that one was seen in plaintext; kept for a while
 )
 
 // Consumer groups. A group's name is data: it owns positions, so renaming it would consume everything again.

@@ -1,4 +1,4 @@
-// Package exposure tells of API keys that travelled in clear, so that tenants can flag or revoke them. A service that listens
+// Package exposure tells of API keys that travelled in plaintext, so that tenants can flag or revoke them. A service that listens
 // for itself, and so may be sent a key over plain HTTP, has a Watch.
 package exposure
 
@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	maxSeen    = 256              // requests in clear that wait to be looked at
-	sayEvery   = 10 * time.Minute // at most once in that time is said of a key that it travels in clear
+	maxSeen    = 256              // requests in plaintext that wait to be looked at
+	sayEvery   = 10 * time.Minute // at most once in that time is said of a key that it travels in plaintext
 	maxExposed = 1 << 14          // keys of which it is remembered that it was said
 )
 
-// A Watch finds out which keys travel in clear. It looks at them after their requests were answered, so no answer and no
+// A Watch finds out which keys travel in plaintext. It looks at them after their requests were answered, so no answer and no
 // time tells anybody whether a key is one.
 type Watch struct {
 	credentials *identity.Credentials
@@ -27,7 +27,7 @@ type Watch struct {
 	clock       func() time.Time
 	logger      *slog.Logger
 
-	seen chan httpapi.InClear
+	seen chan httpapi.PlaintextRequest
 	said map[exposed]time.Time
 }
 
@@ -40,13 +40,13 @@ type Say func(ctx context.Context, exposed contract.KeyExposed) error
 // NewWatch returns a watch that has seen nothing.
 func NewWatch(credentials *identity.Credentials, say Say, clock func() time.Time, logger *slog.Logger) *Watch {
 	return &Watch{
-		credentials: credentials, say: say, clock: clock, logger: logger, seen: make(chan httpapi.InClear, maxSeen), said: map[exposed]time.Time{},
+		credentials: credentials, say: say, clock: clock, logger: logger, seen: make(chan httpapi.PlaintextRequest, maxSeen), said: map[exposed]time.Time{},
 	}
 }
 
-// See takes a request that came in clear. It never waits: where too many come at once, some are passed over, and those who
+// See takes a request that came in plaintext. It never waits: where too many come at once, some are passed over, and those who
 // go on like that are seen again.
-func (w *Watch) See(request httpapi.InClear) {
+func (w *Watch) See(request httpapi.PlaintextRequest) {
 	select {
 	case w.seen <- request:
 	default:
@@ -66,17 +66,17 @@ func (w *Watch) Run(ctx context.Context) error {
 }
 
 // look says that a key was exposed, where it is one that works.
-func (w *Watch) look(ctx context.Context, request httpapi.InClear) {
+func (w *Watch) look(ctx context.Context, request httpapi.PlaintextRequest) {
 	who, err := identity.APIKey(w.credentials, request.Key)
 	if err != nil {
 		return // there is nothing to lose
 	}
 	news := contract.KeyExposed{
-		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedOnSocket, At: w.clock().UTC(),
+		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedPlainHTTP, At: w.clock().UTC(),
 		Address: httpapi.AddressText(request.Address), Client: httpapi.ClipClient(request.Client, contract.MaxClient),
 	}
-	if request.ByWord {
-		news.How = contract.ExposedByWord
+	if request.Forwarded {
+		news.How = contract.ExposedForwarded
 	}
 	what := exposed{news.APIKey, news.How}
 	if at, before := w.said[what]; before && news.At.Sub(at) < sayEvery {

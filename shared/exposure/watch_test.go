@@ -52,26 +52,26 @@ func TestWatchSays(t *testing.T) {
 		}
 		return failure
 	}, clock, slog.New(slog.DiscardHandler))
-	see := func(request httpapi.InClear) {
+	see := func(request httpapi.PlaintextRequest) {
 		w.See(request)
 		w.look(t.Context(), <-w.seen)
 	}
 	for _, key := range []string{"x", secret("b"), secret("c"), secret("e"), "weirsvc_" + strings.Repeat("d", 48)} {
-		see(httpapi.InClear{Key: key})
+		see(httpapi.PlaintextRequest{Key: key})
 	}
 	if len(said) != 0 {
 		t.Errorf("said %+v of what is no key that works", said)
 	}
 	failure = errors.New("no broker")
-	see(httpapi.InClear{Key: secret("a")})
+	see(httpapi.PlaintextRequest{Key: secret("a")})
 	failure = nil
-	see(httpapi.InClear{Key: secret("a"), Address: home, Client: "curl\x00"})
-	see(httpapi.InClear{Key: secret("a")})
-	see(httpapi.InClear{Key: secret("a"), ByWord: true})
+	see(httpapi.PlaintextRequest{Key: secret("a"), Address: home, Client: "curl\x00"})
+	see(httpapi.PlaintextRequest{Key: secret("a")})
+	see(httpapi.PlaintextRequest{Key: secret("a"), Forwarded: true})
 	now = now.Add(sayEvery)
-	see(httpapi.InClear{Key: secret("a")})
-	want := contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_a", How: contract.ExposedOnSocket, At: start, Address: "192.0.2.7", Client: "curl"}
-	if len(said) != 3 || said[0] != want || said[1].How != contract.ExposedByWord || said[2].How != contract.ExposedOnSocket {
+	see(httpapi.PlaintextRequest{Key: secret("a")})
+	want := contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_a", How: contract.ExposedPlainHTTP, At: start, Address: "192.0.2.7", Client: "curl"}
+	if len(said) != 3 || said[0] != want || said[1].How != contract.ExposedForwarded || said[2].How != contract.ExposedPlainHTTP {
 		t.Errorf("said %+v", said)
 	}
 }
@@ -80,7 +80,7 @@ func TestWatchSays(t *testing.T) {
 func TestSeeNeverWaits(t *testing.T) {
 	w := NewWatch(identity.NewCredentials(time.Now), nil, time.Now, slog.New(slog.DiscardHandler))
 	for range 10 * maxSeen {
-		w.See(httpapi.InClear{Key: "x"})
+		w.See(httpapi.PlaintextRequest{Key: "x"})
 	}
 	if len(w.seen) != maxSeen {
 		t.Errorf("%d wait, want %d", len(w.seen), maxSeen)

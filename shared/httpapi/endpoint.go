@@ -83,10 +83,10 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 	return &Endpoint{server: server, listener: listener}, nil
 }
 
-// SeeInClear makes the endpoint tell of requests over plain HTTP: see Server. It is called before Run, if at all.
-func (e *Endpoint) SeeInClear(see func(InClear)) {
+// SeePlaintext makes the endpoint tell of requests over plain HTTP: see Server. It is called before Run, if at all.
+func (e *Endpoint) SeePlaintext(see func(PlaintextRequest)) {
 	if e.server != nil {
-		e.server.SeeInClear = see
+		e.server.SeePlaintext = see
 	}
 }
 

@@ -38,9 +38,9 @@ type Server struct {
 	Logger         *slog.Logger
 	Clock          func() time.Time
 
-	// SeeInClear is told of each request with an x-api-key that was refused because it came over plain HTTP, once its
+	// SeePlaintext is told of each request with an x-api-key that was refused because it came over plain HTTP, once its
 	// answer is made; that is one for each connection. It must not wait. May be nil.
-	SeeInClear func(InClear)
+	SeePlaintext func(PlaintextRequest)
 
 	Limits  connections.Limits    // of connections; what is 0 has a default
 	Metrics prometheus.Registerer // may be nil
@@ -135,12 +135,12 @@ func (s *Server) server(handler http.Handler) *http.Server {
 }
 
 // gate lets requests pass whose client spoke TLS, and refuses all others alike, whatever their method, path or key.
-// Nothing is read of their body, and nothing redirects: a redirect would hide that a secret just travelled in clear.
+// Nothing is read of their body, and nothing redirects: a redirect would hide that a secret just travelled in plaintext.
 func (s *Server) gate() http.Handler {
 	refuse := identify(s.Logger)(Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Connection", "close")
 		return NewProblem(http.StatusForbidden, CodeHTTPSRequired,
-			"Plain HTTP is refused. Use https://, and replace the key that you just sent in clear.")
+			"Plain HTTP is refused. Use https://, and replace the key that you just sent in plaintext.")
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.secured(r) {
@@ -148,7 +148,7 @@ func (s *Server) gate() http.Handler {
 			return
 		}
 		refuse.ServeHTTP(w, r)
-		s.seeInClear(r)
+		s.seePlaintext(r)
 	})
 }
 
@@ -156,7 +156,7 @@ func (s *Server) gate() http.Handler {
 func (s *Server) secured(r *http.Request) bool {
 	said := r.Header.Values("X-Forwarded-Proto")
 	trusted := trusts(s.TrustedProxies, r.RemoteAddr)
-	if trusted && r.Header.Get(HeaderInClear) != "" {
+	if trusted && r.Header.Get(HeaderPlaintext) != "" {
 		return false
 	}
 	if len(said) == 0 || !trusted {

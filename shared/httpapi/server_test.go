@@ -114,7 +114,7 @@ func TestServerTrustsItsProxies(t *testing.T) {
 	}
 }
 
-// A trusted proxy that was spoken to in clear says so, even where it speaks TLS to us; two voices are none.
+// A trusted proxy that was spoken to in plaintext says so, even where it speaks TLS to us; two voices are none.
 func TestServerBelievesItsProxies(t *testing.T) {
 	address, client := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	for _, c := range []struct {

@@ -78,7 +78,7 @@ type App struct {
 	state       *sharedbus.StateReader
 	accounts    *sharedbus.StateReader
 	usage       *sharedbus.Consumer
-	inClear     *exposure.Watch
+	plaintext   *exposure.Watch
 	leakKeys    *leak.Keys
 	credentials *identity.Credentials
 	events      *unitofwork.Events
@@ -241,7 +241,7 @@ func (a *App) droppedFailures() prometheus.Counter {
 // takes the same way as what those of others see.
 func (a *App) buildUsageConsumer() (err error) {
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
-	a.inClear = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
+	a.plaintext = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
 	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.inClear.Run, a.failures.Run, a.serve,
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.plaintext.Run, a.failures.Run, a.serve,
 		a.metrics.Run)
 }
 
@@ -344,7 +344,7 @@ func (a *App) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	endpoint.SeeInClear(a.inClear.See)
+	endpoint.SeePlaintext(a.plaintext.See)
 	a.endpoint.Store(endpoint)
 	return endpoint.Run(ctx)
 }

@@ -129,7 +129,7 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	}
 }
 
-// A key that was seen in clear is flagged, and revoked everywhere where the organization wants that; what a proxy says of
+// A key that was seen in plaintext is flagged, and revoked everywhere where the organization wants that; what a proxy says of
 // its client never revokes anything.
 func TestExposedKeys(t *testing.T) {
 	w := newWorld(t)
@@ -138,7 +138,7 @@ func TestExposedKeys(t *testing.T) {
 	policy := "/v1/organizations/" + acme.organization + "/security-policy"
 	expect(t, p.must(t, 200, "GET", policy, ""), map[string]any{
 		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "flag", "passwords": "allowed", "set_at": nil})
-	i.exposed(acme, contract.ExposedOnSocket)
+	i.exposed(acme, contract.ExposedPlainHTTP)
 	kinds := func(a answer) (kinds string) {
 		exposures, _ := a.body["exposures"].([]any)
 		for _, exposure := range exposures {
@@ -150,15 +150,15 @@ func TestExposedKeys(t *testing.T) {
 
 	expect(t, p.must(t, 200, "PUT", policy, `{"leaked_keys":"notify","plain_http_keys":"revoke"}`), map[string]any{
 		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "revoke", "passwords": "allowed", "set_at": utc})
-	i.exposed(acme, contract.ExposedByWord)
-	i.exposed(other, contract.ExposedOnSocket)
+	i.exposed(acme, contract.ExposedForwarded)
+	i.exposed(other, contract.ExposedPlainHTTP)
 	i.say(contract.TopicIngest, contract.TypeKeyExposed, acme.key, contract.KeyExposed{
-		Organization: other.organization, APIKey: acme.key, How: contract.ExposedOnSocket}) // another's name on our key
+		Organization: other.organization, APIKey: acme.key, How: contract.ExposedPlainHTTP}) // another's name on our key
 	p.until(t, acme.key, func(a answer) bool { return kinds(a) == "plain_http forwarded_proto " && a.get("state") == "active" })
 	p.until(t, other.key, func(a answer) bool { return kinds(a) == "plain_http " && a.get("state") == "active" })
 	n.knows(t, acme.secret, nil)
 
-	i.exposed(acme, contract.ExposedOnSocket)
+	i.exposed(acme, contract.ExposedPlainHTTP)
 	got := p.until(t, acme.key, func(a answer) bool { return a.get("state") == "revoked" })
 	if got.get("revoked_reason") != "arrived over plain HTTP (security policy)" {
 		t.Errorf("revoked for %q", got.get("revoked_reason"))

@@ -93,7 +93,7 @@ func TestExposedKeyPage(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
-	i.exposed(acme, contract.ExposedOnSocket)
+	i.exposed(acme, contract.ExposedPlainHTTP)
 	p.until(t, acme.key, func(a answer) bool { return len(a.body["exposures"].([]any)) == 1 })
 	for role, way := range map[string]string{"admin": ">Rotate it now</a>", "viewer": "Ask an owner or admin"} {
 		got := p.signedIn(t, acme, role).get(t, apiKeysPage+"/"+acme.key)

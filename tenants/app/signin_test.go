@@ -15,7 +15,7 @@ import (
 )
 
 // Whoever signs in gets a session that is in force everywhere and ends everywhere; the cookie can't be read by scripts,
-// sent in clear or planted by a neighboring host.
+// sent in plaintext or planted by a neighboring host.
 func TestSignInAndOut(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -59,10 +59,10 @@ func parseTarget(text string) (*url.URL, error) {
 
 // App is the gateway.
 type App struct {
-	config  Config
-	gateway *gateway.Gateway
-	inClear *gateway.InClear
-	logger  *slog.Logger
+	config    Config
+	gateway   *gateway.Gateway
+	plaintext *gateway.PlaintextReporter
+	logger    *slog.Logger
 }
 
 // New builds the gateway; it starts nothing and needs no module to be there yet.
@@ -87,7 +87,7 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &App{config: config, gateway: router, inClear: gateway.NewInClear(ingest, transport, logger), logger: logger}, nil
+	return &App{config: config, gateway: router, plaintext: gateway.NewPlaintextReporter(ingest, transport, logger), logger: logger}, nil
 }
 
 func (c Config) backends(transport http.RoundTripper, logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
@@ -130,6 +130,6 @@ func (a *App) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	endpoint.SeeInClear(a.inClear.See)
-	return lifecycle.Run(ctx, endpoint.Run, a.inClear.Run, metrics.Run)
+	endpoint.SeePlaintext(a.plaintext.See)
+	return lifecycle.Run(ctx, endpoint.Run, a.plaintext.Run, metrics.Run)
 }

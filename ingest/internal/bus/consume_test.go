@@ -159,7 +159,7 @@ func TestCriteria(t *testing.T) {
 		{"project", ingest.Search{Project: "prj_1"}, []string{late, early}},
 		{"from is included", ingest.Search{From: at(10)}, []string{late}},
 		{"to is excluded", ingest.Search{To: at(10)}, []string{staging, early}},
-		{"levels", ingest.Search{Levels: ingest.LevelSet(0).With(ingest.LevelWarn).With(ingest.LevelInfo)}, []string{staging, early}},
+		{"levels", ingest.Search{Levels: ingest.SeveritySet(0).With(ingest.SeverityWarn).With(ingest.SeverityInfo)}, []string{staging, early}},
 		{"an entry's own environment", ingest.Search{Environment: "staging"}, []string{staging}},
 		{"else the key's", ingest.Search{Environment: "prod"}, []string{late, early}},
 		{"words", ingest.Search{Words: ingest.ParseWords("checkout failed")}, []string{late}},
@@ -181,7 +181,7 @@ func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
 	for i := range 20 {
 		r.mustConsume(r.record("org_1", "prj_1", entry(i, "info", `"hay"`), entry(i+5, "info", `"hay"`)))
 	}
-	result, err := r.store.Search(t.Context(), "org_1", ingest.Search{Limit: 5, Environment: "prod", Levels: ingest.LevelSet(0).With(ingest.LevelInfo)})
+	result, err := r.store.Search(t.Context(), "org_1", ingest.Search{Limit: 5, Environment: "prod", Levels: ingest.SeveritySet(0).With(ingest.SeverityInfo)})
 	if err != nil || len(result.Found) > 5 || result.Next == nil {
 		t.Errorf("the first page has %d entries, next %v, %v; want at most 5 and a cursor", len(result.Found), result.Next, err)
 	}

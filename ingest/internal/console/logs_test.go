@@ -47,7 +47,7 @@ func entry(t *testing.T, members map[string]any) ingest.Found {
 		t.Fatal(err)
 	}
 	at, _ := ingest.ParseInstant([]byte("2026-11-21T09:30:00.25Z"))
-	level, _ := ingest.ParseLevel([]byte(line["level"].(string)))
+	level, _ := ingest.ParseSeverity([]byte(line["level"].(string)))
 	return ingest.Found{Project: "prj_1", Stored: ingest.Stored{Place: ingest.Place{Time: at}, Level: level, Environment: "prod", Text: text}}
 }
 

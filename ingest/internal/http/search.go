@@ -95,9 +95,9 @@ func readTime(into **ingest.Instant, query url.Values, name string) error {
 	return nil
 }
 
-func readLevels(into *ingest.LevelSet, query url.Values) error {
+func readLevels(into *ingest.SeveritySet, query url.Values) error {
 	for _, text := range query["level"] {
-		level, ok := ingest.ParseLevel([]byte(text))
+		level, ok := ingest.ParseSeverity([]byte(text))
 		if !ok {
 			return httpapi.Invalid("?level", "invalid_level", fmt.Sprintf("%q is not a level.", text),
 				"Use debug, info, warn, error or fatal; repeat level for several.")

@@ -30,7 +30,7 @@ func TestParseSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted := ingest.LevelSet(0).With(ingest.LevelWarn).With(ingest.LevelError)
+	wanted := ingest.SeveritySet(0).With(ingest.SeverityWarn).With(ingest.SeverityError)
 	if search.Project != "prj_1" || search.Levels != wanted || search.Environment != "prod" || !search.OldestFirst || search.Limit != 7 {
 		t.Errorf("search = %+v", search)
 	}

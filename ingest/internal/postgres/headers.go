@@ -65,7 +65,7 @@ func (h *headers) fetch(ctx context.Context, tx pgx.Tx) error {
 		var minNanos, maxNanos int32
 		var levels int16
 		err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Bytes, (*[]byte)(&c.Words))
-		c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.LevelSet(levels) //nolint:gosec // as stored
+		c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
 		return c, err
 	})
 	h.ended = len(h.fetched) < headersAtOnce

@@ -49,7 +49,7 @@ func (r *rig) store(limits postgres.Limits) *postgres.Store {
 // entry is one at a second of the epoch; its text names its place.
 func (r *rig) entry(second int64, padding string) ingest.Stored {
 	r.entries++
-	e := ingest.Stored{Place: ingest.Place{Time: ingest.Instant{Seconds: second}, Index: r.entries}, ReceivedAt: noon, Level: ingest.LevelInfo}
+	e := ingest.Stored{Place: ingest.Place{Time: ingest.Instant{Seconds: second}, Index: r.entries}, ReceivedAt: noon, Level: ingest.SeverityInfo}
 	binary.BigEndian.PutUint64(e.Batch[:], uint64(r.entries)) //nolint:gosec // a test's
 	e.Text = fmt.Appendf(nil, `{"timestamp":"%s","level":"info","message":"%d%s"}`, e.Time, r.entries, padding)
 	return e

@@ -73,9 +73,9 @@ func (n UsageConsumer) exposed(ctx context.Context, tx pgx.Tx, record weirbus.Re
 	}
 	exposure := tenants.Exposure{At: said.At, Address: said.Address}
 	switch said.How {
-	case contract.ExposedOnSocket:
+	case contract.ExposedPlainHTTP:
 		exposure.Kind = tenants.ExposedPlainHTTP
-	case contract.ExposedByWord:
+	case contract.ExposedForwarded:
 		exposure.Kind = tenants.ExposedForwarded
 	default:
 		return weirbus.PermanentRecord(record, fmt.Errorf("cannot tell how the key %q was exposed: %q", said.APIKey, said.How))

@@ -16,9 +16,9 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// What came to the gateway in clear is repeated to ingest with its key and sender, so that ingest takes it for just that,
+// What came to the gateway in plaintext is repeated to ingest with its key and sender, so that ingest takes it for just that,
 // and a proxy's word for no more than a word.
-func TestInClearIsRepeated(t *testing.T) {
+func TestPlaintextIsRepeated(t *testing.T) {
 	asked := make(chan *http.Request, 2)
 	ingest := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r
@@ -29,14 +29,14 @@ func TestInClearIsRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inClear := gateway.NewInClear(target, ingest.Client().Transport, slog.New(slog.DiscardHandler))
-	go func() { _ = inClear.Run(t.Context()) }()
-	seen := httpapi.InClear{Key: "weir_1", Address: netip.MustParseAddr("198.51.100.7"), Client: "curl"}
-	inClear.See(seen)
-	seen.ByWord = true
-	inClear.See(seen)
+	plaintext := gateway.NewPlaintextReporter(target, ingest.Client().Transport, slog.New(slog.DiscardHandler))
+	go func() { _ = plaintext.Run(t.Context()) }()
+	seen := httpapi.PlaintextRequest{Key: "weir_1", Address: netip.MustParseAddr("198.51.100.7"), Client: "curl"}
+	plaintext.See(seen)
+	seen.Forwarded = true
+	plaintext.See(seen)
 	for _, want := range []map[string]string{
-		{httpapi.HeaderInClear: "1", "X-Forwarded-Proto": ""}, {httpapi.HeaderInClear: "", "X-Forwarded-Proto": "http"},
+		{httpapi.HeaderPlaintext: "1", "X-Forwarded-Proto": ""}, {httpapi.HeaderPlaintext: "", "X-Forwarded-Proto": "http"},
 	} {
 		r := <-asked
 		want["X-Api-Key"], want["X-Forwarded-For"], want["User-Agent"] = "weir_1", "198.51.100.7", "curl"
@@ -51,8 +51,8 @@ func TestInClearIsRepeated(t *testing.T) {
 	}
 }
 
-// Where ingest takes the gateway for a stranger, a flood of requests in clear is no flood of warnings.
-func TestInClearWarnsNowAndThen(t *testing.T) {
+// Where ingest takes the gateway for a stranger, a flood of requests in plaintext is no flood of warnings.
+func TestPlaintextWarnsNowAndThen(t *testing.T) {
 	asked := make(chan struct{})
 	ingest := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -64,12 +64,12 @@ func TestInClearWarnsNowAndThen(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	inClear := gateway.NewInClear(target, ingest.Client().Transport, slog.New(slog.NewTextHandler(&log, nil)))
+	plaintext := gateway.NewPlaintextReporter(target, ingest.Client().Transport, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { _ = inClear.Run(ctx) })
+	running.Go(func() { _ = plaintext.Run(ctx) })
 	for range 3 {
-		inClear.See(httpapi.InClear{Key: "weir_1"})
+		plaintext.See(httpapi.PlaintextRequest{Key: "weir_1"})
 		<-asked
 	}
 	stop()

@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// watched starts a server that tells what came in clear.
-func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *http.Client, seen chan httpapi.InClear) {
+// watched starts a server that tells what came in plaintext.
+func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *http.Client, seen chan httpapi.PlaintextRequest) {
 	t.Helper()
 	lender := httptest.NewTLSServer(nil)
 	t.Cleanup(lender.Close)
@@ -25,11 +25,11 @@ func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *htt
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen = make(chan httpapi.InClear, 10)
+	seen = make(chan httpapi.PlaintextRequest, 10)
 	server := httpapi.Server{
 		Handler: hello, TrustedProxies: proxies, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
-		TLS:        &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
-		SeeInClear: func(request httpapi.InClear) { seen <- request },
+		TLS:          &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
+		SeePlaintext: func(request httpapi.PlaintextRequest) { seen <- request },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -38,26 +38,26 @@ func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *htt
 	return listener.Addr().String(), lender.Client(), seen
 }
 
-// Who saw a key in clear, and who only says so: a proxy's word is never taken for the first, nor is an outsider's header
+// Who saw a key in plaintext, and who only says so: a proxy's word is never taken for the first, nor is an outsider's header
 // for anything.
-func TestSeeInClear(t *testing.T) {
+func TestSeePlaintext(t *testing.T) {
 	everywhere, nowhere := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")
 	for name, c := range map[string]struct {
 		proxy  netip.Prefix
 		scheme string
 		header map[string]string
 		status int
-		want   *httpapi.InClear
+		want   *httpapi.PlaintextRequest
 	}{
-		"our socket":                     {nowhere, "http://", nil, 403, &httpapi.InClear{Address: netip.MustParseAddr("127.0.0.1")}},
-		"our socket, an outsider's word": {nowhere, "http://", map[string]string{"X-Forwarded-Proto": "https"}, 403, &httpapi.InClear{Address: netip.MustParseAddr("127.0.0.1")}},
+		"our socket":                     {nowhere, "http://", nil, 403, &httpapi.PlaintextRequest{Address: netip.MustParseAddr("127.0.0.1")}},
+		"our socket, an outsider's word": {nowhere, "http://", map[string]string{"X-Forwarded-Proto": "https"}, 403, &httpapi.PlaintextRequest{Address: netip.MustParseAddr("127.0.0.1")}},
 		"TLS":                            {nowhere, "https://", nil, 200, nil},
-		"TLS, an outsider's word":        {nowhere, "https://", map[string]string{"X-Forwarded-Proto": "http", httpapi.HeaderInClear: "1"}, 200, nil},
-		"a proxy's word":                 {everywhere, "https://", map[string]string{"X-Forwarded-Proto": "http"}, 403, &httpapi.InClear{ByWord: true, Address: netip.MustParseAddr("127.0.0.1")}},
-		"a proxy in clear":               {everywhere, "http://", nil, 403, &httpapi.InClear{ByWord: true, Address: netip.MustParseAddr("127.0.0.1")}},
-		"a proxy in clear that claims":   {everywhere, "http://", map[string]string{httpapi.HeaderInClear: "1"}, 403, &httpapi.InClear{ByWord: true, Address: netip.MustParseAddr("127.0.0.1")}},
-		"a gateway of ours": {everywhere, "https://", map[string]string{httpapi.HeaderInClear: "1", "X-Forwarded-For": "198.51.100.7", "X-Forwarded-Proto": "https"}, 403,
-			&httpapi.InClear{Address: netip.MustParseAddr("198.51.100.7")}},
+		"TLS, an outsider's word":        {nowhere, "https://", map[string]string{"X-Forwarded-Proto": "http", httpapi.HeaderPlaintext: "1"}, 200, nil},
+		"a proxy's word":                 {everywhere, "https://", map[string]string{"X-Forwarded-Proto": "http"}, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
+		"a proxy in clear":               {everywhere, "http://", nil, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
+		"a proxy in clear that claims":   {everywhere, "http://", map[string]string{httpapi.HeaderPlaintext: "1"}, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
+		"a gateway of ours": {everywhere, "https://", map[string]string{httpapi.HeaderPlaintext: "1", "X-Forwarded-For": "198.51.100.7", "X-Forwarded-Proto": "https"}, 403,
+			&httpapi.PlaintextRequest{Address: netip.MustParseAddr("198.51.100.7")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, client, seen := watched(t, c.proxy)
@@ -89,7 +89,7 @@ func TestSeeInClear(t *testing.T) {
 	}
 }
 
-// The answer in clear is the same byte for byte, whatever key comes or none, but for the id of the request and the date; and
+// The answer in plaintext is the same byte for byte, whatever key comes or none, but for the id of the request and the date; and
 // a connection gets one answer, so that nobody tries keys by the thousand on it.
 func TestPlainAnswersAreTheSame(t *testing.T) {
 	address, _, seen := watched(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // An API key that comes over plain HTTP to any of the services is refused and flagged, whoever serves what it was sent for.
-func TestKeysInClear(t *testing.T) {
+func TestKeysPlaintext(t *testing.T) {
 	in, addresses := startProcesses(t, nil)
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, "Acme", "indie")
 	must(t, err)
@@ -25,14 +25,14 @@ func TestKeysInClear(t *testing.T) {
 	}
 	for service, key := range keys {
 		testenv.Eventually(t, viewTimeout, func() error {
-			sendInClear(t, addresses[service], key.Key)
+			sendPlaintext(t, addresses[service], key.Key)
 			return in.isFlagged(t, service, key)
 		})
 	}
 }
 
-// sendInClear sends a key over plain HTTP, which is refused.
-func sendInClear(t *testing.T, address, key string) {
+// sendPlaintext sends a key over plain HTTP, which is refused.
+func sendPlaintext(t *testing.T, address, key string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v1/logs", nil)
 	must(t, err)

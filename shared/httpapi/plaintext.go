@@ -5,31 +5,31 @@ import (
 	"net/netip"
 )
 
-// HeaderInClear is what a proxy of ours sends over TLS, when it repeats a request that it took from its own socket in
+// HeaderPlaintext is what a proxy of ours sends over TLS, when it repeats a request that it took from its own socket in
 // clear and has refused. It counts only from trusted proxies.
-const HeaderInClear = "Weir-Received-In-Clear"
+const HeaderPlaintext = "Weir-Received-In-Clear"
 
-// InClear is as much of a request over plain HTTP as matters once it was refused.
-type InClear struct {
+// PlaintextRequest is as much of a request over plain HTTP as matters once it was refused.
+type PlaintextRequest struct {
 	Key     string     // of the header x-api-key, as it was sent: perhaps a key, perhaps anything
 	Address netip.Addr // where the request came from
 	Client  string     // what its sender says it is; may be long, and anything
 
-	// ByWord says that nobody here saw the request in clear: a proxy says that its client sent it so, or the request came in
+	// Forwarded says that nobody here saw the request in plaintext: a proxy says that its client sent it so, or the request came in
 	// clear from a proxy that is trusted to end TLS. One wrong setting of the proxy would make that so for every request.
-	ByWord bool
+	Forwarded bool
 }
 
-// seeInClear tells of a request that was refused.
-func (s *Server) seeInClear(r *http.Request) {
+// seePlaintext tells of a request that was refused.
+func (s *Server) seePlaintext(r *http.Request) {
 	key := r.Header.Get("X-Api-Key")
-	if s.SeeInClear == nil || key == "" {
+	if s.SeePlaintext == nil || key == "" {
 		return
 	}
-	repeated := r.TLS != nil && r.Header.Get(HeaderInClear) != ""
-	s.SeeInClear(InClear{
+	repeated := r.TLS != nil && r.Header.Get(HeaderPlaintext) != ""
+	s.SeePlaintext(PlaintextRequest{
 		Key: key, Address: ClientAddress(r, s.TrustedProxies), Client: r.UserAgent(),
-		ByWord: trusts(s.TrustedProxies, r.RemoteAddr) && !repeated,
+		Forwarded: trusts(s.TrustedProxies, r.RemoteAddr) && !repeated,
 	})
 }
 
