@@ -377,7 +377,7 @@ func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 		default:
 		}
 		if records[0].Offset < 50 {
-			return bus.PermanentRecord(records[len(records)-1], errors.New("no good"))
+			return bus.Permanent(errors.New("no good"))
 		}
 		return writeEffects(ctx, tx, records)
 	})
