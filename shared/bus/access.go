@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	kafka "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
@@ -30,6 +31,9 @@ func (a Access) Validate() error {
 	return nil
 }
 
+// DefaultDialTimeout is how long a Dialer that names no Timeout may take.
+const DefaultDialTimeout = 5 * time.Second
+
 // A Dialer makes connections to brokers.
 type Dialer = kafka.Dialer
 
@@ -50,7 +54,7 @@ func (a Access) Dialer() (*Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dialer{ClientID: "weir", Timeout: defaultDialTimeout, SASLMechanism: mechanism}, nil
+	return &Dialer{ClientID: "weir", Timeout: DefaultDialTimeout, SASLMechanism: mechanism}, nil
 }
 
 func (a Access) mechanism(password string) (sasl.Mechanism, error) {
@@ -63,9 +67,4 @@ func (a Access) mechanism(password string) (sasl.Mechanism, error) {
 		return plain.Mechanism{Username: a.User, Password: password}, nil
 	}
 	return nil, fmt.Errorf("WEIR_BROKERS_MECHANISM is %q: it can be SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN", a.Mechanism)
-}
-
-// errRefused says what to look at where the brokers do not know a user or its password.
-func errRefused(why error) error {
-	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
 }

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -147,14 +146,6 @@ func (a *assignment) transact(ctx context.Context, m mover, records []Record, ef
 	})
 	return took, err
 }
-
-// panicError is a handler's panic as an error.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v\n%s", e.value, e.stack) }
 
 func (c *Consumer) handle(ctx context.Context, tx pgx.Tx, records []Record) (err error) {
 	defer func() {

@@ -3,7 +3,6 @@ package bus
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -129,108 +128,4 @@ func (b *batch) settle(baseOffset int64, err error) {
 	giveBuffer(b.buffer)
 	b.buffer = nil
 	close(b.done)
-}
-
-// bound is a size that the encoded record never exceeds.
-func (o outgoing) bound() int {
-	n := 64 + len(o.key) + len(o.value)
-	for _, h := range o.headers {
-		n += 10 + len(h.name) + len(h.value)
-	}
-	return n
-}
-
-func appendRecord(dst []byte, out outgoing, timeDelta int64, index int) []byte {
-	dst = binary.AppendVarint(dst, int64(out.encodedSize(timeDelta, index)))
-	dst = append(dst, 0)
-	dst = binary.AppendVarint(dst, timeDelta)
-	dst = binary.AppendVarint(dst, int64(index))
-	dst = appendNullable(dst, out.key, !out.keyed)
-	dst = appendNullable(dst, out.value, out.value == nil)
-	dst = binary.AppendVarint(dst, int64(len(out.headers)))
-	for _, h := range out.headers {
-		dst = appendNullable(dst, h.name, false)
-		dst = appendNullable(dst, h.value, false)
-	}
-	return dst
-}
-
-// encodedSize is the length of the record after its own length.
-func (o outgoing) encodedSize(timeDelta int64, index int) int {
-	n := 1 + varintSize(timeDelta) + varintSize(int64(index)) + varintSize(int64(len(o.headers)))
-	n += nullableSize(len(o.key), !o.keyed) + nullableSize(len(o.value), o.value == nil)
-	for _, h := range o.headers {
-		n += nullableSize(len(h.name), false) + nullableSize(len(h.value), false)
-	}
-	return n
-}
-
-// appendNullable writes b after its length; null is length -1.
-func appendNullable[B ~string | ~[]byte](dst []byte, b B, null bool) []byte {
-	if null {
-		return binary.AppendVarint(dst, -1)
-	}
-	dst = binary.AppendVarint(dst, int64(len(b)))
-	return append(dst, b...)
-}
-
-func nullableSize(length int, null bool) int {
-	if null {
-		return 1
-	}
-	return varintSize(int64(length)) + length
-}
-
-// varintSize is the length of v in zigzag base 128.
-func varintSize(v int64) int {
-	u := uint64(v<<1) ^ uint64(v>>63)
-	n := 1
-	for ; u >= 0x80; u >>= 7 {
-		n++
-	}
-	return n
-}
-
-// Buffers are pooled by size class, so that a quiet partition does not hold the memory of a busy one.
-var bufferPools = [...]struct {
-	size int
-	pool *sync.Pool
-}{
-	{4 << 10, &sync.Pool{}}, {64 << 10, &sync.Pool{}}, {256 << 10, &sync.Pool{}}, {1 << 20, &sync.Pool{}},
-}
-
-// takeBuffer returns an empty buffer with room for at least n bytes.
-func takeBuffer(n int) []byte {
-	for i := range bufferPools {
-		class := &bufferPools[i]
-		if n > class.size {
-			continue
-		}
-		if held, _ := class.pool.Get().(*[]byte); held != nil {
-			return (*held)[:0]
-		}
-		return make([]byte, 0, class.size)
-	}
-	return make([]byte, 0, n)
-}
-
-// giveBuffer takes back a buffer that nobody uses any more.
-func giveBuffer(b []byte) {
-	for i := range bufferPools {
-		if cap(b) == bufferPools[i].size {
-			b = b[:0]
-			bufferPools[i].pool.Put(&b)
-			return
-		}
-	}
-}
-
-// growBuffer makes room for n more bytes, into a larger class when needed.
-func growBuffer(b []byte, n int) []byte {
-	if cap(b)-len(b) >= n {
-		return b
-	}
-	larger := append(takeBuffer(len(b)+n), b...)
-	giveBuffer(b)
-	return larger
 }

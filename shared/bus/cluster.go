@@ -1,10 +1,12 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/describeconfigs"
+	"github.com/segmentio/kafka-go/protocol/initproducerid"
 	"github.com/segmentio/kafka-go/protocol/listoffsets"
 )
 
@@ -289,4 +292,33 @@ func (c *cluster) settings(ctx context.Context, topic string) (found topicSettin
 		}
 	}
 	return found, nil
+}
+
+// newIdentity asks any broker for a producer id. Right after a start Apache Kafka answers "coordinator load in progress" for a
+// moment; the caller asks again.
+func (c *cluster) newIdentity(ctx context.Context) (identity, error) {
+	answer, err := c.ask(ctx, &initproducerid.Request{TransactionTimeoutMs: 60_000, ProducerID: -1, ProducerEpoch: -1})
+	if err != nil {
+		return identity{}, fmt.Errorf("cannot get a producer id: %w", err)
+	}
+	given := answer.(*initproducerid.Response)
+	if given.ErrorCode != 0 {
+		return identity{}, fmt.Errorf("cannot get a producer id: %w", kafka.Error(given.ErrorCode))
+	}
+	return identity{given.ProducerID, given.ProducerEpoch}, nil
+}
+
+// awaitTopic waits until a topic exists, or ctx ends. Who joins a group for a topic that does not exist gets no partitions, and
+// kafka-go does not look again.
+func awaitTopic(ctx context.Context, c *cluster, topic string, logger *slog.Logger) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		seen, err := c.layout(ctx, topic)
+		if err == nil && len(seen.topics[topic].leaders) > 0 {
+			return
+		}
+		if ctx.Err() == nil {
+			logger.Warn("waiting for the topic", "error", cmp.Or(err, seen.topics[topic].err))
+		}
+		pause(ctx, backoff(failures, 50*time.Millisecond, time.Second))
+	}
 }

@@ -12,18 +12,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// Keys land where Java's default partitioner puts them. The values are those of Apache Kafka's own UtilsTest.
-func TestMurmur2(t *testing.T) {
-	for text, want := range map[string]int32{
-		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "a-little-bit-longer-string": -1486304829,
-		"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, "abc": 479470107,
-	} {
-		if got := int32(murmur2(text)); got != want {
-			t.Errorf("murmur2(%q) = %d, want %d", text, got, want)
-		}
-	}
-}
-
 // encode makes a sealed batch as it lies in a log, at base offset 0.
 func encode(messages []*message.Message) []byte {
 	b := newBatch(time.Time{}, 0)
@@ -131,20 +119,5 @@ func FuzzDecode(f *testing.F) {
 		if len(set) >= batchHeader-4 { // past the checksum
 			d.unroll(nil, Record{}, set[batchHeader-4:], 100, 0, false)
 		}
-		(&fetch{}).decode(set)
-		(&production{}).decode(set)
 	})
-}
-
-// Sequences count on after the largest int32 as the brokers do.
-func TestSequenceWraps(t *testing.T) {
-	for _, c := range []struct {
-		from int32
-		n    int
-		want int32
-	}{{0, 5, 5}, {2147483647, 1, 0}, {2147483640, 10, 2}} {
-		if got := addSequence(c.from, c.n); got != c.want {
-			t.Errorf("%d and %d more is %d, want %d", c.from, c.n, got, c.want)
-		}
-	}
 }

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,6 @@ import (
 	"github.com/segmentio/kafka-go/protocol/saslhandshake"
 	"github.com/segmentio/kafka-go/sasl"
 )
-
-const defaultDialTimeout = 5 * time.Second
 
 // connection is one socket to one broker with one request at a time. kafka-go's Transport is not used: it finds out about a new
 // leader only when its cache of metadata runs out, and passes each request through three goroutines.
@@ -47,7 +46,7 @@ func dialTimeout(dialer *kafka.Dialer) time.Duration {
 	if dialer.Timeout > 0 {
 		return dialer.Timeout
 	}
-	return defaultDialTimeout
+	return DefaultDialTimeout
 }
 
 func dialSocket(ctx context.Context, dialer *kafka.Dialer, address string) (net.Conn, error) {
@@ -88,7 +87,7 @@ func (c *connection) open(ctx context.Context, dialer *kafka.Dialer, address str
 
 // agree learns which version of each request both sides speak.
 func (c *connection) agree(ctx context.Context) error {
-	answer, err := c.roundTrip(ctx, defaultDialTimeout, new(apiversions.Request))
+	answer, err := c.roundTrip(ctx, DefaultDialTimeout, new(apiversions.Request))
 	if err != nil {
 		return err
 	}
@@ -108,11 +107,14 @@ func (c *connection) agree(ctx context.Context) error {
 	return nil
 }
 
-// fixedVersions are the requests that this package writes itself, in one version each.
+// produceVersion is the one version of Produce that is spoken: brokers since Kafka 2.4 know it, Kafka 4 still does.
+const produceVersion = 8
+
+// fixedVersions are the requests that are written here and not by kafka-go, in one version each.
 var fixedVersions = map[protocol.ApiKey]int16{protocol.Produce: produceVersion, protocol.Fetch: fetchVersion, protocol.Metadata: metadataVersion}
 
 func (c *connection) authenticate(ctx context.Context, mechanism sasl.Mechanism, address string) error {
-	answer, err := c.roundTrip(ctx, defaultDialTimeout, &saslhandshake.Request{Mechanism: mechanism.Name()})
+	answer, err := c.roundTrip(ctx, DefaultDialTimeout, &saslhandshake.Request{Mechanism: mechanism.Name()})
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func saslMetadata(address string) *sasl.Metadata {
 }
 
 func (c *connection) saslStep(ctx context.Context, state []byte) ([]byte, error) {
-	answer, err := c.roundTrip(ctx, defaultDialTimeout, &saslauthenticate.Request{AuthBytes: state})
+	answer, err := c.roundTrip(ctx, DefaultDialTimeout, &saslauthenticate.Request{AuthBytes: state})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, kafka.SASLAuthenticationFailed // brokers may refuse by hanging up
 	}
@@ -174,3 +176,26 @@ func (c *connection) interrupt() {
 }
 
 func (c *connection) Close() error { return c.wire.Close() }
+
+// errRefused says what to look at where the brokers do not know a user or its password.
+func errRefused(why error) error {
+	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
+}
+
+// readAnswer reads an answer after its length, into memory where that is large enough, else into memory of its own.
+func readAnswer(r io.Reader, memory []byte) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	length := int32(binary.BigEndian.Uint32(size[:]))
+	if length < 0 || length > 1<<30 {
+		return nil, fmt.Errorf("cannot read an answer of %d bytes", length)
+	}
+	if int(length) > cap(memory) {
+		memory = make([]byte, length)
+	}
+	memory = memory[:length]
+	_, err := io.ReadFull(r, memory)
+	return memory, err
+}

@@ -69,7 +69,7 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
 	c.ParkedWatch = cmp.Or(c.ParkedWatch, 2*time.Second)
 	if c.Dialer == nil {
-		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: defaultDialTimeout}
+		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: DefaultDialTimeout}
 	}
 	if c.Committed == nil {
 		c.Committed = func([]Record) {}

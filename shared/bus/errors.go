@@ -66,7 +66,10 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &marked)
 }
 
-// unknown wraps cause as an outcome that cannot be known.
-func unknown(topic string, cause error) error {
-	return fmt.Errorf("cannot say whether a message for %q was written: %w (%w)", topic, ErrUnknownOutcome, cause)
+// panicError is a handler's panic as an error.
+type panicError struct {
+	value any
+	stack []byte
 }
+
+func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v\n%s", e.value, e.stack) }

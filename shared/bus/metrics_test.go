@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,21 +15,6 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 )
-
-// shows waits until a scrape holds all lines.
-func shows(t testing.TB, registry *telemetry.Registry, lines ...string) {
-	t.Helper()
-	testenv.Eventually(t, patience, func() error {
-		scrape := httptest.NewRecorder()
-		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		for _, line := range lines {
-			if !strings.Contains(scrape.Body.String(), line+"\n") {
-				return fmt.Errorf("%q is missing in\n%s", line, scrape.Body)
-			}
-		}
-		return nil
-	})
-}
 
 // What is published, applied and parked is counted, and how far a consumer is behind is shown.
 func TestMetricsOfPublisherAndConsumer(t *testing.T) {

@@ -140,3 +140,8 @@ func (p *Publisher) rest(part *partition) {
 		p.schedule(part)
 	}
 }
+
+// unknown wraps cause as an outcome that cannot be known.
+func unknown(topic string, cause error) error {
+	return fmt.Errorf("cannot say whether a message for %q was written: %w (%w)", topic, ErrUnknownOutcome, cause)
+}

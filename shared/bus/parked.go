@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -20,25 +19,6 @@ INSERT INTO bus_parked (organization, group_name, topic, partition, record_offse
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDATE
    SET reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
-
-// park sets the record of some work aside with the reason, and moves on, in one transaction.
-func (a *assignment) park(ctx context.Context, w work, reason error) error {
-	c, r := a.consumer, w.records[0]
-	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
-	names, values := splitHeaders(r.Headers)
-	err := a.persist(ctx, w, func(ctx context.Context, tx pgx.Tx, _ []Record) error {
-		if _, err := tx.Exec(ctx, asSystem); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), c.cfg.Group, r.Topic, r.Partition, r.Offset, r.Time,
-			r.Key, r.Value, names, values, storable(reason.Error()))
-		return err
-	})
-	if err == nil {
-		c.metrics.parked.Inc()
-	}
-	return err
-}
 
 func splitHeaders(headers []Header) (names []string, values [][]byte) {
 	names, values = make([]string, len(headers)), make([][]byte, len(headers))

@@ -3,7 +3,6 @@ package bus
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"time"
@@ -13,9 +12,6 @@ import (
 )
 
 const (
-	// produceVersion is the one version of Produce that is spoken: brokers since Kafka 2.4 know it, Kafka 4 still does.
-	produceVersion = 8
-
 	// gatherBytes is up to which size a request is copied into one piece: below, one write of a copy is cheaper than several.
 	gatherBytes = 32 << 10
 )
@@ -59,24 +55,6 @@ func (p *production) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		return nil, err
 	}
 	return p, p.decode(body)
-}
-
-// readAnswer reads an answer after its length, into memory where that is large enough, else into memory of its own.
-func readAnswer(r io.Reader, memory []byte) ([]byte, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return nil, err
-	}
-	length := int32(binary.BigEndian.Uint32(size[:]))
-	if length < 0 || length > 1<<30 {
-		return nil, fmt.Errorf("cannot read an answer of %d bytes", length)
-	}
-	if int(length) > cap(memory) {
-		memory = make([]byte, length)
-	}
-	memory = memory[:length]
-	_, err := io.ReadFull(r, memory)
-	return memory, err
 }
 
 // write sends the parts between the batches and the batches, without copying large ones.

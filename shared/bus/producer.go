@@ -1,13 +1,6 @@
 package bus
 
-import (
-	"context"
-	"fmt"
-	"sync"
-
-	kafka "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol/initproducerid"
-)
+import "sync"
 
 // producer holds the identity that the brokers gave, for all partitions together: sequences are per partition.
 type producer struct {
@@ -39,18 +32,4 @@ func (p *producer) renounce(old identity) {
 	if p.current == old {
 		p.known = false
 	}
-}
-
-// newIdentity asks any broker for a producer id. Right after a start Apache Kafka answers "coordinator load in progress" for a
-// moment; the caller asks again.
-func (c *cluster) newIdentity(ctx context.Context) (identity, error) {
-	answer, err := c.ask(ctx, &initproducerid.Request{TransactionTimeoutMs: 60_000, ProducerID: -1, ProducerEpoch: -1})
-	if err != nil {
-		return identity{}, fmt.Errorf("cannot get a producer id: %w", err)
-	}
-	given := answer.(*initproducerid.Response)
-	if given.ErrorCode != 0 {
-		return identity{}, fmt.Errorf("cannot get a producer id: %w", kafka.Error(given.ErrorCode))
-	}
-	return identity{given.ProducerID, given.ProducerEpoch}, nil
 }

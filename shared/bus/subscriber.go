@@ -47,7 +47,7 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
 	c.CommitInterval = cmp.Or(c.CommitInterval, 500*time.Millisecond)
 	if c.Dialer == nil {
-		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: defaultDialTimeout}
+		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: DefaultDialTimeout}
 	}
 	return c
 }

@@ -1,11 +1,9 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
@@ -125,19 +123,4 @@ func create(ctx context.Context, c *cluster, seen layout, request *createtopics.
 		return err
 	}
 	return nil
-}
-
-// awaitTopic waits until a topic exists, or ctx ends. Who joins a group for a topic that does not exist gets no partitions, and
-// kafka-go does not look again.
-func awaitTopic(ctx context.Context, c *cluster, topic string, logger *slog.Logger) {
-	for failures := 1; ctx.Err() == nil; failures++ {
-		seen, err := c.layout(ctx, topic)
-		if err == nil && len(seen.topics[topic].leaders) > 0 {
-			return
-		}
-		if ctx.Err() == nil {
-			logger.Warn("waiting for the topic", "error", cmp.Or(err, seen.topics[topic].err))
-		}
-		pause(ctx, backoff(failures, 50*time.Millisecond, time.Second))
-	}
 }

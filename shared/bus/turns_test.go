@@ -160,9 +160,11 @@ func TestAnAnswerIsNotUnpackedBeyondItsBound(t *testing.T) {
 	const batches, size = 20, 10_000
 	var set []byte
 	for i := range batches {
-		one := encode([]*message.Message{message.NewMessage("", make([]byte, size))})
-		binary.BigEndian.PutUint64(one, uint64(i))
-		set = append(set, one...)
+		one := newBatch(time.Time{}, size)
+		one.add(newOutgoing(message.NewMessage("", make([]byte, size)), nil), 0)
+		one.seal(identity{}, 0, nil)
+		binary.BigEndian.PutUint64(one.buffer[4:], uint64(i))
+		set = append(set, one.buffer[4:]...)
 	}
 	l := &laneReader{lanes: Lanes{Of: func(Record) string { return "other" }}.withDefaults(), decoder: newDecoder("t")}
 	for _, c := range []struct{ most, next int }{{1, 1}, {5 * size, 5}, {batches * 2 * size, batches}} {

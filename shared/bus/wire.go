@@ -34,6 +34,15 @@ func appendCompactString(b []byte, s string) []byte {
 // appendCompactLength writes the length of a string or an array in the flexible form, where 0 means null.
 func appendCompactLength(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)+1) }
 
+// appendNullable writes b after its length; null is length -1.
+func appendNullable[B ~string | ~[]byte](dst []byte, b B, null bool) []byte {
+	if null {
+		return binary.AppendVarint(dst, -1)
+	}
+	dst = binary.AppendVarint(dst, int64(len(b)))
+	return append(dst, b...)
+}
+
 // scanner reads Kafka's primitive types. Once it runs out of bytes it is bad and returns zeros.
 type scanner struct {
 	rest []byte

@@ -1,47 +1,12 @@
 package bus
 
 import (
-	"errors"
-	"math"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
-
-// publisherMetrics count what became of messages.
-type publisherMetrics struct {
-	records, bytes, batches, failed, unknown prometheus.Counter
-}
-
-func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
-	counter := func(name, help string) prometheus.Counter {
-		return promauto.With(registerer).NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	}
-	return publisherMetrics{
-		records: counter("weir_bus_published_records_total", "Records that the brokers have written."),
-		bytes:   counter("weir_bus_published_bytes_total", "Bytes of batches that the brokers have written, as sent."),
-		batches: counter("weir_bus_published_batches_total", "Batches that the brokers have written."),
-		failed:  counter("weir_bus_publish_failed_records_total", "Records that surely were not written."),
-		unknown: counter("weir_bus_publish_unknown_records_total", "Records of which nobody can say whether they were written."),
-	}
-}
-
-// settled counts a batch whose outcome is final.
-func (m publisherMetrics) settled(records, bytes int, err error) {
-	switch {
-	case err == nil:
-		m.records.Add(float64(records))
-		m.bytes.Add(float64(bytes))
-		m.batches.Inc()
-	case errors.Is(err, ErrUnknownOutcome):
-		m.unknown.Add(float64(records))
-	default:
-		m.failed.Add(float64(records))
-	}
-}
 
 // consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer collects when asked.
 type consumerMetrics struct {
@@ -148,76 +113,4 @@ func (c *Consumer) stops() (partitions, lanes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.halted), len(c.stopped)
-}
-
-// measure registers the reader's instruments.
-func (s *StateReader) measure() {
-	labels := prometheus.Labels{"topic": s.cfg.Topic}
-	gauge := func(name, help string, value func() float64) {
-		promauto.With(s.cfg.Metrics).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
-	}
-	gauge("weir_bus_state_age_seconds", "How long ago the brokers last confirmed that the state is complete; +Inf before it is ready.", s.ageSeconds)
-	gauge("weir_bus_state_keys", "Keys that the state holds.", func() float64 { return float64(s.keys()) })
-	s.passedOver = promauto.With(s.cfg.Metrics).NewCounter(prometheus.CounterOpts{
-		Name: "weir_bus_state_passed_over_records_total", Help: "Records that could not be applied to the state and were passed over.", ConstLabels: labels,
-	})
-}
-
-func (s *StateReader) ageSeconds() float64 {
-	select {
-	case <-s.ready:
-		return s.Age().Seconds()
-	default:
-		return math.Inf(1)
-	}
-}
-
-func (s *StateReader) keys() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, held := range s.held {
-		n += len(held)
-	}
-	return n
-}
-
-// relayMetrics measure one relay.
-type relayMetrics struct {
-	records prometheus.Counter
-
-	mu     sync.Mutex
-	behind time.Time // since when there is more to publish than was read; zero: there is not
-}
-
-func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetrics {
-	labels := prometheus.Labels{"relay": name}
-	m := &relayMetrics{records: promauto.With(registerer).NewCounter(prometheus.CounterOpts{
-		Name: "weir_bus_relayed_records_total", Help: "Messages of the outbox that were published.", ConstLabels: labels,
-	})}
-	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "weir_bus_relay_lag_seconds", Help: "Since when the relay did not get to the end of its outbox; 0 where another relay works.",
-		ConstLabels: labels,
-	}, m.lag)
-	return m
-}
-
-// worked notes a look at the outbox that got n messages on, at most limit.
-func (m *relayMetrics) worked(n, limit int, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case err == nil && n < limit:
-		m.behind = time.Time{}
-	case m.behind.IsZero():
-		m.behind = now()
-	}
-}
-
-func (m *relayMetrics) lag() float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.behind.IsZero() {
-		return 0
-	}
-	return now().Sub(m.behind).Seconds()
 }

@@ -1,0 +1,27 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// park sets the record of some work aside with the reason, and moves on, in one transaction.
+func (a *assignment) park(ctx context.Context, w work, reason error) error {
+	c, r := a.consumer, w.records[0]
+	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
+	names, values := splitHeaders(r.Headers)
+	err := a.persist(ctx, w, func(ctx context.Context, tx pgx.Tx, _ []Record) error {
+		if _, err := tx.Exec(ctx, asSystem); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), c.cfg.Group, r.Topic, r.Partition, r.Offset, r.Time,
+			r.Key, r.Value, names, values, storable(reason.Error()))
+		return err
+	})
+	if err == nil {
+		c.metrics.parked.Inc()
+	}
+	return err
+}
