@@ -191,8 +191,8 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	wereDeferred(t, pool)
 	var offsets []int64
 	inTx(t, pool, func(tx pgx.Tx) error {
-		parked, err := bus.ListParked(context.Background(), tx, bus.ParkedFilter{}, 10)
-		for _, p := range parked {
+		found, err := bus.ListParked(context.Background(), tx, bus.ParkedFilter{}, 10)
+		for _, p := range found {
 			offsets = append(offsets, p.Record.Offset)
 		}
 		return err

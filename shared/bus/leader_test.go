@@ -41,10 +41,6 @@ func newPairOfBrokers(t *testing.T, topic string) *pairOfBrokers {
 	return b
 }
 
-type quiet struct{}
-
-func (quiet) Logf(kfake.LogLevel, string, ...any) {}
-
 // intercept has requests answered otherwise while partition 1 is without a leader.
 func (b *pairOfBrokers) intercept(key kmsg.Key, answer func(kmsg.Request) kmsg.Response) {
 	b.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {

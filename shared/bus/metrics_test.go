@@ -71,11 +71,11 @@ func TestMetricsOfRelay(t *testing.T) {
 		}
 		return all, nil
 	}
-	relay := bus.NewRelay(bus.RelayConfig{
+	r := bus.NewRelay(bus.RelayConfig{
 		Pool: pool, Name: "test", Publisher: newPublisher(t, bus.PublisherConfig{Brokers: brokers}), Read: read,
 		Interval: 20 * time.Millisecond, Metrics: registry.For("test"),
 	}, testenv.Logger(t))
-	start(t, relay.Run)
+	start(t, r.Run)
 	testenv.Eventually(t, patience, func() error {
 		scrape := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))

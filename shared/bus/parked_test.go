@@ -27,7 +27,7 @@ func (p *picky) handle(ctx context.Context, tx pgx.Tx, records []bus.Record) err
 	return writeEffects(ctx, tx, records)
 }
 
-func parked(t testing.TB, pool *pgxpool.Pool, filter bus.ParkedFilter) (found []bus.Parked) {
+func listed(t testing.TB, pool *pgxpool.Pool, filter bus.ParkedFilter) (found []bus.Parked) {
 	t.Helper()
 	inSystem(t, pool, func(tx pgx.Tx) (err error) {
 		found, err = bus.ListParked(context.Background(), tx, filter, 1000)
@@ -57,7 +57,7 @@ func replay(t testing.TB, pool *pgxpool.Pool, filter bus.ParkedFilter, want int6
 func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
-		if n := len(parked(t, pool, bus.ParkedFilter{})); n != want {
+		if n := len(listed(t, pool, bus.ParkedFilter{})); n != want {
 			return fmt.Errorf("%d records are parked, want %d", n, want)
 		}
 		return nil
@@ -78,7 +78,7 @@ func TestParkedRecords(t *testing.T) {
 	startConsumer(t, cfg)
 	applied(t, pool, 27, patience)
 	parkedNow(t, pool, 3)
-	first := parked(t, pool, bus.ParkedFilter{Group: topic, Topic: topic})[0]
+	first := listed(t, pool, bus.ParkedFilter{Group: topic, Topic: topic})[0]
 	if r := first.Record; r.Offset != 0 || string(r.Value) != "0" || string(r.Key) != "key-0" || r.Header("ce_id") != "id-0" || r.Topic != topic || r.Time.IsZero() {
 		t.Errorf("parked record is %+v", r)
 	}
@@ -89,7 +89,7 @@ func TestParkedRecords(t *testing.T) {
 	ten, twenty := int64(10), int64(20)
 	replay(t, pool, bus.ParkedFilter{Offset: &ten}, 1)
 	testenv.Eventually(t, patience, func() error {
-		at := parked(t, pool, bus.ParkedFilter{Offset: &ten})[0]
+		at := listed(t, pool, bus.ParkedFilter{Offset: &ten})[0]
 		if at.Attempts != 2 || !at.AskedAt.IsZero() || !at.FailedAt.After(at.ParkedAt) {
 			return fmt.Errorf("not tried again: %+v", at)
 		}
@@ -126,7 +126,7 @@ func TestReplayWhileRebalancing(t *testing.T) {
 	_, stop := startConsumer(t, cfg)
 	held := 0
 	testenv.Eventually(t, patience, func() error {
-		held = len(parked(t, pool, bus.ParkedFilter{}))
+		held = len(listed(t, pool, bus.ParkedFilter{}))
 		if n := count(t, pool).all + held; n != 1200 {
 			return fmt.Errorf("%d applied or parked", n)
 		}

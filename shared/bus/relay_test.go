@@ -167,15 +167,6 @@ func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
 	})
 }
 
-// ids are the ids of a topic's records, in the order of the log.
-func ids(t testing.TB, brokers []string, topic string) (found []string) {
-	t.Helper()
-	for _, r := range readAll(t, brokers, topic) {
-		found = append(found, r.Header("ce_id"))
-	}
-	return found
-}
-
 // However slow the answers and however often the topics take turns, a page is through within a lease.
 func TestRelayGroupsByTopic(t *testing.T) {
 	t.Parallel()
@@ -269,19 +260,19 @@ func TestRelayHasTheNewestSaidLast(t *testing.T) {
 		}
 		return nil
 	}}
-	relay := func(cfg bus.PublisherConfig, all ...bus.Outgoing) *bus.Relay {
+	newRelay := func(cfg bus.PublisherConfig, all ...bus.Outgoing) *bus.Relay {
 		cfg.Brokers = brokers
 		return bus.NewRelay(bus.RelayConfig{
 			Pool: pool, Name: "test", Publisher: newPublisher(t, cfg), Read: page(all), Interval: 20 * time.Millisecond, Lease: 6 * time.Second,
 		}, testenv.Logger(t))
 	}
 	active, revoked := place("test.newest", "active", "k", 1), place("test.newest", "revoked", "k", 2)
-	start(t, relay(bus.PublisherConfig{Dialer: late.dialer()}, active).Run)
+	start(t, newRelay(bus.PublisherConfig{Dialer: late.dialer()}, active).Run)
 	<-sent
 	if _, err := pool.Exec(t.Context(), `UPDATE bus_relays SET expires_at = '-infinity'`); err != nil {
 		t.Fatal(err)
 	}
-	start(t, relay(bus.PublisherConfig{}, active, revoked).Run)
+	start(t, newRelay(bus.PublisherConfig{}, active, revoked).Run)
 	cursor(t, pool, 2)
 	close(arrives)
 	testenv.Eventually(t, patience, func() error {

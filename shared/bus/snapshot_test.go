@@ -29,7 +29,7 @@ type kept struct {
 }
 
 // run reads to the end, calls while, and returns the state and how many records were applied until it was ready.
-func (k *kept) run(t *testing.T, while func(s *table)) (state map[string]string, read int) {
+func (k *kept) run(t *testing.T, while func(s *table)) (found map[string]string, read int) {
 	t.Helper()
 	s := &table{rows: make(map[string]string)}
 	var mu sync.Mutex

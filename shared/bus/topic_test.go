@@ -7,6 +7,7 @@ import (
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -34,3 +35,17 @@ func replaceTopic(t *testing.T, brokers []string, topic string, partitions int, 
 	})
 	ensure(t, brokers, topic, partitions, config)
 }
+
+// ids are the ids of a topic's records, in the order of the log.
+func ids(t testing.TB, brokers []string, topic string) (found []string) {
+	t.Helper()
+	for _, r := range readAll(t, brokers, topic) {
+		found = append(found, r.Header("ce_id"))
+	}
+	return found
+}
+
+// quiet is a logger of nothing.
+type quiet struct{}
+
+func (quiet) Logf(kfake.LogLevel, string, ...any) {}
