@@ -14,9 +14,6 @@ import (
 // first one that tells the ids of topics.
 const metadataVersion = 10
 
-// topicID is what a topic has for itself alone: another one that is made under the same name has another id.
-type topicID [16]byte
-
 // metadata is a Metadata request for topics, and its answer.
 type metadata struct {
 	topics   []string // none: all

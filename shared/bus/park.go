@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
@@ -11,14 +10,11 @@ import (
 func (a *assignment) park(ctx context.Context, w work, reason error) error {
 	c, r := a.consumer, w.records[0]
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
-	names, values := splitHeaders(r.Headers)
 	err := a.persist(ctx, w, func(ctx context.Context, tx pgx.Tx, _ []Record) error {
 		if _, err := tx.Exec(ctx, asSystem); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), c.cfg.Group, r.Topic, r.Partition, r.Offset, r.Time,
-			r.Key, r.Value, names, values, storable(reason.Error()))
-		return err
+		return setAside(ctx, tx, c.cfg.Group, r, reason)
 	})
 	if err == nil {
 		c.metrics.parked.Inc()

@@ -1,11 +1,14 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
 )
 
 const (
@@ -19,6 +22,51 @@ INSERT INTO bus_parked (organization, group_name, topic, partition, record_offse
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDATE
    SET reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
+
+// setAside parks a record with the reason, or notes that it failed once more. tx sees the rows of every organization.
+func setAside(ctx context.Context, tx pgx.Tx, group string, r Record, reason error) error {
+	names, values := splitHeaders(r.Headers)
+	_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), group, r.Topic, r.Partition, r.Offset, r.Time,
+		r.Key, r.Value, names, values, storable(reason.Error()))
+	return err
+}
+
+// replayRequested reports whether somebody wants a parked record of these partitions applied.
+func replayRequested(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int) (requested bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
+		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL)`, group, topic, partitions).Scan(&requested)
+	return requested, err
+}
+
+// nextToReplay locks the first record behind a position that somebody wants applied.
+func nextToReplay(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int, after Position) (r Record, found bool, err error) {
+	rows, err := tx.Query(ctx, parkedColumns+` WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL
+		AND (partition, record_offset) > ($4, $5) ORDER BY partition, record_offset LIMIT 1 FOR UPDATE SKIP LOCKED`,
+		group, topic, partitions, after.Partition, after.Offset)
+	if err != nil {
+		return r, false, err
+	}
+	all, err := pgx.CollectRows(rows, scanParked)
+	if err != nil || len(all) == 0 {
+		return r, false, err
+	}
+	return all[0].Record, true, nil
+}
+
+const atPosition = ` WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`
+
+// takeOff removes a record that was applied.
+func takeOff(ctx context.Context, tx pgx.Tx, group, topic string, at Position) error {
+	_, err := tx.Exec(ctx, `DELETE FROM bus_parked`+atPosition, group, topic, at.Partition, at.Offset)
+	return err
+}
+
+// failAgain notes that a replay failed. It has to be requested anew.
+func failAgain(ctx context.Context, tx pgx.Tx, group, topic string, at Position, reason error) error {
+	_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL`+atPosition,
+		group, topic, at.Partition, at.Offset, storable(reason.Error()))
+	return err
+}
 
 func splitHeaders(headers []Header) (names []string, values [][]byte) {
 	names, values = make([]string, len(headers)), make([][]byte, len(headers))
@@ -83,7 +131,7 @@ func (f ParkedFilter) args() []any { return []any{f.Group, f.Topic, f.Partition,
 // ListParked returns the parked records of the schema that tx works in, in the order of group, topic, partition and offset, at most
 // limit of them.
 func ListParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter, limit int) ([]Parked, error) {
-	if _, err := tx.Exec(ctx, asSystem); err != nil {
+	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, parkedColumns+chosen+` ORDER BY group_name, topic, partition, record_offset LIMIT $5`, append(filter.args(), limit)...)
@@ -96,7 +144,7 @@ func ListParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter, limit int) 
 // ReplayParked asks the consumer of each of the records to apply it again, and returns how many there are. A consumer looks every
 // ParkedWatch; nothing happens while none runs.
 func ReplayParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter) (int64, error) {
-	if _, err := tx.Exec(ctx, asSystem); err != nil {
+	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, err
 	}
 	tag, err := tx.Exec(ctx, `UPDATE bus_parked SET replay_asked_at = coalesce(replay_asked_at, clock_timestamp())`+chosen, filter.args()...)
@@ -105,7 +153,7 @@ func ReplayParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter) (int64, e
 
 // DiscardParked forgets the records for good and returns how many there were.
 func DiscardParked(ctx context.Context, tx pgx.Tx, filter ParkedFilter) (int64, error) {
-	if _, err := tx.Exec(ctx, asSystem); err != nil {
+	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, err
 	}
 	tag, err := tx.Exec(ctx, `DELETE FROM bus_parked`+chosen, filter.args()...)

@@ -37,9 +37,8 @@ func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
 		if _, err := tx.Exec(ctx, asSystem); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
-			WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL)`,
-			a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions).Scan(&asked)
+		asked, err = replayRequested(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions)
+		return err
 	})
 	return asked, err
 }
@@ -51,7 +50,7 @@ const mostReplays = 100
 // fails for good stays, with the new reason; what fails for a passing one is tried again at the next look. It returns an error only
 // when the assignment is over.
 func (a *assignment) replay(ctx context.Context) error {
-	after := parkedPlace{partition: -1}
+	after := Position{Partition: -1}
 	for range mostReplays {
 		place, err := a.replayNext(ctx, after)
 		var blame *permanentError
@@ -62,12 +61,12 @@ func (a *assignment) replay(ctx context.Context) error {
 			return err
 		case errors.As(err, &blame):
 			err = a.parkAgain(ctx, place, blame.err)
-		case err == nil && place.partition < 0:
+		case err == nil && place.Partition < 0:
 			return nil
 		}
 		if err != nil {
-			a.consumer.logger.Warn("cannot apply a parked record yet", "partition", place.partition, "offset", place.offset, "error", err)
-			if place.partition < 0 {
+			a.consumer.logger.Warn("cannot apply a parked record yet", "partition", place.Partition, "offset", place.Offset, "error", err)
+			if place.Partition < 0 {
 				return nil
 			}
 		}
@@ -76,32 +75,22 @@ func (a *assignment) replay(ctx context.Context) error {
 	return nil // the rest at the next look
 }
 
-// parkedPlace is where a parked record was in the log.
-type parkedPlace struct {
-	partition int
-	offset    int64
-}
-
 // replayNext applies the first record asked for behind the given one and returns its place; none: partition -1.
-func (a *assignment) replayNext(ctx context.Context, after parkedPlace) (parkedPlace, error) {
-	at := parkedPlace{partition: -1}
+func (a *assignment) replayNext(ctx context.Context, after Position) (Position, error) {
+	at := Position{Partition: -1}
 	var record Record
 	err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, parkedColumns+` WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL
-			AND (partition, record_offset) > ($4, $5) ORDER BY partition, record_offset LIMIT 1 FOR UPDATE SKIP LOCKED`,
-			a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions, after.partition, after.offset)
-		if err != nil {
+		var found bool
+		var err error
+		record, found, err = nextToReplay(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions, after)
+		if err != nil || !found {
 			return err
 		}
-		found, err := pgx.CollectRows(rows, scanParked)
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		record, at = found[0].Record, parkedPlace{found[0].Record.Partition, found[0].Record.Offset}
+		at = Position{Partition: record.Partition, Offset: record.Offset}
 		return a.applyParked(ctx, tx, record)
 	})
-	if err == nil && at.partition >= 0 {
-		a.consumer.logger.Info("parked record applied", "partition", at.partition, "offset", at.offset)
+	if err == nil && at.Partition >= 0 {
+		a.consumer.logger.Info("parked record applied", "partition", at.Partition, "offset", at.Offset)
 		a.consumer.metrics.replayed.Inc()
 		a.consumer.cfg.Committed([]Record{record})
 	}
@@ -137,9 +126,7 @@ func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r Record) error
 	if _, err := tx.Exec(ctx, asSystem); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM bus_parked WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`,
-		a.consumer.cfg.Group, r.Topic, r.Partition, r.Offset)
-	return err
+	return takeOff(ctx, tx, a.consumer.cfg.Group, r.Topic, Position{Partition: r.Partition, Offset: r.Offset})
 }
 
 // own locks a position and refuses a member that lost it.
@@ -153,16 +140,13 @@ func (a *assignment) own(ctx context.Context, tx pgx.Tx, partition int) error {
 }
 
 // parkAgain notes that a record failed once more. It has to be asked for anew.
-func (a *assignment) parkAgain(ctx context.Context, at parkedPlace, reason error) error {
-	a.consumer.logger.Error("parked record cannot be applied", "partition", at.partition, "offset", at.offset, "error", reason)
+func (a *assignment) parkAgain(ctx context.Context, at Position, reason error) error {
+	a.consumer.logger.Error("parked record cannot be applied", "partition", at.Partition, "offset", at.Offset, "error", reason)
 	return a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := a.own(ctx, tx, at.partition); err != nil {
+		if err := a.own(ctx, tx, at.Partition); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL
-			WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`,
-			a.consumer.cfg.Group, a.consumer.cfg.Topic, at.partition, at.offset, storable(reason.Error()))
-		return err
+		return failAgain(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, at, reason)
 	})
 }
 

@@ -43,6 +43,9 @@ func appendNullable[B ~string | ~[]byte](dst []byte, b B, null bool) []byte {
 	return append(dst, b...)
 }
 
+// topicID is what a topic has for itself alone: another one that is made under the same name has another id.
+type topicID [16]byte
+
 // scanner reads Kafka's primitive types. Once it runs out of bytes it is bad and returns zeros.
 type scanner struct {
 	rest []byte
