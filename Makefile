@@ -58,11 +58,11 @@ lint: ## check style and the architecture's rules
 verify: ## each module builds alone, is tidy and formatted
 	@sh .ci/verify $(MODULES)
 
-# Watermill's own Reconnect has a data race in its test, see shared/bus/reconnect_suite_test.go: it runs once more without the race detector.
+# Watermill's own Reconnect has a data race in its test, see shared/bus/watermillbus/reconnect_suite_test.go: it runs once more without the race detector.
 BUS      = github.com/weirlog/weir/shared/bus
-HAS_BUS  = $(filter $(BUS),$(shell $(GO) list $(TESTS)))
+IN_BUS   = $(filter $(BUS) $(BUS)/%,$(shell $(GO) list $(TESTS)))
 UNRACED  = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
-RECONNECT = $(if $(and $(RACE),$(HAS_BUS)),$(UNRACED) -run TestSuiteReconnect $(BUS),:)
+RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -run TestSuiteReconnect $(BUS)/watermillbus,:)
 
 # A domain starts nothing beside itself, so the race detector has nothing to find there: it would only slow long properties down.
 DOMAINS  = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar)
@@ -77,11 +77,11 @@ test: ## unit and integration tests: a local PostgreSQL, the embedded broker, th
 		wait $$unraced && exit $$raced'
 
 # The race detector only where the broker is the subject, and there three nodes as well.
-REST     = $(filter-out $(BUS),$(shell $(GO) list $(TESTS)))
+REST     = $(filter-out $(BUS) $(BUS)/%,$(shell $(GO) list $(TESTS)))
 test-kafka test-containers: TESTS = $(BACKED)
 test-kafka: ## the same tests against a real Apache Kafka node; those of the bus with the race detector, and against three
 	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
-		{ $(if $(HAS_BUS),$(GO) test $(RACE) -tags=apache $(TESTFLAGS) $(HAS_BUS),:) && $(RECONNECT); } & bus=$$!; \
+		{ $(if $(IN_BUS),$(GO) test $(RACE) -tags=apache $(TESTFLAGS) $(IN_BUS),:) && $(RECONNECT); } & bus=$$!; \
 		$(if $(REST),$(UNRACED) $(REST),:); others=$$?; \
 		wait $$bus && exit $$others'
 

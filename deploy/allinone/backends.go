@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/embedded/postgres"
@@ -54,7 +55,7 @@ func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, topicsTimeout)
 	defer cancel()
-	if err := bus.EnsureTopicsWith(ctx, brokers, dialer, contract.Topics(a.config.LogPartitions, a.config.LogRetention)); err != nil {
+	if err := topics.EnsureWith(ctx, brokers, dialer, contract.Topics(a.config.LogPartitions, a.config.LogRetention)); err != nil {
 		return nil, access, fmt.Errorf("cannot reach Kafka at %v: %w", brokers, err)
 	}
 	return brokers, access, nil

@@ -54,7 +54,7 @@ func TestRules(t *testing.T) {
 		t.Fatalf("%d domains found, want %v", len(domains), middle)
 	}
 	for _, p := range packages {
-		for _, violation := range slices.Concat(siblings(p), forTests(p), heavy(p), impure(p)) {
+		for _, violation := range slices.Concat(siblings(p), forTests(p), heavy(p), impure(p), throughTheBus(p)) {
 			t.Error(violation)
 		}
 		for _, violation := range slices.Concat(calls(t, p), longMain(t, p)) {
@@ -139,10 +139,14 @@ func TestBreachesAreFound(t *testing.T) {
 		"a domain on the calendar":  {goPackage{ImportPath: prefix + "ledger", Imports: []string{calendar}}, ""},
 		"a domain on the contract":  {goPackage{ImportPath: prefix + "ledger", Imports: []string{prefix + "shared/contract"}}, "standard library alone"},
 		"the calendar on a library": {goPackage{ImportPath: calendar, Imports: []string{"github.com/google/uuid"}}, "standard library alone"},
+		"a consumer on parked":      {goPackage{ImportPath: busPath + "/consumer", Imports: []string{busPath, busPath + "/parked"}}, ""},
+		"parked on a consumer":      {goPackage{ImportPath: busPath + "/parked", Imports: []string{busPath + "/consumer"}}, "busParts does not say so"},
+		"the bus on a part":         {goPackage{ImportPath: busPath, Imports: []string{busPath + "/internal/clock"}}, "busParts does not say so"},
+		"a part that is not named":  {goPackage{ImportPath: busPath + "/other"}, "is no part of the bus"},
 		"an adapter on the network": {goPackage{ImportPath: prefix + "ledger/internal/http", Imports: []string{"net/http"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := strings.Join(slices.Concat(siblings(test.p), forTests(test.p), heavy(test.p), impure(test.p)), "\n")
+			found := strings.Join(slices.Concat(siblings(test.p), forTests(test.p), heavy(test.p), impure(test.p), throughTheBus(test.p)), "\n")
 			if (test.want == "") != (found == "") || !strings.Contains(found, test.want) {
 				t.Errorf("found %q, want %q", found, test.want)
 			}

@@ -50,6 +50,50 @@ func siblings(p goPackage) (found []string) {
 	return found
 }
 
+const busPath = prefix + "shared/bus"
+
+// busParts says which other parts of the bus each part may import, directly; all may import the bus itself, which imports none of them.
+var busParts = map[string][]string{
+	"":                {},
+	"internal/wire":   {},
+	"internal/clock":  {},
+	"internal/budget": {},
+	"internal/batch":  {"internal/wire"},
+	"internal/broker": {"internal/batch", "internal/clock", "internal/wire"},
+	"internal/follow": {"internal/batch", "internal/broker", "internal/clock", "internal/wire"},
+	"topics":          {"internal/broker", "internal/clock"},
+	"parked":          {},
+	"publisher":       {"internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/wire"},
+	"consumer":        {"internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/follow", "internal/wire", "parked"},
+	"state":           {"internal/broker", "internal/clock", "internal/follow", "internal/wire"},
+	"relay":           {"internal/clock", "publisher"},
+	"watermillbus":    {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
+}
+
+// busPart is which part of the bus a package is; its tests and bustest see all of it.
+func busPart(importPath string) (part string, ours bool) {
+	rest, ours := strings.CutPrefix(importPath, busPath)
+	return strings.TrimPrefix(rest, "/"), ours && (rest == "" || rest[0] == '/') && !isForTests(importPath)
+}
+
+// throughTheBus finds imports against busParts.
+func throughTheBus(p goPackage) (found []string) {
+	from, ours := busPart(p.ImportPath)
+	if !ours {
+		return nil
+	}
+	allowed, known := busParts[from]
+	if !known {
+		return []string{fmt.Sprintf("%s is no part of the bus that busParts names", p.ImportPath)}
+	}
+	for _, to := range p.Imports {
+		if part, ours := busPart(to); ours && part != "" && !slices.Contains(allowed, part) {
+			found = append(found, fmt.Sprintf("%s imports %s: busParts does not say so", p.ImportPath, to))
+		}
+	}
+	return found
+}
+
 // forTests finds programs that stand on what is for tests: testenv, and the packages whose names end in test.
 func forTests(p goPackage) (found []string) {
 	room := module(p.ImportPath)

@@ -19,6 +19,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/pg"
@@ -133,7 +135,7 @@ func (w *world) records(t *testing.T, topic string) string {
 	t.Helper()
 	var mu sync.Mutex
 	var text strings.Builder
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) error {
+	reader := state.NewReader(state.Config{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) error {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(&text, "%s %s\n", record.Key, record.Value)
@@ -170,7 +172,7 @@ func (w *world) plantRow(t *testing.T, secret string) {
 // plantRecord publishes a secret.
 func (w *world) plantRecord(t *testing.T, secret string) {
 	t.Helper()
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
+	publisher, err := publisher.New(publisher.Config{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer publisher.Close()
 	planted := message.NewMessage(uuid.NewString(), []byte(`{}`))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/shared/bus"
+	busparked "github.com/weirlog/weir/shared/bus/parked"
 )
 
 // ErrNone means that nothing of what was asked for is parked.
@@ -20,7 +20,7 @@ var ErrNone = errors.New("no such record is parked")
 // A Record is one parked record and the schema, hence the module, that has it.
 type Record struct {
 	Schema string
-	bus.Parked
+	busparked.Item
 }
 
 // ID names a parked record: group/topic/partition/offset.
@@ -29,18 +29,18 @@ func (r Record) ID() string {
 }
 
 // ParseID reads what ID writes. No topic has a slash in its name.
-func ParseID(id string) (bus.ParkedFilter, error) {
+func ParseID(id string) (busparked.Filter, error) {
 	parts := strings.Split(id, "/")
 	n := len(parts)
 	if n < 4 {
-		return bus.ParkedFilter{}, fmt.Errorf("%q is no id of a parked record: take one from `weir parked list`, such as ledger.quota/weir.logs.v1/3/1041", id)
+		return busparked.Filter{}, fmt.Errorf("%q is no id of a parked record: take one from `weir parked list`, such as ledger.quota/weir.logs.v1/3/1041", id)
 	}
 	partition, wrong := strconv.Atoi(parts[n-2])
 	offset, err := strconv.ParseInt(parts[n-1], 10, 64)
 	if wrong != nil || err != nil {
-		return bus.ParkedFilter{}, fmt.Errorf("%q is no id of a parked record: it does not end in /partition/offset", id)
+		return busparked.Filter{}, fmt.Errorf("%q is no id of a parked record: it does not end in /partition/offset", id)
 	}
-	return bus.ParkedFilter{Group: strings.Join(parts[:n-3], "/"), Topic: parts[n-3], Partition: &partition, Offset: &offset}, nil
+	return busparked.Filter{Group: strings.Join(parts[:n-3], "/"), Topic: parts[n-3], Partition: &partition, Offset: &offset}, nil
 }
 
 // A Store is a connection to the database of one or more modules.
@@ -92,9 +92,9 @@ func (d *Store) each(ctx context.Context, do func(schema string, tx pgx.Tx) erro
 }
 
 // List returns what is parked, at most limit records of each schema.
-func (d *Store) List(ctx context.Context, filter bus.ParkedFilter, limit int) (found []Record, err error) {
+func (d *Store) List(ctx context.Context, filter busparked.Filter, limit int) (found []Record, err error) {
 	err = d.each(ctx, func(schema string, tx pgx.Tx) error {
-		records, err := bus.ListParked(ctx, tx, filter, limit)
+		records, err := busparked.List(ctx, tx, filter, limit)
 		for _, r := range records {
 			found = append(found, Record{schema, r})
 		}
@@ -120,16 +120,17 @@ func (d *Store) Find(ctx context.Context, id string) (Record, error) {
 }
 
 // Replay asks for the records to be applied again, and reports how many there are.
-func (d *Store) Replay(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
-	return d.count(ctx, filter, bus.ReplayParked)
+func (d *Store) Replay(ctx context.Context, filter busparked.Filter) (int64, error) {
+	return d.count(ctx, filter, busparked.Replay)
 }
 
 // Discard forgets the records for good, and reports how many there were.
-func (d *Store) Discard(ctx context.Context, filter bus.ParkedFilter) (int64, error) {
-	return d.count(ctx, filter, bus.DiscardParked)
+func (d *Store) Discard(ctx context.Context, filter busparked.Filter) (int64, error) {
+	return d.count(ctx, filter, busparked.Discard)
 }
 
-func (d *Store) count(ctx context.Context, filter bus.ParkedFilter, do func(context.Context, pgx.Tx, bus.ParkedFilter) (int64, error)) (total int64, err error) {
+func (d *Store) count(ctx context.Context, filter busparked.Filter,
+	do func(context.Context, pgx.Tx, busparked.Filter) (int64, error)) (total int64, err error) {
 	err = d.each(ctx, func(_ string, tx pgx.Tx) error {
 		n, err := do(ctx, tx, filter)
 		total += n
@@ -140,7 +141,7 @@ func (d *Store) count(ctx context.Context, filter bus.ParkedFilter, do func(cont
 
 // Await waits until no consumer has any of the records to do any more, at most wait, and returns those that are left: they failed
 // again, or, where AskedAt is set, no consumer has taken them up yet.
-func (d *Store) Await(ctx context.Context, filter bus.ParkedFilter, wait time.Duration) (left []Record, err error) {
+func (d *Store) Await(ctx context.Context, filter busparked.Filter, wait time.Duration) (left []Record, err error) {
 	const look = 200 * time.Millisecond
 	for waited := time.Duration(0); ; waited += look {
 		if left, err = d.List(ctx, filter, 1000); err != nil {

@@ -17,6 +17,10 @@ import (
 
 	"github.com/weirlog/weir/deploy/parked"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	busparked "github.com/weirlog/weir/shared/bus/parked"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
@@ -39,7 +43,7 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 		t.Fatal(err)
 	}
 	m := &module{}
-	c, err := bus.NewConsumer(bus.ConsumerConfig{
+	c, err := consumer.New(consumer.Config{
 		Brokers: brokers, Group: "test." + schema, Topic: topic, Pool: pool, ParkedWatch: 20 * time.Millisecond,
 		Handle: func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
 			if !m.healed.Load() {
@@ -70,11 +74,11 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 func TestDesk(t *testing.T) {
 	url, brokers, topic := testenv.Postgres(t), testenv.Kafka(t), "test.store"
 	ctx := t.Context()
-	if err := bus.EnsureTopics(ctx, brokers, []contract.Topic{{Name: topic, Partitions: 1}}); err != nil {
+	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: topic, Partitions: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	one, two := newModule(t, url, "one", brokers, topic), newModule(t, url, "two", brokers, topic)
-	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	p, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +91,7 @@ func TestDesk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close(ctx)
-	all := bus.ParkedFilter{}
+	all := busparked.Filter{}
 	count := func(want int) func() error {
 		return func() error {
 			found, err := store.List(ctx, all, 100)
@@ -103,7 +107,7 @@ func TestDesk(t *testing.T) {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 
-	again := bus.ParkedFilter{Group: "test.one"}
+	again := busparked.Filter{Group: "test.one"}
 	if n, err := store.Replay(ctx, again); n != 2 || err != nil {
 		t.Fatalf("asked for %d, %v", n, err)
 	}
@@ -115,7 +119,7 @@ func TestDesk(t *testing.T) {
 	if left, err := store.Await(ctx, again, patience); err != nil || len(left) != 0 || one.effect.Load() != 2 || two.effect.Load() != 0 {
 		t.Fatalf("left %+v, %v; effects %d and %d", left, err, one.effect.Load(), two.effect.Load())
 	}
-	if n, err := store.Discard(ctx, bus.ParkedFilter{Group: "test.two"}); n != 2 || err != nil {
+	if n, err := store.Discard(ctx, busparked.Filter{Group: "test.two"}); n != 2 || err != nil {
 		t.Fatalf("discarded %d, %v", n, err)
 	}
 	if err := count(0)(); err != nil {
@@ -133,7 +137,7 @@ func TestDeskOfNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close(t.Context())
-	if _, err := store.List(t.Context(), bus.ParkedFilter{}, 1); err == nil || !strings.Contains(err.Error(), "no module of Weir") {
+	if _, err := store.List(t.Context(), busparked.Filter{}, 1); err == nil || !strings.Contains(err.Error(), "no module of Weir") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -153,7 +157,7 @@ func TestIDs(t *testing.T) {
 // What a record holds reaches a terminal as text and never as a command; a golden file shows the whole.
 func TestDetailsAreSafe(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := parked.Record{Schema: "ledger", Parked: bus.Parked{
+	r := parked.Record{Schema: "ledger", Item: busparked.Item{
 		Group: "ledger.quota", Organization: "org_1", Reason: "cannot read it:\n\x1b[2J\x1b]0;owned\x07", Attempts: 2, ParkedAt: now.Add(-3 * time.Hour),
 		FailedAt: now.Add(-90 * time.Second), AskedAt: now.Add(-5 * time.Second),
 		Record: bus.Record{

@@ -18,6 +18,11 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/internal/reads"
 	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/exposure"
@@ -41,11 +46,11 @@ type App struct {
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
-	publisher   *sharedbus.Publisher
-	logs        *sharedbus.Consumer
-	relay       *sharedbus.Relay
-	credentials *sharedbus.StateReader
-	projects    *sharedbus.StateReader
+	publisher   *publisher.Publisher
+	logs        *consumer.Consumer
+	relay       *relay.Relay
+	credentials *state.Reader
+	projects    *state.Reader
 	plaintext   *exposure.Watch
 	meter       *keyuse.Meter // of uses of API keys
 	keyNews     *keyuse.Publication
@@ -89,13 +94,13 @@ const (
 )
 
 func (a *App) build() (err error) {
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
+	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
 	}
 	count := countErrors(a.metrics.Registerer)
 	grouping := bus.Grouping{Writer: postgres.Writer{NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour)}, Count: countEffects(a.metrics.Registerer)}
-	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+	a.logs, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouping.Consume,
 		Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
@@ -106,7 +111,7 @@ func (a *App) build() (err error) {
 	if err != nil {
 		return err
 	}
-	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
+	a.relay = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Facts().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err := a.buildAPI(); err != nil {
@@ -124,8 +129,8 @@ func (a *App) buildAPI() error {
 		return err
 	}
 	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
-	from := sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
+	from := state.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	a.meter = keyuse.NewMeter(a.clock)
@@ -198,5 +203,5 @@ func (a *App) Close() {
 
 // ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.
 func (a *App) ensureTopic(ctx context.Context) error {
-	return sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("grouping", contract.Topics(0, 0)))
+	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("grouping", contract.Topics(0, 0)))
 }

@@ -24,6 +24,9 @@ import (
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/ingest/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -55,12 +58,12 @@ type App struct {
 	searches    *searches.Searches
 	cursors     *httpapi.Cursors
 
-	publisher *sharedbus.Publisher
-	states    []*sharedbus.StateReader // of what the others say
-	accounts  *sharedbus.StateReader   // three of them
-	known     *sharedbus.StateReader   // of credentials
-	projects  *sharedbus.StateReader
-	consumer  *sharedbus.Consumer
+	publisher *publisher.Publisher
+	states    []*state.Reader // of what the others say
+	accounts  *state.Reader   // three of them
+	known     *state.Reader   // of credentials
+	projects  *state.Reader
+	consumer  *consumer.Consumer
 	log       *bus.Log
 	gapRead   atomic.Bool
 
@@ -110,7 +113,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err := a.buildStore(ctx); err != nil {
 		return err
 	}
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
+	a.publisher, err = publisher.New(publisher.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, DeliveryTimeout: a.timeout(), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
@@ -151,12 +154,12 @@ func (a *App) buildStore(ctx context.Context) (err error) {
 
 // follow has what the others say kept in memory.
 func (a *App) follow() {
-	from := sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
+	from := state.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
 	}
 	a.accounts = bus.FollowAccounts(from, a.gate, a.logger)
 	a.known, a.projects = a.credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)
-	a.states = []*sharedbus.StateReader{a.accounts, a.known, a.projects}
+	a.states = []*state.Reader{a.accounts, a.known, a.projects}
 }
 
 // SeePlaintext takes a request that was refused because it came over plain HTTP, from whoever listens for ingest. It never
@@ -171,7 +174,7 @@ const (
 
 func (a *App) buildConsumer() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
-	a.consumer, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+	a.consumer, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
 		Handle: logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)

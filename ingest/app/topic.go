@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/postgres"
-	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/inbox"
@@ -61,7 +61,7 @@ func (a *App) migrate(ctx context.Context) error {
 func (a *App) ensureTopics(ctx context.Context) error {
 	own := contract.WrittenBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 	for ctx.Err() == nil {
-		err := sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, own)
+		err := topics.EnsureWith(ctx, a.config.Brokers, a.dialer, own)
 		if err == nil {
 			break
 		}

@@ -18,6 +18,11 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/exposure"
@@ -40,12 +45,12 @@ type App struct {
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
 	service     *service.Service
-	publisher   *sharedbus.Publisher
-	logs        *sharedbus.Consumer
-	tenants     *sharedbus.Consumer
-	relay       *sharedbus.Relay
-	credentials *sharedbus.StateReader
-	projects    *sharedbus.StateReader // their names, for people
+	publisher   *publisher.Publisher
+	logs        *consumer.Consumer
+	tenants     *consumer.Consumer
+	relay       *relay.Relay
+	credentials *state.Reader
+	projects    *state.Reader // their names, for people
 	accounts    *bus.Accounts
 	checker     *service.Checker
 	plaintext   *exposure.Watch
@@ -84,14 +89,14 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 
 func (a *App) build() (err error) {
 	a.service = &service.Service{Reads: a.reads, Tiers: a.config.tiers(), Clock: a.clock}
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
+	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
 	}
 	if err := a.buildConsumers(); err != nil {
 		return err
 	}
-	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
+	a.relay = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.accounts = &bus.Accounts{Pool: a.pool, Service: a.service, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
@@ -109,19 +114,19 @@ func (a *App) build() (err error) {
 }
 
 func (a *App) buildConsumers() (err error) {
-	consumer := &bus.Consumer{Service: a.service, Clock: a.clock}
+	handler := &bus.Consumer{Service: a.service, Clock: a.clock}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
-	a.logs, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+	a.logs, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
-		Handle: consumer.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
+		Handle: handler.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
 		MaxBytes: batchBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
 	}
-	a.tenants, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+	a.tenants, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool,
-		Handle: consumer.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
+		Handle: handler.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }
@@ -140,8 +145,8 @@ func (a *App) buildAPI() error {
 		return err
 	}
 	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
-	from := sharedbus.StateConfig{
-		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
+	from := state.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
 	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock}
@@ -198,7 +203,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	return sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("ledger", contract.Topics(0, 0)))
+	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("ledger", contract.Topics(0, 0)))
 }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.

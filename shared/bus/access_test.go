@@ -13,6 +13,11 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/bus/topics"
+	"github.com/weirlog/weir/shared/bus/watermillbus"
 	"github.com/weirlog/weir/shared/contract"
 	embedded "github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
@@ -39,7 +44,7 @@ func ensureAs(t *testing.T, brokers []string, access bus.Access, topic string, l
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	return dialer, bus.EnsureTopicsWith(ctx, brokers, dialer, []contract.Topic{{Name: topic, Partitions: 2}})
+	return dialer, topics.EnsureWith(ctx, brokers, dialer, []contract.Topic{{Name: topic, Partitions: 2}})
 }
 
 // Everything that the bus does, it does where one has to sign in.
@@ -51,34 +56,34 @@ func TestSignedIn(t *testing.T) {
 
 func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	t.Helper()
-	pool := database(t)
-	dialer, err := ensureAs(t, brokers, access, topic, patience)
+	pool := bustest.Database(t)
+	dialer, err := ensureAs(t, brokers, access, topic, bustest.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: dialer})
-	publish(t, p, topic, 0, 10, 3)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: dialer})
+	bustest.Publish(t, p, topic, 0, 10, 3)
 
 	applied := make(chan int, 10)
-	cfg := quick(brokers, topic, pool, func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
 		applied <- len(records)
 		return nil
 	})
 	cfg.Dialer = dialer
-	startConsumer(t, cfg)
+	bustest.StartConsumer(t, cfg)
 	for n := 0; n < 10; {
 		select {
 		case more := <-applied:
 			n += more
-		case <-time.After(patience):
+		case <-time.After(bustest.Patience):
 			t.Fatalf("the consumer applied %d of 10", n)
 		}
 	}
 
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Dialer: dialer, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
-	start(t, reader.Run)
+	reader := state.NewReader(state.Config{Brokers: brokers, Dialer: dialer, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
+	bustest.Run(t, reader.Run)
 	for _, group := range []string{"", topic + ".group"} {
-		s, err := bus.NewSubscriber(bus.SubscriberConfig{Brokers: brokers, Dialer: dialer, Group: group}, testenv.Logger(t))
+		s, err := watermillbus.NewSubscriber(watermillbus.SubscriberConfig{Brokers: brokers, Dialer: dialer, Group: group}, testenv.Logger(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,13 +95,13 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 		select {
 		case m := <-messages:
 			m.Ack()
-		case <-time.After(patience):
+		case <-time.After(bustest.Patience):
 			t.Errorf("the subscriber of group %q gets nothing", group)
 		}
 	}
 	select {
 	case <-reader.Ready():
-	case <-time.After(patience):
+	case <-time.After(bustest.Patience):
 		t.Error("the state reader is not ready")
 	}
 }
@@ -115,7 +120,7 @@ func refusedSignIn(t *testing.T, brokers []string, user string) {
 		t.Fatal(err)
 	}
 	for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"} {
-		_, err := ensureAs(t, brokers, bus.Access{User: user, PasswordFile: wrong, Mechanism: mechanism}, "test.refused", patience)
+		_, err := ensureAs(t, brokers, bus.Access{User: user, PasswordFile: wrong, Mechanism: mechanism}, "test.refused", bustest.Patience)
 		if err == nil || !strings.Contains(err.Error(), "refuses the user") || !strings.Contains(err.Error(), "WEIR_BROKERS_PASSWORD_FILE") {
 			t.Errorf("%s: %v", mechanism, err)
 		}

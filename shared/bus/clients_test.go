@@ -8,6 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -20,14 +22,14 @@ func TestOtherClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			topic := "test.others." + name
-			ensure(t, brokers, topic, 5, nil)
+			bustest.Ensure(t, brokers, topic, 5, nil)
 			client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(codec), kgo.ConsumeTopics(topic),
 				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(50*time.Millisecond)) // else it waits for seconds to see a topic
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			messages := keyed(0, 200, 50)
+			messages := bustest.Keyed(0, 200, 50)
 			places := make(map[string]int32)
 			for _, m := range messages {
 				r := &kgo.Record{Key: []byte(m.Metadata[bus.KeyMetadata]), Value: m.Payload, Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte(m.UUID)}}}
@@ -36,14 +38,14 @@ func TestOtherClients(t *testing.T) {
 				}
 				places[string(r.Key)] = r.Partition
 			}
-			if n := len(readAll(t, brokers, topic)); n != 200 {
+			if n := len(bustest.ReadAll(t, brokers, topic)); n != 200 {
 				t.Errorf("read %d records, want 200", n)
 			}
-			compression := bus.Uncompressed
+			compression := publisher.Uncompressed
 			if name == "zstd" {
-				compression = bus.Zstd
+				compression = publisher.Zstd
 			}
-			positions, err := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Compression: compression}).PublishContext(context.Background(), topic, messages...)
+			positions, err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Compression: compression}).PublishContext(context.Background(), topic, messages...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,8 @@ import (
 
 	kafka "github.com/segmentio/kafka-go"
 
-	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
@@ -88,11 +89,11 @@ func leader(t *testing.T, cluster *testenv.Cluster, topic string) *fault.Server 
 // threeNodes are nodes with a topic and a consumer of it.
 func threeNodes(t *testing.T, topic string) *scene {
 	t.Helper()
-	s := &scene{cluster: testenv.FaultyKafka(t, 3), topic: topic, random: chance(t), pool: database(t)}
+	s := &scene{cluster: testenv.FaultyKafka(t, 3), topic: topic, random: chance(t), pool: bustest.Database(t)}
 	alive(t, s.brokers(), 3)
-	effects(t, s.pool)
-	ensure(t, s.brokers(), topic, 3, nil)
-	startConsumer(t, s.consumer())
+	bustest.Effects(t, s.pool)
+	bustest.Ensure(t, s.brokers(), topic, 3, nil)
+	bustest.StartConsumer(t, s.consumer())
 	return s
 }
 
@@ -100,7 +101,7 @@ func threeNodes(t *testing.T, topic string) *scene {
 // nothing is in the log twice, nothing takes effect twice, the order of each key holds.
 func leaderKilled(t *testing.T) {
 	s := threeNodes(t, "test.leader")
-	p := newPublisher(t, bus.PublisherConfig{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * patience})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * bustest.Patience})
 	s.tr = startTraffic(p, s.topic, 8, 2*time.Millisecond)
 	r := s.strike(t, "leader of three nodes killed", 1, 20, func() {
 		victim := leader(t, s.cluster, s.topic)
@@ -117,7 +118,7 @@ func leaderKilled(t *testing.T) {
 // With two of three nodes down nothing is accepted and every caller is told; when they are back everything goes on by itself.
 func majorityDown(t *testing.T) {
 	s := threeNodes(t, "test.majority")
-	p := newPublisher(t, bus.PublisherConfig{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})
 	s.tr = startTraffic(p, s.topic, 8, 2*time.Millisecond)
 	r := s.strike(t, "two of three nodes down", 1, 3, func() {
 		told := s.tr.failed()

@@ -32,16 +32,16 @@ var (
 	ErrTopicReplaced = errors.New("the topic was deleted and made again")
 )
 
-// permanentError marks what no repetition can heal.
-type permanentError struct {
-	err       error
-	record    bool // partition and offset name the record to blame
-	partition int
-	offset    int64
+// PermanentError marks what no repetition can heal.
+type PermanentError struct {
+	Err       error
+	Record    bool // partition and offset name the record to blame
+	Partition int
+	Offset    int64
 }
 
-func (e *permanentError) Error() string { return e.err.Error() }
-func (e *permanentError) Unwrap() error { return e.err }
+func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Unwrap() error { return e.Err }
 
 // Permanent marks err as the fault of a record that can never be applied. A Handler returns it to have the record found by
 // bisection and parked. Permanent(nil) is nil.
@@ -49,7 +49,7 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &permanentError{err: err}
+	return &PermanentError{Err: err}
 }
 
 // PermanentRecord is Permanent for a handler that knows which record is to blame: it spares the bisection.
@@ -57,19 +57,19 @@ func PermanentRecord(r Record, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &permanentError{err: err, record: true, partition: r.Partition, offset: r.Offset}
+	return &PermanentError{Err: err, Record: true, Partition: r.Partition, Offset: r.Offset}
 }
 
 // IsPermanent reports whether err, or an error that it wraps, was marked by Permanent or PermanentRecord.
 func IsPermanent(err error) bool {
-	var marked *permanentError
+	var marked *PermanentError
 	return errors.As(err, &marked)
 }
 
-// panicError is a handler's panic as an error.
-type panicError struct {
-	value any
-	stack []byte
+// PanicError is a handler's panic as an error.
+type PanicError struct {
+	Value any
+	Stack []byte
 }
 
-func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v\n%s", e.value, e.stack) }
+func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v\n%s", e.Value, e.Stack) }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
@@ -37,13 +39,13 @@ func newScene(t *testing.T, topic string, partitions int) *scene {
 func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
 	t.Helper()
 	s := &scene{cluster: testenv.FaultyKafka(t, 1), db: testenv.FaultyPostgres(t), topic: topic, lanes: lanes, random: chance(t)}
-	s.pool = databaseAt(t, s.db.URL)
-	effects(t, s.pool)
-	ensure(t, s.brokers(), topic, partitions, nil)
+	s.pool = bustest.DatabaseAt(t, s.db.URL)
+	bustest.Effects(t, s.pool)
+	bustest.Ensure(t, s.brokers(), topic, partitions, nil)
 	cfg := s.consumer()
 	cfg.Pool = s.open(t)
-	startConsumer(t, cfg)
-	p := newPublisher(t, bus.PublisherConfig{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * patience})
+	bustest.StartConsumer(t, cfg)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * bustest.Patience})
 	s.tr = startTrafficOf(p, topic, 8, lanes, 2*time.Millisecond)
 	s.tr.more(t, 100)
 	return s
@@ -51,11 +53,11 @@ func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
 
 func (s *scene) brokers() []string { return s.cluster.Brokers() }
 
-func (s *scene) consumer() bus.ConsumerConfig {
-	cfg := quick(s.brokers(), s.topic, s.pool, writeEffects)
+func (s *scene) consumer() consumer.Config {
+	cfg := bustest.QuickConsumer(s.brokers(), s.topic, s.pool, bustest.WriteEffects)
 	cfg.Group, cfg.FetchWait = s.topic, 100*time.Millisecond
 	if s.lanes > 0 {
-		cfg.Lanes, cfg.MaxRecords = strict, 6
+		cfg.Lanes, cfg.MaxRecords = bustest.Strict, 6
 	}
 	return cfg
 }
@@ -82,7 +84,7 @@ func (s *scene) strike(t *testing.T, name string, short, full int, fault func())
 	s.tr.more(t, 50)
 	s.pool.Reset()
 	if s.lanes > 0 {
-		defer wereDeferred(t, s.pool)
+		defer bustest.WereDeferred(t, s.pool)
 	}
 	return settle(t, row{fault: name, rounds: n}, s.tr, s.brokers(), s.topic, s.pool)
 }
@@ -146,14 +148,14 @@ func brokerPaused(t *testing.T) {
 func consumerKilled(t *testing.T) {
 	random := chance(t)
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed", testenv.Postgres(t)
-	pool := databaseAt(t, url)
-	effects(t, pool)
-	ensure(t, brokers, topic, 4, nil)
-	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	pool := bustest.DatabaseAt(t, url)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 4, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	m := member{Brokers: brokers, Database: url, Topic: topic}
 	n := testenv.Rounds(t, 3, 50)
 	each(t, n, func(i int) {
-		publish(t, p, topic, 500*i, 500, 40)
+		bustest.Publish(t, p, topic, 500*i, 500, 40)
 		victim := m.start(t)
 		for range 1 + random.IntN(4) {
 			victim.await(t)
@@ -161,21 +163,21 @@ func consumerKilled(t *testing.T) {
 		victim.kill()
 	})
 	m.start(t)
-	settleEffects(t, row{fault: "consumer killed between applying and committing", rounds: n}, pool, readAll(t, brokers, topic))
+	settleEffects(t, row{fault: "consumer killed between applying and committing", rounds: n}, pool, bustest.ReadAll(t, brokers, topic))
 }
 
 // So does one that leaves records to their lanes: wherever it is killed, each record takes effect once, and those of one lane in their order.
 func consumerOfLanesKilled(t *testing.T) {
 	random := chance(t)
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed.lanes", testenv.Postgres(t)
-	pool := databaseAt(t, url)
-	effects(t, pool)
-	ensure(t, brokers, topic, 4, nil)
-	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	pool := bustest.DatabaseAt(t, url)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 4, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	m := member{Brokers: brokers, Database: url, Topic: topic, Lanes: true}
 	n := testenv.Rounds(t, 4, 50)
 	each(t, n, func(i int) {
-		if _, err := p.PublishContext(context.Background(), topic, ofLanes(random, 500*i, 500)...); err != nil {
+		if _, err := p.PublishContext(context.Background(), topic, bustest.OfLanes(random, 500*i, 500)...); err != nil {
 			t.Fatal(err)
 		}
 		victim := m.start(t)
@@ -185,36 +187,36 @@ func consumerOfLanesKilled(t *testing.T) {
 		victim.kill()
 	})
 	m.start(t)
-	settleEffects(t, row{fault: "consumer of lanes killed between applying and committing", rounds: n}, pool, readAll(t, brokers, topic))
-	wereDeferred(t, pool)
+	settleEffects(t, row{fault: "consumer of lanes killed between applying and committing", rounds: n}, pool, bustest.ReadAll(t, brokers, topic))
+	bustest.WereDeferred(t, pool)
 }
 
 // A consumer that stands still in the middle of a transaction for longer than its session, and then goes on, has no effect any
 // more: the others have taken its work over.
 func consumerStopped(t *testing.T) {
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.stopped", testenv.Postgres(t)
-	pool := databaseAt(t, url)
-	effects(t, pool)
-	ensure(t, brokers, topic, 4, nil)
-	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	pool := bustest.DatabaseAt(t, url)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 4, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	m := member{Brokers: brokers, Database: url, Topic: topic}
 	total, n := 0, testenv.Rounds(t, 1, 5)
 	each(t, n, func(int) {
-		publish(t, p, topic, total, 1000, 40)
+		bustest.Publish(t, p, topic, total, 1000, 40)
 		total += 1000
 		sleeper := m.start(t)
 		sleeper.await(t)
 		sleeper.signal(t, syscall.SIGSTOP)
 		heir := m.start(t)
-		applied(t, pool, total, 2*patience)
+		bustest.Applied(t, pool, total, 2*bustest.Patience)
 		sleeper.signal(t, syscall.SIGCONT)
-		publish(t, p, topic, total, 1000, 40)
+		bustest.Publish(t, p, topic, total, 1000, 40)
 		total += 1000
-		applied(t, pool, total, 2*patience)
+		bustest.Applied(t, pool, total, 2*bustest.Patience)
 		sleeper.kill()
 		heir.stop()
 	})
-	settleEffects(t, row{fault: "consumer stopped for longer than its session", rounds: n}, pool, readAll(t, brokers, topic))
+	settleEffects(t, row{fault: "consumer stopped for longer than its session", rounds: n}, pool, bustest.ReadAll(t, brokers, topic))
 }
 
 // Members that come and go all the time, and partitions that are added meanwhile, cost time and nothing else.
@@ -233,9 +235,9 @@ func (s *scene) storm(t *testing.T, name string) {
 	s.strike(t, name, 6, 100, func() {
 		if i++; i%5 == 0 && partitions < 12 {
 			partitions++
-			addPartitions(t, s.brokers(), s.topic, partitions)
+			bustest.AddPartitions(t, s.brokers(), s.topic, partitions)
 		}
-		_, stop := startConsumer(t, s.consumer())
+		_, stop := bustest.StartConsumer(t, s.consumer())
 		stops = append(stops, stop)
 		if len(stops) > 2 {
 			i := s.random.IntN(len(stops))
@@ -275,7 +277,7 @@ func (s *scene) disturb(t *testing.T, name string, do func(*fault.Server), serve
 func brokerNetwork(t *testing.T) {
 	for _, d := range disturbances {
 		t.Run(d.name, func(t *testing.T) {
-			s := newScene(t, "test.network."+topicName(d.name), 3)
+			s := newScene(t, "test.network."+bustest.TopicName(d.name), 3)
 			s.disturb(t, "network of the broker: "+d.name, d.do, s.cluster.Nodes[0])
 		})
 	}
@@ -285,7 +287,7 @@ func brokerNetwork(t *testing.T) {
 func databaseNetwork(t *testing.T) {
 	for _, d := range disturbances {
 		t.Run(d.name, func(t *testing.T) {
-			s := newScene(t, "test.database."+topicName(d.name), 3)
+			s := newScene(t, "test.database."+bustest.TopicName(d.name), 3)
 			s.disturb(t, "network of the database: "+d.name, d.do, s.db.Server)
 		})
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -42,8 +44,8 @@ func (r member) consume() error {
 	if err != nil {
 		return err
 	}
-	cfg := quick(r.Brokers, r.Topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-		if err := writeEffects(ctx, tx, records); err != nil {
+	cfg := bustest.QuickConsumer(r.Brokers, r.Topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if err := bustest.WriteEffects(ctx, tx, records); err != nil {
 			return err
 		}
 		fmt.Println("applied")
@@ -52,9 +54,9 @@ func (r member) consume() error {
 	})
 	cfg.SessionTimeout, cfg.RebalanceTimeout, cfg.MaxRecords = 2*time.Second, time.Second, 50
 	if r.Lanes {
-		cfg.Lanes, cfg.MaxRecords = strict, 20
+		cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
 	}
-	c, err := bus.NewConsumer(cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	c, err := consumer.New(cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func (p *process) await(t testing.TB) {
 	}
 	select {
 	case <-p.lines:
-	case <-time.After(patience):
+	case <-time.After(bustest.Patience):
 		t.Fatal("a process of the test says nothing")
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -19,16 +22,16 @@ import (
 // What is published, applied and parked is counted, and how far a consumer is behind is shown.
 func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics", database(t), telemetry.New()
-	ensure(t, brokers, topic, 2, nil)
-	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, MaxMessageBytes: 1000, Metrics: registry.For("test")})
-	positions := publish(t, p, topic, 0, 100, 10)
-	large := keyed(100, 1, 1)
+	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics", bustest.Database(t), telemetry.New()
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, MaxMessageBytes: 1000, Metrics: registry.For("test")})
+	positions := bustest.Publish(t, p, topic, 0, 100, 10)
+	large := bustest.Keyed(100, 1, 1)
 	large[0].Payload = make([]byte, 1001)
 	if err := p.Publish(topic, large...); !errors.Is(err, bus.ErrTooLarge) {
 		t.Fatalf("Publish = %v, want %v", err, bus.ErrTooLarge)
 	}
-	cfg := quick(brokers, topic, pool, func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(_ context.Context, _ pgx.Tx, records []bus.Record) error {
 		for _, r := range records {
 			if (bus.Position{Partition: r.Partition, Offset: r.Offset}) == positions[7] {
 				return bus.PermanentRecord(r, errors.New("poison"))
@@ -37,9 +40,9 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 		return nil
 	})
 	cfg.Metrics = registry.For("test")
-	startConsumer(t, cfg)
+	bustest.StartConsumer(t, cfg)
 	consumer := `{group="test.metrics",service="test",topic="test.metrics"}`
-	shows(t, registry,
+	bustest.Shows(t, registry,
 		`weir_bus_published_records_total{service="test"} 100`,
 		`weir_bus_publish_failed_records_total{service="test"} 1`,
 		`weir_bus_publish_unknown_records_total{service="test"} 0`,
@@ -53,10 +56,10 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 // A relay that does not get to the end of its outbox says so, until it does.
 func TestMetricsOfRelay(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics.relay", database(t), telemetry.New()
-	ensure(t, brokers, topic, 1, nil)
+	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics.relay", bustest.Database(t), telemetry.New()
+	bustest.Ensure(t, brokers, topic, 1, nil)
 	repaired := make(chan struct{})
-	read := func(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+	read := func(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 		select {
 		case <-repaired:
 		default:
@@ -65,18 +68,18 @@ func TestMetricsOfRelay(t *testing.T) {
 		if after.Position == 3 {
 			return nil, nil
 		}
-		var all []bus.Outgoing
-		for i, m := range keyed(0, 3, 1) {
-			all = append(all, bus.Outgoing{Topic: topic, Message: m, Cursor: bus.Cursor{Position: int64(i + 1)}})
+		var all []relay.Outgoing
+		for i, m := range bustest.Keyed(0, 3, 1) {
+			all = append(all, relay.Outgoing{Topic: topic, Message: m, Cursor: relay.Cursor{Position: int64(i + 1)}})
 		}
 		return all, nil
 	}
-	r := bus.NewRelay(bus.RelayConfig{
-		Pool: pool, Name: "test", Publisher: newPublisher(t, bus.PublisherConfig{Brokers: brokers}), Read: read,
+	r := relay.New(relay.Config{
+		Pool: pool, Name: "test", Publisher: bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), Read: read,
 		Interval: 20 * time.Millisecond, Metrics: registry.For("test"),
 	}, testenv.Logger(t))
-	start(t, r.Run)
-	testenv.Eventually(t, patience, func() error {
+	bustest.Run(t, r.Run)
+	testenv.Eventually(t, bustest.Patience, func() error {
 		scrape := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if strings.Contains(scrape.Body.String(), `weir_bus_relay_lag_seconds{relay="test",service="test"} 0`+"\n") {
@@ -85,7 +88,7 @@ func TestMetricsOfRelay(t *testing.T) {
 		return nil
 	})
 	close(repaired)
-	shows(t, registry,
+	bustest.Shows(t, registry,
 		`weir_bus_relay_lag_seconds{relay="test",service="test"} 0`,
 		`weir_bus_relayed_records_total{relay="test",service="test"} 3`)
 }

@@ -11,6 +11,8 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -18,64 +20,64 @@ import (
 func TestPublishOverBadNetworks(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("cut by the test")
-	for name, fault := range map[string]func(*network, *brittle, []byte) error{
-		"answers lost": func(n *network, c *brittle, b []byte) error {
-			if isProduce(b) && n.strikes(10) {
-				c.deaf.Store(true)
+	for name, fault := range map[string]func(*bustest.Network, *bustest.BrittleConn, []byte) error{
+		"answers lost": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
+			if bustest.IsProduce(b) && n.Strikes(10) {
+				c.Deaf.Store(true)
 			}
 			return nil
 		},
-		"requests lost": func(n *network, _ *brittle, b []byte) error {
-			if isProduce(b) && n.strikes(10) {
+		"requests lost": func(n *bustest.Network, _ *bustest.BrittleConn, b []byte) error {
+			if bustest.IsProduce(b) && n.Strikes(10) {
 				return cut
 			}
 			return nil
 		},
-		"requests cut in the middle": func(n *network, c *brittle, b []byte) error {
-			if isProduce(b) && len(b) > 100 && n.strikes(10) {
+		"requests cut in the middle": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
+			if bustest.IsProduce(b) && len(b) > 100 && n.Strikes(10) {
 				c.Conn.Write(b[:len(b)/2])
 				return cut
 			}
 			return nil
 		},
-		"black hole": func(n *network, c *brittle, b []byte) error {
-			if isProduce(b) && n.strikes(100) {
-				c.mute.Store(true)
-				c.deaf.Store(true)
+		"black hole": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
+			if bustest.IsProduce(b) && n.Strikes(100) {
+				c.Mute.Store(true)
+				c.Deaf.Store(true)
 			}
 			return nil
 		},
-		"trickle": func(n *network, c *brittle, b []byte) error {
-			if n.strikes(30) {
-				c.slow.Store(true)
+		"trickle": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
+			if n.Strikes(30) {
+				c.Slow.Store(true)
 			}
 			return nil
 		},
-		"everything": func(n *network, c *brittle, b []byte) error {
-			if n.strikes(20) {
-				c.deaf.Store(true)
+		"everything": func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
+			if n.Strikes(20) {
+				c.Deaf.Store(true)
 			}
-			if n.strikes(20) {
+			if n.Strikes(20) {
 				return cut
 			}
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers, topic := testenv.SharedKafka(t), "test.network."+topicName(name)
-			ensure(t, brokers, topic, 4, nil)
-			n := &network{fault: fault, random: chance(t)}
-			p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 300 * time.Millisecond})
+			brokers, topic := testenv.SharedKafka(t), "test.network."+bustest.TopicName(name)
+			bustest.Ensure(t, brokers, topic, 4, nil)
+			n := &bustest.Network{Fault: fault, Random: chance(t)}
+			p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 300 * time.Millisecond})
 			tr := startTraffic(p, topic, 16, time.Millisecond)
-			testenv.Eventually(t, patience+time.Duration(testenv.Rounds(t, 5, 50))*2*time.Second, func() error {
-				if n.faults.Load() < int64(testenv.Rounds(t, 5, 50)) || tr.confirmed() < 500 {
+			testenv.Eventually(t, bustest.Patience+time.Duration(testenv.Rounds(t, 5, 50))*2*time.Second, func() error {
+				if n.Faults.Load() < int64(testenv.Rounds(t, 5, 50)) || tr.confirmed() < 500 {
 					return errors.New("not enough faults yet")
 				}
 				return nil
 			})
-			n.healed.Store(true)
+			n.Healed.Store(true)
 			tr.stop()
-			if _, repeated := tr.audit(t, readAll(t, brokers, topic)); repeated > 0 || len(tr.unknown)+len(tr.refused) > 0 {
+			if _, repeated := tr.audit(t, bustest.ReadAll(t, brokers, topic)); repeated > 0 || len(tr.unknown)+len(tr.refused) > 0 {
 				t.Errorf("%d repeated, %d unknown, %d not written: want none", repeated, len(tr.unknown), len(tr.refused))
 			}
 		})
@@ -86,69 +88,69 @@ func TestPublishOverBadNetworks(t *testing.T) {
 func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.late"
-	ensure(t, brokers, topic, 1, nil)
-	n := &network{random: chance(t), fault: func(n *network, c *brittle, _ []byte) error {
-		if n.strikes(1) {
-			c.mute.Store(true)
-			c.deaf.Store(true)
-			if n.faults.Load() >= 3 {
-				n.healed.Store(true)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, _ []byte) error {
+		if n.Strikes(1) {
+			c.Mute.Store(true)
+			c.Deaf.Store(true)
+			if n.Faults.Load() >= 3 {
+				n.Healed.Store(true)
 			}
 		}
 		return nil
 	}}
-	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 100 * time.Millisecond, DeliveryTimeout: patience})
-	publish(t, p, topic, 0, 1, 1)
-	if n.faults.Load() < 3 {
-		t.Errorf("%d faults, want 3", n.faults.Load())
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 100 * time.Millisecond, DeliveryTimeout: bustest.Patience})
+	bustest.Publish(t, p, topic, 0, 1, 1)
+	if n.Faults.Load() < 3 {
+		t.Errorf("%d faults, want 3", n.Faults.Load())
 	}
 }
 
 // The same networks under a consumer: each record takes effect once.
 func TestConsumeOverBadNetworks(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.network", database(t)
-	effects(t, pool)
-	ensure(t, brokers, topic, 4, nil)
-	n := &network{random: chance(t), fault: func(n *network, c *brittle, _ []byte) error {
-		if n.strikes(10) {
-			c.deaf.Store(true)
+	brokers, topic, pool := testenv.SharedKafka(t), "test.network", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 4, nil)
+	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, _ []byte) error {
+		if n.Strikes(10) {
+			c.Deaf.Store(true)
 		}
-		if n.strikes(10) {
+		if n.Strikes(10) {
 			return errors.New("cut by the test")
 		}
 		return nil
 	}}
-	cfg := quick(brokers, topic, pool, writeEffects)
-	cfg.Dialer, cfg.FetchWait = n.dialer(), 50*time.Millisecond
-	tr := startTraffic(newPublisher(t, bus.PublisherConfig{Brokers: brokers}), topic, 8, time.Millisecond)
-	startConsumer(t, cfg)
-	testenv.Eventually(t, patience, func() error {
-		if n.faults.Load() < int64(testenv.Rounds(t, 20, 200)) || tr.confirmed() < 500 {
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	cfg.Dialer, cfg.FetchWait = n.Dialer(), 50*time.Millisecond
+	tr := startTraffic(bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 8, time.Millisecond)
+	bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if n.Faults.Load() < int64(testenv.Rounds(t, 20, 200)) || tr.confirmed() < 500 {
 			return errors.New("not enough faults yet")
 		}
 		return nil
 	})
-	n.healed.Store(true)
+	n.Healed.Store(true)
 	tr.stop()
-	applied(t, pool, tr.confirmed(), patience)
+	bustest.Applied(t, pool, tr.confirmed(), bustest.Patience)
 }
 
 // When nothing answers, every caller learns within the delivery timeout what became of its message, and Close does not hang.
 func TestPublishIntoABlackHole(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.hole"
-	ensure(t, brokers, topic, 1, nil)
-	n := &network{random: chance(t), fault: func(n *network, c *brittle, b []byte) error {
-		if isProduce(b) && n.strikes(1) {
-			c.mute.Store(true)
-			c.deaf.Store(true)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
+		if bustest.IsProduce(b) && n.Strikes(1) {
+			c.Mute.Store(true)
+			c.Deaf.Store(true)
 		}
 		return nil
 	}}
-	p := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer(), RequestTimeout: 200 * time.Millisecond, DeliveryTimeout: time.Second})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 200 * time.Millisecond, DeliveryTimeout: time.Second})
 	tr := startTraffic(p, topic, 4, time.Millisecond)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, bustest.Patience, func() error {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
 		if len(tr.unknown) < 4 {
@@ -156,8 +158,8 @@ func TestPublishIntoABlackHole(t *testing.T) {
 		}
 		return nil
 	})
-	n.healed.Store(true)
-	testenv.Eventually(t, patience, func() error {
+	n.Healed.Store(true)
+	testenv.Eventually(t, bustest.Patience, func() error {
 		if tr.confirmed() < 100 {
 			return errors.New("not working again")
 		}
@@ -167,7 +169,7 @@ func TestPublishIntoABlackHole(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	tr.audit(t, readAll(t, brokers, topic))
+	tr.audit(t, bustest.ReadAll(t, brokers, topic))
 }
 
 // Records of a machine whose clock is hours ahead are refused by the brokers: their publisher says so at once, with the time and the
@@ -175,29 +177,29 @@ func TestPublishIntoABlackHole(t *testing.T) {
 func TestPublishByAWrongClock(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.clock"
-	ensure(t, brokers, topic, 1, nil)
-	n := &network{fault: func(n *network, _ *brittle, b []byte) error {
-		if isProduce(b) && !n.healed.Load() {
-			n.faults.Add(1)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	n := &bustest.Network{Fault: func(n *bustest.Network, _ *bustest.BrittleConn, b []byte) error {
+		if bustest.IsProduce(b) && !n.Healed.Load() {
+			n.Faults.Add(1)
 			setAhead(b, len("test"), len(topic), 3*time.Hour)
 		}
 		return nil
 	}}
-	wrong := newPublisher(t, bus.PublisherConfig{Brokers: brokers, Dialer: n.dialer()})
-	right := newPublisher(t, bus.PublisherConfig{Brokers: brokers})
+	wrong := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer()})
+	right := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	for i := range 3 {
-		err := wrong.Publish(topic, keyed(i, 1, 1)...)
+		err := wrong.Publish(topic, bustest.Keyed(i, 1, 1)...)
 		if !errors.Is(err, kafka.InvalidTimestamp) || errors.Is(err, bus.ErrUnknownOutcome) || !strings.Contains(err.Error(), "message.timestamp.after.max.ms") {
 			t.Errorf("error is %v", err)
 		}
-		publish(t, right, topic, 10+i, 1, 1)
+		bustest.Publish(t, right, topic, 10+i, 1, 1)
 	}
-	if sent := n.faults.Load(); sent != 3 {
+	if sent := n.Faults.Load(); sent != 3 {
 		t.Errorf("three messages were sent %d times", sent)
 	}
-	n.healed.Store(true)
-	publish(t, wrong, topic, 20, 1, 1)
-	if got := strings.Join(ids(t, brokers, topic), " "); got != "id-10 id-11 id-12 id-20" {
+	n.Healed.Store(true)
+	bustest.Publish(t, wrong, topic, 20, 1, 1)
+	if got := strings.Join(bustest.IDs(t, brokers, topic), " "); got != "id-10 id-11 id-12 id-20" {
 		t.Errorf("the log says %q", got)
 	}
 }

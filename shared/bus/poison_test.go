@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -38,28 +40,28 @@ func TestFaultPoison(t *testing.T) {
 
 func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx, bus.Record) error) {
 	const n, culprit = 10_000, 6_789
-	brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), database(t)
-	effects(t, pool)
-	ensure(t, brokers, topic, 3, nil)
-	messages := keyed(0, n, 100)
+	brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 3, nil)
+	messages := bustest.Keyed(0, n, 100)
 	messages[culprit].Metadata["ce_organization"] = "org_1"
-	positions, err := newPublisher(t, bus.PublisherConfig{Brokers: brokers}).PublishContext(context.Background(), topic, messages...)
+	positions, err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).PublishContext(context.Background(), topic, messages...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var transactions atomic.Int64
-	cfg := quick(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 		transactions.Add(1)
 		for _, r := range records {
 			if r.Header("ce_id") == messages[culprit].UUID {
 				return refuse(ctx, tx, r)
 			}
 		}
-		return writeEffects(ctx, tx, records)
+		return bustest.WriteEffects(ctx, tx, records)
 	})
-	c, _ := startConsumer(t, cfg)
-	applied(t, pool, n-1, patience)
-	testenv.Eventually(t, patience, c.Ready)
+	c, _ := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, n-1, bustest.Patience)
+	testenv.Eventually(t, bustest.Patience, c.Ready)
 	if transactions.Load() > 100 {
 		t.Errorf("%d transactions to find one record", transactions.Load())
 	}

@@ -30,8 +30,8 @@ func (r Record) Header(name string) string {
 	return ""
 }
 
-// size is what the record counts for in limits of memory: its bytes and a flat rate for what surrounds them.
-func (r Record) size() int {
+// Size is what the record counts for in limits of memory: its bytes and a flat rate for what surrounds them.
+func (r Record) Size() int {
 	n := len(r.Key) + len(r.Value) + 128
 	for _, h := range r.Headers {
 		n += len(h.Key) + len(h.Value) + 40
@@ -45,8 +45,8 @@ type Position struct {
 	Offset    int64
 }
 
-// detached is the record with all its bytes copied into one piece of memory; nil stays nil. The headers are changed in place.
-func (r Record) detached() Record {
+// Detached is the record with all its bytes copied into one piece of memory; nil stays nil. The headers are changed in place.
+func (r Record) Detached() Record {
 	size := len(r.Key) + len(r.Value)
 	for i := range r.Headers {
 		size += len(r.Headers[i].Value)

@@ -2,12 +2,10 @@ package bus_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -31,23 +30,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	beside()
-	code := m.Run()
+	code := bustest.Main(m)
 	if os.Getenv(testenv.EnvRounds) != "" {
 		counts.print(os.Stdout)
 	}
 	os.Exit(code)
-}
-
-// beside lets more tests run beside each other than there are processors, unless somebody has said how many: most of them wait, for
-// sessions to time out and for servers to come back.
-func beside() {
-	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
-		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)+1))
-	}
 }
 
 func runMember(text string) error {
@@ -118,7 +105,7 @@ func chance(t testing.TB) *rand.Rand {
 func settle(t testing.TB, r row, tr *traffic, brokers []string, topic string, pool *pgxpool.Pool) row {
 	t.Helper()
 	tr.stop()
-	log := readAll(t, brokers, topic)
+	log := bustest.ReadAll(t, brokers, topic)
 	r.lost, r.repeated = tr.audit(t, log)
 	return settleEffects(t, r, pool, log)
 }
@@ -126,18 +113,18 @@ func settle(t testing.TB, r row, tr *traffic, brokers []string, topic string, po
 func settleEffects(t testing.TB, r row, pool *pgxpool.Pool, log []bus.Record) row {
 	t.Helper()
 	r.records = len(log)
-	var a account
+	var a bustest.Account
 	begin := time.Now()
-	testenv.Eventually(t, 5*patience, func() error {
-		if a = count(t, pool); a.distinct < r.records && time.Since(begin) < 4*patience {
-			return fmt.Errorf("%d of %d records applied", a.distinct, r.records)
+	testenv.Eventually(t, 5*bustest.Patience, func() error {
+		if a = bustest.Count(t, pool); a.Distinct < r.records && time.Since(begin) < 4*bustest.Patience {
+			return fmt.Errorf("%d of %d records applied", a.Distinct, r.records)
 		}
 		return nil
 	})
-	r.lost += r.records - a.distinct
-	r.twice = a.all - a.distinct
-	if r.lost != 0 || r.twice != 0 || a.outOfOrder != 0 {
-		t.Errorf("%d records of %d lost, %d applied twice, %d in disorder", r.lost, r.records, r.twice, a.outOfOrder)
+	r.lost += r.records - a.Distinct
+	r.twice = a.All - a.Distinct
+	if r.lost != 0 || r.twice != 0 || a.OutOfOrder != 0 {
+		t.Errorf("%d records of %d lost, %d applied twice, %d in disorder", r.lost, r.records, r.twice, a.OutOfOrder)
 	}
 	counts.add(r)
 	return r

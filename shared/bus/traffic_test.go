@@ -10,6 +10,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -24,12 +26,12 @@ type traffic struct {
 	wg       sync.WaitGroup
 }
 
-func startTraffic(p *bus.Publisher, topic string, senders int, pace time.Duration) *traffic {
+func startTraffic(p *publisher.Publisher, topic string, senders int, pace time.Duration) *traffic {
 	return startTrafficOf(p, topic, senders, 0, pace)
 }
 
 // startTrafficOf is startTraffic with senders that belong to so many organizations.
-func startTrafficOf(p *bus.Publisher, topic string, senders, lanes int, pace time.Duration) *traffic {
+func startTrafficOf(p *publisher.Publisher, topic string, senders, lanes int, pace time.Duration) *traffic {
 	tr := &traffic{written: map[string]bool{}, unknown: map[string]bool{}, refused: map[string]bool{}, lanes: lanes, stopping: make(chan struct{})}
 	for s := range senders {
 		tr.wg.Go(func() { tr.send(p, topic, s, pace) })
@@ -37,7 +39,7 @@ func startTrafficOf(p *bus.Publisher, topic string, senders, lanes int, pace tim
 	return tr
 }
 
-func (tr *traffic) send(p *bus.Publisher, topic string, sender int, pace time.Duration) {
+func (tr *traffic) send(p *publisher.Publisher, topic string, sender int, pace time.Duration) {
 	for i := 0; ; i++ {
 		select {
 		case <-tr.stopping:
@@ -116,7 +118,7 @@ func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {
 func (tr *traffic) more(t testing.TB, n int) {
 	t.Helper()
 	goal := tr.confirmed() + n
-	testenv.Eventually(t, 4*patience, func() error {
+	testenv.Eventually(t, 4*bustest.Patience, func() error {
 		if got := tr.confirmed(); got < goal {
 			return fmt.Errorf("%d messages written, want %d", got, goal)
 		}

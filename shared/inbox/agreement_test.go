@@ -14,6 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg/pgtest"
@@ -54,9 +57,9 @@ func (r *reader) consume(ctx context.Context, tx pgx.Tx, records []bus.Record) e
 }
 
 // run reads n records and returns what became of each, by its place in the log.
-func (r *reader) run(t *testing.T, brokers []string, lanes bus.Lanes, n int) (seen []string) {
+func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int) (seen []string) {
 	t.Helper()
-	consumer, err := bus.NewConsumer(bus.ConsumerConfig{
+	consumer, err := consumer.New(consumer.Config{
 		Brokers: brokers, Group: "test." + r.name, Topic: contract.TopicLogs, Pool: r.pool, Handle: r.consume, Lanes: lanes, MaxRecords: 20,
 	}, testenv.Logger(t))
 	if err != nil {
@@ -82,10 +85,10 @@ func TestWhoIsLateAgrees(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := bus.EnsureTopics(ctx, brokers, []contract.Topic{{Name: contract.TopicLogs, Partitions: 3}}); err != nil {
+	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: contract.TopicLogs, Partitions: 3}}); err != nil {
 		t.Fatal(err)
 	}
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,9 +97,9 @@ func TestWhoIsLateAgrees(t *testing.T) {
 	if _, err := publisher.PublishContext(ctx, contract.TopicLogs, messages...); err != nil {
 		t.Fatal(err)
 	}
-	inOrder := newReader(t, "inorder").run(t, brokers, bus.Lanes{}, len(messages))
+	inOrder := newReader(t, "inorder").run(t, brokers, consumer.Lanes{}, len(messages))
 	late := newReader(t, "late")
-	lanes := bus.Lanes{Of: func(r bus.Record) string { return r.Header(contract.HeaderOrganization) }, Late: time.Nanosecond}
+	lanes := consumer.Lanes{Of: func(r bus.Record) string { return r.Header(contract.HeaderOrganization) }, Late: time.Nanosecond}
 	if fair := late.run(t, brokers, lanes, len(messages)); !slices.Equal(inOrder, fair) {
 		for i := range inOrder {
 			if inOrder[i] != fair[i] {

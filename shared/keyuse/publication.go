@@ -12,12 +12,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
 )
 
 // A Publication says on weir.ingest.v1 how API keys are used.
 type Publication struct {
-	Bus    *bus.Publisher
+	Bus    *publisher.Publisher
 	Source string // ce_source of the service that says so, such as weir/ingest
 	Clock  func() time.Time
 	Logger *slog.Logger

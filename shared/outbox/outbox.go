@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -56,9 +57,9 @@ type Outbox struct {
 	Source string // ce_source
 }
 
-// Read is for bus.RelayConfig: at most limit facts behind a place, in the order of their commits. It reads only those of
+// Read is for relay.Config: at most limit facts behind a place, in the order of their commits. It reads only those of
 // transactions older than every one that still runs, so that none can appear before a fact that was already read.
-func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int
 // readMoved reads on where the schema was moved to another cluster, whose transactions count from the start: there the place
 // is of a transaction that is yet to come, and new facts would lie before it. What was left to say comes first, then all that
 // this cluster has written. Facts that were said before the move may be said again, under the same ids.
-func (o Outbox) readMoved(ctx context.Context, tx pgx.Tx, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+func (o Outbox) readMoved(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	var moved bool
 	err := tx.QueryRow(ctx, `SELECT $1::text::xid8 > pg_snapshot_xmax(pg_current_snapshot())`, strconv.FormatUint(after.Transaction, 10)).Scan(&moved)
 	if err != nil || !moved {
@@ -82,23 +83,23 @@ func (o Outbox) readMoved(ctx context.Context, tx pgx.Tx, after bus.Cursor, limi
 	if err != nil || len(left) > 0 {
 		return left, err
 	}
-	return o.query(ctx, tx, `transaction < pg_snapshot_xmin(pg_current_snapshot())`, bus.Cursor{}, limit)
+	return o.query(ctx, tx, `transaction < pg_snapshot_xmin(pg_current_snapshot())`, relay.Cursor{}, limit)
 }
 
-func (o Outbox) query(ctx context.Context, tx pgx.Tx, visible string, after bus.Cursor, limit int) ([]bus.Outgoing, error) {
+func (o Outbox) query(ctx context.Context, tx pgx.Tx, visible string, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	rows, err := tx.Query(ctx, `SELECT transaction::text::bigint, position, organization, id, type, at, body::text
 		FROM facts WHERE (transaction, position) > ($1::text::xid8, $2) AND `+visible+`
 		ORDER BY transaction, position LIMIT $3`, strconv.FormatUint(after.Transaction, 10), after.Position, limit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read facts: %w", err)
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (bus.Outgoing, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (relay.Outgoing, error) {
 		var fact Fact
-		var at bus.Cursor
+		var at relay.Cursor
 		var body string
 		err := row.Scan(&at.Transaction, &at.Position, &fact.Organization, &fact.ID, &fact.Type, &fact.At, &body)
 		fact.Body = []byte(body)
-		return bus.Outgoing{Topic: o.Topic, Message: o.message(fact), Cursor: at}, err
+		return relay.Outgoing{Topic: o.Topic, Message: o.message(fact), Cursor: at}, err
 	})
 }
 

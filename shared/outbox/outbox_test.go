@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
@@ -69,7 +70,7 @@ func saveIn(t *testing.T, tx pgx.Tx, ids ...string) error {
 }
 
 // read says the ids of the facts behind after, and where they end.
-func read(t *testing.T, pool *pgxpool.Pool, after bus.Cursor, limit int) (ids []string, end bus.Cursor) {
+func read(t *testing.T, pool *pgxpool.Pool, after relay.Cursor, limit int) (ids []string, end relay.Cursor) {
 	t.Helper()
 	end = after
 	as(t, pool, func(tx pgx.Tx) error {
@@ -99,7 +100,7 @@ func TestOrderOfCommits(t *testing.T) {
 	save(t, pool, "b", "a")
 	save(t, pool, "a", "c")
 	settle(t, pool)
-	first, cursor := read(t, pool, bus.Cursor{}, 2)
+	first, cursor := read(t, pool, relay.Cursor{}, 2)
 	expect(t, first, "b", "a")
 	as(t, pool, func(tx pgx.Tx) error {
 		err := saveIn(t, tx, "d")
@@ -124,7 +125,7 @@ func TestMovedSchema(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `UPDATE facts SET transaction = '1099511627776'`)
 		return err
 	})
-	cursor := bus.Cursor{Transaction: elsewhere, Position: 1}
+	cursor := relay.Cursor{Transaction: elsewhere, Position: 1}
 	save(t, pool, "new")
 	settle(t, pool)
 	for _, want := range [][]string{{"left"}, {"new"}, nil} {

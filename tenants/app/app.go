@@ -21,6 +21,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/exposure"
@@ -72,12 +77,12 @@ type App struct {
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for questions
 	cursors     *httpapi.Cursors
-	publisher   *sharedbus.Publisher
-	relay       *sharedbus.Relay
-	tombstones  *sharedbus.Relay // of sessions that are past
-	state       *sharedbus.StateReader
-	accounts    *sharedbus.StateReader
-	usage       *sharedbus.Consumer
+	publisher   *publisher.Publisher
+	relay       *relay.Relay
+	tombstones  *relay.Relay // of sessions that are past
+	state       *state.Reader
+	accounts    *state.Reader
+	usage       *consumer.Consumer
 	plaintext   *exposure.Watch
 	leakKeys    *leak.Keys
 	credentials *identity.Credentials
@@ -157,7 +162,7 @@ func (a *App) assemble() (err error) {
 	if a.dialer, err = a.config.BrokerAccess.Dialer(); err != nil {
 		return err
 	}
-	a.publisher, err = sharedbus.NewPublisher(sharedbus.PublisherConfig{
+	a.publisher, err = publisher.New(publisher.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
 		CloseTimeout: closeTimeout, Metrics: a.metrics.Registerer,
 	}, a.logger)
@@ -165,11 +170,11 @@ func (a *App) assemble() (err error) {
 		return err
 	}
 	a.events = projections.NewEvents(a.pool)
-	a.relay = sharedbus.NewRelay(sharedbus.RelayConfig{
+	a.relay = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(a.events).Read,
 		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
 	}, a.logger)
-	a.tombstones = sharedbus.NewRelay(sharedbus.RelayConfig{
+	a.tombstones = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.TombstonesName, Publisher: a.publisher, Read: bus.NewSessionTombstones(a.events, a.clock).Read,
 		Interval: tombstonesInterval, Metrics: a.metrics.Registerer,
 	}, a.logger)
@@ -223,10 +228,10 @@ func (a *App) accountLimits() *bus.AccountLimits {
 }
 
 // follow returns what keeps in memory what a topic says.
-func (a *App) follow(topic string, apply func(sharedbus.Record) error) *sharedbus.StateReader {
-	return sharedbus.NewStateReader(sharedbus.StateConfig{
+func (a *App) follow(topic string, apply func(sharedbus.Record) error) *state.Reader {
+	return state.NewReader(state.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Topic: topic, Apply: apply,
-		SnapshotDir: sharedbus.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
+		SnapshotDir: state.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
 	}, a.logger)
 }
 
@@ -245,7 +250,7 @@ func (a *App) buildUsageConsumer() (err error) {
 	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
 		return err
 	}
-	a.usage, err = sharedbus.NewConsumer(sharedbus.ConsumerConfig{
+	a.usage, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
 		Handle:    bus.UsageConsumer{Exposed: a.exposures.InClear, Used: keys.AddUsage}.Consume,
 		Committed: func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
@@ -336,7 +341,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // ensureTopics creates the topics that tenants writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	return sharedbus.EnsureTopicsWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("tenants", contract.Topics(0, 0)))
+	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("tenants", contract.Topics(0, 0)))
 }
 
 func (a *App) serve(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
@@ -40,7 +41,7 @@ func (w world) follow(t *testing.T) *neighbour {
 	t.Helper()
 	n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
 	for _, topic := range []string{contract.TopicCredentials, contract.TopicTenants} {
-		reader := bus.NewStateReader(bus.StateConfig{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) error {
+		reader := state.NewReader(state.Config{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) error {
 			n.keep(record)
 			if topic != contract.TopicCredentials {
 				return nil

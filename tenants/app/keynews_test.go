@@ -9,6 +9,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
@@ -17,7 +19,7 @@ import (
 // An ingestor says what ingest would say of keys.
 type ingestor struct {
 	t         *testing.T
-	publisher *bus.Publisher
+	publisher *publisher.Publisher
 	said      int
 }
 
@@ -25,12 +27,12 @@ func (w world) ingestor(t *testing.T) *ingestor {
 	t.Helper()
 	for _, topic := range contract.Topics(0, 0) {
 		if topic.Name == contract.TopicIngest || topic.Name == contract.TopicAccounts {
-			if err := bus.EnsureTopics(t.Context(), w.brokers, []contract.Topic{topic}); err != nil {
+			if err := topics.Ensure(t.Context(), w.brokers, []contract.Topic{topic}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: w.brokers}, testenv.Logger(t))
+	publisher, err := publisher.New(publisher.Config{Brokers: w.brokers}, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/parked"
-	"github.com/weirlog/weir/shared/bus"
+	busparked "github.com/weirlog/weir/shared/bus/parked"
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -60,12 +60,12 @@ type which struct {
 	Topic   string   `help:"Only of this topic."`
 }
 
-func (w which) filters() (filters []bus.ParkedFilter, err error) {
+func (w which) filters() (filters []busparked.Filter, err error) {
 	switch {
 	case w.All == (len(w.Records) > 0):
 		return nil, errors.New("name records, or say --all (with --group or --topic: all of those)")
 	case w.All:
-		return []bus.ParkedFilter{{Group: w.Group, Topic: w.Topic}}, nil
+		return []busparked.Filter{{Group: w.Group, Topic: w.Topic}}, nil
 	case w.Group != "" || w.Topic != "":
 		return nil, errors.New("--group and --topic go with --all: a record's own name has both")
 	}
@@ -92,7 +92,7 @@ func (l *parkedList) Run(ctx context.Context, p *parkedCommand) error {
 		return err
 	}
 	defer store.Close(ctx)
-	found, err := store.List(ctx, bus.ParkedFilter{Group: l.Group, Topic: l.Topic}, l.Limit)
+	found, err := store.List(ctx, busparked.Filter{Group: l.Group, Topic: l.Topic}, l.Limit)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (r *parkedReplay) name(i int) string {
 }
 
 // outcome waits and reports what is left.
-func (r *parkedReplay) outcome(ctx context.Context, store *parked.Store, filter bus.ParkedFilter) error {
+func (r *parkedReplay) outcome(ctx context.Context, store *parked.Store, filter busparked.Filter) error {
 	if r.Wait <= 0 {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (d *parkedDiscard) Run(ctx context.Context, p *parkedCommand) error {
 	return nil
 }
 
-func (d *parkedDiscard) one(ctx context.Context, store *parked.Store, filter bus.ParkedFilter) error {
+func (d *parkedDiscard) one(ctx context.Context, store *parked.Store, filter busparked.Filter) error {
 	if d.Yes {
 		n, err := store.Discard(ctx, filter)
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 )
 
@@ -27,11 +28,11 @@ func (c *topicsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	topics := contract.Topics(c.LogPartitions, c.LogRetention)
-	if err := bus.EnsureTopicsWith(ctx, c.Brokers, dialer, topics); err != nil {
+	all := contract.Topics(c.LogPartitions, c.LogRetention)
+	if err := topics.EnsureWith(ctx, c.Brokers, dialer, all); err != nil {
 		return err
 	}
-	for _, topic := range topics {
+	for _, topic := range all {
 		fmt.Fprintf(os.Stdout, "%-20s %d partitions, unless it existed\n", topic.Name, topic.Partitions)
 	}
 	return nil

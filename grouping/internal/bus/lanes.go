@@ -2,11 +2,12 @@ package bus
 
 import (
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
 )
 
 // Lanes keep organizations from waiting for each other. A record costs what there is to read in it.
-func Lanes() bus.Lanes { return bus.Lanes{Of: organization, Cost: cost} }
+func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -25,7 +26,7 @@ type LogStore struct {
 }
 
 // Lanes keep organizations from waiting for each other.
-func Lanes() bus.Lanes { return bus.Lanes{Of: organization} }
+func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
@@ -19,9 +20,9 @@ type Accounts interface {
 
 // FollowAccounts returns a reader that keeps accounts as weir.accounts.v1 tells them. from says how to read; its Topic and its
 // Apply are not looked at.
-func FollowAccounts(from bus.StateConfig, accounts Accounts, logger *slog.Logger) *bus.StateReader {
+func FollowAccounts(from state.Config, accounts Accounts, logger *slog.Logger) *state.Reader {
 	from.Topic, from.Apply = contract.TopicAccounts, func(record bus.Record) error { return applyAccount(record, accounts) }
-	return bus.NewStateReader(from, logger)
+	return state.NewReader(from, logger)
 }
 
 func applyAccount(r bus.Record, accounts Accounts) error {

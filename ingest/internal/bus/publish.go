@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/fair"
 )
@@ -34,7 +35,7 @@ func LargeGroups() *fair.Queue {
 
 // Publisher writes accepted requests to weir.logs.v1.
 type Publisher struct {
-	Bus    *bus.Publisher
+	Bus    *publisher.Publisher
 	Spread int         // over how many sub-keys a project is spread
 	Large  *fair.Queue // see LargeGroups
 }

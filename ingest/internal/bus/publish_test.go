@@ -9,7 +9,8 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/bus"
-	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -43,10 +44,10 @@ func acceptance(batch, parts int) (accepted ingest.Acceptance, size int64) {
 // of its bytes are absent.
 func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	brokers := testenv.Kafka(t)
-	if err := sharedbus.EnsureTopics(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
 		t.Fatal(err)
 	}
-	publisher, err := sharedbus.NewPublisher(sharedbus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

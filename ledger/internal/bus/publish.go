@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -40,7 +41,7 @@ const accountsAtOnce = 500
 type Accounts struct {
 	Pool      *pgxpool.Pool
 	Service   *service.Service
-	Publisher *bus.Publisher
+	Publisher *publisher.Publisher
 	Clock     func() time.Time
 	Logger    *slog.Logger
 }

@@ -12,9 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
-
 	"github.com/ThreeDotsLabs/watermill"
+	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,13 +21,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/pg"
 )
 
 const consumed = "test.bench.consume"
 
-// consumer reads the topic from its beginning, counts, and ends when it has seen n messages.
-type consumer struct {
+// reader reads the topic from its beginning, counts, and ends when it has seen n messages.
+type reader struct {
 	name     string
 	settings string
 	read     func(ctx context.Context, brokers []string, n int64) (int64, error)
@@ -43,7 +45,7 @@ func consuming(brokers []string, database string, reached *goals) {
 	}
 	fmt.Printf("consume, %d messages of %d bytes, counted only\n", n, size)
 	fmt.Printf("  %-28s %10s %8s %10s %12s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg")
-	for _, c := range []consumer{
+	for _, c := range []reader{
 		{"bus StateReader", "", readState}, {"franz-go", "", readFranz}, {"kafka-go Reader", "a reader per partition, MaxBytes 4 MB", readKafkaGo},
 		{"watermill-kafka", "no group", readWatermill},
 	} {
@@ -56,8 +58,8 @@ func consuming(brokers []string, database string, reached *goals) {
 	}
 	defer pool.Close()
 	fmt.Printf("\nconsume into Postgres, exactly once: a row per message by COPY, positions in the same transaction\n")
-	batches := time1(ctx, consumer{"bus Consumer", "defaults", into(pool, "batch", 0)}, brokers, n, size)
-	singles := time1(ctx, consumer{"bus, a transaction a message", "MaxRecords 1", into(pool, "single", 1)}, brokers, 5_000, size)
+	batches := time1(ctx, reader{"bus Consumer", "defaults", into(pool, "batch", 0)}, brokers, n, size)
+	singles := time1(ctx, reader{"bus, a transaction a message", "MaxRecords 1", into(pool, "single", 1)}, brokers, 5_000, size)
 	fmt.Println()
 	if singles > 0 {
 		reached.ratio("times a transaction per message's messages/s, batches into Postgres", batches/singles, 20, false)
@@ -65,7 +67,7 @@ func consuming(brokers []string, database string, reached *goals) {
 }
 
 func fill(ctx context.Context, brokers []string, n, size int) error {
-	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, slog.New(slog.DiscardHandler))
+	p, err := publisher.New(publisher.Config{Brokers: brokers}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -84,8 +86,8 @@ func fill(ctx context.Context, brokers []string, n, size int) error {
 	return nil
 }
 
-// time1 measures one consumer and returns its messages/s, 0 if it failed.
-func time1(ctx context.Context, c consumer, brokers []string, n int64, size int) float64 {
+// time1 measures one reader and returns its messages/s, 0 if it failed.
+func time1(ctx context.Context, c reader, brokers []string, n int64, size int) float64 {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	runtime.GC()
@@ -105,7 +107,7 @@ func time1(ctx context.Context, c consumer, brokers []string, n int64, size int)
 func readState(ctx context.Context, brokers []string, n int64) (seen int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := bus.NewStateReader(bus.StateConfig{Brokers: brokers, Topic: consumed, Apply: func(bus.Record) error {
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: consumed, Apply: func(bus.Record) error {
 		if seen++; seen == n {
 			cancel()
 		}
@@ -215,7 +217,7 @@ func into(pool *pgxpool.Pool, group string, most int) func(context.Context, []st
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var seen atomic.Int64
-		c, err := bus.NewConsumer(bus.ConsumerConfig{
+		c, err := consumer.New(consumer.Config{
 			Brokers: brokers, Group: "test.bench." + group, Topic: consumed, Pool: pool, MaxRecords: most, MaxWait: time.Millisecond,
 			Handle: insert, Committed: func(records []bus.Record) {
 				if seen.Add(int64(len(records))) >= n {

@@ -17,14 +17,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 )
 
 const partitions = 8
 
-// publisher is a client under measurement: send writes one message and returns when all replicas have it.
-type publisher struct {
+// client is one under measurement: send writes one message and returns when all replicas have it.
+type client struct {
 	name     string
 	settings string
 	send     func(ctx context.Context, topic string, key string, value []byte) error
@@ -126,11 +126,11 @@ type result struct {
 var loads = []load{{1 << 10, 1, false}, {1 << 10, 256, false}, {1 << 10, 4, true}, {48 << 10, 64, false}}
 
 func publishing(brokers []string, span time.Duration, rounds int, only string, reached *goals) {
-	topics := []contract.Topic{{Name: consumed, Partitions: partitions}}
+	all := []contract.Topic{{Name: consumed, Partitions: partitions}}
 	for _, l := range loads {
-		topics = append(topics, l.topic())
+		all = append(all, l.topic())
 	}
-	exitOn(bus.EnsureTopics(context.Background(), brokers, topics))
+	exitOn(topics.Ensure(context.Background(), brokers, all))
 	for _, l := range loads {
 		fmt.Printf("publish %s, each call waits until they are written; median of %d\n", l, rounds)
 		fmt.Printf("  %-16s %10s %8s %10s %12s %10s %10s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "p50", "p99")
@@ -153,7 +153,7 @@ func publishing(brokers []string, span time.Duration, rounds int, only string, r
 
 // contestant is a client with its measurements of one load.
 type contestant struct {
-	open     func([]string) (publisher, error)
+	open     func([]string) (client, error)
 	name     string
 	settings string
 	results  []result
@@ -218,7 +218,7 @@ func used() usage {
 	return usage{time.Now(), cpu, m.Mallocs}
 }
 
-func measure(p publisher, topic string, l load, span time.Duration) (result, error) {
+func measure(p client, topic string, l load, span time.Duration) (result, error) {
 	ctx := context.Background()
 	if _, _, err := run(ctx, p, topic, l, span/4); err != nil { // warm up
 		return result{}, err
@@ -237,7 +237,7 @@ func measure(p publisher, topic string, l load, span time.Duration) (result, err
 }
 
 // run sends for a while and returns how many messages were acknowledged.
-func run(ctx context.Context, p publisher, topic string, l load, span time.Duration) (int64, *histogram, error) {
+func run(ctx context.Context, p client, topic string, l load, span time.Duration) (int64, *histogram, error) {
 	var sent atomic.Int64
 	var failed atomic.Pointer[error]
 	h := &histogram{}

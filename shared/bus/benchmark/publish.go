@@ -13,16 +13,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
 )
 
 var inFlight int
 
-func openBus(brokers []string) (publisher, error) {
-	p, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers, InFlight: inFlight}, slog.New(slog.DiscardHandler))
+func openBus(brokers []string) (client, error) {
+	p, err := publisher.New(publisher.Config{Brokers: brokers, InFlight: inFlight}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return publisher{}, err
+		return client{}, err
 	}
-	return publisher{
+	return client{
 		name: "bus", settings: "defaults, idempotent",
 		send: func(ctx context.Context, topic, key string, value []byte) error {
 			m := message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)
@@ -35,13 +36,13 @@ func openBus(brokers []string) (publisher, error) {
 	}, nil
 }
 
-func openFranz(brokers []string) (publisher, error) {
+func openFranz(brokers []string) (client, error) {
 	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(1_000_000))
 	if err != nil {
-		return publisher{}, err
+		return client{}, err
 	}
-	return publisher{
+	return client{
 		name: "franz-go", settings: "idempotent, linger 0",
 		send: func(ctx context.Context, topic, key string, value []byte) error {
 			return c.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(key), Value: value,
@@ -59,9 +60,9 @@ func openFranz(brokers []string) (publisher, error) {
 	}, nil
 }
 
-func openWriter(brokers []string) (publisher, error) {
+func openWriter(brokers []string) (client, error) {
 	w := &kafkago.Writer{Addr: kafkago.TCP(brokers...), RequiredAcks: kafkago.RequireAll, Balancer: kafkago.Murmur2Balancer{}, BatchTimeout: time.Millisecond, BatchBytes: 1_000_000}
-	return publisher{
+	return client{
 		name: "kafka-go Writer", settings: "not idempotent, BatchTimeout 1 ms",
 		send: func(ctx context.Context, topic, key string, value []byte) error {
 			return w.WriteMessages(ctx, kafkago.Message{Topic: topic, Key: []byte(key), Value: value,
@@ -79,7 +80,7 @@ func openWriter(brokers []string) (publisher, error) {
 	}, nil
 }
 
-func openWatermill(brokers []string) (publisher, error) {
+func openWatermill(brokers []string) (client, error) {
 	settings := watermillkafka.DefaultSaramaSyncPublisherConfig()
 	settings.Producer.RequiredAcks = sarama.WaitForAll
 	p, err := watermillkafka.NewPublisher(watermillkafka.PublisherConfig{
@@ -87,9 +88,9 @@ func openWatermill(brokers []string) (publisher, error) {
 		Marshaler: watermillkafka.NewWithPartitioningMarshaler(func(_ string, m *message.Message) (string, error) { return m.Metadata["key"], nil }),
 	}, watermill.NopLogger{})
 	if err != nil {
-		return publisher{}, err
+		return client{}, err
 	}
-	return publisher{
+	return client{
 		name: "watermill-kafka", settings: "sarama, WaitForAll, not idempotent",
 		send: func(_ context.Context, topic, key string, value []byte) error {
 			m := message.NewMessage("3c9d2f7e-8a41-4b57-9c11-0f6f2b6f7d10", value)

@@ -15,6 +15,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -23,7 +26,7 @@ import (
 type Others struct {
 	t         testing.TB
 	brokers   []string
-	publisher *bus.Publisher
+	publisher *publisher.Publisher
 
 	mu  sync.Mutex
 	end contract.Positions
@@ -33,10 +36,10 @@ type Others struct {
 func New(t testing.TB, module string, brokers []string, logPartitions int) *Others {
 	t.Helper()
 	theirs := slices.DeleteFunc(contract.Topics(logPartitions, 0), func(topic contract.Topic) bool { return topic.Writer == module })
-	if err := bus.EnsureTopics(t.Context(), brokers, theirs); err != nil {
+	if err := topics.Ensure(t.Context(), brokers, theirs); err != nil {
 		t.Fatal(err)
 	}
-	publisher, err := bus.NewPublisher(bus.PublisherConfig{Brokers: brokers}, testenv.Logger(t))
+	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +109,7 @@ func (o *Others) End() contract.Positions {
 // Hear calls each with all records of a topic, one at a time, until the test ends.
 func (o *Others) Hear(topic string, each func(bus.Record)) {
 	o.t.Helper()
-	reader := bus.NewStateReader(bus.StateConfig{Brokers: o.brokers, Topic: topic, Apply: func(record bus.Record) error {
+	reader := state.NewReader(state.Config{Brokers: o.brokers, Topic: topic, Apply: func(record bus.Record) error {
 		each(record)
 		return nil
 	}}, testenv.Logger(o.t))

@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/tenants"
 )
@@ -107,8 +108,8 @@ func credentialState(revocation tenants.Revocation) string {
 
 // outgoing encodes what is told of one event. The id of a message is the same each time, so that a reader can tell what
 // was published twice.
-func outgoing(r recorded, events ...outgoingEvent) ([]weirbus.Outgoing, error) {
-	var messages []weirbus.Outgoing
+func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
+	var messages []relay.Outgoing
 	for i, told := range events {
 		value, err := json.Marshal(told.value)
 		if err != nil {
@@ -121,13 +122,13 @@ func outgoing(r recorded, events ...outgoingEvent) ([]weirbus.Outgoing, error) {
 		m := message.NewMessage(id, value)
 		m.Metadata = told.headers(r, m.UUID)
 		m.Metadata[weirbus.KeyMetadata] = told.key
-		messages = append(messages, weirbus.Outgoing{Topic: told.topic, Message: m, Cursor: place(r)})
+		messages = append(messages, relay.Outgoing{Topic: told.topic, Message: m, Cursor: place(r)})
 	}
 	return messages, nil
 }
 
 // place is where an event is in the outbox.
-func place(r recorded) weirbus.Cursor { return weirbus.Cursor{Position: int64(r.Cursor)} }
+func place(r recorded) relay.Cursor { return relay.Cursor{Position: int64(r.Cursor)} }
 
 func (t outgoingEvent) headers(r recorded, id string) map[string]string {
 	attributes := contract.Attributes{ID: id, Type: t.kind, Source: Source, Time: t.at}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
@@ -34,7 +34,7 @@ func NewPublication(store *events) *Publication {
 }
 
 // Read is the relay's source: at most limit messages about the events after a cursor. The table of events is the outbox.
-func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after weirbus.Cursor, limit int) ([]weirbus.Outgoing, error) {
+func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after weirbus.Cursor,
 	if err != nil {
 		return nil, err
 	}
-	var messages []weirbus.Outgoing
+	var messages []relay.Outgoing
 	for _, event := range events {
 		published, err := p.publish(ctx, tx, event)
 		if err != nil {
@@ -59,7 +59,7 @@ type (
 )
 
 // publish says what others learn of one event.
-func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]weirbus.Outgoing, error) {
+func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]relay.Outgoing, error) {
 	if r.Event.Publication() == tenants.Unpublished {
 		return settled(r), nil
 	}
@@ -72,7 +72,7 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]wei
 
 // published are the messages about the last event of a history. A credential goes before the fact: it is what somebody waits
 // for.
-func published(r recorded, history []recorded) ([]weirbus.Outgoing, error) {
+func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
 	events := make([]tenants.Event, len(history))
 	for i, each := range history {
 		events[i] = each.Event
@@ -121,7 +121,7 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 }
 
 // settled publishes nothing of an event, and says that it is done with.
-func settled(r recorded) []weirbus.Outgoing { return []weirbus.Outgoing{{Cursor: place(r)}} }
+func settled(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(r)}} }
 
 // until returns the history of an event's stream up to that event: an event alone is no whole state.
 func (p *Publication) until(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
@@ -41,9 +41,9 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 		}
 	}
 	var told []string
-	publication, after := NewPublication(store), weirbus.Cursor{}
+	publication, after := NewPublication(store), relay.Cursor{}
 	for {
-		var messages []weirbus.Outgoing
+		var messages []relay.Outgoing
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
 			messages, err = publication.Read(t.Context(), tx, after, page)
 			return err

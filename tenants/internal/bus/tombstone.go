@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
@@ -36,7 +37,7 @@ func NewSessionTombstones(store *events, clock func() time.Time) *SessionTombsto
 
 // Read is a relay's source: a tombstone for each secret of the sessions that were started after a cursor and are past. It goes
 // no further than the first session that is not: those after it hardly end before it.
-func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after weirbus.Cursor, limit int) ([]weirbus.Outgoing, error) {
+func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after weirbus.C
 	if err != nil {
 		return nil, err
 	}
-	var messages []weirbus.Outgoing
+	var messages []relay.Outgoing
 	for _, event := range events {
 		started, isSession := event.Event.(tenants.SessionStarted)
 		switch {
@@ -72,7 +73,7 @@ func lastMoment(started tenants.SessionStarted) time.Time {
 }
 
 // forget is a tombstone for each secret that a session ever had.
-func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (messages []weirbus.Outgoing, err error) {
+func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (messages []relay.Outgoing, err error) {
 	history, err := f.events.ReadTx(ctx, tx, r.Stream)
 	if err != nil {
 		return nil, err
@@ -89,10 +90,10 @@ func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (
 }
 
 // tombstone is a record without a value: compaction removes what was said of the key before, and then the tombstone.
-func (f *SessionTombstones) tombstone(r recorded, hash string, number int) weirbus.Outgoing {
+func (f *SessionTombstones) tombstone(r recorded, hash string, number int) relay.Outgoing {
 	told := outgoingEvent{kind: contract.TypeCredentialChanged, at: f.clock()}
 	m := message.NewMessage(fmt.Sprintf("%s/%d/forgotten/%d", told.kind, r.Cursor, number), nil)
 	m.Metadata = told.headers(r, m.UUID)
 	m.Metadata[weirbus.KeyMetadata] = hash
-	return weirbus.Outgoing{Topic: contract.TopicCredentials, Message: m, Cursor: place(r)}
+	return relay.Outgoing{Topic: contract.TopicCredentials, Message: m, Cursor: place(r)}
 }

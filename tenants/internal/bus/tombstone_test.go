@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg/pgtest"
@@ -40,7 +41,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	keep("session 1", 1, tenants.SessionRenewed{Session: "ses_1", Digest: renewed, At: noon.Add(4 * time.Hour), ExpiresAt: noon.Add(16 * time.Hour), ReplacedUntil: noon.Add(4 * time.Hour)})
 	keep("session 2", 0, started("ses_2", second, noon.Add(24*time.Hour)))
 
-	now, after := noon, weirbus.Cursor{}
+	now, after := noon, relay.Cursor{}
 	forgetting := NewSessionTombstones(events, func() time.Time { return now })
 	forgotten := func() (keys []string) {
 		t.Helper()

@@ -1,0 +1,22 @@
+package bustest
+
+import (
+	"flag"
+	"runtime"
+	"strconv"
+	"testing"
+)
+
+// Main runs the tests of a package, more of them beside each other than there are processors, unless a flag gives a number: most of them
+// wait, for sessions to time out and for servers to come back.
+func Main(m *testing.M) int {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)+1)); err != nil {
+			panic(err)
+		}
+	}
+	return m.Run()
+}

@@ -1,0 +1,175 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// patience is how often records that the database refuses as data, or that make the handler panic, are tried before they count as
+// permanent. A conflict with a concurrent transaction is over by then.
+const patience = 3
+
+// apply does work in transactions, all of it or parked, in order. It returns an error only when the assignment is over.
+func (a *assignment) apply(ctx context.Context, w work) error {
+	if w.empty() || a.through(w) {
+		return nil
+	}
+	err := a.persist(ctx, w, a.consumer.handle)
+	if err == nil {
+		if len(w.records) > 0 {
+			a.consumer.metrics.applied.Add(float64(len(w.records)))
+			a.consumer.cfg.Committed(w.records)
+		}
+		return nil
+	}
+	var blame *bus.PermanentError
+	if !errors.As(err, &blame) {
+		return err
+	}
+	if len(w.records) == 1 {
+		return a.park(ctx, w, blame.Err)
+	}
+	return a.divide(ctx, w, blame)
+}
+
+// through reports whether the part before, of work that was divided, went as far as its lane goes.
+func (a *assignment) through(w work) bool {
+	if w.lane == nil || len(w.records) > 0 {
+		return false
+	}
+	b, behind := a.backlogs[*w.lane]
+	return !behind || b.next >= w.until
+}
+
+// divide applies smaller groups: around the record that is to blame if the handler named it, else halves.
+func (a *assignment) divide(ctx context.Context, w work, blame *bus.PermanentError) error {
+	low, high := len(w.records)/2, len(w.records)/2
+	for i, r := range w.records {
+		if blame.Record && r.Partition == blame.Partition && r.Offset == blame.Offset {
+			low, high = i, i+1
+		}
+	}
+	for _, part := range w.divided(low, high) {
+		if err := a.apply(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passingError says that a lane's records can't be applied yet: the others need not wait for that.
+type passingError struct{ err error }
+
+func (e *passingError) Error() string { return e.err.Error() }
+
+// persist runs one transaction until it is committed, refused for good, or not ours any more; a lane's, at most for some attempts.
+func (a *assignment) persist(ctx context.Context, w work, effect Handler) error {
+	m := a.moverOf(w)
+	for failures := 1; ; failures++ {
+		begun := clock.Now()
+		took, err := a.transact(ctx, m, w.records, effect)
+		a.spent = effort{effect: took, around: clock.Now().Sub(begun) - took}
+		a.consumer.metrics.transacted(clock.Now().Sub(begun), err)
+		if errors.Is(err, bus.ErrFenced) {
+			err = fenced(ctx, m, err)
+		}
+		switch {
+		case err == nil:
+			m.committed()
+			a.consumer.metrics.deferred.Add(float64(len(w.passed)))
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, bus.ErrFenced) || bus.IsPermanent(err):
+			return err
+		case failures >= patience && len(w.records) > 0 && blamesData(err):
+			return bus.Permanent(err)
+		case failures >= patience && w.lane != nil:
+			return a.giveUp(ctx, m, err)
+		}
+		a.consumer.logger.Warn("cannot apply records yet", "records", len(w.records), "failures", failures, "error", err)
+		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 5*time.Second))
+	}
+}
+
+// giveUp ends the attempts of a lane, whose last error is given. First it has to be known whether one was committed of which the answer was lost:
+// what is deferred next would else bring back a position that is gone, and records with it that took effect.
+func (a *assignment) giveUp(ctx context.Context, m mover, failed error) error {
+	for failures := 1; ; failures++ {
+		moved, err := m.moved(ctx)
+		switch {
+		case err == nil && moved:
+			m.committed()
+			return nil
+		case err == nil:
+			return &passingError{failed}
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, bus.ErrFenced):
+			return err
+		}
+		a.consumer.logger.Warn("cannot look whether a lane's records are applied yet", "failures", failures, "error", err)
+		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 5*time.Second))
+	}
+}
+
+// fenced looks why the positions did not move. If they are where they were to go, an earlier commit succeeded and its answer was lost.
+func fenced(ctx context.Context, m mover, err error) error {
+	moved, asking := m.moved(ctx)
+	switch {
+	case asking != nil:
+		return asking
+	case moved:
+		return nil
+	default:
+		return err
+	}
+}
+
+// transact moves the positions and takes the effect in one transaction, and returns how long the effect took.
+func (a *assignment) transact(ctx context.Context, m mover, records []bus.Record, effect Handler) (took time.Duration, err error) {
+	ctx, cancel := a.consumer.bounded(ctx)
+	defer cancel()
+	err = pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
+		if err := m.move(ctx, tx); err != nil || len(records) == 0 {
+			return err
+		}
+		begun := clock.Now()
+		defer func() { took = clock.Now().Sub(begun) }()
+		return effect(ctx, tx, records)
+	})
+	return took, err
+}
+
+func (c *Consumer) handle(ctx context.Context, tx pgx.Tx, records []bus.Record) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &bus.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return c.cfg.Handle(ctx, tx, records)
+}
+
+// blamesData reports whether an error is about what was to be written rather than about the database's condition: a panic, or
+// SQLSTATE class 22 (data exception) or 23 (integrity constraint violation).
+func blamesData(err error) bool {
+	var panicked *bus.PanicError
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &panicked):
+		return true
+	case errors.As(err, &refused):
+		return strings.HasPrefix(refused.Code, "22") || strings.HasPrefix(refused.Code, "23")
+	default:
+		return false
+	}
+}

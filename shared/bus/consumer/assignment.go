@@ -1,0 +1,236 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/budget"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// assignment is what one member of the group works on in one generation: partitions, each at a position under an epoch.
+type assignment struct {
+	consumer   *Consumer
+	topic      wire.TopicID
+	claims     map[int]*claimed
+	partitions []int         // that have a claim, in order
+	asked      chan struct{} // somebody wants parked records applied
+	due        bool          // that was heard
+	fresh      []int         // never consumed, and nobody leads them: where they start is not known
+	intake     chan follow.Chunk
+	room       *budget.Budget
+	held       []follow.Chunk // taken from intake, not applied
+	head       time.Time      // when the newest record was written that was taken out of them
+
+	backlogs map[place]backlog // what lanes have left behind
+	turns    *turns
+	reader   *laneReader
+	before   int    // lanes that had a part of the transaction before, where anybody looked
+	pace     *pace  // of transactions with what comes in the order of the log
+	spent    effort // on the last transaction
+
+	goals map[int]int64 // per partition, where the log ended when it was assigned, until it is applied so far
+	done  map[int]int64 // how far partitions are read that have goals
+
+	wg         sync.WaitGroup
+	mu         sync.Mutex
+	unreported map[int]int64 // positions that the Kafka group is to be told
+}
+
+// claimed is one partition of an assignment.
+type claimed struct {
+	next  int64 // as in the database
+	epoch int64
+	topic wire.TopicID
+}
+
+// run reads ahead and applies until ctx ends or the positions belong to somebody else.
+func (a *assignment) run(ctx context.Context, generation *kafka.Generation) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer a.reader.close()
+	defer a.wg.Wait()
+	defer cancel(nil)
+	a.wg.Go(func() { cancel(a.follower().Run(ctx)) })
+	a.wg.Go(func() { a.reportOffsets(ctx, generation) })
+	a.partitions = a.working()
+	a.wg.Go(func() { a.lookForReplays(ctx) })
+	if len(a.fresh) > 0 {
+		a.wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
+	}
+	for {
+		if err := a.runOnce(ctx); err != nil {
+			return cmpErr(context.Cause(ctx), err)
+		}
+	}
+}
+
+// runOnce applies what comes next in the log, then parked records that somebody wants applied, then what one lane left behind.
+func (a *assignment) runOnce(ctx context.Context) error {
+	g, err := a.collect(ctx)
+	if err == nil {
+		err = a.applyGathered(ctx, g)
+	}
+	if err == nil && a.replaysDue() {
+		err = a.replay(ctx)
+	}
+	if err == nil {
+		err = a.serve(ctx)
+	}
+	return err
+}
+
+func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
+	if err := a.apply(ctx, g.work); err != nil {
+		return err
+	}
+	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.records) > 0 {
+		a.pace.learn(a.spent, c.cfg.Lanes.Target, g.ration.taken, g.ration.limit, c.mostWork())
+	}
+	if len(g.ration.lanes) > 0 {
+		a.before = len(g.ration.lanes)
+	}
+	a.arrived(g.reached)
+	return nil
+}
+
+// cmpErr prefers the reason for which everything was stopped; an orderly end is none.
+func cmpErr(cause, err error) error {
+	if cause != nil {
+		err = cause
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (a *assignment) follower() *follow.Follower {
+	c := a.consumer
+	positions := make(map[int]int64, len(a.claims))
+	for p, claim := range a.claims {
+		positions[p] = claim.next
+	}
+	return &follow.Follower{
+		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.topic, Positions: positions, Wait: c.cfg.FetchWait,
+		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside,
+	}
+}
+
+// receive takes a chunk in when there is room.
+func (a *assignment) receive(ctx context.Context, c follow.Chunk) error {
+	if err := a.room.Take(ctx, c.Bytes+1); err != nil {
+		return err
+	}
+	select {
+	case a.intake <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// outside stops a partition for good: going on anywhere else would lose records or apply them twice.
+func (a *assignment) outside(ctx context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
+	err := fmt.Errorf("%w: at %d, log from %d to %d", bus.ErrOutsideLog, position, log.Start, log.End)
+	if log.Replaced {
+		err = fmt.Errorf("%w: at %d of the one before", bus.ErrTopicReplaced, position)
+	}
+	if writing := a.consumer.halt(ctx, partition, a.claims[partition].epoch, err); writing != nil {
+		a.consumer.logger.Error("cannot write down that a partition is stopped", "partition", partition, "error", writing)
+	}
+	return 0, false
+}
+
+// awaitLeaders returns when a partition that could not be claimed has a leader: then all are claimed again.
+func (a *assignment) awaitLeaders(ctx context.Context) error {
+	c := a.consumer
+	for failures := 1; ctx.Err() == nil; failures++ {
+		clock.Pause(ctx, clock.Backoff(failures, 100*time.Millisecond, 2*time.Second))
+		if logs, err := c.cluster.Logs(ctx, c.cfg.Topic, a.fresh); err == nil && len(logs.Bounds) > 0 {
+			return errors.New("partitions have got a leader that were never consumed")
+		}
+	}
+	return ctx.Err()
+}
+
+// replaysDue reports, once, whether parked records are to be applied.
+func (a *assignment) replaysDue() bool {
+	select {
+	case <-a.asked:
+		a.due = true
+	default:
+	}
+	due := a.due
+	a.due = false
+	return due
+}
+
+// see notes what a chunk tells about the end of the log.
+func (a *assignment) see(c follow.Chunk) {
+	a.consumer.note(func() { a.consumer.reach[c.Partition] = reach{a.claims[c.Partition].next, c.HighWatermark} })
+	if goal, ok := a.goals[c.Partition]; ok && goal < 0 {
+		a.goals[c.Partition] = c.HighWatermark
+	}
+}
+
+// arrived notes how far partitions are read, and whether that is as far as they reached at first.
+func (a *assignment) arrived(reached map[int]int64) {
+	a.consumer.applied(reached)
+	if len(a.goals) == 0 {
+		return
+	}
+	for p, next := range reached {
+		a.done[p] = max(a.done[p], next)
+	}
+	a.settle()
+}
+
+// settle looks whether the partitions are applied as far as they reached at first, lanes included.
+func (a *assignment) settle() {
+	if len(a.goals) == 0 {
+		return
+	}
+	low := maps.Clone(a.done)
+	for at, b := range a.backlogs {
+		low[at.partition] = min(low[at.partition], b.next)
+	}
+	for p, goal := range a.goals {
+		if next, read := low[p]; read && goal >= 0 && next >= goal {
+			delete(a.goals, p)
+		}
+	}
+	if len(a.goals) == 0 {
+		a.consumer.note(func() { a.consumer.caughtUp = true })
+	}
+}
+
+// reportOffsets tells the Kafka group how far it is, for tools that show lag. Nobody depends on it.
+func (a *assignment) reportOffsets(ctx context.Context, generation *kafka.Generation) {
+	for ctx.Err() == nil {
+		clock.Pause(ctx, time.Second)
+		if offsets := a.takeUnreported(); len(offsets) > 0 {
+			if err := generation.CommitOffsets(map[string]map[int]int64{a.consumer.cfg.Topic: offsets}); err != nil {
+				a.consumer.logger.Debug("cannot report offsets", "error", err)
+			}
+		}
+	}
+}
+
+func (a *assignment) takeUnreported() map[int]int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	offsets := a.unreported
+	a.unreported = make(map[int]int64)
+	return offsets
+}

@@ -1,0 +1,163 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+)
+
+// asNobody takes back what asSystem said: a handler says by itself whose rows it wants.
+const asNobody = `SELECT set_config('weir.organization', '', true)`
+
+// saveBacklogs writes down only what is as this member remembers it: a row that a person has deleted or moved must not come back.
+const saveBacklogs = `
+WITH d AS (
+  SELECT * FROM unnest($4::text[], $5::integer[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[])
+    AS d(lane, partition, written, next, last, records, bytes, since)
+), extended AS (
+  UPDATE bus_deferred AS b SET last = d.last, records = d.records, bytes = d.bytes FROM d
+   WHERE d.written AND b.organization = d.lane AND b.group_name = $1 AND b.topic = $2 AND b.partition = d.partition AND b.next = d.next
+  RETURNING 1
+), made AS (
+  INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
+  SELECT lane, $1, $2, partition, $3, next, last, records, bytes, since FROM d WHERE NOT written
+  ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT (SELECT count(*) FROM extended) + (SELECT count(*) FROM made)`
+
+// queueBacklogs has backlogs written down, all of one topic, and counts those that were.
+func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) {
+	var lanes []string
+	var partitions []int
+	var written []bool
+	var next, last, records, bytes []int64
+	var since []time.Time
+	for _, b := range all {
+		_, known := a.backlogs[b.place]
+		lanes, partitions, written, since = append(lanes, b.lane), append(partitions, b.partition), append(written, known), append(since, b.since)
+		next, last, records, bytes = append(next, b.next), append(last, b.last), append(records, b.records), append(bytes, b.bytes)
+	}
+	cfg := a.consumer.cfg
+	batch.Queue(asSystem)
+	batch.Queue(saveBacklogs, cfg.Group, cfg.Topic, [16]byte(all[0].topic), lanes, partitions, written, next, last, records, bytes, since).
+		QueryRow(func(row pgx.Row) error { return row.Scan(saved) })
+	batch.Queue(asNobody)
+}
+
+// takeBacklogs reads what lanes have left behind in the claimed partitions. What lies in a topic that is gone, and whose positions
+// somebody has since set into the new one, is gone as well.
+func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
+	c := a.consumer
+	if _, err := tx.Exec(ctx, asSystem); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `SELECT organization, partition, topic_id, next, last, records, bytes, since, coalesce(halted, '') FROM bus_deferred
+		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3)`, c.cfg.Group, c.cfg.Topic, a.working())
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, scanBacklog)
+	if err != nil {
+		return err
+	}
+	a.backlogs = make(map[place]backlog, len(found))
+	for _, b := range found {
+		if b.topic != a.claims[b.partition].topic {
+			err = errors.Join(err, a.dropBacklog(ctx, tx, b))
+			continue
+		}
+		a.backlogs[b.place] = b
+	}
+	return err
+}
+
+// errNoLanes stops a partition: its position has passed records that only their lanes lead to.
+var errNoLanes = errors.New("lanes have left records behind, and this consumer has no Lanes.Of to find them by")
+
+// resume goes on with what lanes have left behind.
+func (a *assignment) resume() {
+	for at, b := range a.backlogs {
+		if a.consumer.cfg.Lanes.Of == nil {
+			a.refuse(at)
+			continue
+		}
+		a.keep(b)
+		if b.halted != "" {
+			a.consumer.stopLane(at, errors.New(b.halted))
+		}
+	}
+}
+
+// refuse leaves a partition to a consumer that has lanes.
+func (a *assignment) refuse(at place) {
+	c := a.consumer
+	delete(a.backlogs, at)
+	if a.claims[at.partition] == nil {
+		return
+	}
+	delete(a.claims, at.partition)
+	c.logger.Error("partition stopped", "partition", at.partition, "error", errNoLanes)
+	c.note(func() { c.halted[at.partition] = errNoLanes })
+}
+
+func scanBacklog(row pgx.CollectableRow) (b backlog, err error) {
+	var topic [16]byte
+	err = row.Scan(&b.lane, &b.partition, &topic, &b.next, &b.last, &b.records, &b.bytes, &b.since, &b.halted)
+	b.topic, b.spans = topic, []span{{b.next, b.last}}
+	return b, err
+}
+
+func (a *assignment) dropBacklog(ctx context.Context, tx pgx.Tx, b backlog) error {
+	a.consumer.logger.Error("deferred records are gone", "lane", b.lane, "partition", b.partition, "first", b.next, "last", b.last, "records", b.records,
+		"error", bus.ErrTopicReplaced)
+	_, err := tx.Exec(ctx, `DELETE FROM bus_deferred`+ofBacklog, a.consumer.placeArgs(b.place)...)
+	return err
+}
+
+// forgetBacklogs takes the lanes of a partition that is stopped out of the turns; what they left behind stays written down.
+func (a *assignment) forgetBacklogs(partition int) {
+	for at := range a.backlogs {
+		if at.partition == partition {
+			a.finish(at)
+		}
+	}
+}
+
+// keep notes a backlog that is written down.
+func (a *assignment) keep(b backlog) {
+	a.backlogs[b.place] = b
+	a.turns.add(b.lane)
+	a.consumer.note(func() { a.consumer.behind[b.place] = b })
+}
+
+// finish notes that a lane is back with the others in a partition.
+func (a *assignment) finish(at place) {
+	delete(a.backlogs, at)
+	a.turns.succeed(at)
+	a.consumer.note(func() {
+		delete(a.consumer.behind, at)
+		delete(a.consumer.stopped, at)
+	})
+}
+
+// haltBacklog stops a lane in one partition: what it left behind is not in the log any more, and going on without it would lose
+// records in silence.
+func (a *assignment) haltBacklog(ctx context.Context, at place, reason error) {
+	c, b := a.consumer, a.backlogs[at]
+	b.halted = reason.Error()
+	a.keep(b)
+	c.stopLane(at, reason)
+	if err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := a.own(ctx, tx, at.partition); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `UPDATE bus_deferred SET halted = $5`+ofBacklog, append(c.placeArgs(at), b.halted)...)
+		return err
+	}); err != nil {
+		c.logger.Error("cannot write down that a lane is stopped", "lane", at.lane, "partition", at.partition, "error", err)
+	}
+}

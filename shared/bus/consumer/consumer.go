@@ -1,0 +1,307 @@
+package consumer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// Handler applies records inside tx, which moves their positions as well. It returns Permanent(err) when a record can never be
+// applied; any other error is taken for a passing one and the same records come again. It must not keep tx, and may be called
+// again with the same records after a rollback, whole or in smaller groups. Records of one partition come in their order, with Lanes
+// those of one lane in one partition.
+type Handler func(ctx context.Context, tx pgx.Tx, records []bus.Record) error
+
+// Config says what a Consumer applies and how. Brokers, Group, Topic, Pool and Handle are required; zero means the default.
+type Config struct {
+	Brokers []string
+	Dialer  *kafka.Dialer // TLS, SASL, client id
+	Group   string        // owns the positions: a constant
+	Topic   string
+	Pool    *pgxpool.Pool // its search_path leads to the tables of Migrations
+
+	MaxRecords int           // most records of one transaction; default 1000
+	MaxBytes   int           // most bytes of one transaction, unless one record is larger; default 8 MiB
+	MaxWait    time.Duration // how long the first record of a transaction waits for others; default 20 ms
+
+	// TransactionTimeout is how long one transaction may take, Handle and commit included, before its connection is given up and
+	// the same records come again; default 1 minute. It is for a database that says nothing any more and closes nothing.
+	TransactionTimeout time.Duration
+
+	Handle    Handler
+	Lanes     Lanes              // whose records wait for nobody else's; zero: all come in their order
+	Committed func([]bus.Record) // called after each commit with the records that took effect; may be nil
+
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+
+	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
+	FetchWait   time.Duration // how long a broker may hold an empty answer back; default 500 ms
+
+	HeartbeatInterval time.Duration // default 1 s; a rebalance is noticed this late
+	SessionTimeout    time.Duration // default 8 s; a dead member's partitions are given away this late, brokers want 6 s or more
+	RebalanceTimeout  time.Duration // default 15 s
+	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
+	PartitionWatch    time.Duration // default 5 s, between looks for new partitions
+	ParkedWatch       time.Duration // default 2 s, between looks for parked records that somebody wants applied
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxRecords = cmp.Or(c.MaxRecords, 1000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 8<<20)
+	c.MaxWait = cmp.Or(c.MaxWait, 20*time.Millisecond)
+	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, time.Minute)
+	c.BufferBytes = cmp.Or(c.BufferBytes, 2*c.MaxBytes)
+	c.FetchWait = cmp.Or(c.FetchWait, 500*time.Millisecond)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 8*time.Second)
+	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
+	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
+	c.Lanes = c.Lanes.withDefaults()
+	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
+	c.ParkedWatch = cmp.Or(c.ParkedWatch, 2*time.Second)
+	if c.Dialer == nil {
+		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: bus.DefaultDialTimeout}
+	}
+	if c.Committed == nil {
+		c.Committed = func([]bus.Record) {}
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var missing []error
+	for name, absent := range map[string]bool{
+		"Brokers": len(c.Brokers) == 0, "Group": c.Group == "", "Topic": c.Topic == "", "Pool": c.Pool == nil, "Handle": c.Handle == nil,
+	} {
+		if absent {
+			missing = append(missing, fmt.Errorf("%s is missing", name))
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// Consumer applies the records of a topic once each: a transaction of the handler's database moves the positions and takes the
+// effect, or neither. The Kafka group only says which partitions to work on. Any number of Consumers of one group, in any
+// number of processes, share the partitions.
+type Consumer struct {
+	cfg     Config
+	logger  *slog.Logger
+	cluster *broker.Cluster
+	metrics consumerMetrics
+
+	mu       sync.Mutex
+	assigned bool
+	caughtUp bool
+	halted   map[int]error
+	stopped  map[place]error // lanes
+	reach    map[int]reach
+	behind   map[place]backlog
+}
+
+// reach is how far a partition is applied, and where its log ended when that was last heard.
+type reach struct{ next, end int64 }
+
+// New returns a consumer that joins its group when Run is called.
+func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("cannot make a consumer of %q: %w", cfg.Topic, err)
+	}
+	cfg = cfg.withDefaults()
+	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
+	c := &Consumer{
+		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer),
+		halted: make(map[int]error), stopped: make(map[place]error), reach: make(map[int]reach), behind: make(map[place]backlog),
+	}
+	c.measure()
+	return c, nil
+}
+
+// Ready is nil once the consumer has its partitions and has once applied everything that was in them when it got them. It is an
+// error again, which says why, as soon as a partition, or a lane in one, is stopped because its position lies outside the log.
+func (c *Consumer) Ready() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p, err := range c.halted {
+		return fmt.Errorf("consumer %q has stopped partition %d of %q: %w", c.cfg.Group, p, c.cfg.Topic, err)
+	}
+	for at, err := range c.stopped {
+		return fmt.Errorf("consumer %q has stopped a lane in partition %d of %q: %w", c.cfg.Group, at.partition, c.cfg.Topic, err)
+	}
+	switch {
+	case c.caughtUp:
+		return nil
+	case !c.assigned:
+		return fmt.Errorf("consumer %q has no partitions of %q yet", c.cfg.Group, c.cfg.Topic)
+	default:
+		return fmt.Errorf("consumer %q has not caught up with %q yet", c.cfg.Group, c.cfg.Topic)
+	}
+}
+
+// Lag returns how many offsets each assigned partition is behind the end of its log, as far as is known, and how many records lanes
+// have left behind in it.
+func (c *Consumer) Lag() map[int]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lag := make(map[int]int64, len(c.reach))
+	for p, r := range c.reach {
+		lag[p] = max(0, r.end-r.next)
+	}
+	for at, b := range c.behind {
+		lag[at.partition] += b.records
+	}
+	return lag
+}
+
+// applied notes how far partitions are applied; it never goes back.
+func (c *Consumer) applied(until map[int]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p, next := range until {
+		r := c.reach[p]
+		r.next = max(r.next, next)
+		c.reach[p] = r
+	}
+}
+
+// Run waits for the topic, joins the group and applies records until ctx ends, whatever happens to brokers and database, and then
+// returns nil.
+func (c *Consumer) Run(ctx context.Context) error {
+	broker.AwaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger)
+	group, err := kafka.NewConsumerGroup(c.groupConfig())
+	if err != nil {
+		return fmt.Errorf("cannot join group %q: %w", c.cfg.Group, err)
+	}
+	defer c.cluster.Close()
+	defer group.Close()
+	for failures := 0; ctx.Err() == nil; {
+		broker.AwaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger) // without it kafka-go would join again and again
+		generation, err := group.Next(ctx)
+		if err != nil {
+			c.logger.Debug("not in the group yet", "error", err)
+			continue // kafka-go waits JoinBackoff by itself
+		}
+		if err := c.serve(ctx, generation, failures); err != nil {
+			failures++
+		} else {
+			failures = 0
+		}
+	}
+	return nil
+}
+
+func (c *Consumer) groupConfig() kafka.ConsumerGroupConfig {
+	return kafka.ConsumerGroupConfig{
+		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: []string{c.cfg.Topic}, Dialer: c.cfg.Dialer,
+		HeartbeatInterval: c.cfg.HeartbeatInterval, SessionTimeout: c.cfg.SessionTimeout, RebalanceTimeout: c.cfg.RebalanceTimeout,
+		JoinGroupBackoff: c.cfg.JoinBackoff, WatchPartitionChanges: true, PartitionWatchInterval: c.cfg.PartitionWatch,
+		StartOffset: kafka.FirstOffset, Timeout: broker.RequestTimeout / 2,
+	}
+}
+
+// serve works as a member of one generation until it ends. An error is a reason of ours to leave it early; the pause before
+// keeps a consumer that always fails from turning the group upside down.
+func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, failures int) error {
+	var failed error
+	done := make(chan struct{})
+	generation.Start(func(member context.Context) {
+		defer close(done)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(member, cancel)()
+		if failed = c.work(ctx, generation); failed != nil && ctx.Err() == nil {
+			c.logger.Warn("giving up the partitions", "error", failed)
+			clock.Pause(ctx, clock.Backoff(failures+1, 100*time.Millisecond, 5*time.Second))
+		}
+	})
+	<-done
+	c.note(func() { c.assigned, c.reach, c.behind = false, make(map[int]reach), make(map[place]backlog) })
+	return failed
+}
+
+// work claims the assigned partitions and applies what they hold.
+func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error {
+	var partitions []int
+	for _, a := range generation.Assignments[c.cfg.Topic] {
+		partitions = append(partitions, a.ID)
+	}
+	if len(partitions) == 0 {
+		return c.idle(ctx)
+	}
+	a, err := c.claim(ctx, generation.MemberID, partitions)
+	if err != nil {
+		return err
+	}
+	c.logger.Info("working", "partitions", len(partitions), "generation", generation.ID)
+	return a.run(ctx, generation)
+}
+
+// idle has nothing to do: there are more members than partitions. It makes sure that others do it: kafka-go assigns nothing of a topic
+// that is missing in the moment in which the group is formed, and does not look again.
+func (c *Consumer) idle(ctx context.Context) error {
+	for strangers := 0; ctx.Err() == nil; clock.Pause(ctx, c.cfg.PartitionWatch) {
+		claimed, err := c.claimedByOthers(ctx)
+		switch {
+		case err != nil:
+			c.logger.Debug("cannot see whether all partitions are worked on", "error", err)
+		case claimed:
+			strangers = 0
+			c.note(func() {
+				c.assigned, c.caughtUp, c.halted, c.stopped = true, true, make(map[int]error), make(map[place]error)
+			})
+		case strangers < 2:
+			strangers++
+		default:
+			return errors.New("got no partitions, and nobody else has them")
+		}
+	}
+	return nil
+}
+
+// claimedByOthers reports whether each partition of the topic was ever claimed. One that was stopped is for a person.
+func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
+	seen, err := c.cluster.Layout(ctx, c.cfg.Topic)
+	if err != nil {
+		return false, err
+	}
+	t := seen.Topics[c.cfg.Topic]
+	if t.Err != nil {
+		return false, t.Err
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	var n int
+	err = c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions
+		WHERE group_name = $1 AND topic = $2 AND partition < $3 AND (topic_id = $4 OR halted IS NOT NULL)`,
+		c.cfg.Group, c.cfg.Topic, len(t.Leaders), [16]byte(t.ID)).Scan(&n)
+	return n == len(t.Leaders), err
+}
+
+// bounded is for everything that asks the database: it may go silent without closing a connection.
+func (c *Consumer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.cfg.TransactionTimeout)
+}
+
+func (c *Consumer) haltedAt(partition int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.halted[partition]
+}
+
+func (c *Consumer) note(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}

@@ -1,0 +1,205 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A database that goes silent in the middle of a transaction and closes nothing holds the consumer up for TransactionTimeout, and
+// no longer: it goes on as soon as there is one that answers, and each record takes effect once.
+func TestConsumerGivesUpASilentDatabase(t *testing.T) {
+	t.Parallel()
+	db, brokers, topic := testenv.FaultyPostgres(t), testenv.SharedKafka(t), "test.silent"
+	pool := bustest.DatabaseAt(t, db.URL)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 10)
+	var silence sync.Once
+	ended := make(chan error, 1)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		silence.Do(db.BlackHole)
+		err := bustest.WriteEffects(ctx, tx, records)
+		select {
+		case ended <- err:
+		default:
+		}
+		return err
+	})
+	cfg.TransactionTimeout = 2 * time.Second
+	bustest.StartConsumer(t, cfg)
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Fatal("a silent database took the records")
+		}
+	case <-time.After(bustest.Patience):
+		t.Fatal("the transaction has no end")
+	}
+	db.Heal(t)
+	pool.Reset()
+	bustest.Applied(t, pool, 100, bustest.Patience)
+}
+
+// Several consumers share the work: each record takes effect once, in the order of its partition.
+func TestConsumersShareTheWork(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.share", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 6, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	bustest.Publish(t, p, topic, 0, 3000, 50)
+	var told atomic.Int64
+	for range 3 {
+		cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+		cfg.Committed = func(records []bus.Record) { told.Add(int64(len(records))) }
+		c, _ := bustest.StartConsumer(t, cfg)
+		testenv.Eventually(t, bustest.Patience, c.Ready)
+	}
+	bustest.Publish(t, p, topic, 3000, 3000, 50)
+	bustest.Applied(t, pool, 6000, bustest.Patience)
+	if a := bustest.Count(t, pool); a.OutOfOrder > 0 {
+		t.Errorf("%d records applied after later ones of their partition", a.OutOfOrder)
+	}
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if told.Load() != 6000 {
+			return fmt.Errorf("Committed was told of %d records, want 6000", told.Load())
+		}
+		return nil
+	})
+}
+
+// Records wait for others at most MaxWait, and a transaction holds at most MaxRecords.
+func TestConsumerGathers(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.gather", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 1000, 10)
+	var mu sync.Mutex
+	var sizes []int
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		mu.Lock()
+		sizes = append(sizes, len(records))
+		mu.Unlock()
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.MaxRecords = 300
+	bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 1000, bustest.Patience)
+	mu.Lock()
+	defer mu.Unlock()
+	if slices.Max(sizes) != 300 || len(sizes) > 8 {
+		t.Errorf("transactions of %v records, want few and none above 300", sizes)
+	}
+}
+
+// A passing error parks nothing, however often it comes: the same records are applied once it is over.
+func TestPassingErrorsParkNothing(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.passing", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 10)
+	var calls atomic.Int64
+	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if err := bustest.WriteEffects(ctx, tx, records); err != nil {
+			return err
+		}
+		if calls.Add(1) < 6 {
+			return errors.New("somebody else is down")
+		}
+		return nil
+	}))
+	bustest.Applied(t, pool, 100, bustest.Patience)
+	var parked int
+	if err := pool.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_user_tables WHERE relname = 'bus_parked' AND n_tup_ins > 0`).Scan(&parked); err != nil || parked > 0 {
+		t.Errorf("%d parked, error %v", parked, err)
+	}
+}
+
+// A position outside the log stops its partition and says so; the others go on; nothing jumps, not even after a restart.
+func TestPositionOutsideTheLogStops(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.outside", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	bustest.Publish(t, p, topic, 0, 100, 40)
+	_, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+	bustest.Applied(t, pool, 100, bustest.Patience)
+	stop()
+	if _, err := pool.Exec(context.Background(), `UPDATE bus_positions SET next = 150 WHERE partition = 1`); err != nil {
+		t.Fatal(err)
+	}
+	want := 100
+	for range 3 { // the third time the log has grown beyond the position: it would look right, and 50 records were never applied
+		c, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+		testenv.Eventually(t, bustest.Patience, func() error {
+			if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "outside the log") {
+				return fmt.Errorf("Ready says something else: %w", err)
+			}
+			return nil
+		})
+		for _, at := range bustest.Publish(t, p, topic, 0, 100, 40) {
+			if at.Partition == 0 {
+				want++
+			}
+		}
+		bustest.Applied(t, pool, want, bustest.Patience)
+		stop()
+	}
+}
+
+// A consumer that runs before its topic exists waits for it, and is not ready before.
+func TestConsumerWaitsForItsTopic(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.later", bustest.Database(t)
+	bustest.Effects(t, pool)
+	c, _ := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+	select {
+	case <-time.After(300 * time.Millisecond):
+	case <-t.Context().Done():
+	}
+	if c.Ready() == nil {
+		t.Fatal("ready without a topic")
+	}
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 10)
+	bustest.Applied(t, pool, 100, bustest.Patience)
+	testenv.Eventually(t, bustest.Patience, c.Ready)
+}
+
+// New partitions are found and consumed from their start.
+func TestPartitionsAdded(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.grow", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	bustest.Publish(t, p, topic, 0, 100, 40)
+	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+	bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+	bustest.Applied(t, pool, 100, bustest.Patience)
+	bustest.AddPartitions(t, brokers, topic, 8)
+	grown := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	bustest.Publish(t, grown, topic, 100, 400, 40)
+	bustest.Applied(t, pool, 500, bustest.Patience)
+	var partitions int
+	if err := pool.QueryRow(context.Background(), `SELECT count(DISTINCT partition) FROM effects`).Scan(&partitions); err != nil || partitions != 8 {
+		t.Errorf("effects from %d partitions, want 8 (%v)", partitions, err)
+	}
+}

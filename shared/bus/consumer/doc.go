@@ -1,0 +1,3 @@
+// Package consumer applies the records of a topic once each: positions and effect in one Postgres transaction, with lanes so that nobody
+// waits for another's flood. It may use the protocol under internal and the parked records; it publishes nothing.
+package consumer

@@ -1,0 +1,159 @@
+package consumer
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+)
+
+// gathering is the work of a transaction while it is gathered from the log.
+type gathering struct {
+	work
+	ration  ration
+	passing map[place]bool // lanes that are left behind from this work on
+	reached map[int]int64  // how far each partition is read
+	full    bool
+}
+
+// Bounds of what one transaction leaves to lanes. It holds up what it applies no longer than that waits for others.
+const (
+	mostPassed   = 20_000
+	passingWaits = 50 * time.Millisecond
+)
+
+// mostWork is the largest transaction.
+func (c *Consumer) mostWork() allot { return allot{c.cfg.MaxRecords, c.cfg.MaxBytes, c.cfg.MaxBytes} }
+
+func (a *assignment) gather() *gathering {
+	return &gathering{
+		ration:  ration{limit: a.pace.limit(a.consumer.mostWork()), before: a.before, lanes: make(map[string]allot)},
+		passing: make(map[place]bool), reached: make(map[int]int64),
+	}
+}
+
+// begun reports whether there is work.
+func (g *gathering) begun() bool { return len(g.records)+len(g.passed) > 0 }
+
+// collect waits for records and gathers them until there are enough of them or the first has waited long enough. While lanes wait for
+// their turn, it waits for nothing.
+func (a *assignment) collect(ctx context.Context) (*gathering, error) {
+	g := a.gather()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for !g.full {
+		c, err := a.nextChunk(ctx, timer, g.begun())
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			break
+		}
+		a.see(*c)
+		records, begun := len(g.records), g.begun()
+		a.consume(c, g)
+		switch {
+		case records == 0 && len(g.records) > 0:
+			timer.Reset(a.consumer.cfg.MaxWait)
+		case !begun && g.begun():
+			timer.Reset(max(a.consumer.cfg.MaxWait, passingWaits))
+		}
+		if !g.begun() && len(g.reached) > 0 {
+			break // nothing but holes or an empty partition: worth knowing
+		}
+	}
+	return g, nil
+}
+
+// nextChunk returns nil when the time is over, which runs if begun, when parked records are to be applied, or when it is a lane's turn
+// and nothing has come.
+func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*follow.Chunk, error) {
+	over, asked := timer.C, (<-chan struct{})(nil)
+	if !begun {
+		over, asked = nil, a.asked
+	}
+	select {
+	case <-over:
+		return nil, nil
+	default:
+	}
+	if len(a.held) == 0 {
+		select {
+		case c := <-a.intake:
+			a.held = append(a.held, c)
+		default:
+		}
+	}
+	if len(a.held) > 0 {
+		return &a.held[0], nil
+	}
+	if a.turns.next != nil {
+		return nil, nil
+	}
+	select {
+	case c := <-a.intake:
+		a.held = append(a.held, c)
+		return &a.held[0], nil
+	case s := <-a.turns.read:
+		a.turns.came(s)
+		return nil, nil
+	case <-over:
+		return nil, nil
+	case <-asked:
+		a.due = true
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// consume moves records out of the held chunk as far as the limits allow.
+func (a *assignment) consume(c *follow.Chunk, g *gathering) {
+	late := a.lateIn(c)
+	n := 0
+	for n < len(c.Records) && !g.full {
+		if g.full = !a.place(c.Records[n], g, late); !g.full {
+			n++
+			g.full = g.ration.taken.fills(g.ration.limit) || len(g.passed) >= mostPassed
+		}
+	}
+	if n > 0 {
+		a.head = c.Records[n-1].Time
+	}
+	if c.Records = c.Records[n:]; len(c.Records) > 0 {
+		return
+	}
+	g.reached[c.Partition] = c.Next
+	a.room.Give(c.Bytes + 1)
+	a.held = a.held[:0]
+}
+
+// lateIn reports whether lanes are held to their shares in a chunk.
+func (a *assignment) lateIn(c *follow.Chunk) bool {
+	lanes := a.consumer.cfg.Lanes
+	return lanes.Of != nil && len(c.Records) > 0 && clock.Now().Sub(c.Records[0].Time) >= lanes.Late
+}
+
+// place puts a record where it belongs, and returns false where that is the next transaction.
+func (a *assignment) place(r bus.Record, g *gathering, late bool) bool {
+	lanes, s, at := a.consumer.cfg.Lanes, situation{late: late}, place{partition: r.Partition}
+	if late || len(a.backlogs)+len(g.passing) > 0 { // also where the transaction has begun while it was late
+		at.lane = lanes.of(r)
+		b, left := a.backlogs[at]
+		s.behind, s.elsewhere = g.passing[at] || left && r.Offset >= b.next, a.turns.has(at.lane)
+		s.mayDefer = len(a.backlogs)+len(g.passing) < lanes.Most && !(left && r.Offset < b.next) // somebody has set the partition back
+	}
+	switch g.ration.admit(at.lane, lanes.size(r), s) {
+	case waits:
+		return false
+	case defers:
+		g.passing[at] = true
+		g.passed = append(g.passed, passed{at, r.Offset, r.Size(), r.Time})
+	default:
+		g.records = append(g.records, r)
+	}
+	return true
+}

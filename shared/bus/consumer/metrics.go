@@ -1,0 +1,118 @@
+package consumer
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer collects when asked.
+type consumerMetrics struct {
+	applied, deferred, parked, replayed, failed prometheus.Counter
+	duration                                    prometheus.Histogram
+}
+
+func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labels) consumerMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return promauto.With(registerer).NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
+	}
+	return consumerMetrics{
+		applied:  counter("weir_bus_applied_records_total", "Records whose effect is committed."),
+		deferred: counter("weir_bus_deferred_records_total", "Records over their lanes' shares that were left for later; each is applied once as well."),
+		replayed: counter("weir_bus_replayed_records_total", "Parked records that were applied after all."),
+		parked:   counter("weir_bus_parked_records_total", "Records that can never be applied and were set aside."),
+		failed:   counter("weir_bus_failed_transactions_total", "Transactions that were rolled back, for whatever reason; most come again."),
+		duration: promauto.With(registerer).NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_bus_transaction_duration_seconds", Help: "How long transactions that apply records take.",
+			ConstLabels: labels, Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
+	}
+}
+
+// transacted measures one attempt.
+func (m consumerMetrics) transacted(took time.Duration, err error) {
+	m.duration.Observe(took.Seconds())
+	if err != nil {
+		m.failed.Inc()
+	}
+}
+
+// standing collects how a consumer stands at the moment of a scrape.
+type standing struct {
+	consumer                      *Consumer
+	lag, halted, haltedLanes      *prometheus.Desc
+	lanes, records, bytes, oldest *prometheus.Desc
+}
+
+func newStanding(c *Consumer, labels prometheus.Labels) standing {
+	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, labels) }
+	return standing{
+		consumer: c,
+		lanes:    desc("weir_bus_deferred_lanes", "Positions of lanes, each in one partition, that are behind the partition's."),
+		records:  desc("weir_bus_deferred_records", "Records that lanes have left for later, in assigned partitions."),
+		bytes:    desc("weir_bus_deferred_bytes", "Bytes of those records. They lie in the log, not here."),
+		oldest:   desc("weir_bus_deferred_age_seconds", "How long ago the oldest of them was written, or one just before it; 0: there are none."),
+		lag: prometheus.NewDesc("weir_bus_lag_records",
+			"Offsets that an assigned partition is behind the end of its log, as far as is known, and records deferred in it.", []string{"partition"}, labels),
+		halted: prometheus.NewDesc("weir_bus_halted_partitions",
+			"Assigned partitions that are stopped because their position lies outside the log.", nil, labels),
+		haltedLanes: desc("weir_bus_halted_lanes", "Lanes that are stopped in an assigned partition because what they left behind is not in the log any more."),
+	}
+}
+
+func (s standing) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{s.lag, s.halted, s.haltedLanes, s.lanes, s.records, s.bytes, s.oldest} {
+		out <- desc
+	}
+}
+
+func (s standing) Collect(out chan<- prometheus.Metric) {
+	for partition, lag := range s.consumer.Lag() {
+		out <- prometheus.MustNewConstMetric(s.lag, prometheus.GaugeValue, float64(lag), strconv.Itoa(partition))
+	}
+	behind := s.consumer.deferred()
+	partitions, lanes := s.consumer.stops()
+	for desc, value := range map[*prometheus.Desc]float64{
+		s.halted: float64(partitions), s.haltedLanes: float64(lanes), s.lanes: float64(behind.lanes), s.records: float64(behind.records),
+		s.bytes: float64(behind.bytes), s.oldest: behind.age.Seconds(),
+	} {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+}
+
+// deferral is what lanes have left behind in all.
+type deferral struct {
+	lanes          int
+	records, bytes int64
+	age            time.Duration
+}
+
+func (c *Consumer) deferred() (d deferral) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.behind {
+		d.lanes++
+		d.records, d.bytes, d.age = d.records+b.records, d.bytes+b.bytes, max(d.age, clock.Now().Sub(b.since))
+	}
+	return d
+}
+
+// measure registers the consumer's instruments.
+func (c *Consumer) measure() {
+	labels := prometheus.Labels{"group": c.cfg.Group, "topic": c.cfg.Topic}
+	c.metrics = newConsumerMetrics(c.cfg.Metrics, labels)
+	if c.cfg.Metrics != nil {
+		c.cfg.Metrics.MustRegister(newStanding(c, labels))
+	}
+}
+
+// stops counts what is stopped.
+func (c *Consumer) stops() (partitions, lanes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.halted), len(c.stopped)
+}

@@ -1,0 +1,188 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirlog/weir/shared/bus"
+)
+
+const movePositions = `
+UPDATE bus_positions AS b SET next = m.until, updated_at = now()
+  FROM unnest($3::integer[], $4::bigint[], $5::bigint[], $6::bigint[]) AS m(partition, since, until, epoch)
+ WHERE b.group_name = $1 AND b.topic = $2 AND b.partition = m.partition AND b.next = m.since AND b.epoch = m.epoch`
+
+// advance moves the positions of partitions, one row each, and leaves records behind for their lanes. Its first statement locks the
+// rows, refuses a member that lost them, and refuses records that were applied before. A member that stands still in the middle is
+// thrown out by the database after its session timeout, so that whoever takes over need not wait longer.
+type advance struct {
+	a                    *assignment
+	partitions           []int
+	since, until, epochs []int64
+	deferring            []backlog
+}
+
+func (m *advance) move(ctx context.Context, tx pgx.Tx) error {
+	c := m.a.consumer
+	batch := &pgx.Batch{}
+	batch.Queue(setIdleLimit, c.idleLimit())
+	var moved pgconn.CommandTag
+	batch.Queue(movePositions, c.cfg.Group, c.cfg.Topic, m.partitions, m.since, m.until, m.epochs).Exec(func(tag pgconn.CommandTag) error {
+		moved = tag
+		return nil
+	})
+	saved := 0
+	if len(m.deferring) > 0 {
+		m.a.queueBacklogs(batch, m.deferring, &saved)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if int(moved.RowsAffected()) != len(m.partitions) {
+		return fmt.Errorf("%w: %d of %d positions moved", bus.ErrFenced, moved.RowsAffected(), len(m.partitions))
+	}
+	if saved != len(m.deferring) {
+		return fmt.Errorf("%w: %d of %d positions of lanes are as they were left", bus.ErrFenced, saved, len(m.deferring))
+	}
+	return nil
+}
+
+const setIdleLimit = `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`
+
+// idleLimit is how long a transaction may stand still, as the database wants it.
+func (c *Consumer) idleLimit() string {
+	return strconv.FormatInt(c.cfg.SessionTimeout.Milliseconds(), 10)
+}
+
+// moved reports whether all positions are where they were to move to: then a commit whose answer was lost has succeeded.
+func (m *advance) moved(ctx context.Context) (bool, error) {
+	c := m.a.consumer
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	var n int
+	err := c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions AS b
+		JOIN unnest($3::integer[], $4::bigint[], $5::bigint[]) AS m(partition, until, epoch)
+		  ON b.partition = m.partition AND b.next = m.until AND b.epoch = m.epoch
+		WHERE b.group_name = $1 AND b.topic = $2`, c.cfg.Group, c.cfg.Topic, m.partitions, m.until, m.epochs).Scan(&n)
+	return n == len(m.partitions), err
+}
+
+func (m *advance) committed() {
+	until := make(map[int]int64, len(m.partitions))
+	for i, p := range m.partitions {
+		m.a.claims[p].next = m.until[i]
+		until[p] = m.until[i]
+	}
+	for _, b := range m.deferring {
+		m.a.keep(b)
+	}
+	m.a.consumer.applied(until)
+	m.a.report(m.partitions...)
+}
+
+// catchUp moves the position of a lane in one partition, under the epoch of the partition's. With nothing left behind the position goes, and
+// the lane is back with the others.
+type catchUp struct {
+	a        *assignment
+	from, to backlog
+}
+
+func (m *catchUp) move(ctx context.Context, tx pgx.Tx) error {
+	c := m.a.consumer
+	batch := &pgx.Batch{}
+	batch.Queue(setIdleLimit, c.idleLimit())
+	batch.Queue(asSystem)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if err := m.a.own(ctx, tx, m.from.partition); err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, m.statement(), m.args()...)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("%w: lane %q in partition %d", bus.ErrFenced, m.from.lane, m.from.partition)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, asNobody)
+	}
+	return err
+}
+
+const (
+	ofBacklog     = ` WHERE organization = $1 AND group_name = $2 AND topic = $3 AND partition = $4`
+	finishBacklog = `DELETE FROM bus_deferred` + ofBacklog + ` AND next = $5`
+	moveBacklog   = `UPDATE bus_deferred SET next = $6, records = $7, bytes = $8, since = $9` + ofBacklog + ` AND next = $5`
+)
+
+func (m *catchUp) statement() string {
+	if m.to.over() {
+		return finishBacklog
+	}
+	return moveBacklog
+}
+
+func (m *catchUp) args() []any {
+	args := append(m.a.consumer.placeArgs(m.from.place), m.from.next)
+	if !m.to.over() {
+		args = append(args, m.to.next, m.to.records, m.to.bytes, m.to.since)
+	}
+	return args
+}
+
+func (c *Consumer) placeArgs(p place) []any {
+	return []any{p.lane, c.cfg.Group, c.cfg.Topic, p.partition}
+}
+
+// moved reports whether the lane is where it was to move to, and the partition still ours.
+func (m *catchUp) moved(ctx context.Context) (moved bool, err error) {
+	err = m.a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := m.a.own(ctx, tx, m.from.partition); err != nil {
+			return err
+		}
+		next := int64(-1)
+		err := tx.QueryRow(ctx, `SELECT next FROM bus_deferred`+ofBacklog, m.a.consumer.placeArgs(m.from.place)...).Scan(&next)
+		if errors.Is(err, pgx.ErrNoRows) {
+			moved, err = m.to.over(), nil
+			return err
+		}
+		moved = !m.to.over() && next == m.to.next
+		return err
+	})
+	return moved, err
+}
+
+func (m *catchUp) committed() {
+	if m.to.over() {
+		m.a.finish(m.to.place)
+	} else {
+		m.a.keep(m.to)
+	}
+	m.a.report(m.to.partition)
+}
+
+// report notes how far the partitions are applied, lanes included, for the Kafka group.
+func (a *assignment) report(partitions ...int) {
+	low := make(map[int]int64, len(partitions))
+	for _, p := range partitions {
+		low[p] = a.claims[p].next
+	}
+	for at, b := range a.backlogs {
+		if next, asked := low[at.partition]; asked {
+			low[at.partition] = min(next, b.next)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.Copy(a.unreported, low)
+}
+
+func byPlace(a, b backlog) int {
+	return slices.Compare([]string{strconv.Itoa(a.partition), a.lane}, []string{strconv.Itoa(b.partition), b.lane})
+}

@@ -1,0 +1,149 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/budget"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+)
+
+// claimPositions takes a partition without a start only where it was consumed before.
+const claimPositions = `
+INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id)
+SELECT $1, $2, p, coalesce(s, 0), 1, $5, $6 FROM unnest($3::integer[], $4::bigint[]) AS t(p, s)
+ WHERE s IS NOT NULL OR EXISTS (SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = p) ORDER BY p
+ON CONFLICT (group_name, topic, partition) DO UPDATE
+   SET epoch = bus_positions.epoch + 1, owner = excluded.owner, topic_id = coalesce(bus_positions.topic_id, excluded.topic_id), updated_at = now()
+RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
+
+// claim takes the partitions over under new epochs: whoever had them can commit nothing more. A partition that was never
+// consumed starts where its log does; without a leader nobody can say where that is, and it waits for one. One whose position lies
+// outside its log, or in the log of a topic that is gone, is stopped.
+func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
+	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
+	if err != nil {
+		return nil, err
+	}
+	a := &assignment{
+		consumer: c, topic: logs.ID, claims: make(map[int]*claimed), intake: make(chan follow.Chunk, 64), room: budget.New(c.cfg.BufferBytes),
+		goals: make(map[int]int64), done: make(map[int]int64), unreported: make(map[int]int64), asked: make(chan struct{}, 1),
+		pace: newPace(c.cfg.Lanes), turns: newTurns(), reader: c.laneReader(logs.ID),
+	}
+	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
+	if err != nil {
+		return nil, err
+	}
+	for p, err := range halted {
+		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
+	}
+	c.note(func() { c.assigned, c.halted, c.stopped = true, halted, make(map[place]error) })
+	a.resume()
+	return a, a.check(ctx, partitions, logs)
+}
+
+// check stops what can't go on where it is, and sets the goals of the others.
+func (a *assignment) check(ctx context.Context, partitions []int, logs broker.TopicLogs) error {
+	for _, p := range partitions {
+		claim := a.claims[p]
+		if claim == nil {
+			if a.consumer.haltedAt(p) == nil {
+				a.fresh, a.goals[p] = append(a.fresh, p), -1
+			}
+			continue
+		}
+		log, known := logs.Bounds[p]
+		if claim.topic != logs.ID {
+			replaced, err := a.consumer.cluster.Replaced(ctx, a.consumer.cfg.Topic, claim.topic)
+			if err != nil {
+				return err
+			}
+			if !replaced {
+				return fmt.Errorf("brokers do not agree which topic %q is", a.consumer.cfg.Topic)
+			}
+			log.Replaced = true
+		}
+		if log.Replaced || known && (claim.next < log.Start || claim.next > log.End) {
+			a.outside(ctx, p, claim.next, log)
+			delete(a.claims, p)
+			a.forgetBacklogs(p)
+			continue
+		}
+		a.goals[p] = -1
+	}
+	return nil
+}
+
+// takeOver waits for the rows as long as ctx lives: a member that stands still may hold them until its session times out.
+func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, partitions []int, logs broker.TopicLogs) (map[int]error, error) {
+	for failures := 1; ; failures++ {
+		halted, err := c.takeOverOnce(ctx, a, owner, partitions, logs)
+		if err == nil || ctx.Err() != nil {
+			return halted, err
+		}
+		c.logger.Warn("cannot take the partitions over yet", "error", err)
+		clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, 2*time.Second))
+	}
+}
+
+func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string, partitions []int, logs broker.TopicLogs) (halted map[int]error, err error) {
+	starts := make([]*int64, len(partitions))
+	for i, p := range partitions {
+		if log, known := logs.Bounds[p]; known {
+			starts[i] = &log.Start
+		}
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner, [16]byte(logs.ID))
+		if err != nil {
+			return err
+		}
+		if halted, err = scanClaims(rows, a.claims); err != nil {
+			return err
+		}
+		return a.takeBacklogs(ctx, tx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot claim positions of %q: %w", c.cfg.Group, err)
+	}
+	return halted, nil
+}
+
+func scanClaims(rows pgx.Rows, claims map[int]*claimed) (map[int]error, error) {
+	halted := make(map[int]error)
+	var partition int
+	var next, epoch int64
+	var reason string
+	var topic [16]byte
+	_, err := pgx.ForEachRow(rows, []any{&partition, &next, &epoch, &reason, &topic}, func() error {
+		if reason != "" {
+			halted[partition] = errors.New(reason)
+			return nil
+		}
+		claims[partition] = &claimed{next, epoch, topic}
+		return nil
+	})
+	return halted, err
+}
+
+// halt stops a partition in the database and in Ready.
+func (c *Consumer) halt(ctx context.Context, partition int, epoch int64, reason error) error {
+	c.logger.Error("partition stopped", "partition", partition, "error", reason)
+	c.note(func() { c.halted[partition] = reason })
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	_, err := c.cfg.Pool.Exec(ctx, `UPDATE bus_positions SET halted = $5, updated_at = now()
+		WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4`, c.cfg.Group, c.cfg.Topic, partition, epoch, reason.Error())
+	return err
+}

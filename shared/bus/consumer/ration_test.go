@@ -1,0 +1,171 @@
+package consumer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+)
+
+// flow is a log of records by their lanes, and what a consumer that is late makes of it, transaction by transaction.
+type flow struct {
+	limit  allot
+	before int
+	behind map[string]bool
+}
+
+// transact decides about records until the transaction is full, and returns what each lane got, and how far the log is read.
+func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]allot, read int) {
+	r := ration{limit: f.limit, before: f.before, lanes: map[string]allot{}}
+	got = map[string]allot{}
+	for _, lane := range log {
+		size := allot{1, cost(lane), cost(lane)}
+		switch r.admit(lane, size, situation{behind: f.behind[lane], late: true, mayDefer: true}) {
+		case waits:
+			f.before = len(r.lanes)
+			return got, read
+		case defers:
+			f.behind[lane] = true
+		case applies:
+			got[lane] = got[lane].plus(size)
+		}
+		read++
+	}
+	return got, read
+}
+
+// Of a transaction while the consumer is late: it never holds more than its limit unless one record does; no lane has more than its share
+// unless one record is more, which is never more than a quarter; and a lane that is not behind gets its first record in.
+func TestShares(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		lanes := 1 + random.IntN(12)
+		costs := make(map[string]int, lanes)
+		for i := range lanes {
+			costs[fmt.Sprint(i)] = 1 + random.IntN(200)
+		}
+		cost := func(lane string) int { return costs[lane] }
+		f := &flow{limit: allot{4 + random.IntN(100), 100 + random.IntN(5000), 1 << 20}, behind: map[string]bool{}}
+		log := make([]string, 3000)
+		for i := range log {
+			log[i] = fmt.Sprint(min(random.IntN(lanes), random.IntN(lanes))) // the first send most
+		}
+		for rest := log; len(rest) > 0; {
+			got, read := f.transact(rest, cost)
+			var all allot
+			for lane, has := range got {
+				all = all.plus(has)
+				if has.records > 1 && !has.within(f.limit.divided(largestShare)) {
+					t.Fatalf("seed %d: lane %s has %v of %v", seed, lane, has, f.limit)
+				}
+			}
+			if all.records > 1 && !all.within(f.limit) || read == 0 {
+				t.Fatalf("seed %d: transaction of %v, limit %v, %d read", seed, all, f.limit, read)
+			}
+			if first := rest[0]; !f.behind[first] && got[first].records == 0 {
+				t.Fatalf("seed %d: the first record of lane %s was refused", seed, first)
+			}
+			rest = rest[read:]
+		}
+	}
+}
+
+// A few lanes that send as much as they can, in equal parts, are all held back after a while, so that a lane that sends little is reached. More of
+// them are not: nobody would gain by it.
+func TestEqualFloodsAreHeldBack(t *testing.T) {
+	for _, floods := range []int{1, 2, 4, 5, 7} {
+		f := &flow{limit: allot{1000, 1 << 20, 1 << 20}, behind: map[string]bool{}}
+		transactions := 0
+		for len(f.behind) < floods {
+			log := make([]string, 2000)
+			for i := range log {
+				log[i] = fmt.Sprint(i % floods)
+			}
+			f.transact(log, func(string) int { return 100 })
+			if transactions++; transactions > floods {
+				t.Fatalf("%d floods: %d are held back after %d transactions", floods, len(f.behind), transactions)
+			}
+		}
+	}
+}
+
+func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
+	for _, lanes := range []int{leastShare + 1, 20, 50} {
+		f := &flow{limit: allot{1000, 1 << 20, 1 << 20}, behind: map[string]bool{}}
+		log := make([]string, 2000)
+		for i := range log {
+			log[i] = fmt.Sprint(i % lanes)
+		}
+		for range 10 {
+			f.transact(log, func(string) int { return 100 })
+		}
+		if len(f.behind) > 0 {
+			t.Errorf("%d of %d equal lanes are held back", len(f.behind), lanes)
+		}
+	}
+}
+
+// Nobody is held to a share while nobody is late, where there is no lane, or where nobody could remember it.
+func TestNoShares(t *testing.T) {
+	for name, c := range map[string]struct {
+		lane string
+		s    situation
+	}{"not late": {"a", situation{mayDefer: true}}, "no lane": {"", situation{late: true, mayDefer: true}}, "no room": {"a", situation{late: true}}} {
+		r, n := ration{limit: allot{100, 1000, 1000}, lanes: map[string]allot{}}, 0
+		for r.admit(c.lane, allot{1, 1, 1}, c.s) == applies {
+			n++
+		}
+		if n != 100 {
+			t.Errorf("%s: %d records, want 100", name, n)
+		}
+	}
+}
+
+// Where a machine is so slow that a transaction without any effect takes longer than one should, those with an effect do not become smaller.
+func TestPaceOfASlowMachine(t *testing.T) {
+	most := allot{1000, 1 << 20, 1 << 20}
+	p := newPace(Lanes{Of: func(bus.Record) string { return "" }})
+	for range 50 {
+		limit := p.limit(most)
+		p.learn(effort{effect: time.Duration(limit.records) * time.Millisecond, around: time.Second}, 250*time.Millisecond, allot{records: limit.records}, limit, most)
+	}
+	if p.scale < 1 {
+		t.Errorf("transactions are scaled to %v", p.scale)
+	}
+}
+
+// One transaction that takes too long is enough, however small it was: those that gather meanwhile do not make the next one longer still.
+func TestPaceLearnsAtOnce(t *testing.T) {
+	most, target := allot{1000, 8 << 20, 8 << 20}, 250*time.Millisecond
+	p := &pace{1}
+	p.learn(effort{effect: time.Second}, target, allot{records: 5, cost: 1 << 20}, most, most)
+	if limit := p.limit(most); limit.cost > 1<<18 {
+		t.Errorf("a megabyte took a second, and the next transaction may hold %d bytes", limit.cost)
+	}
+	for range 8 {
+		limit := p.limit(most)
+		p.learn(effort{effect: time.Millisecond}, target, limit, limit, most)
+	}
+	if p.scale < 1 {
+		t.Errorf("all is quick again, and transactions are scaled to %v", p.scale)
+	}
+}
+
+// A transaction takes about as long as it should, whatever a record costs, and is as large as it may be where that is quick.
+func TestPace(t *testing.T) {
+	most, target := allot{1000, 1 << 20, 1 << 20}, 250*time.Millisecond
+	for _, record := range []time.Duration{time.Microsecond, time.Millisecond, 20 * time.Millisecond, time.Second} {
+		p := newPace(Lanes{Of: func(bus.Record) string { return "" }})
+		var took time.Duration
+		for range 50 {
+			limit := p.limit(most)
+			took = time.Duration(limit.records) * record
+			p.learn(effort{effect: took}, target, allot{records: limit.records}, limit, most)
+		}
+		if want := min(1000*record, max(record, target/3)); took < want || took > max(target*3/2, 4*record) {
+			t.Errorf("%v a record: transactions of %v", record, took)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package consumer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A topic that is deleted and made again stops its consumer, whether it runs or not, even where the new log is longer than the old
+// one was: what is in it was never applied, and its first part would be missing.
+func TestConsumerOfAReplacedTopic(t *testing.T) {
+	t.Parallel()
+	for _, running := range []bool{true, false} {
+		t.Run(fmt.Sprintf("running %v", running), func(t *testing.T) {
+			brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.replaced.%v", running), bustest.Database(t)
+			bustest.Effects(t, pool)
+			bustest.Ensure(t, brokers, topic, 2, nil)
+			bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 40)
+			c, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+			bustest.Applied(t, pool, 100, bustest.Patience)
+			if !running {
+				stop()
+			}
+			bustest.ReplaceTopic(t, brokers, topic, 2, nil)
+			bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 1000, 500, 40)
+			if !running {
+				c, stop = bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+			}
+			stopped := func() error {
+				if err := c.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrTopicReplaced.Error()) {
+					return fmt.Errorf("Ready says something else: %w", err)
+				}
+				return nil
+			}
+			testenv.Eventually(t, bustest.Patience, stopped)
+			bustest.Applied(t, pool, 100, bustest.Patience)
+			stop()
+
+			goOn := `UPDATE bus_positions SET next = 0, topic_id = NULL, halted = NULL`
+			if _, err := pool.Exec(context.Background(), goOn); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pool.Exec(context.Background(), `TRUNCATE effects`); err != nil {
+				t.Fatal(err)
+			}
+			bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
+			bustest.Applied(t, pool, 500, bustest.Patience)
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/parked"
+)
+
+// lookForReplays wakes the assignment when somebody has asked for a parked record of its partitions.
+func (a *assignment) lookForReplays(ctx context.Context) {
+	c := a.consumer
+	for ctx.Err() == nil {
+		asked, err := a.replaysAsked(ctx)
+		if err != nil {
+			c.logger.Debug("cannot look for parked records", "error", err)
+		}
+		if asked {
+			select {
+			case a.asked <- struct{}{}:
+			default:
+			}
+		}
+		clock.Pause(ctx, c.cfg.ParkedWatch)
+	}
+}
+
+const asSystem = `SELECT set_config('weir.organization', '*', true)`
+
+func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
+	ctx, cancel := a.consumer.bounded(ctx)
+	defer cancel()
+	err = pgx.BeginTxFunc(ctx, a.consumer.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, asSystem); err != nil {
+			return err
+		}
+		asked, err = parked.ReplayRequested(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions)
+		return err
+	})
+	return asked, err
+}
+
+// mostReplays is how many parked records are applied before the partitions' own get their turn again.
+const mostReplays = 100
+
+// replay applies the parked records that were asked for, each in a transaction of its own, which takes it off the parked ones. What
+// fails for good stays, with the new reason; what fails for a passing one is tried again at the next look. It returns an error only
+// when the assignment is over.
+func (a *assignment) replay(ctx context.Context) error {
+	after := bus.Position{Partition: -1}
+	for range mostReplays {
+		place, err := a.replayNext(ctx, after)
+		var blame *bus.PermanentError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, bus.ErrFenced):
+			return err
+		case errors.As(err, &blame):
+			err = a.parkAgain(ctx, place, blame.Err)
+		case err == nil && place.Partition < 0:
+			return nil
+		}
+		if err != nil {
+			a.consumer.logger.Warn("cannot apply a parked record yet", "partition", place.Partition, "offset", place.Offset, "error", err)
+			if place.Partition < 0 {
+				return nil
+			}
+		}
+		after = place
+	}
+	return nil // the rest at the next look
+}
+
+// replayNext applies the first record asked for behind the given one and returns its place; none: partition -1.
+func (a *assignment) replayNext(ctx context.Context, after bus.Position) (bus.Position, error) {
+	at := bus.Position{Partition: -1}
+	var record bus.Record
+	err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var found bool
+		var err error
+		record, found, err = parked.NextToReplay(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions, after)
+		if err != nil || !found {
+			return err
+		}
+		at = bus.Position{Partition: record.Partition, Offset: record.Offset}
+		return a.applyParked(ctx, tx, record)
+	})
+	if err == nil && at.Partition >= 0 {
+		a.consumer.logger.Info("parked record applied", "partition", at.Partition, "offset", at.Offset)
+		a.consumer.metrics.replayed.Inc()
+		a.consumer.cfg.Committed([]bus.Record{record})
+	}
+	if err != nil && blamesData(err) && !bus.IsPermanent(err) {
+		err = bus.Permanent(err)
+	}
+	return at, err
+}
+
+func (a *assignment) replayOnce(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := a.consumer.bounded(ctx)
+	defer cancel()
+	return pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true), set_config('idle_in_transaction_session_timeout', $1, true)`,
+			a.consumer.idleLimit()); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+// applyParked takes the effect of a parked record under the epoch of its partition, as the consumer would have, and takes it off.
+func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r bus.Record) error {
+	if err := a.own(ctx, tx, r.Partition); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '', true)`); err != nil {
+		return err
+	}
+	if err := a.consumer.handle(ctx, tx, []bus.Record{r}); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, asSystem); err != nil {
+		return err
+	}
+	return parked.Remove(ctx, tx, a.consumer.cfg.Group, r.Topic, bus.Position{Partition: r.Partition, Offset: r.Offset})
+}
+
+// own locks a position and refuses a member that lost it.
+func (a *assignment) own(ctx context.Context, tx pgx.Tx, partition int) error {
+	tag, err := tx.Exec(ctx, `SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4 FOR UPDATE`,
+		a.consumer.cfg.Group, a.consumer.cfg.Topic, partition, a.claims[partition].epoch)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("%w: partition %d", bus.ErrFenced, partition)
+	}
+	return err
+}
+
+// parkAgain notes that a record failed once more. It has to be asked for anew.
+func (a *assignment) parkAgain(ctx context.Context, at bus.Position, reason error) error {
+	a.consumer.logger.Error("parked record cannot be applied", "partition", at.Partition, "offset", at.Offset, "error", reason)
+	return a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := a.own(ctx, tx, at.Partition); err != nil {
+			return err
+		}
+		return parked.FailAgain(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, at, reason)
+	})
+}
+
+// working are the partitions of an assignment in order.
+func (a *assignment) working() []int { return slices.Sorted(maps.Keys(a.claims)) }

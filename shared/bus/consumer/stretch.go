@@ -1,0 +1,222 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// errand is what is to be read of a backlog.
+type errand struct {
+	place
+	next, last int64
+	spans      []span
+	limit      allot
+}
+
+// stretch is what was read of a backlog: its lane's records from where it stood to next.
+type stretch struct {
+	errand
+	records []bus.Record
+	taken   allot
+	next    int64
+	err     error
+}
+
+// laneReader reads deferred records in the log again. It belongs to one goroutine at a time.
+type laneReader struct {
+	cluster *broker.Cluster
+	topic   string
+	id      wire.TopicID
+	lanes   Lanes
+	decoder *batch.Decoder
+
+	seen    *broker.Layout // who leads what, until a request fails
+	conn    *broker.Connection
+	address string
+}
+
+func (c *Consumer) laneReader(id wire.TopicID) *laneReader {
+	return &laneReader{cluster: c.cluster, topic: c.cfg.Topic, id: id, lanes: c.cfg.Lanes, decoder: batch.NewDecoder(c.cfg.Topic)}
+}
+
+// Bounds of what is read for one turn.
+const (
+	laneFetch   = 1 << 20  // of one answer, and at least one batch
+	mostScanned = 64 << 20 // unpacked, of whichever lane: then it is another lane's turn
+)
+
+// run reads what an errand asks for. What fails is tried at another turn.
+func (l *laneReader) run(ctx context.Context, e errand) *stretch {
+	s := &stretch{errand: e, next: e.next}
+	s.err = l.read(ctx, s)
+	switch {
+	case s.err != nil && len(s.records) > 0:
+		s.err = nil // what was read is applied; what is wrong shows again
+	case s.err != nil:
+		l.close()
+	}
+	return s
+}
+
+func (l *laneReader) read(ctx context.Context, s *stretch) error {
+	for scanned := 0; s.next <= s.last && scanned < mostScanned && !s.taken.fills(s.limit); {
+		s.skip()
+		answer, err := l.fetch(ctx, s.partition, s.next)
+		if err != nil {
+			return err
+		}
+		n, full, err := l.unpack(s, answer, mostScanned-scanned)
+		if err != nil || full {
+			return err
+		}
+		scanned += n
+	}
+	return nil
+}
+
+// skip goes to where the next records are.
+func (s *stretch) skip() {
+	for len(s.spans) > 0 && s.spans[0].last < s.next {
+		s.spans = s.spans[1:]
+	}
+	if len(s.spans) > 0 {
+		s.next = max(s.next, s.spans[0].first)
+	}
+}
+
+// unpack takes the lane's records out of an answer, batch by batch, until there are enough of them or most bytes are unpacked.
+func (l *laneReader) unpack(s *stretch, set []byte, most int) (scanned int, full bool, err error) {
+	from := s.next
+	for set != nil && s.next <= s.last && scanned < most {
+		p, err := l.decoder.Piece(set, s.partition, s.next, 1)
+		if err != nil {
+			return scanned, false, err
+		}
+		if full = l.choose(s, p); full {
+			return scanned, true, nil
+		}
+		scanned, set = scanned+p.Bytes, p.Rest
+	}
+	if s.next == from {
+		err = fmt.Errorf("nothing at offset %d of partition %d", from, s.partition)
+	}
+	return scanned, false, err
+}
+
+// choose takes the records of the lane until there are enough, and reports whether there are.
+func (l *laneReader) choose(s *stretch, p batch.Piece) (full bool) {
+	for _, r := range p.Records {
+		if r.Offset > s.last {
+			break
+		}
+		if l.lanes.of(r) != s.lane {
+			continue
+		}
+		size := l.lanes.size(r)
+		if len(s.records) > 0 && !s.taken.plus(size).within(s.limit) {
+			s.next = r.Offset
+			return true
+		}
+		s.records, s.taken = append(s.records, r.Detached()), s.taken.plus(size) // or it would keep its whole batch in memory
+	}
+	s.next = min(p.Next, s.last+1)
+	return false
+}
+
+// cut leaves out what is over a limit that has become lower since the stretch was read.
+func (s *stretch) cut(limit allot, lanes Lanes) {
+	taken := allot{}
+	for i, r := range s.records {
+		size := lanes.size(r)
+		if i > 0 && !taken.plus(size).within(limit) {
+			s.records, s.next = s.records[:i], r.Offset
+			break
+		}
+		taken = taken.plus(size)
+	}
+	s.taken, s.limit = taken, limit
+}
+
+// fetch asks the leader of a partition for what lies at an offset.
+func (l *laneReader) fetch(ctx context.Context, partition int, offset int64) ([]byte, error) {
+	if err := l.connect(ctx, partition); err != nil {
+		return nil, err
+	}
+	asked := &broker.Fetch{
+		Topic: l.id, MaxBytes: laneFetch, ClientID: l.cluster.Dialer.ClientID,
+		Partitions: []broker.FetchPartition{{Partition: int32(partition), Offset: offset, MaxBytes: laneFetch}}, //nolint:gosec // brokers number them so
+	}
+	if _, err := l.conn.RoundTrip(ctx, broker.RequestTimeout, asked); err != nil {
+		l.close()
+		return nil, err
+	}
+	for _, a := range asked.Answers {
+		switch {
+		case int(a.Partition) != partition:
+		case a.Code == kafka.OffsetOutOfRange:
+			return nil, l.outside(ctx, partition, offset)
+		case a.Code != 0:
+			return nil, a.Code
+		default:
+			return a.Records, nil
+		}
+	}
+	return nil, fmt.Errorf("the broker says nothing of partition %d", partition)
+}
+
+// connect goes to the leader of a partition.
+func (l *laneReader) connect(ctx context.Context, partition int) error {
+	if l.seen == nil {
+		seen, err := l.cluster.Layout(ctx, l.topic)
+		if err != nil {
+			return err
+		}
+		l.seen = &seen
+	}
+	address := l.seen.LeaderOf(l.topic, partition)
+	switch {
+	case address == "":
+		return kafka.LeaderNotAvailable
+	case l.conn != nil && l.address == address:
+		return nil
+	}
+	l.hangUp()
+	conn, err := broker.Connect(ctx, l.cluster.Dialer, address)
+	if err == nil {
+		l.conn, l.address = conn, address
+	}
+	return err
+}
+
+// close forgets what is known of the brokers.
+func (l *laneReader) close() {
+	l.seen = nil
+	l.hangUp()
+}
+
+func (l *laneReader) hangUp() {
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}
+
+// outside asks the leader before it says that records are gone: the broker that answered may be behind.
+func (l *laneReader) outside(ctx context.Context, partition int, offset int64) error {
+	logs, err := l.cluster.AllLogs(ctx, l.topic, []int{partition})
+	log := logs.Bounds[partition]
+	switch {
+	case err != nil:
+		return err
+	case logs.ID == l.id && (offset < log.Start || offset > log.End):
+		return fmt.Errorf("%w: deferred records from %d on, log from %d to %d", bus.ErrOutsideLog, offset, log.Start, log.End)
+	}
+	return kafka.OffsetOutOfRange
+}

@@ -1,0 +1,184 @@
+package consumer
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// behind is an assignment of which lane "a" has left records behind in the given partitions, in the lowest one longest ago.
+func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
+	t.Helper()
+	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: Lanes{Of: func(bus.Record) string { return "a" }}.withDefaults()}
+	c := &Consumer{
+		cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), behind: map[place]backlog{}, stopped: map[place]error{},
+	}
+	a := &assignment{
+		consumer: c, backlogs: map[place]backlog{}, turns: newTurns(), reader: c.laneReader(wire.TopicID{}), intake: make(chan follow.Chunk, 1), claims: map[int]*claimed{},
+	}
+	began := clock.Now().Add(-time.Hour)
+	for _, p := range partitions {
+		a.keep(backlog{place: place{"a", p}, next: 10, last: 19, records: 10, since: began.Add(time.Duration(p) * time.Second)})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		a.wg.Wait()
+	})
+	return a, ctx
+}
+
+// A partition in which a lane's turn came to nothing gets none for a moment, and the lane's others do; it is not forgotten.
+func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
+	a, _ := behind(t, 0, 1)
+	errandOf := func(want int) {
+		t.Helper()
+		if e, ok := a.nextErrand(nil); !ok || e.partition != want {
+			t.Fatalf("partition %d is next (%v), want %d", e.partition, ok, want)
+		}
+	}
+	errandOf(0)
+	a.turns.fail(place{"a", 0})
+	errandOf(1)
+	a.turns.fail(place{"a", 1})
+	if e, ok := a.nextErrand(nil); ok {
+		t.Fatalf("partition %d is next although both have just failed", e.partition)
+	}
+	if !a.turns.has("a") || a.turns.rest() > longestRest {
+		t.Errorf("the lane is forgotten, or rests for %v", a.turns.rest())
+	}
+	a.turns.succeed(place{"a", 0})
+	errandOf(0)
+}
+
+// While all that is left to read has failed a moment ago, the turns rest, and then go on.
+func TestTurnsRestWhereAllHasFailed(t *testing.T) {
+	a, ctx := behind(t, 0)
+	a.turns.fail(place{"a", 0})
+	a.readAhead(ctx, nil)
+	s := <-a.turns.read
+	if a.turns.came(s); s != nil {
+		t.Fatalf("read %+v", s)
+	}
+	for a.turns.pausing(place{"a", 0}) {
+		a.readAhead(ctx, nil)
+		a.turns.came(<-a.turns.read)
+	}
+	a.readAhead(ctx, nil)
+	if s := <-a.turns.read; s == nil || s.partition != 0 || s.err == nil { // there is no broker
+		t.Errorf("read %+v", s)
+	}
+}
+
+// What was read for a turn that starts elsewhere by now is read again: the turn before came to nothing.
+func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
+	a, ctx := behind(t, 0)
+	a.turns.next = &stretch{errand: errand{place: place{"a", 0}, next: 15, last: 19}, next: 20}
+	if err := a.serve(ctx); err != nil || a.turns.next != nil || !a.turns.reading {
+		t.Fatalf("error %v, next %v, reading %v", err, a.turns.next, a.turns.reading)
+	}
+	if s := <-a.turns.read; s.errand.next != 10 {
+		t.Errorf("read again from %d, want 10", s.errand.next)
+	}
+}
+
+// A turn waits for what comes in the order of the log while that is late, but no longer than some of its kind take.
+func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
+	a, ctx := behind(t, 0)
+	a.intake <- follow.Chunk{}
+	a.head = clock.Now().Add(-time.Hour)
+	a.turns.next = &stretch{errand: errand{place: place{"a", 0}, next: 10, last: 19}, err: errors.New("read in vain")}
+	a.turns.served, a.turns.took = clock.Now(), time.Hour
+	if err := a.serve(ctx); err != nil || a.turns.next == nil {
+		t.Fatalf("the turn did not wait: error %v", err)
+	}
+	a.turns.served = clock.Now().Add(-mostWaits * time.Hour)
+	if err := a.serve(ctx); err != nil || a.turns.next != nil {
+		t.Errorf("the turn still waits: error %v", err)
+	}
+}
+
+// answers is a mover whose commits can't be seen; asked whether one has succeeded, it gives these answers in turn.
+type answers struct {
+	moves []error // nil: the positions have moved
+	done  bool
+}
+
+var errNotMoved = errors.New("not moved")
+
+func (m *answers) move(context.Context, pgx.Tx) error { return nil }
+func (m *answers) committed()                         { m.done = true }
+func (m *answers) moved(context.Context) (bool, error) {
+	err := m.moves[0]
+	m.moves = m.moves[1:]
+	if errors.Is(err, errNotMoved) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Whose attempts end is asked whether one of them was committed; what is committed is noted, and nobody guesses.
+func TestGivingUpALaneAsksFirst(t *testing.T) {
+	failed, silent := errors.New("the effect failed"), errors.New("the database says nothing")
+	for name, c := range map[string]struct {
+		moves []error
+		want  error
+		done  bool
+	}{
+		"its answer was lost": {[]error{nil}, nil, true}, "none was": {[]error{errNotMoved}, failed, false},
+		"the database comes back": {[]error{silent, silent, nil}, nil, true}, "another has the partition": {[]error{silent, bus.ErrFenced}, bus.ErrFenced, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, ctx := behind(t, 0)
+			m := &answers{moves: c.moves}
+			err := a.giveUp(ctx, m, failed)
+			var passing *passingError
+			if errors.As(err, &passing) {
+				err = passing.err
+			}
+			if !errors.Is(err, c.want) || m.done != c.done || len(m.moves) > 0 {
+				t.Errorf("error %v, noted %v, %d answers not asked for", err, m.done, len(m.moves))
+			}
+		})
+	}
+	a, ctx := behind(t, 0)
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := a.giveUp(ctx, &answers{moves: []error{silent}}, failed); !errors.Is(err, context.Canceled) {
+		t.Errorf("at its end it returns %v", err)
+	}
+}
+
+// One answer that compresses well is not unpacked beyond what a turn may read.
+func TestAnAnswerIsNotUnpackedBeyondItsBound(t *testing.T) {
+	const batches, size = 20, 10_000
+	var set []byte
+	for i := range batches {
+		one := batch.New(time.Time{}, size)
+		one.Add(batch.NewOutgoing(message.NewMessage("", make([]byte, size)), nil), 0)
+		one.Seal(batch.Identity{}, 0, nil)
+		binary.BigEndian.PutUint64(one.Buffer[4:], uint64(i))
+		set = append(set, one.Buffer[4:]...)
+	}
+	l := &laneReader{lanes: Lanes{Of: func(bus.Record) string { return "other" }}.withDefaults(), decoder: batch.NewDecoder("t")}
+	for _, c := range []struct{ most, next int }{{1, 1}, {5 * size, 5}, {batches * 2 * size, batches}} {
+		s := &stretch{errand: errand{place: place{lane: "a"}, last: batches, limit: allot{100, 1 << 20, 1 << 20}}}
+		scanned, full, err := l.unpack(s, set, c.most)
+		if err != nil || full || s.next != int64(c.next) || scanned < min(c.most, batches*size) {
+			t.Errorf("at most %d bytes: unpacked %d up to offset %d, want %d; full %v, error %v", c.most, scanned, s.next, c.next, full, err)
+		}
+	}
+}

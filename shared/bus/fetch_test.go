@@ -1,9 +1,0 @@
-package bus
-
-import "testing"
-
-// Nothing that a broker answers makes its reader panic or read beyond its bytes.
-func FuzzFetchAnswer(f *testing.F) {
-	f.Add(make([]byte, 40))
-	f.Fuzz(func(t *testing.T, body []byte) { (&fetch{}).decode(body) })
-}

@@ -1,0 +1,328 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/describeconfigs"
+	"github.com/segmentio/kafka-go/protocol/initproducerid"
+	"github.com/segmentio/kafka-go/protocol/listoffsets"
+
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+const (
+	RequestTimeout = 10 * time.Second
+	firstOffset    = -2 // timestamps of ListOffsets that mean a place
+	lastOffset     = -1
+)
+
+// Cluster asks the brokers about themselves. It keeps one connection, to whichever broker answered last.
+type Cluster struct {
+	Dialer *kafka.Dialer
+	seeds  []string
+
+	mu   sync.Mutex
+	conn *Connection
+	live []string // addresses that the last metadata named
+}
+
+func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
+	if dialer == nil {
+		dialer = &kafka.Dialer{ClientID: "weir"}
+	}
+	return &Cluster{Dialer: dialer, seeds: brokers}
+}
+
+// Layout asks for the state of topics; none named means all. It asks one broker after another until one answers.
+func (c *Cluster) Layout(ctx context.Context, topics ...string) (Layout, error) {
+	answer, err := c.ask(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID})
+	if err != nil {
+		return Layout{}, fmt.Errorf("cannot learn about topics %q: %w", topics, err)
+	}
+	seen := answer.(*metadata).seen
+	c.mu.Lock()
+	c.live = c.live[:0]
+	for _, address := range seen.Brokers {
+		c.live = append(c.live, address)
+	}
+	c.mu.Unlock()
+	return seen, nil
+}
+
+// Replaced reports whether a topic is another one than that of the given id by the word of every broker that answers: one that is
+// behind may still know the one before, or the one after.
+func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (bool, error) {
+	seen, err := c.Layout(ctx, topic)
+	if err != nil {
+		return false, err
+	}
+	found := seen.Topics[topic]
+	if found.Err != nil || found.ID == id {
+		return false, found.Err
+	}
+	for _, address := range seen.Brokers {
+		conn, err := Connect(ctx, c.Dialer, address)
+		if err != nil {
+			continue
+		}
+		answer, err := conn.RoundTrip(ctx, RequestTimeout, &metadata{topics: []string{topic}, clientID: c.Dialer.ClientID})
+		conn.Close()
+		if err == nil && answer.(*metadata).seen.Topics[topic].ID == id {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// ask sends a request that any broker can answer.
+func (c *Cluster) ask(ctx context.Context, request protocol.Message) (protocol.Message, error) {
+	c.mu.Lock()
+	conn := c.conn
+	c.conn = nil
+	c.mu.Unlock()
+	if conn != nil {
+		if answer, err := c.askOn(ctx, conn, request); err == nil {
+			return answer, nil
+		}
+	}
+	return c.askAny(ctx, request)
+}
+
+func (c *Cluster) askAny(ctx context.Context, request protocol.Message) (protocol.Message, error) {
+	err := errors.New("no broker given")
+	for _, address := range c.addresses() {
+		var conn *Connection
+		if conn, err = Connect(ctx, c.Dialer, address); err != nil {
+			continue
+		}
+		var answer protocol.Message
+		if answer, err = c.askOn(ctx, conn, request); err == nil {
+			return answer, nil
+		}
+		if c.Dialer.SASLMechanism == nil && hungUp(err) {
+			err = fmt.Errorf("broker %q hangs up (if it wants a user to sign in, name one with WEIR_BROKERS_USER): %w", address, err)
+		}
+	}
+	return nil, err
+}
+
+// hungUp says whether the other side closed the connection instead of an answer.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// addresses are all known brokers in random order, the ones seen last before the ones given at first.
+func (c *Cluster) addresses() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	shuffled := func(in []string) []string {
+		out := append([]string(nil), in...)
+		rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+		return out
+	}
+	return append(shuffled(c.live), shuffled(c.seeds)...)
+}
+
+// askOn keeps the connection for the next question if it worked.
+func (c *Cluster) askOn(ctx context.Context, conn *Connection, request protocol.Message) (protocol.Message, error) {
+	answer, err := conn.RoundTrip(ctx, RequestTimeout, request)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		c.conn.Close()
+	}
+	c.conn = conn
+	return answer, nil
+}
+
+// Close drops the kept connection. The cluster stays usable.
+func (c *Cluster) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// LogBounds are the offsets at which a partition's log starts and ends: the end is where the next record goes.
+type LogBounds struct {
+	Start, End int64
+	Replaced   bool         // it is the log of another topic than the one that was read before, of the same name
+	Topic      wire.TopicID // that one's
+	Gone       bool         // which has no such partition
+}
+
+// TopicLogs are the logs of some partitions of a topic, and why some are not known.
+type TopicLogs struct {
+	ID      wire.TopicID
+	Bounds  map[int]LogBounds
+	unknown error
+}
+
+// Logs asks the leaders of the given partitions. It fails only if nothing can be said of the topic; a partition without a leader
+// is missing in the result.
+func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
+	seen, err := c.Layout(ctx, topic)
+	if err != nil {
+		return TopicLogs{}, err
+	}
+	t := seen.Topics[topic]
+	if t.Err != nil {
+		return TopicLogs{}, fmt.Errorf("cannot find the log of %q: %w", topic, t.Err)
+	}
+	byLeader := make(map[string][]int)
+	for _, p := range partitions {
+		if p >= len(t.Leaders) {
+			return TopicLogs{}, fmt.Errorf("cannot find partition %d of %q: %w", p, topic, kafka.UnknownTopicOrPartition)
+		}
+		byLeader[seen.LeaderOf(topic, p)] = append(byLeader[seen.LeaderOf(topic, p)], p)
+	}
+	found := TopicLogs{ID: t.ID, Bounds: make(map[int]LogBounds, len(partitions))}
+	for address, led := range byLeader {
+		if err := c.boundsAt(ctx, address, topic, led, found.Bounds); err != nil {
+			found.unknown = fmt.Errorf("cannot read the bounds of %q: %w", topic, err)
+		}
+	}
+	return found, nil
+}
+
+// AllLogs is logs for those who need all or nothing.
+func (c *Cluster) AllLogs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
+	found, err := c.Logs(ctx, topic, partitions)
+	if err == nil {
+		err = found.unknown
+	}
+	return found, err
+}
+
+func (c *Cluster) boundsAt(ctx context.Context, address, topic string, partitions []int, found map[int]LogBounds) error {
+	if address == "" {
+		return kafka.LeaderNotAvailable
+	}
+	conn, err := Connect(ctx, c.Dialer, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	starts, err := offsetsAt(ctx, conn, topic, partitions, firstOffset)
+	if err != nil {
+		return err
+	}
+	ends, err := offsetsAt(ctx, conn, topic, partitions, lastOffset)
+	if err != nil {
+		return err
+	}
+	for _, p := range partitions {
+		found[p] = LogBounds{Start: starts[p], End: ends[p]}
+	}
+	return nil
+}
+
+func offsetsAt(ctx context.Context, conn *Connection, topic string, partitions []int, place int64) (map[int]int64, error) {
+	asked := listoffsets.RequestTopic{Topic: topic}
+	for _, p := range partitions {
+		asked.Partitions = append(asked.Partitions, listoffsets.RequestPartition{Partition: int32(p), CurrentLeaderEpoch: -1, Timestamp: place})
+	}
+	answer, err := conn.RoundTrip(ctx, RequestTimeout, &listoffsets.Request{ReplicaID: -1, Topics: []listoffsets.RequestTopic{asked}})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int]int64, len(partitions))
+	for _, t := range answer.(*listoffsets.Response).Topics {
+		for _, p := range t.Partitions {
+			if p.ErrorCode != 0 {
+				return nil, fmt.Errorf("partition %d: %w", p.Partition, kafka.Error(p.ErrorCode))
+			}
+			found[int(p.Partition)] = p.Offset
+		}
+	}
+	return found, nil
+}
+
+// TopicSettings say what a topic forgets.
+type TopicSettings struct {
+	Compacted       bool          // by key, and by nothing else
+	DeleteRetention time.Duration // how long the record that deletes a key is kept at least
+}
+
+// Memory is how old knowledge of the topic may be to be brought up to date by what is in the log: half of what the brokers promise,
+// for clocks that differ and for the reading itself.
+func (t TopicSettings) Memory() time.Duration { return t.DeleteRetention / 2 }
+
+// Settings asks for a topic's settings.
+func (c *Cluster) Settings(ctx context.Context, topic string) (found TopicSettings, err error) {
+	const ofTopic = 2
+	answer, err := c.ask(ctx, &describeconfigs.Request{Resources: []describeconfigs.RequestResource{
+		{ResourceType: ofTopic, ResourceName: topic, ConfigNames: []string{"cleanup.policy", "delete.retention.ms"}},
+	}})
+	if err != nil {
+		return found, fmt.Errorf("cannot read the settings of %q: %w", topic, err)
+	}
+	for _, r := range answer.(*describeconfigs.Response).Resources {
+		if r.ErrorCode != 0 {
+			return found, fmt.Errorf("cannot read the settings of %q: %w: %s", topic, kafka.Error(r.ErrorCode), r.ErrorMessage)
+		}
+		for _, entry := range r.ConfigEntries {
+			switch entry.ConfigName {
+			case "cleanup.policy":
+				found.Compacted = entry.ConfigValue == "compact"
+			case "delete.retention.ms":
+				ms, err := strconv.ParseInt(entry.ConfigValue, 10, 64)
+				if err != nil {
+					return found, fmt.Errorf("cannot read delete.retention.ms of %q: %w", topic, err)
+				}
+				found.DeleteRetention = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+			}
+		}
+	}
+	return found, nil
+}
+
+// NewIdentity asks any broker for a producer id. Right after a start Apache Kafka answers "coordinator load in progress" for a
+// moment; the caller asks again.
+func (c *Cluster) NewIdentity(ctx context.Context) (batch.Identity, error) {
+	answer, err := c.ask(ctx, &initproducerid.Request{TransactionTimeoutMs: 60_000, ProducerID: -1, ProducerEpoch: -1})
+	if err != nil {
+		return batch.Identity{}, fmt.Errorf("cannot get a producer id: %w", err)
+	}
+	given := answer.(*initproducerid.Response)
+	if given.ErrorCode != 0 {
+		return batch.Identity{}, fmt.Errorf("cannot get a producer id: %w", kafka.Error(given.ErrorCode))
+	}
+	return batch.Identity{ID: given.ProducerID, Epoch: given.ProducerEpoch}, nil
+}
+
+// AwaitTopic waits until a topic exists, or ctx ends. Who joins a group for a topic that does not exist gets no partitions, and
+// kafka-go does not look again.
+func AwaitTopic(ctx context.Context, c *Cluster, topic string, logger *slog.Logger) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		seen, err := c.Layout(ctx, topic)
+		if err == nil && len(seen.Topics[topic].Leaders) > 0 {
+			return
+		}
+		if ctx.Err() == nil {
+			logger.Warn("waiting for the topic", "error", cmp.Or(err, seen.Topics[topic].Err))
+		}
+		clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, time.Second))
+	}
+}

@@ -1,0 +1,204 @@
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/apiversions"
+	"github.com/segmentio/kafka-go/protocol/saslauthenticate"
+	"github.com/segmentio/kafka-go/protocol/saslhandshake"
+	"github.com/segmentio/kafka-go/sasl"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// Connection is one socket to one broker with one request at a time. kafka-go's Transport is not used: it finds out about a new
+// leader only when its cache of metadata runs out, and passes each request through three goroutines.
+type Connection struct {
+	wire   *protocol.Conn
+	Socket net.Conn // below wire, for those who write large things themselves
+}
+
+// Connect dials a broker, agrees on versions and authenticates. It takes at most the dialer's timeout.
+func Connect(ctx context.Context, dialer *kafka.Dialer, address string) (*Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout(dialer))
+	defer cancel()
+	socket, err := dialSocket(ctx, dialer, address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to broker %q: %w", address, err)
+	}
+	c := &Connection{protocol.NewConn(socket, dialer.ClientID), socket}
+	if err := c.open(ctx, dialer, address); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot open a session with broker %q: %w", address, err)
+	}
+	return c, nil
+}
+
+func dialTimeout(dialer *kafka.Dialer) time.Duration {
+	if dialer.Timeout > 0 {
+		return dialer.Timeout
+	}
+	return bus.DefaultDialTimeout
+}
+
+func dialSocket(ctx context.Context, dialer *kafka.Dialer, address string) (net.Conn, error) {
+	dial := dialer.DialFunc
+	if dial == nil {
+		dial = (&net.Dialer{KeepAlive: dialer.KeepAlive, LocalAddr: dialer.LocalAddr}).DialContext
+	}
+	socket, err := dial(ctx, "tcp", address)
+	if err != nil || dialer.TLS == nil {
+		return socket, err
+	}
+	return tls.Client(socket, tlsFor(dialer.TLS, address)), nil
+}
+
+// tlsFor names the broker to be verified where the settings do not.
+func tlsFor(settings *tls.Config, address string) *tls.Config {
+	if settings.ServerName != "" {
+		return settings
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return settings
+	}
+	settings = settings.Clone()
+	settings.ServerName = host
+	return settings
+}
+
+func (c *Connection) open(ctx context.Context, dialer *kafka.Dialer, address string) error {
+	if err := c.agree(ctx); err != nil {
+		return err
+	}
+	if dialer.SASLMechanism == nil {
+		return nil
+	}
+	return c.authenticate(ctx, dialer.SASLMechanism, address)
+}
+
+// agree learns which version of each request both sides speak.
+func (c *Connection) agree(ctx context.Context) error {
+	answer, err := c.RoundTrip(ctx, bus.DefaultDialTimeout, new(apiversions.Request))
+	if err != nil {
+		return err
+	}
+	known := answer.(*apiversions.Response)
+	if known.ErrorCode != 0 {
+		return kafka.Error(known.ErrorCode)
+	}
+	versions := make(map[protocol.ApiKey]int16, len(known.ApiKeys))
+	for _, k := range known.ApiKeys {
+		key := protocol.ApiKey(k.ApiKey)
+		versions[key] = key.SelectVersion(k.MinVersion, k.MaxVersion)
+		if ours, fixed := fixedVersions[key]; fixed && (ours < k.MinVersion || ours > k.MaxVersion) {
+			return fmt.Errorf("broker speaks %v in versions %d to %d, need %d", key, k.MinVersion, k.MaxVersion, ours)
+		}
+	}
+	c.wire.SetVersions(versions)
+	return nil
+}
+
+// ProduceVersion is the one version of Produce that is spoken: brokers since Kafka 2.4 know it, Kafka 4 still does.
+const ProduceVersion = 8
+
+// fixedVersions are the requests that are written here and not by kafka-go, in one version each.
+var fixedVersions = map[protocol.ApiKey]int16{protocol.Produce: ProduceVersion, protocol.Fetch: fetchVersion, protocol.Metadata: metadataVersion}
+
+func (c *Connection) authenticate(ctx context.Context, mechanism sasl.Mechanism, address string) error {
+	answer, err := c.RoundTrip(ctx, bus.DefaultDialTimeout, &saslhandshake.Request{Mechanism: mechanism.Name()})
+	if err != nil {
+		return err
+	}
+	if code := answer.(*saslhandshake.Response).ErrorCode; code != 0 {
+		return kafka.Error(code)
+	}
+	session, state, err := mechanism.Start(sasl.WithMetadata(ctx, saslMetadata(address)))
+	for done := false; err == nil && !done; {
+		var challenge []byte
+		if challenge, err = c.saslStep(ctx, state); err == nil {
+			done, state, err = session.Next(ctx, challenge)
+		}
+	}
+	if errors.Is(err, kafka.SASLAuthenticationFailed) {
+		return errRefused(err)
+	}
+	return err
+}
+
+func saslMetadata(address string) *sasl.Metadata {
+	host, port, _ := net.SplitHostPort(address)
+	number, _ := strconv.Atoi(port)
+	return &sasl.Metadata{Host: host, Port: number}
+}
+
+func (c *Connection) saslStep(ctx context.Context, state []byte) ([]byte, error) {
+	answer, err := c.RoundTrip(ctx, bus.DefaultDialTimeout, &saslauthenticate.Request{AuthBytes: state})
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, kafka.SASLAuthenticationFailed // brokers may refuse by hanging up
+	}
+	if err != nil {
+		return nil, err
+	}
+	step := answer.(*saslauthenticate.Response)
+	if step.ErrorCode != 0 {
+		return nil, fmt.Errorf("%w: %s", kafka.Error(step.ErrorCode), step.ErrorMessage)
+	}
+	return step.AuthBytes, nil
+}
+
+// RoundTrip sends a request and waits for its answer, at most timeout. After an error the connection is of no use any more: what
+// comes next on it may be the answer to an older request.
+func (c *Connection) RoundTrip(ctx context.Context, timeout time.Duration, request protocol.Message) (protocol.Message, error) {
+	if err := c.wire.SetDeadline(clock.Now().Add(timeout)); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, c.interrupt)
+	defer stop()
+	answer, err := c.wire.RoundTrip(request)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return answer, err
+}
+
+// interrupt makes whoever waits on the connection give up.
+func (c *Connection) interrupt() {
+	c.wire.SetDeadline(time.Unix(1, 0))
+}
+
+func (c *Connection) Close() error { return c.wire.Close() }
+
+// errRefused says what to look at where the brokers do not know a user or its password.
+func errRefused(why error) error {
+	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
+}
+
+// ReadAnswer reads an answer after its length, into memory where that is large enough, else into memory of its own.
+func ReadAnswer(r io.Reader, memory []byte) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	length := int32(binary.BigEndian.Uint32(size[:]))
+	if length < 0 || length > 1<<30 {
+		return nil, fmt.Errorf("cannot read an answer of %d bytes", length)
+	}
+	if int(length) > cap(memory) {
+		memory = make([]byte, length)
+	}
+	memory = memory[:length]
+	_, err := io.ReadFull(r, memory)
+	return memory, err
+}

@@ -1,0 +1,148 @@
+package broker
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// metadataVersion is the one version of Metadata that is spoken: brokers since Kafka 2.8 know it. kafka-go's own ends before the
+// first one that tells the ids of topics.
+const metadataVersion = 10
+
+// metadata is a Metadata request for topics, and its answer.
+type metadata struct {
+	topics   []string // none: all
+	clientID string
+
+	seen Layout
+}
+
+// Layout is who leads what, as one broker saw it at one moment.
+type Layout struct {
+	Brokers    map[int32]string // address by id
+	Controller int32
+	Topics     map[string]TopicLayout
+}
+
+// TopicLayout is one topic of a layout: the leader of each partition, -1 where there is none. err is why the topic is not known.
+type TopicLayout struct {
+	ID      wire.TopicID
+	Leaders []int32
+	Err     error
+}
+
+var (
+	_ protocol.Message      = (*metadata)(nil)
+	_ protocol.RawExchanger = (*metadata)(nil)
+)
+
+func (m *metadata) ApiKey() protocol.ApiKey { return protocol.Metadata } //nolint:staticcheck // the name that kafka-go asks for
+
+// Required makes kafka-go leave the exchange to us.
+func (m *metadata) Required(map[protocol.ApiKey]int16) bool { return true }
+
+// RawExchange writes the request and reads the whole answer.
+func (m *metadata) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if _, err := rw.Write(m.encode()); err != nil {
+		return nil, err
+	}
+	body, err := ReadAnswer(rw, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.decode(body)
+}
+
+func (m *metadata) encode() []byte {
+	b := wire.AppendHead(make([]byte, 0, 128), int16(protocol.Metadata), metadataVersion, m.clientID)
+	if len(m.topics) == 0 {
+		b = append(b, 0) // null: all
+	} else {
+		b = wire.AppendCompactLength(b, len(m.topics))
+	}
+	for _, name := range m.topics {
+		b = append(b, make([]byte, len(wire.TopicID{}))...)
+		b = wire.AppendCompactString(b, name)
+		b = append(b, wire.NoTags)
+	}
+	b = append(b, 0, 0, 0) // no automatic creation, no operations that are allowed
+	return wire.Sized(append(b, wire.NoTags))
+}
+
+func (m *metadata) decode(body []byte) error {
+	r := &wire.Scanner{Rest: body}
+	r.Int32() // correlation
+	r.Tags()
+	r.Int32() // throttle
+	m.seen = Layout{Brokers: make(map[int32]string), Topics: make(map[string]TopicLayout)}
+	for range r.CompactItems(11) {
+		id := r.Int32()
+		m.seen.Brokers[id] = net.JoinHostPort(string(r.Compact()), strconv.Itoa(int(r.Int32())))
+		r.Compact() // rack
+		r.Tags()
+	}
+	r.Compact() // cluster
+	m.seen.Controller = r.Int32()
+	for range r.CompactItems(26) {
+		name, t := scanTopic(r)
+		m.seen.Topics[name] = t
+	}
+	if r.Bad {
+		return errors.New("cannot read an answer to Metadata: it ends too early")
+	}
+	return nil
+}
+
+func scanTopic(r *wire.Scanner) (name string, t TopicLayout) {
+	code := kafka.Error(r.Int16())
+	name, t.ID = string(r.Compact()), r.TopicID()
+	r.Bytes(1) // internal
+	t.Leaders = make([]int32, r.CompactItems(18))
+	gap := false
+	for range t.Leaders {
+		index, leader := scanPartition(r)
+		if index < 0 || int(index) >= len(t.Leaders) {
+			gap = true
+			continue
+		}
+		t.Leaders[index] = leader
+	}
+	r.Int32() // operations
+	r.Tags()
+	switch {
+	case code != 0:
+		t = TopicLayout{Err: code}
+	case gap:
+		t = TopicLayout{Err: kafka.LeaderNotAvailable} // the broker does not know all of them yet
+	}
+	return name, t
+}
+
+func scanPartition(r *wire.Scanner) (index, leader int32) {
+	r.Int16() // error: said by the leader as well
+	index, leader = r.Int32(), r.Int32()
+	r.Int32()     // leader epoch
+	for range 3 { // replicas, those in sync, those offline
+		for range r.CompactItems(4) {
+			r.Int32()
+		}
+	}
+	r.Tags()
+	return index, leader
+}
+
+// LeaderOf is the address of who leads a partition, "" where nobody does.
+func (l Layout) LeaderOf(topic string, partition int) string {
+	leaders := l.Topics[topic].Leaders
+	if partition >= len(leaders) {
+		return ""
+	}
+	return l.Brokers[leaders[partition]]
+}

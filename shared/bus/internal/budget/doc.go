@@ -1,0 +1,2 @@
+// Package budget bounds the bytes that are under way. It does no I/O.
+package budget

@@ -1,0 +1,458 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// Chunk is what one answer brought of one partition, or a piece of it.
+type Chunk struct {
+	Topic         wire.TopicID
+	Partition     int
+	Records       []bus.Record
+	Next          int64 // offset to go on from: beyond the records and any hole after them
+	HighWatermark int64
+	Bytes         int // unpacked
+}
+
+// Follower reads partitions of one topic from given positions, for ever: it finds the leaders, goes after them when they change,
+// and comes back when brokers do. A partition that nobody leads holds up no other. Chunks of one partition are delivered in order;
+// of several, from several goroutines.
+type Follower struct {
+	Cluster   *broker.Cluster
+	Logger    *slog.Logger
+	Topic     string
+	ID        wire.TopicID // of the topic that the positions belong to
+	Positions map[int]int64
+	Wait      time.Duration // how long a broker may hold an answer back when there is nothing
+	MaxBytes  int           // of one answer, and at most half of that of one partition
+
+	// Deliver takes a chunk. It may block: the broker is then not asked for more. With lends, it keeps nothing of the chunk: the same
+	// memory takes the next answer.
+	Deliver func(ctx context.Context, c Chunk) error
+	Lends   bool
+	// Outside decides about a position outside the log, or in the log of another topic: where to go on, or to stop with this partition.
+	Outside func(ctx context.Context, partition int, position int64, log broker.LogBounds) (next int64, goOn bool)
+	// Heard is told whenever all that a partition has is delivered; may be nil.
+	Heard func(partition int)
+}
+
+// Run follows until ctx ends or deliver fails.
+func (f *Follower) Run(ctx context.Context) error {
+	for failures := 1; ; failures++ {
+		err := f.session(ctx)
+		if !errors.Is(err, bus.ErrTopicReplaced) {
+			return err
+		}
+		if err = f.changeOver(ctx); err != nil && ctx.Err() == nil {
+			f.Logger.Warn("cannot look at the topic that was made again yet", "error", err)
+		}
+		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 2*time.Second))
+	}
+}
+
+// session reads until ctx ends, deliver fails, or the topic is another one.
+func (f *Follower) session(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &session{follower: f, ctx: ctx, end: cancel, homeless: f.Positions, readers: make(map[int32]*brokerReader), lost: make(chan error, 1)}
+	err := s.run(ctx)
+	cancel(err)
+	s.wg.Wait()
+	f.Positions = s.homeless
+	return context.Cause(ctx)
+}
+
+// changeOver has it decided where to go on in the topic that took the place of the one before.
+func (f *Follower) changeOver(ctx context.Context) error {
+	seen, err := f.Cluster.Layout(ctx, f.Topic)
+	if err != nil {
+		return err
+	}
+	there := slices.DeleteFunc(slices.Collect(maps.Keys(f.Positions)), func(p int) bool { return p >= len(seen.Topics[f.Topic].Leaders) })
+	logs, err := f.Cluster.AllLogs(ctx, f.Topic, there)
+	if err != nil {
+		return err
+	}
+	for p, position := range f.Positions {
+		log, exists := logs.Bounds[p]
+		log.Replaced, log.Topic, log.Gone = true, logs.ID, !exists
+		next, goOn := f.Outside(ctx, p, position, log)
+		if f.Positions[p] = next; !goOn || !exists {
+			delete(f.Positions, p)
+		}
+	}
+	f.ID = logs.ID
+	return nil
+}
+
+// session is a time in which a topic is the same. Every partition is homeless or with the reader of one broker, so that none is forgotten:
+// under one lock they leave the homeless for a reader that is in the books, and a reader leaves the books with nothing, or gives all back and
+// wakes who finds readers. A reader asks for all of its partitions each time and waits for no answer longer than its time.
+type session struct {
+	follower *Follower
+	ctx      context.Context
+	end      context.CancelCauseFunc
+	wg       sync.WaitGroup
+
+	mu       sync.Mutex
+	homeless map[int]int64
+	readers  map[int32]*brokerReader
+	lost     chan error // says that there are more of the homeless, and why
+}
+
+// run finds readers for the homeless, again and again.
+func (s *session) run(ctx context.Context) error {
+	for failures := 0; ; failures++ {
+		began := clock.Now()
+		left, err := s.house(ctx)
+		if errors.Is(err, bus.ErrTopicReplaced) {
+			return err
+		}
+		if left == 0 {
+			select {
+			case err = <-s.lost:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if clock.Now().Sub(began) > 10*time.Second {
+			failures = 0
+		}
+		s.report(failures, err)
+		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, clock.LongestAbsence))
+	}
+}
+
+// report is loud once it is not a matter of moments, and then again about once a minute.
+func (s *session) report(failures int, err error) {
+	level := slog.LevelDebug
+	if failures%150 == 10 {
+		level = slog.LevelWarn
+	}
+	s.follower.Logger.Log(s.ctx, level, "cannot read all partitions", "failures", failures, "error", err)
+}
+
+// house gives the homeless to the readers of their leaders and returns how many have none.
+func (s *session) house(ctx context.Context) (left int, err error) {
+	f := s.follower
+	if left = s.count(); left == 0 {
+		return 0, nil
+	}
+	seen, err := f.Cluster.Layout(ctx, f.Topic)
+	if err != nil {
+		return left, err
+	}
+	t := seen.Topics[f.Topic]
+	if t.Err != nil {
+		return left, t.Err
+	}
+	if t.ID != f.ID {
+		return left, s.verify(ctx)
+	}
+	return s.place(seen)
+}
+
+func (s *session) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.homeless)
+}
+
+// verify asks every broker before it says that the topic is another one.
+func (s *session) verify(ctx context.Context) error {
+	f := s.follower
+	replaced, err := f.Cluster.Replaced(ctx, f.Topic, f.ID)
+	switch {
+	case err != nil:
+		return err
+	case replaced:
+		return bus.ErrTopicReplaced
+	default:
+		return errors.New("the brokers do not agree yet whether the topic was made again")
+	}
+}
+
+func (s *session) place(seen broker.Layout) (left int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	topic, leaders := s.follower.Topic, seen.Topics[s.follower.Topic].Leaders
+	for p, position := range s.homeless {
+		address := seen.LeaderOf(topic, p)
+		if address == "" {
+			left++
+			err = fmt.Errorf("partition %d: %w", p, kafka.LeaderNotAvailable)
+			continue
+		}
+		s.readerOf(leaders[p], address).join(broker.FetchPartition{Partition: int32(p), Offset: position, Fresh: true})
+		delete(s.homeless, p)
+	}
+	return left, err
+}
+
+// readerOf returns the reader of a broker, and starts one where there is none. It is called with the lock.
+func (s *session) readerOf(broker int32, address string) *brokerReader {
+	r := s.readers[broker]
+	if r == nil {
+		r = &brokerReader{session: s, follower: s.follower, broker: broker, address: address, decoder: batch.NewDecoder(s.follower.Topic)}
+		s.readers[broker] = r
+		s.wg.Go(func() { r.run(s.ctx) })
+	}
+	return r
+}
+
+// lose takes back partitions that could not be read any further, and why.
+func (s *session) lose(why error, partitions ...broker.FetchPartition) {
+	s.mu.Lock()
+	for _, p := range partitions {
+		s.homeless[int(p.Partition)] = p.Offset
+	}
+	s.mu.Unlock()
+	select {
+	case s.lost <- why:
+	default:
+	}
+}
+
+// brokerReader reads the partitions that one broker leads over one connection.
+type brokerReader struct {
+	session    *session
+	follower   *Follower
+	broker     int32
+	address    string
+	decoder    *batch.Decoder
+	partitions []broker.FetchPartition
+	memory     []byte // for the next answer
+
+	coming []broker.FetchPartition // under the session's lock: to be read from the next request on
+}
+
+// join adds a partition. It is called with the session's lock.
+func (r *brokerReader) join(p broker.FetchPartition) {
+	r.coming = append(r.coming, p)
+}
+
+// admit takes in what has joined. With nothing left to read the reader is done, and out of the session's books at once.
+func (r *brokerReader) admit() bool {
+	r.session.mu.Lock()
+	defer r.session.mu.Unlock()
+	r.partitions = append(r.partitions, r.coming...)
+	r.coming = nil
+	if len(r.partitions) == 0 {
+		delete(r.session.readers, r.broker)
+	}
+	return len(r.partitions) > 0
+}
+
+// leave gives everything back.
+func (r *brokerReader) leave(why error) {
+	r.session.mu.Lock()
+	delete(r.session.readers, r.broker)
+	partitions := append(r.partitions, r.coming...)
+	r.session.mu.Unlock()
+	r.session.lose(why, partitions...)
+}
+
+// run reads until it has nothing left, or the broker does not answer.
+func (r *brokerReader) run(ctx context.Context) {
+	err := r.read(ctx)
+	if err == nil {
+		return
+	}
+	var refused *deliveryError
+	if errors.As(err, &refused) {
+		r.session.end(refused.err)
+	}
+	r.leave(fmt.Errorf("broker %q: %w", r.address, err))
+}
+
+// deliveryError carries an error of deliver out of a session.
+type deliveryError struct{ err error }
+
+func (e *deliveryError) Error() string { return e.err.Error() }
+
+func (r *brokerReader) read(ctx context.Context) error {
+	conn, err := broker.Connect(ctx, r.follower.Cluster.Dialer, r.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for r.admit() {
+		if err := r.runOnce(ctx, conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runOnce asks for everything once and delivers what came. A partition's first answer is waited for and delivered even if empty: it
+// tells how long the log is.
+func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) error {
+	f := r.follower
+	r.share()
+	request := &broker.Fetch{
+		Topic: f.ID, WaitMillis: int32(f.Wait.Milliseconds()), MaxBytes: int32(f.MaxBytes), Partitions: r.partitions, ClientID: f.Cluster.Dialer.ClientID,
+		Memory: r.memory,
+	}
+	if slices.ContainsFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Fresh }) {
+		request.WaitMillis = 0
+	}
+	if _, err := conn.RoundTrip(ctx, f.Wait+broker.RequestTimeout, request); err != nil {
+		return err
+	}
+	served := make(map[int32]bool)
+	for _, a := range request.Answers {
+		served[a.Partition] = len(a.Records) > 0
+		if err := r.take(ctx, a); err != nil {
+			return err
+		}
+	}
+	if r.memory = nil; f.Lends && len(request.Memory) >= worthKeeping {
+		r.memory = request.Memory
+	}
+	r.rotate(served)
+	return nil
+}
+
+// leastOfPartition is the most of one partition in an answer however many there are.
+const leastOfPartition = 1 << 20
+
+// share leaves room for others in an answer: half of it to one partition, less the more there are.
+func (r *brokerReader) share() {
+	for i := range r.partitions {
+		r.partitions[i].MaxBytes = int32(max(r.follower.MaxBytes/2/len(r.partitions), leastOfPartition))
+	}
+}
+
+// worthKeeping is from what size on the memory of an answer is used again: who only follows holds none.
+const worthKeeping = 64 << 10
+
+// rotate lets those come first that an answer had no room for: a broker fills it in the order asked, and the last ones might starve behind
+// those that have much.
+func (r *brokerReader) rotate(served map[int32]bool) {
+	if n := len(r.partitions); n > 1 {
+		first := func(p broker.FetchPartition) int {
+			if served[p.Partition] {
+				return 1
+			}
+			return 0
+		}
+		r.partitions = append(r.partitions[1:n:n], r.partitions[0])
+		slices.SortStableFunc(r.partitions, func(a, b broker.FetchPartition) int { return first(a) - first(b) })
+	}
+}
+
+// take draws the conclusion from the answer for one partition.
+func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) error {
+	i := slices.IndexFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Partition == a.Partition })
+	if i < 0 {
+		return nil
+	}
+	switch a.Code {
+	case 0:
+		return r.receive(ctx, i, a)
+	case kafka.OffsetOutOfRange:
+		return r.outside(ctx, i)
+	default:
+		r.lose(i, a.Code)
+		return nil
+	}
+}
+
+// mostInPiece is how much of an answer is unpacked before it is delivered.
+const mostInPiece = 2 << 20
+
+// receive delivers what came of a partition, piece by piece.
+func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer) error {
+	p := &r.partitions[i]
+	for rest := a.Records; ; {
+		read, err := r.decoder.Piece(rest, int(a.Partition), p.Offset, mostInPiece)
+		if err != nil && len(read.Records) == 0 {
+			r.follower.Logger.Error("cannot read from the log", "partition", a.Partition, "offset", p.Offset, "error", err)
+			r.lose(i, err)
+			return nil
+		}
+		if err := r.pass(ctx, p, a, read); err != nil {
+			return err
+		}
+		if rest = read.Rest; rest == nil { // after a failure as well: the next answer has it again, first
+			r.hear(a, p.Offset)
+			return nil
+		}
+	}
+}
+
+// pass delivers one piece, if it says anything.
+func (r *brokerReader) pass(ctx context.Context, p *broker.FetchPartition, a broker.FetchAnswer, read batch.Piece) error {
+	if read.Next == p.Offset && !p.Fresh {
+		return nil
+	}
+	c := Chunk{
+		Topic: r.follower.ID, Partition: int(a.Partition), Records: read.Records, Next: read.Next, HighWatermark: a.HighWatermark, Bytes: read.Bytes,
+	}
+	p.Offset, p.Fresh = read.Next, false
+	if err := r.follower.Deliver(ctx, c); err != nil {
+		return &deliveryError{err}
+	}
+	return nil
+}
+
+func (r *brokerReader) hear(a broker.FetchAnswer, next int64) {
+	if r.follower.Heard != nil && next >= a.HighWatermark {
+		r.follower.Heard(int(a.Partition))
+	}
+}
+
+// drop takes a partition out of the reader. It leaves the slice alone that the request under way was made of.
+func (r *brokerReader) drop(i int) broker.FetchPartition {
+	p := r.partitions[i]
+	r.partitions = append(r.partitions[:i:i], r.partitions[i+1:]...)
+	return p
+}
+
+// lose gives a partition back.
+func (r *brokerReader) lose(i int, why error) {
+	p := r.drop(i)
+	r.session.lose(fmt.Errorf("partition %d, broker %q: %w", p.Partition, r.address, why), p)
+}
+
+// outside has it decided what to do with a position that lies outside the log.
+func (r *brokerReader) outside(ctx context.Context, i int) error {
+	p := r.partitions[i]
+	log, sure := r.surelyOutside(ctx, p)
+	if !sure {
+		r.lose(i, kafka.OffsetOutOfRange)
+		return nil
+	}
+	next, goOn := r.follower.Outside(ctx, int(p.Partition), p.Offset, log)
+	if !goOn {
+		r.drop(i)
+		return nil
+	}
+	r.partitions[i].Offset = next
+	return nil
+}
+
+// surelyOutside asks the leader: the broker that answered may be behind.
+func (r *brokerReader) surelyOutside(ctx context.Context, p broker.FetchPartition) (broker.LogBounds, bool) {
+	partition := int(p.Partition)
+	logs, err := r.follower.Cluster.AllLogs(ctx, r.follower.Topic, []int{partition})
+	log := logs.Bounds[partition]
+	return log, err == nil && logs.ID == r.follower.ID && (p.Offset < log.Start || p.Offset > log.End)
+}

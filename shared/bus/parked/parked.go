@@ -1,0 +1,162 @@
+package parked
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+const (
+	headerOrganization = "ce_organization"
+	nobodys            = "*" // records of no organization: only the system sees them
+	longestReason      = 8 << 10
+)
+
+const parkRecord = `
+INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, key, value, header_names, header_values, reason)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDATE
+   SET reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
+
+// Add parks a record with the reason, or notes that it failed once more. tx sees the rows of every organization.
+func Add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, reason error) error {
+	names, values := splitHeaders(r.Headers)
+	_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), group, r.Topic, r.Partition, r.Offset, r.Time,
+		r.Key, r.Value, names, values, storable(reason.Error()))
+	return err
+}
+
+// ReplayRequested reports whether somebody wants a parked record of these partitions applied.
+func ReplayRequested(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int) (requested bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
+		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL)`, group, topic, partitions).Scan(&requested)
+	return requested, err
+}
+
+// NextToReplay locks the first record behind a position that somebody wants applied.
+func NextToReplay(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int, after bus.Position) (r bus.Record, found bool, err error) {
+	rows, err := tx.Query(ctx, parkedColumns+` WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL
+		AND (partition, record_offset) > ($4, $5) ORDER BY partition, record_offset LIMIT 1 FOR UPDATE SKIP LOCKED`,
+		group, topic, partitions, after.Partition, after.Offset)
+	if err != nil {
+		return r, false, err
+	}
+	all, err := pgx.CollectRows(rows, scanParked)
+	if err != nil || len(all) == 0 {
+		return r, false, err
+	}
+	return all[0].Record, true, nil
+}
+
+const atPosition = ` WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`
+
+// Remove removes a record that was applied.
+func Remove(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position) error {
+	_, err := tx.Exec(ctx, `DELETE FROM bus_parked`+atPosition, group, topic, at.Partition, at.Offset)
+	return err
+}
+
+// FailAgain notes that a replay failed. It has to be requested anew.
+func FailAgain(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position, reason error) error {
+	_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL`+atPosition,
+		group, topic, at.Partition, at.Offset, storable(reason.Error()))
+	return err
+}
+
+func splitHeaders(headers []bus.Header) (names []string, values [][]byte) {
+	names, values = make([]string, len(headers)), make([][]byte, len(headers))
+	for i, h := range headers {
+		names[i], values[i] = storable(h.Key), h.Value
+	}
+	return names, values
+}
+
+// storable makes text that Postgres takes: valid UTF-8 without NUL, of bounded length. Parking must not fail on what it parks.
+func storable(s string) string {
+	if len(s) > longestReason {
+		s = s[:longestReason]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Item is a record that could not be applied.
+type Item struct {
+	Group        string
+	Organization string // "*": none
+	Record       bus.Record
+	Reason       string // of the last attempt
+	Attempts     int
+	ParkedAt     time.Time
+	FailedAt     time.Time // the last attempt
+	AskedAt      time.Time // when somebody asked for it to be applied again; zero: nobody did, or it failed since
+}
+
+const parkedColumns = `SELECT group_name, organization, topic, partition, record_offset, record_time, key, value, header_names, header_values,
+	reason, attempts, parked_at, failed_at, replay_asked_at FROM bus_parked`
+
+func scanParked(row pgx.CollectableRow) (p Item, err error) {
+	var names []string
+	var values [][]byte
+	var asked *time.Time
+	r := &p.Record
+	err = row.Scan(&p.Group, &p.Organization, &r.Topic, &r.Partition, &r.Offset, &r.Time, &r.Key, &r.Value, &names, &values,
+		&p.Reason, &p.Attempts, &p.ParkedAt, &p.FailedAt, &asked)
+	for i, name := range names {
+		r.Headers = append(r.Headers, bus.Header{Key: name, Value: values[i]})
+	}
+	if asked != nil {
+		p.AskedAt = *asked
+	}
+	r.Time = r.Time.UTC()
+	return p, err
+}
+
+// Filter chooses parked records; what is zero chooses all.
+type Filter struct {
+	Group, Topic string
+	Partition    *int
+	Offset       *int64
+}
+
+const chosen = ` WHERE ($1 = '' OR group_name = $1) AND ($2 = '' OR topic = $2) AND ($3::integer IS NULL OR partition = $3)
+	AND ($4::bigint IS NULL OR record_offset = $4)`
+
+func (f Filter) args() []any { return []any{f.Group, f.Topic, f.Partition, f.Offset} }
+
+// List returns the parked records of the schema that tx works in, in the order of group, topic, partition and offset, at most
+// limit of them.
+func List(ctx context.Context, tx pgx.Tx, filter Filter, limit int) ([]Item, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, parkedColumns+chosen+` ORDER BY group_name, topic, partition, record_offset LIMIT $5`, append(filter.args(), limit)...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanParked)
+}
+
+// Replay asks the consumer of each of the records to apply it again, and returns how many there are. A consumer looks every
+// ParkedWatch; nothing happens while none runs.
+func Replay(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, `UPDATE bus_parked SET replay_asked_at = coalesce(replay_asked_at, clock_timestamp())`+chosen, filter.args()...)
+	return tag.RowsAffected(), err
+}
+
+// Discard forgets the records for good and returns how many there were.
+func Discard(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM bus_parked`+chosen, filter.args()...)
+	return tag.RowsAffected(), err
+}

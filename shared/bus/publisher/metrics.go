@@ -1,0 +1,42 @@
+package publisher
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/shared/bus"
+)
+
+// publisherMetrics count what became of messages.
+type publisherMetrics struct {
+	records, bytes, batches, failed, unknown prometheus.Counter
+}
+
+func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return promauto.With(registerer).NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return publisherMetrics{
+		records: counter("weir_bus_published_records_total", "Records that the brokers have written."),
+		bytes:   counter("weir_bus_published_bytes_total", "Bytes of batches that the brokers have written, as sent."),
+		batches: counter("weir_bus_published_batches_total", "Batches that the brokers have written."),
+		failed:  counter("weir_bus_publish_failed_records_total", "Records that surely were not written."),
+		unknown: counter("weir_bus_publish_unknown_records_total", "Records of which nobody can say whether they were written."),
+	}
+}
+
+// settled counts a batch whose outcome is final.
+func (m publisherMetrics) settled(records, bytes int, err error) {
+	switch {
+	case err == nil:
+		m.records.Add(float64(records))
+		m.bytes.Add(float64(bytes))
+		m.batches.Inc()
+	case errors.Is(err, bus.ErrUnknownOutcome):
+		m.unknown.Add(float64(records))
+	default:
+		m.failed.Add(float64(records))
+	}
+}

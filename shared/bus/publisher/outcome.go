@@ -1,0 +1,151 @@
+package publisher
+
+import (
+	"fmt"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// verdict is what an answer to a batch means for it.
+type verdict int
+
+const (
+	written  verdict = iota
+	again            // not written; the same bytes may succeed, perhaps elsewhere
+	doubtful         // perhaps written; the same bytes again bring the same answer or success
+	mistrust         // not written now: the broker does not accept the producer or the sequence
+	refused          // not written, now or ever
+)
+
+// verdictOf classifies the error codes of https://kafka.apache.org/protocol#protocol_error_codes for Produce. What is not
+// listed is doubtful, which costs nothing but repetitions.
+func verdictOf(code kafka.Error) verdict {
+	switch code {
+	case 0, kafka.DuplicateSequenceNumber: // a duplicate is written, only its offset is forgotten
+		return written
+	case kafka.UnknownTopicOrPartition, kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.ReplicaNotAvailable,
+		kafka.NotEnoughReplicas, kafka.FencedLeaderEpoch, kafka.UnknownLeaderEpoch, kafka.ThrottlingQuotaExceeded,
+		kafka.InvalidMessage: // a damaged batch: our bytes are right, so the way was not
+		return again
+	case kafka.OutOfOrderSequenceNumber, kafka.InvalidProducerEpoch, kafka.InvalidProducerIDMapping, kafka.UnknownProducerId, kafka.ProducerFenced:
+		return mistrust
+	case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge, kafka.InvalidTopic, kafka.InvalidRequiredAcks, kafka.InvalidTimestamp,
+		kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.UnsupportedVersion, kafka.UnsupportedForMessageFormat,
+		kafka.PolicyViolation, kafka.UnsupportedCompressionType, kafka.InvalidRecord, kafka.InvalidRequest:
+		return refused
+	default:
+		return doubtful
+	}
+}
+
+// answered draws the conclusion from a broker's answer to a batch.
+func (p *Publisher) answered(s shipment, a produceAnswer) {
+	code := a.code
+	switch verdictOf(code) {
+	case written:
+		p.settle(s, a.offset, nil)
+	case again:
+		p.refreshSoon()
+		p.retry(s, code)
+	case doubtful:
+		s.batch.Doubtful = true
+		p.retry(s, code)
+	case mistrust:
+		p.mistrusted(s, code)
+	case refused:
+		p.fail(s.partition, s.batch, refusal(s, code))
+	}
+}
+
+// refusal says what a caller can do about an answer that is final.
+func refusal(s shipment, code kafka.Error) error {
+	switch code {
+	case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge:
+		return fmt.Errorf("%w: a batch of %d bytes: %w", bus.ErrTooLarge, s.batch.Size(), code)
+	case kafka.InvalidTimestamp:
+		return fmt.Errorf("the broker's clock is too far from this machine's, which says %s: set them right, or let the topic take such records "+
+			"(message.timestamp.after.max.ms, message.timestamp.before.max.ms): %w", time.UnixMilli(s.batch.MaxTime).UTC().Format(time.RFC3339), code)
+	}
+	return code
+}
+
+// mistrusted handles a broker that does not know our producer id, or expects another sequence. Nobody can say any more what
+// happened to an attempt whose answer was lost; a batch without such an attempt is sent under a new identity.
+func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
+	p.logger.Warn("broker does not accept the producer, taking a new one",
+		"topic", s.partition.topic, "partition", s.partition.index, "producer", s.batch.Producer.ID, "error", code)
+	p.producer.renounce(s.batch.Producer)
+	if s.batch.Doubtful {
+		p.fail(s.partition, s.batch, code)
+		return
+	}
+	s.partition.unseal()
+	p.retry(shipment{partition: s.partition}, code)
+}
+
+// retry sends the partition's next batch again after a pause, or gives it up when its time is over.
+func (p *Publisher) retry(s shipment, cause error) {
+	failures := s.partition.failed()
+	if p.ctx.Err() != nil {
+		return // Close settles what is left
+	}
+	if b := s.batch; b != nil && !clock.Now().Before(b.Deadline) {
+		p.fail(s.partition, b, cause)
+		return
+	}
+	if failures > 1 {
+		p.refreshSoon()
+		p.logger.Debug("publishing again", "topic", s.partition.topic, "partition", s.partition.index, "failures", failures, "error", cause)
+	}
+	time.AfterFunc(clock.Backoff(failures, 10*time.Millisecond, clock.LongestAbsence), func() { p.schedule(s.partition) })
+}
+
+// fail settles a batch that will not be sent any more. What it means for the sequence: a batch that surely was not written gives its
+// numbers back; otherwise only a new identity gets the partition and the broker to agree again.
+func (p *Publisher) fail(part *partition, b *batch.Batch, cause error) {
+	if b.Doubtful {
+		p.producer.renounce(b.Producer)
+		p.settle(shipment{part, b}, -1, unknown(part.topic, cause))
+		return
+	}
+	if b.Sealed {
+		part.rewind(b)
+	}
+	p.settle(shipment{part, b}, -1, fmt.Errorf("cannot publish to %q, partition %d: %w", part.topic, part.index, cause))
+}
+
+// expire settles the batches whose delivery timeout is over.
+func (p *Publisher) expire(part *partition) {
+	for _, b := range part.takeExpired(clock.Now()) {
+		p.fail(part, b, fmt.Errorf("%w (%v)", bus.ErrNotDelivered, p.cfg.DeliveryTimeout))
+	}
+}
+
+// settle tells the callers and frees the partition for its next batch.
+func (p *Publisher) settle(s shipment, offset int64, err error) {
+	reserved, count := s.batch.Reserved, s.batch.Count
+	p.metrics.settled(count, s.batch.Size(), err)
+	s.batch.Settle(offset, err)
+	if s.partition.finish(s.batch) {
+		p.rest(s.partition)
+	}
+	p.budget.Give(reserved)
+	p.pending.Add(-count)
+}
+
+// rest lets the partition go, or schedules it when there is more.
+func (p *Publisher) rest(part *partition) {
+	if part.rest() {
+		p.schedule(part)
+	}
+}
+
+// unknown wraps cause as an outcome that cannot be known.
+func unknown(topic string, cause error) error {
+	return fmt.Errorf("cannot say whether a message for %q was written: %w (%w)", topic, bus.ErrUnknownOutcome, cause)
+}

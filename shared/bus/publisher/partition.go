@@ -1,0 +1,163 @@
+package publisher
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+)
+
+// partition is the publisher's end of one partition: batches in the order in which they were begun, at most one of them under way.
+// One under way is what makes sequence numbers simple, and costs nothing: what arrives meanwhile gathers in the next batch.
+type partition struct {
+	topic  string
+	index  int
+	leader atomic.Int32 // -1: nobody
+
+	mu       sync.Mutex
+	busy     bool           // a worker has it, or it waits in a link, for its backoff or for a leader
+	head     *batch.Batch   // sealed under a sequence; stays until its outcome is final
+	queue    []*batch.Batch // not sealed; records go into the last one
+	failures int            // attempts of head in a row without a final answer
+
+	producer batch.Identity
+	next     int32 // sequence of the next batch
+}
+
+// add appends a record and reports whether the partition was idle, so that somebody has to schedule it.
+func (p *partition) add(r batch.Outgoing, now int64, deadline time.Time, limit int) (b *batch.Batch, index int, idle bool) {
+	size := r.Bound()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.queue); n > 0 && p.queue[n-1].Takes(size, limit) {
+		b = p.queue[n-1]
+	} else {
+		b = batch.New(deadline, size)
+		p.queue = append(p.queue, b)
+	}
+	index = b.Add(r, now)
+	b.Reserved += size
+	idle = !p.busy
+	p.busy = true
+	return b, index, idle
+}
+
+// nextBytes is the size of the batch to be sent next, 0 if there is none.
+func (p *partition) nextBytes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.head != nil:
+		return p.head.Size()
+	case len(p.queue) > 0:
+		return p.queue[0].Size()
+	default:
+		return 0
+	}
+}
+
+// take makes the next batch the head and returns it; nil means there is nothing. A fresh one is to be sealed under who and the
+// sequence before it is sent, without the lock: nobody else touches the head of a busy partition.
+func (p *partition) take(who batch.Identity) (b *batch.Batch, sequence int32, fresh bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.head != nil || len(p.queue) == 0 {
+		return p.head, 0, false
+	}
+	p.head = p.queue[0]
+	p.queue[0] = nil
+	p.queue = p.queue[1:]
+	if p.producer != who {
+		p.producer, p.next = who, 0
+	}
+	sequence = p.next
+	p.next = addSequence(p.next, p.head.Count)
+	return p.head, sequence, true
+}
+
+// finish ends the turn of a batch whose outcome is final and reports whether it was the head. One that was removed before has no
+// turn to end.
+func (p *partition) finish(b *batch.Batch) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.head != b {
+		return false
+	}
+	p.head, p.failures = nil, 0
+	return true
+}
+
+// rewind gives the sequence of the head, which surely was not written, to the next batch.
+func (p *partition) rewind(b *batch.Batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = b.Sequence
+}
+
+// unseal returns the head, which surely was not written, to the queue to be sealed again under another producer.
+func (p *partition) unseal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = append([]*batch.Batch{p.head}, p.queue...)
+	p.head = nil
+}
+
+// takeExpired removes the batches whose time is over. Those behind one that still has time have time as well.
+func (p *partition) takeExpired(now time.Time) []*batch.Batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var expired []*batch.Batch
+	if p.head != nil {
+		if now.Before(p.head.Deadline) {
+			return nil
+		}
+		expired, p.head = append(expired, p.head), nil
+	}
+	for len(p.queue) > 0 && !now.Before(p.queue[0].Deadline) {
+		expired = append(expired, p.queue[0])
+		p.queue = p.queue[1:]
+	}
+	return expired
+}
+
+// rest ends the partition's turn. It reports whether there is more to send, and the partition then stays busy.
+func (p *partition) rest() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = p.head != nil || len(p.queue) > 0
+	return p.busy
+}
+
+// failed counts one more attempt without a final answer and returns how many there were.
+func (p *partition) failed() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures++
+	return p.failures
+}
+
+// takeAll empties the partition.
+func (p *partition) takeAll() []*batch.Batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.queue
+	if p.head != nil {
+		all = append([]*batch.Batch{p.head}, all...)
+	}
+	p.head, p.queue = nil, nil
+	return all
+}
+
+// addSequence counts as the brokers do: after the largest int32 comes 0.
+func addSequence(sequence int32, n int) int32 {
+	return int32((int64(sequence) + int64(n)) % (math.MaxInt32 + 1))
+}
+
+func (t *topic) list() []*partition {
+	if list := t.partitions.Load(); list != nil {
+		return *list
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+package publisher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/budget"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// Compression of record batches.
+type Compression string
+
+const (
+	Uncompressed Compression = "none" // cheapest where the broker is near
+	Zstd         Compression = "zstd" // level 1; for slow networks and for disk
+)
+
+// Config says how a Publisher works. Only Brokers is required; zero means the default.
+type Config struct {
+	Brokers     []string      // host:port of one or more brokers; the others are found
+	Dialer      *kafka.Dialer // TLS, SASL, client id, dialling; default plain
+	Compression Compression   // default Uncompressed
+
+	MaxBatchBytes   int           // most bytes of one batch unless one message is larger; default 1,000,000, below the brokers' usual limit
+	MaxMessageBytes int           // most bytes of one encoded message; default 2 MiB
+	BufferBytes     int           // most bytes accepted and not yet answered; more makes Publish wait; default 64 MiB
+	InFlight        int           // requests to one broker at the same time, each for other partitions; default 3
+	RequestTimeout  time.Duration // how long one attempt may take; default 10 s
+	DeliveryTimeout time.Duration // how long all attempts may take, then the message is reported failed or unknown; default 30 s
+	CloseTimeout    time.Duration // how long Close waits for answers; default DeliveryTimeout
+
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+}
+
+func (c Config) withDefaults() Config {
+	c.Compression = cmp.Or(c.Compression, Uncompressed)
+	c.MaxBatchBytes = cmp.Or(c.MaxBatchBytes, 1_000_000)
+	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, 2<<20)
+	c.BufferBytes = cmp.Or(c.BufferBytes, 64<<20)
+	c.InFlight = cmp.Or(c.InFlight, 3)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, broker.RequestTimeout)
+	c.DeliveryTimeout = cmp.Or(c.DeliveryTimeout, 30*time.Second)
+	c.CloseTimeout = cmp.Or(c.CloseTimeout, c.DeliveryTimeout)
+	return c
+}
+
+// Publisher writes messages with acks=all, each at most once per call that does not fail. Messages of one key keep their order.
+// It is safe for concurrent use. It sends at once when nothing is under way to a broker and gathers while something is, so that
+// there is no linger to choose.
+type Publisher struct {
+	cfg     Config
+	logger  *slog.Logger
+	cluster *broker.Cluster
+	codec   *zstd.Encoder
+	budget  *budget.Budget
+	metrics publisherMetrics
+
+	ctx    context.Context // ends when the workers shall end
+	cancel context.CancelFunc
+	refill chan struct{} // asks for new metadata
+	wg     sync.WaitGroup
+
+	mu       sync.RWMutex
+	closed   bool
+	topics   map[string]*topic
+	links    map[int32]*link
+	stranded []*partition  // have something to send and no leader
+	changed  chan struct{} // closed and replaced whenever metadata arrived
+	problem  error         // why the last metadata did not
+
+	pending  sync.WaitGroup // messages that were accepted and not answered
+	producer producer
+	turn     atomic.Uint32 // for messages without a key
+}
+
+// topic is what the publisher knows of one topic. Partitions are only ever added.
+type topic struct {
+	name       string
+	partitions atomic.Pointer[[]*partition]
+	err        error // why the brokers do not know it
+}
+
+// New returns a publisher that is ready at once; it connects when it is first used.
+func New(cfg Config, logger *slog.Logger) (*Publisher, error) {
+	cfg = cfg.withDefaults()
+	if len(cfg.Brokers) == 0 {
+		return nil, errors.New("cannot make a publisher: no brokers given")
+	}
+	p := &Publisher{
+		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer), budget: budget.New(cfg.BufferBytes),
+		metrics: newPublisherMetrics(cfg.Metrics),
+		refill:  make(chan struct{}, 1), changed: make(chan struct{}), topics: make(map[string]*topic), links: make(map[int32]*link),
+	}
+	if err := p.chooseCodec(); err != nil {
+		return nil, err
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.wg.Go(p.followMetadata)
+	return p, nil
+}
+
+func (p *Publisher) chooseCodec() (err error) {
+	switch p.cfg.Compression {
+	case Uncompressed:
+	case Zstd:
+		p.codec, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(p.cfg.InFlight))
+	default:
+		err = fmt.Errorf("cannot make a publisher: unknown compression %q", p.cfg.Compression)
+	}
+	return err
+}
+
+// Publish implements Watermill's message.Publisher. It returns when all messages are written, or with an error. Without
+// ErrUnknownOutcome in the error's chain, the message that failed was not written; others of the same call may have been.
+func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
+	_, err := p.PublishContext(context.Background(), topic, messages...)
+	return err
+}
+
+// PublishContext is Publish that waits no longer than ctx and says where each message is. A message that was accepted before ctx
+// ended is still written if it can be: the error is then ErrUnknownOutcome. Messages may be reused as soon as it returns.
+func (p *Publisher) PublishContext(ctx context.Context, topic string, messages ...*message.Message) ([]bus.Position, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	partitions, err := p.partitionsOf(ctx, topic)
+	if err != nil {
+		p.metrics.failed.Add(float64(len(messages)))
+		return nil, err
+	}
+	tickets, err := p.accept(ctx, topic, partitions, messages)
+	if err != nil {
+		p.metrics.failed.Add(float64(len(messages)))
+		return nil, err
+	}
+	return p.await(ctx, topic, tickets)
+}
+
+// ticket is the place of one message in a batch.
+type ticket struct {
+	batch     *batch.Batch
+	index     int
+	partition int
+}
+
+// accept puts all messages into batches, or none.
+func (p *Publisher) accept(ctx context.Context, topic string, partitions []*partition, messages []*message.Message) ([]ticket, error) {
+	count := 0
+	for _, m := range messages {
+		count += len(m.Metadata) + 1
+	}
+	headers := make([]batch.Pair, count) // of all messages together
+	total := 0
+	records := make([]batch.Outgoing, len(messages))
+	for i, m := range messages {
+		room := len(m.Metadata) + 1
+		records[i] = batch.NewOutgoing(m, headers[:0:room])
+		headers = headers[room:]
+		if size := records[i].Bound(); size > p.cfg.MaxMessageBytes {
+			return nil, fmt.Errorf("cannot publish %d bytes to %q, limit %d: %w", size, topic, p.cfg.MaxMessageBytes, bus.ErrTooLarge)
+		}
+		total += records[i].Bound()
+	}
+	if err := p.budget.Take(ctx, total); err != nil {
+		return nil, fmt.Errorf("cannot publish to %q, no room in the buffer: %w", topic, err)
+	}
+	if !p.enter(len(messages)) {
+		p.budget.Give(total)
+		return nil, fmt.Errorf("cannot publish to %q: %w", topic, bus.ErrClosed)
+	}
+	return p.distribute(partitions, records), nil
+}
+
+// enter registers messages as pending unless the publisher is closed.
+func (p *Publisher) enter(n int) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.closed {
+		return false
+	}
+	p.pending.Add(n)
+	return true
+}
+
+func (p *Publisher) distribute(partitions []*partition, records []batch.Outgoing) []ticket {
+	stamp := clock.Now().UnixMilli()
+	deadline := clock.Now().Add(p.cfg.DeliveryTimeout)
+	tickets := make([]ticket, len(records))
+	turn := int(p.turn.Add(1) % uint32(len(partitions))) // all messages without key of one call stay together
+	for i, r := range records {
+		target := turn
+		if r.Keyed {
+			target = partitionOf(r.Key, len(partitions))
+		}
+		b, index, idle := partitions[target].add(r, stamp, deadline, p.cfg.MaxBatchBytes)
+		tickets[i] = ticket{b, index, target}
+		if idle {
+			p.schedule(partitions[target])
+		}
+	}
+	return tickets
+}
+
+func (p *Publisher) await(ctx context.Context, topic string, tickets []ticket) ([]bus.Position, error) {
+	positions := make([]bus.Position, len(tickets))
+	var failed error
+	for i, t := range tickets {
+		select {
+		case <-t.batch.Done:
+		case <-ctx.Done():
+			return nil, unknown(topic, context.Cause(ctx))
+		}
+		if t.batch.Err != nil {
+			failed = worse(failed, t.batch.Err)
+			continue
+		}
+		positions[i] = bus.Position{Partition: t.partition, Offset: t.batch.OffsetOf(t.index)}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return positions, nil
+}
+
+// worse keeps the error that says less: unknown before not written.
+func worse(a, b error) error {
+	if a != nil && (errors.Is(a, bus.ErrUnknownOutcome) || !errors.Is(b, bus.ErrUnknownOutcome)) {
+		return a
+	}
+	return b
+}
+
+// Close takes no more messages, waits until every accepted one is answered, and returns. Those that are not answered within
+// CloseTimeout are reported to their callers as not delivered or as unknown. Closing twice is harmless.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	already := p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if already {
+		p.wg.Wait()
+		return nil
+	}
+	p.budget.Close()
+	drained := make(chan struct{})
+	go func() {
+		p.pending.Wait()
+		close(drained)
+	}()
+	left := p.drain(drained)
+	p.cancel()
+	p.closeLinks()
+	p.wg.Wait()
+	p.cluster.Close()
+	p.abandon()
+	<-drained
+	return left
+}
+
+// drain waits for the answers and says when there were not enough.
+func (p *Publisher) drain(drained chan struct{}) error {
+	timer := time.NewTimer(p.cfg.CloseTimeout)
+	defer timer.Stop()
+	select {
+	case <-drained:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("cannot deliver everything before closing within %v: the callers were told", p.cfg.CloseTimeout)
+	}
+}
+
+// abandon settles what is left once no worker runs any more.
+func (p *Publisher) abandon() {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, t := range p.topics {
+		for _, part := range t.list() {
+			for _, b := range part.takeAll() {
+				p.fail(part, b, bus.ErrClosed)
+			}
+		}
+	}
+}

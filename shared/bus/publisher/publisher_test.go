@@ -1,0 +1,235 @@
+package publisher_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// What was published is in the log where PublishContext says, with its key, headers and bytes.
+func TestPublishTellsPositions(t *testing.T) {
+	t.Parallel()
+	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
+		t.Run(string(compression), func(t *testing.T) {
+			brokers, topic := testenv.SharedKafka(t), "test.positions."+string(compression)
+			bustest.Ensure(t, brokers, topic, 4, nil)
+			p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Compression: compression})
+			messages := bustest.Keyed(0, 500, 37)
+			messages[3].Payload = nil
+			messages[4].Payload = []byte{}
+			messages[5].Metadata["zebra"], messages[5].Metadata["ant"] = "z", "a"
+			positions, err := p.PublishContext(context.Background(), topic, messages...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := make(map[bus.Position]bus.Record)
+			for _, r := range bustest.ReadAll(t, brokers, topic) {
+				at[bus.Position{Partition: r.Partition, Offset: r.Offset}] = r
+			}
+			if len(at) != 500 {
+				t.Fatalf("log holds %d records, want 500", len(at))
+			}
+			for i, m := range messages {
+				r := at[positions[i]]
+				if !bytes.Equal(r.Value, m.Payload) || (r.Value == nil) != (m.Payload == nil) || string(r.Key) != m.Metadata[bus.KeyMetadata] || r.Header("ce_id") != m.UUID {
+					t.Fatalf("message %d is %+v at %v", i, r, positions[i])
+				}
+			}
+			if h := at[positions[5]].Headers; len(h) != 3 || h[0].Key != "ant" || h[1].Key != "ce_id" || h[2].Key != "zebra" {
+				t.Errorf("headers are %v, want ant, ce_id, zebra", h)
+			}
+		})
+	}
+}
+
+// Many callers at once lose nothing, write nothing twice, and keep the order of each key.
+func TestPublishConcurrently(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.concurrent"
+	bustest.Ensure(t, brokers, topic, 6, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, BufferBytes: 256 << 10})
+	const callers, each = 32, 200
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				m := message.NewMessage(fmt.Sprintf("%d-%d", c, i), bytes.Repeat([]byte("x"), 1000))
+				m.Metadata[bus.KeyMetadata] = fmt.Sprint(c)
+				if err := p.Publish(topic, m); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	next := make(map[string]int)
+	for _, r := range bustest.ReadAll(t, brokers, topic) {
+		c := string(r.Key)
+		if want := fmt.Sprintf("%s-%d", c, next[c]); r.Header("ce_id") != want {
+			t.Fatalf("found %s where %s belongs", r.Header("ce_id"), want)
+		}
+		next[c]++
+	}
+	for c := range callers {
+		if next[fmt.Sprint(c)] != each {
+			t.Errorf("caller %d has %d records, want %d", c, next[fmt.Sprint(c)], each)
+		}
+	}
+}
+
+// A message that can never be written is refused at once, and says so without doubt.
+func TestPublishRefuses(t *testing.T) {
+	t.Parallel()
+	brokers := testenv.SharedKafka(t)
+	bustest.Ensure(t, brokers, "test.refuse", 1, map[string]string{"max.message.bytes": "2000000"})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, RequestTimeout: time.Second})
+	for name, c := range map[string]struct {
+		topic string
+		bytes int
+		want  error
+	}{
+		"larger than the publisher's limit": {"test.refuse", 3 << 20, bus.ErrTooLarge},
+		"larger than the broker's limit":    {"test.refuse", 2_050_000, bus.ErrTooLarge},
+		"topic that nobody made":            {"test.nobody", 10, bus.ErrUnknownTopic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := p.Publish(c.topic, message.NewMessage("id", make([]byte, c.bytes)))
+			if !errors.Is(err, c.want) || errors.Is(err, bus.ErrUnknownOutcome) {
+				t.Errorf("error is %v, want %v", err, c.want)
+			}
+		})
+	}
+	if err := p.Publish("test.refuse", message.NewMessage("id", make([]byte, 1_500_000))); err != nil {
+		t.Errorf("a message larger than a batch but within the limits fails: %v", err)
+	}
+}
+
+// A closed publisher refuses, and Close leaves nothing behind: what was accepted is written.
+func TestCloseDelivers(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.close"
+	bustest.Ensure(t, brokers, topic, 3, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	written := make(map[string]bool)
+	for c := range 50 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("%d-%d", c, i)
+				err := p.Publish(topic, message.NewMessage(id, nil))
+				if errors.Is(err, bus.ErrClosed) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				written[id] = true
+				mu.Unlock()
+			}
+		})
+	}
+	testenv.Eventually(t, bustest.Patience, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(written) < 100 {
+			return errors.New("not enough yet")
+		}
+		return nil
+	})
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	for _, r := range bustest.ReadAll(t, brokers, topic) {
+		delete(written, r.Header("ce_id"))
+	}
+	if len(written) > 0 {
+		t.Errorf("%d messages were reported written and are not in the log", len(written))
+	}
+	if err := p.Publish(topic, message.NewMessage("late", nil)); !errors.Is(err, bus.ErrClosed) {
+		t.Errorf("error after Close is %v", err)
+	}
+}
+
+// Close reports what it cannot deliver: with the broker away, every message that was accepted fails, and says whether it may have
+// been written; none is forgotten, and nobody waits for ever.
+func TestCloseReports(t *testing.T) {
+	t.Parallel()
+	broker, err := kafka.Start(kafka.Config{Open: true, Logger: testenv.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	brokers, topic := []string{broker.Addr()}, "test.close.away"
+	bustest.Ensure(t, brokers, topic, 3, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, CloseTimeout: 200 * time.Millisecond})
+	if err := p.Publish(topic, message.NewMessage("first", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const n = 100
+	outcomes := make(chan error, n)
+	var begun sync.WaitGroup
+	for i := range n {
+		begun.Add(1)
+		go func() {
+			begun.Done()
+			outcomes <- p.Publish(topic, message.NewMessage(fmt.Sprint(i), nil))
+		}()
+	}
+	begun.Wait()
+	if err := p.Close(); err != nil && !strings.Contains(err.Error(), "the callers were told") {
+		t.Errorf("Close says %v", err)
+	}
+	for range n {
+		select {
+		case err := <-outcomes:
+			if !errors.Is(err, bus.ErrClosed) && !errors.Is(err, bus.ErrUnknownOutcome) {
+				t.Errorf("a message ended with %v", err)
+			}
+		case <-time.After(bustest.Patience):
+			t.Fatal("a caller was told nothing")
+		}
+	}
+}
+
+// Who stops waiting is told that the outcome is unknown; the message is written all the same.
+func TestCancelledPublishIsUnknown(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.cancel"
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	if err := p.Publish(topic, message.NewMessage("first", nil)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := p.PublishContext(ctx, topic, message.NewMessage("second", nil))
+	if err != nil && !errors.Is(err, bus.ErrUnknownOutcome) {
+		t.Fatalf("error is %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(bustest.ReadAll(t, brokers, topic)); n != 2 {
+		t.Errorf("log holds %d records, want 2", n)
+	}
+}

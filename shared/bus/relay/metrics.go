@@ -1,0 +1,52 @@
+package relay
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// relayMetrics measure one relay.
+type relayMetrics struct {
+	records prometheus.Counter
+
+	mu     sync.Mutex
+	behind time.Time // since when there is more to publish than was read; zero: there is not
+}
+
+func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetrics {
+	labels := prometheus.Labels{"relay": name}
+	m := &relayMetrics{records: promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_bus_relayed_records_total", Help: "Messages of the outbox that were published.", ConstLabels: labels,
+	})}
+	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_bus_relay_lag_seconds", Help: "Since when the relay did not get to the end of its outbox; 0 where another relay works.",
+		ConstLabels: labels,
+	}, m.lag)
+	return m
+}
+
+// worked notes a look at the outbox that got n messages on, at most limit.
+func (m *relayMetrics) worked(n, limit int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil && n < limit:
+		m.behind = time.Time{}
+	case m.behind.IsZero():
+		m.behind = clock.Now()
+	}
+}
+
+func (m *relayMetrics) lag() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.behind.IsZero() {
+		return 0
+	}
+	return clock.Now().Sub(m.behind).Seconds()
+}

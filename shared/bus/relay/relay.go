@@ -1,0 +1,397 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/publisher"
+)
+
+// Cursor is a place in an outbox in commit-safe order, by transaction, then by position. An outbox that reads below
+// pg_snapshot_xmin goes by the id of the transaction that wrote a row (xid8); one whose writers take turns, by position alone.
+type Cursor struct {
+	Transaction uint64
+	Position    int64
+}
+
+// Outgoing is one message of an outbox and its place.
+type Outgoing struct {
+	Topic   string
+	Message *message.Message // with a UUID that is the same each time the row is read; nil: nothing is said here, go on behind it
+	Cursor  Cursor           // the same for all messages that only count together
+}
+
+// Config says what a Relay publishes. Pool, Name, Publisher and Read are required; zero means the default.
+type Config struct {
+	Pool      *pgxpool.Pool // its search_path leads to the tables of Migrations
+	Name      string        // owns the cursor: a constant
+	Publisher *publisher.Publisher
+
+	// Read returns at most limit messages after the cursor, in the order of their cursors, which is commit-safe: nothing may
+	// appear later before what was returned. None means that there is nothing to do.
+	Read func(ctx context.Context, tx pgx.Tx, after Cursor, limit int) ([]Outgoing, error)
+
+	Interval time.Duration // between looks when nobody calls Wake; default 1 s
+	Batch    int           // most messages at a time; default 500
+	Lease    time.Duration // how long a relay that does not answer any more keeps others waiting, 0 where its process ended; default 10 s
+
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+}
+
+// Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a topic in order, and topic by topic
+// within a page. What is published twice has the same ids. A relay that finds that it lost its lease takes the cursor back to where
+// it began: its messages may have arrived after those of the next relay, which says them and all since then once more. So the last
+// record of a key is the newest again. A relay whose process ended leaves its place at once (see seat); the next one says again what
+// it says under the lease of the dead one, once that is over, because nobody knows what was still under way.
+type Relay struct {
+	cfg     Config
+	logger  *slog.Logger
+	owner   string
+	wake    chan struct{}
+	metrics *relayMetrics
+
+	// Of the goroutine that runs:
+	held     lease
+	seat     seat
+	again    *repetition // of what was said before the lease of a dead relay was over
+	begun    *lease      // under which something was sent, until the database has said that it was not lost meanwhile
+	limit    int         // of the next page: Batch, less after failures
+	underWay bool        // nobody knows whether the last page was written, or will be
+}
+
+// New returns a relay that works when Run is called.
+func New(cfg Config, logger *slog.Logger) *Relay {
+	cfg.Interval = cmp.Or(cfg.Interval, time.Second)
+	cfg.Batch = cmp.Or(cfg.Batch, 500)
+	cfg.Lease = cmp.Or(cfg.Lease, 10*time.Second)
+	return &Relay{
+		cfg: cfg, logger: logger.With("relay", cfg.Name), owner: uuid.NewString(), wake: make(chan struct{}, 1), limit: cfg.Batch,
+		metrics: newRelayMetrics(cfg.Metrics, cfg.Name),
+	}
+}
+
+// Wake says that there is something to publish. It never blocks; call it after each commit.
+func (r *Relay) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run publishes until ctx ends, whatever happens to brokers and database, and then returns nil.
+func (r *Relay) Run(ctx context.Context) error {
+	failures := 0
+	for ctx.Err() == nil {
+		n, err := r.runOnce(ctx)
+		if err != nil && ctx.Err() == nil {
+			failures++
+			if failures&(failures-1) == 0 { // ever more rarely
+				r.logger.Warn("cannot publish yet", "failures", failures, "error", err)
+			}
+			clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, r.longestPause()))
+			continue
+		}
+		failures = 0
+		if n == 0 {
+			r.rest(ctx)
+		}
+	}
+	r.release(context.WithoutCancel(ctx))
+	return nil
+}
+
+// shortestInterval is what a relay may try again after while broker or database are away, whatever its interval is.
+const shortestInterval = 200 * time.Millisecond
+
+// longestPause is how long after a failure a relay looks again at the latest: no later than it does anyway, so that what waits for a
+// broker is through soon after its return.
+func (r *Relay) longestPause() time.Duration {
+	return min(max(r.cfg.Interval, shortestInterval), 5*time.Second)
+}
+
+// rest waits for Wake or the interval. After Wake it looks a few times in quick succession: another transaction that is still
+// open may hide the row for a moment.
+func (r *Relay) rest(ctx context.Context) {
+	timer := time.NewTimer(r.cfg.Interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+		return
+	case <-r.wake:
+	}
+	for wait := time.Millisecond; wait < 200*time.Millisecond && ctx.Err() == nil; wait *= 2 {
+		if n, err := r.runOnce(ctx); n > 0 || err != nil {
+			return
+		}
+		clock.Pause(ctx, wait)
+	}
+}
+
+// lease is the right to publish from a cursor on, until its time is over.
+type lease struct {
+	epoch  int64
+	cursor Cursor
+	until  time.Time // by this process's clock, never later than by the database's
+}
+
+// runOnce publishes one page and returns how much of it. 0 means that there is nothing to do, or that another relay does it.
+func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
+	limit := r.limit
+	defer func() { r.metrics.worked(n, limit, err) }()
+	if err := r.takeBack(ctx); err != nil {
+		return 0, err
+	}
+	if ok, err := r.hold(ctx); err != nil || !ok {
+		return 0, err
+	}
+	r.repeat()
+	page, err := r.read(ctx, r.held.cursor)
+	if err != nil || len(page) == 0 {
+		return 0, err
+	}
+	n, err = r.publish(ctx, page)
+	r.limit, r.underWay = r.cfg.Batch, errors.Is(err, bus.ErrUnknownOutcome)
+	if err != nil {
+		r.limit = max(1, len(page)/2) // what takes too long or can't be sent at all shall not hold up what is before it
+	}
+	to := r.held.cursor
+	if n > 0 {
+		to = page[n-1].Cursor
+	}
+	return n, errors.Join(err, r.advance(ctx, to))
+}
+
+// hold makes sure of the lease for at least half its length. An idle relay writes twice in that time, not at every look.
+func (r *Relay) hold(ctx context.Context) (bool, error) {
+	began := clock.Now()
+	if r.held.until.Sub(began) > r.cfg.Lease/2 {
+		return true, nil
+	}
+	r.held = lease{}
+	held, ok, err := r.acquire(ctx)
+	if err != nil || !ok {
+		return false, err
+	}
+	held.until = began.Add(r.cfg.Lease)
+	r.held = held
+	return true, nil
+}
+
+// withoutWaiting makes a commit not wait for the disk: what a crash of the database takes back is published again, under the same ids.
+const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
+
+// acquire takes or renews the lease: where it is free, over, or its relay has left its seat.
+func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
+	conn, err := r.seat.open(ctx, r.cfg.Pool, r.cfg.Name, r.owner)
+	if err != nil {
+		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
+	}
+	var transaction int64
+	var early bool
+	batch := &pgx.Batch{}
+	batch.Queue(withoutWaiting)
+	batch.Queue(`SELECT owner <> $2 AND expires_at > clock_timestamp() FROM bus_relays WHERE name = $1 FOR UPDATE`, r.cfg.Name, r.owner).
+		QueryRow(func(row pgx.Row) error { return orNone(row.Scan(&early)) })
+	batch.Queue(`
+		INSERT INTO bus_relays AS b (name, epoch, owner, expires_at) VALUES ($1, 1, $2, clock_timestamp() + $3::interval)
+		ON CONFLICT (name) DO UPDATE
+		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
+		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+seatOf(`b.name`, `b.owner`)+`)
+		RETURNING epoch, transaction, position`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&held.epoch, &transaction, &held.cursor.Position)
+	})
+	err = conn.SendBatch(ctx, batch).Close()
+	if errors.Is(err, pgx.ErrNoRows) {
+		return lease{}, false, nil
+	}
+	if err != nil {
+		r.seat.leave()
+		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
+	}
+	held.cursor.Transaction = uint64(transaction)
+	if early {
+		r.logger.Info("the relay before ended without a word: going on in its place", "from", held.cursor.Position)
+		r.again = &repetition{from: held.cursor, after: clock.Now().Add(r.cfg.Lease)}
+	}
+	return held, true, nil
+}
+
+// bounded is for everything that asks the database, which may go silent without closing a connection: an answer after the lease
+// is over is worth nothing.
+func (r *Relay) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, r.cfg.Lease)
+}
+
+// orNone takes it for no failure that there is no row.
+func orNone(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// A repetition is a place to go on from once more, when what a dead relay had under way has surely arrived or never will.
+type repetition struct {
+	from  Cursor
+	after time.Time
+}
+
+// repeat goes back to where this relay took over, when it is time. What follows has the ids that it had.
+func (r *Relay) repeat() {
+	if r.again != nil && clock.Now().After(r.again.after) {
+		r.held.cursor, r.again = r.again.from, nil
+	}
+}
+
+func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, err error) {
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
+	err = pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		messages, err = r.cfg.Read(ctx, tx, after, r.limit)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the outbox: %w", err)
+	}
+	return messages, nil
+}
+
+// publish writes a page, one topic after another, and returns how many places from the first on are done with.
+func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
+	begun := r.held
+	r.begun = &begun
+	ctx, cancel := r.inLease(ctx)
+	defer cancel()
+	for _, g := range byTopic(page) {
+		if _, err := r.cfg.Publisher.PublishContext(ctx, g.topic, g.messages...); err != nil {
+			return whole(page, g.first), err
+		}
+		r.metrics.records.Add(float64(len(g.messages)))
+	}
+	return len(page), nil
+}
+
+// stopGrace is how long a relay that is told to stop waits for answers.
+const stopGrace = time.Second
+
+// inLease returns a context that leaves a quarter of the lease to what is under way, and ends a moment after ctx.
+func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), r.held.until.Add(-r.cfg.Lease/4))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
+	return inner, func() {
+		stop()
+		cancel()
+	}
+}
+
+// topicGroup is what a page says on one topic.
+type topicGroup struct {
+	topic    string
+	messages []*message.Message
+	first    int // where on the page
+}
+
+// byTopic groups a page, the topics in the order in which they come first.
+func byTopic(page []Outgoing) (groups []topicGroup) {
+	at := make(map[string]int)
+	for i, out := range page {
+		if out.Message == nil {
+			continue
+		}
+		g, known := at[out.Topic]
+		if !known {
+			g = len(groups)
+			at[out.Topic] = g
+			groups = append(groups, topicGroup{topic: out.Topic, first: i})
+		}
+		groups[g].messages = append(groups[g].messages, out.Message)
+	}
+	return groups
+}
+
+// whole is n, or fewer: messages of one cursor only count together.
+func whole(page []Outgoing, n int) int {
+	for n > 0 && n < len(page) && page[n-1].Cursor == page[n].Cursor {
+		n--
+	}
+	return n
+}
+
+// advance moves the cursor unless the lease was lost.
+func (r *Relay) advance(ctx context.Context, to Cursor) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/4)
+	defer cancel()
+	began, held := clock.Now(), r.held
+	r.held = lease{} // until the database has said that it is still ours
+	batch := &pgx.Batch{}
+	batch.Queue(withoutWaiting)
+	batch.Queue(`UPDATE bus_relays SET transaction = $4, position = $5, expires_at = clock_timestamp() + $6::interval
+		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, int64(to.Transaction), to.Position, r.cfg.Lease).
+		Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				return bus.ErrFenced
+			}
+			return nil
+		})
+	if err := r.cfg.Pool.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("cannot move the cursor: %w", err)
+	}
+	r.held, r.begun = lease{held.epoch, to, began.Add(r.cfg.Lease)}, nil
+	return nil
+}
+
+// takeBack moves the cursor to where this relay began to publish under a lease that it lost. The higher epoch keeps the relay that
+// holds the lease now from moving the cursor forward again before it has said everything once more.
+func (r *Relay) takeBack(ctx context.Context) error {
+	if r.begun == nil {
+		return nil
+	}
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
+	from := r.begun.cursor
+	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET transaction = $4, position = $5, epoch = epoch + 1
+		WHERE name = $1 AND NOT (owner = $2 AND epoch = $3) AND (transaction, position) > ($4, $5)`,
+		r.cfg.Name, r.owner, r.begun.epoch, int64(from.Transaction), from.Position)
+	if err != nil {
+		return fmt.Errorf("cannot take the cursor back after the lease was lost: %w", err)
+	}
+	if tag.RowsAffected() > 0 {
+		r.logger.Warn("the lease was lost while messages were under way: what followed is published again", "from", from.Position)
+	}
+	r.begun = nil
+	return nil
+}
+
+// release lets the next relay begin at once; where messages are still under way it leaves it to the seat, so that they are said again.
+func (r *Relay) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	defer r.seat.leave()
+	if err := r.takeBack(ctx); err != nil {
+		r.logger.Warn("cannot end in order", "error", err)
+		return
+	}
+	if r.underWay {
+		return
+	}
+	if _, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET expires_at = '-infinity' WHERE name = $1 AND owner = $2`, r.cfg.Name, r.owner); err != nil {
+		r.logger.Debug("cannot give the lease back", "error", err)
+	}
+}

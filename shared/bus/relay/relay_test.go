@@ -1,0 +1,340 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// outbox is an events table as a relay's user would have it.
+const outbox = `CREATE TABLE outbox (
+	position    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
+	writer      int NOT NULL,
+	number      int NOT NULL)`
+
+func readOutbox(topic string) func(context.Context, pgx.Tx, relay.Cursor, int) ([]relay.Outgoing, error) {
+	return func(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
+		rows, err := tx.Query(ctx, `SELECT transaction::text::bigint, position, writer, number FROM outbox
+			WHERE (transaction, position) > ($1::text::xid8, $2) AND transaction < pg_snapshot_xmin(pg_current_snapshot())
+			ORDER BY transaction, position LIMIT $3`, fmt.Sprint(after.Transaction), after.Position, limit)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (relay.Outgoing, error) {
+			var transaction, position int64
+			var writer, number int
+			err := row.Scan(&transaction, &position, &writer, &number)
+			m := message.NewMessage(fmt.Sprintf("%d-%d", writer, number), nil)
+			m.Metadata[bus.KeyMetadata] = fmt.Sprint(writer)
+			return relay.Outgoing{Topic: topic, Message: m, Cursor: relay.Cursor{Transaction: uint64(transaction), Position: position}}, err
+		})
+	}
+}
+
+// write adds rows to the outbox from several writers, some of whose transactions end long after later ones.
+func write(t testing.TB, pool *pgxpool.Pool, writers, each int, wake func()) {
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := range each {
+				err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+					_, err := tx.Exec(context.Background(), `INSERT INTO outbox (writer, number) SELECT $1, $2 FROM pg_sleep($3)`, w, n, float64((w+n)%7)/1000)
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				wake()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// published reads the topic, drops repetitions by id, and checks the order of each writer's events.
+func published(t testing.TB, brokers []string, topic string, writers int) (distinct, repeated int) {
+	next := make(map[string]int)
+	for _, r := range bustest.ReadAll(t, brokers, topic) {
+		writer, number, _ := strings.Cut(r.Header("ce_id"), "-")
+		want := fmt.Sprint(next[writer])
+		switch {
+		case number == want:
+			next[writer]++
+			distinct++
+		case len(number) < len(want) || len(number) == len(want) && number < want:
+			repeated++
+		default:
+			t.Fatalf("event %s of writer %s comes before %s", number, writer, want)
+		}
+	}
+	return distinct, repeated
+}
+
+// What many transactions write, in whatever order they end, is published in order and without a gap, however relays come and go
+// and however often they lose their lease.
+func TestRelayPublishesInOrder(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.outbox", bustest.Database(t)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	if _, err := pool.Exec(context.Background(), outbox); err != nil {
+		t.Fatal(err)
+	}
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	cfg := relay.Config{Pool: pool, Name: "test", Publisher: p, Read: readOutbox(topic), Interval: 20 * time.Millisecond, Batch: 7}
+	first, second := relay.New(cfg, testenv.Logger(t)), relay.New(cfg, testenv.Logger(t))
+	bustest.Run(t, first.Run)
+	bustest.Run(t, second.Run)
+	bustest.Run(t, func(ctx context.Context) error { // steals the lease again and again; for ever would leave no time for a page on a busy machine
+		for range 50 {
+			pool.Exec(ctx, `UPDATE bus_relays SET owner = '', expires_at = '-infinity', epoch = epoch + 1`)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		return nil
+	})
+	write(t, pool, 8, 50, first.Wake)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if distinct, repeated := published(t, brokers, topic, 8); distinct < 400 {
+			return fmt.Errorf("%d events published, %d more than once", distinct, repeated)
+		}
+		return nil
+	})
+}
+
+// Wake publishes at once, long before the interval is over.
+func TestRelayWakes(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.wake", bustest.Database(t)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	if _, err := pool.Exec(context.Background(), outbox); err != nil {
+		t.Fatal(err)
+	}
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	r := relay.New(relay.Config{Pool: pool, Name: "test", Publisher: p, Read: readOutbox(topic), Interval: time.Hour}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	write(t, pool, 2, 20, r.Wake)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if distinct, _ := published(t, brokers, topic, 2); distinct < 40 {
+			return errors.New("not all published")
+		}
+		return nil
+	})
+}
+
+// page is a relay's source that has all its messages from the beginning.
+func page(all []relay.Outgoing) func(context.Context, pgx.Tx, relay.Cursor, int) ([]relay.Outgoing, error) {
+	return func(_ context.Context, _ pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
+		from := 0
+		for from < len(all) && all[from].Cursor.Position <= after.Position {
+			from++
+		}
+		return all[from:min(len(all), from+limit)], nil
+	}
+}
+
+// place is one message at a position.
+func place(topic, id, key string, position int) relay.Outgoing {
+	m := message.NewMessage(id, nil)
+	m.Metadata[bus.KeyMetadata] = key
+	return relay.Outgoing{Topic: topic, Message: m, Cursor: relay.Cursor{Position: int64(position)}}
+}
+
+// cursor waits until the relay's cursor is at a position.
+func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
+	t.Helper()
+	testenv.Eventually(t, bustest.Patience, func() error {
+		var got int64
+		err := pool.QueryRow(t.Context(), `SELECT coalesce(max(position), 0) FROM bus_relays`).Scan(&got)
+		if err == nil && got != want {
+			err = fmt.Errorf("the cursor is at %d, want %d", got, want)
+		}
+		return err
+	})
+}
+
+// However slow the answers and however often the topics take turns, a page is through within a lease.
+func TestRelayGroupsByTopic(t *testing.T) {
+	t.Parallel()
+	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+	var all []relay.Outgoing
+	for i := range 250 {
+		all = append(all, place("test.groups.state", fmt.Sprint("state-", i), "k", i+1), place("test.groups.facts", fmt.Sprint("fact-", i), "k", i+1))
+	}
+	bustest.Ensure(t, brokers, "test.groups.state", 1, nil)
+	bustest.Ensure(t, brokers, "test.groups.facts", 1, nil)
+	slow := &bustest.Network{Fault: func(_ *bustest.Network, _ *bustest.BrittleConn, b []byte) error {
+		if bustest.IsProduce(b) {
+			time.Sleep(20 * time.Millisecond) // the fault is the pace
+		}
+		return nil
+	}}
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: slow.Dialer()})
+	r := relay.New(relay.Config{Pool: pool, Name: "test", Publisher: p, Read: page(all), Lease: 3 * time.Second}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	cursor(t, pool, 250)
+	for topic, kind := range map[string]string{"test.groups.state": "state-", "test.groups.facts": "fact-"} {
+		got := bustest.IDs(t, brokers, topic)
+		if len(got) != 250 {
+			t.Errorf("%d records on %s, want 250", len(got), topic)
+		}
+		for i, id := range got {
+			if id != fmt.Sprint(kind, i) {
+				t.Fatalf("record %d of %s is %s", i, topic, id)
+			}
+		}
+	}
+}
+
+// What can't be published holds up what comes after it, and nothing that comes before it: the cursor stands before the first
+// place of which a message is missing.
+func TestRelayKeepsWhatIsThrough(t *testing.T) {
+	t.Parallel()
+	large := place("test.through", "large", "k", 4)
+	large.Message.Payload = make([]byte, 2<<10)
+	for name, all := range map[string][]relay.Outgoing{
+		"a topic that is not there": {
+			place("test.through", "1", "k", 1), place("test.through", "2", "k", 2), place("test.through", "3", "k", 3),
+			place("test.through", "4", "k", 4), place("test.through.nowhere", "4", "k", 4), place("test.through", "5", "k", 5),
+		},
+		"a message that is too large": {
+			place("test.through", "1", "k", 1), place("test.through", "2", "k", 2), place("test.through", "3", "k", 3), large,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+			bustest.Ensure(t, brokers, "test.through", 1, nil)
+			p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, RequestTimeout: 200 * time.Millisecond, MaxMessageBytes: 1 << 10})
+			r := relay.New(relay.Config{Pool: pool, Name: "test", Publisher: p, Read: page(all)}, testenv.Logger(t))
+			bustest.Run(t, r.Run)
+			cursor(t, pool, 3)
+		})
+	}
+}
+
+// Places of which nothing is said do not keep a relay from what comes after them, however many they are.
+func TestRelayPassesSilence(t *testing.T) {
+	t.Parallel()
+	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+	bustest.Ensure(t, brokers, "test.silence", 1, nil)
+	var all []relay.Outgoing
+	for i := range 30 {
+		all = append(all, relay.Outgoing{Cursor: relay.Cursor{Position: int64(i + 1)}})
+	}
+	all = append(all, place("test.silence", "said", "k", 31))
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	r := relay.New(relay.Config{Pool: pool, Name: "test", Publisher: p, Read: page(all), Batch: 10}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	cursor(t, pool, 31)
+	if got := bustest.IDs(t, brokers, "test.silence"); len(got) != 1 {
+		t.Errorf("published %q", got)
+	}
+}
+
+// What a relay sent under a lease that it lost may arrive after what the next relay said. The last record of the key is the newest
+// again all the same, so that compaction keeps no revoked key in force.
+func TestRelayHasTheNewestSaidLast(t *testing.T) {
+	t.Parallel()
+	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+	bustest.Ensure(t, brokers, "test.newest", 1, nil)
+	sent, arrives := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(sent) })
+	late := &bustest.Network{Fault: func(_ *bustest.Network, _ *bustest.BrittleConn, b []byte) error {
+		if bustest.IsProduce(b) {
+			once()
+			<-arrives
+		}
+		return nil
+	}}
+	newRelay := func(cfg publisher.Config, all ...relay.Outgoing) *relay.Relay {
+		cfg.Brokers = brokers
+		return relay.New(relay.Config{
+			Pool: pool, Name: "test", Publisher: bustest.NewPublisher(t, cfg), Read: page(all), Interval: 20 * time.Millisecond, Lease: 6 * time.Second,
+		}, testenv.Logger(t))
+	}
+	active, revoked := place("test.newest", "active", "k", 1), place("test.newest", "revoked", "k", 2)
+	bustest.Run(t, newRelay(publisher.Config{Dialer: late.Dialer()}, active).Run)
+	<-sent
+	if _, err := pool.Exec(t.Context(), `UPDATE bus_relays SET expires_at = '-infinity'`); err != nil {
+		t.Fatal(err)
+	}
+	bustest.Run(t, newRelay(publisher.Config{}, active, revoked).Run)
+	cursor(t, pool, 2)
+	close(arrives)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if got := bustest.IDs(t, brokers, "test.newest"); len(got) < 4 || got[len(got)-1] != "revoked" {
+			return fmt.Errorf("the log says %q", got)
+		}
+		return nil
+	})
+}
+
+// A relay whose process ends without a word is replaced at once, however long its lease still is; one that lives is not, even if
+// it does nothing. What the dead one may have had under way is said again once its lease is over.
+func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.seat", bustest.Database(t)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	living := sitDown(t, pool, "test")
+	all := []relay.Outgoing{place(topic, "0-0", "a", 1), place(topic, "0-1", "a", 2)}
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	next := relay.New(relay.Config{
+		Pool: pool, Name: "test", Publisher: p, Read: page(all), Interval: 10 * time.Millisecond, Lease: 2 * time.Second,
+	}, testenv.Logger(t))
+	bustest.Run(t, next.Run)
+	for range 20 { // the next one looks meanwhile, and leaves it alone
+		var owner string
+		if err := pool.QueryRow(t.Context(), `SELECT owner FROM bus_relays WHERE pg_sleep(0.01) IS NOT NULL`).Scan(&owner); err != nil || owner != "living" {
+			t.Fatalf("the relay that lives was replaced by %q, %v", owner, err)
+		}
+	}
+	if err := living.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, bustest.Patience, func() error {
+		records := bustest.ReadAll(t, brokers, topic)
+		if len(records) < 4 {
+			return fmt.Errorf("%d records, want both and then both again", len(records))
+		}
+		for i, want := range []string{"0-0", "0-1", "0-0", "0-1"} {
+			if got := records[i].Header("ce_id"); got != want {
+				t.Fatalf("record %d is %s, want %s", i, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+// sitDown takes the lease for an hour as a relay does whose process ends when the connection is closed.
+func sitDown(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), `INSERT INTO bus_relays (name, epoch, owner, expires_at) VALUES ($1, 7, 'living', clock_timestamp() + interval '1 hour')`, name)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('weir relay ' || current_schema() || ' ' || $1), hashtext('living'))`, name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}

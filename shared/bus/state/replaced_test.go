@@ -1,0 +1,51 @@
+package state_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A state whose topic is replaced becomes that of the new one: what only the old one had is removed, and nothing is awaited of a
+// partition that only the old one had.
+func TestReaderOfAReplacedTopic(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.state.replaced"
+	compacted := map[string]string{"cleanup.policy": "compact"}
+	bustest.Ensure(t, brokers, topic, 2, compacted)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	for _, key := range []string{"both", "old", "older"} {
+		if err := p.Publish(topic, put(key, []byte("old"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var clock shifted
+	s := &table{rows: make(map[string]string)}
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply, Clock: clock.now}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	<-r.Ready()
+	bustest.ReplaceTopic(t, brokers, topic, 1, compacted)
+	p = bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	want := map[string]string{"both": "new", "1": "new", "2": "new", "3": "new"}
+	for key, value := range want {
+		if err := p.Publish(topic, put(key, []byte(value))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.ahead.Add(int64(time.Hour)) // so that a partition of which nothing is heard any more shows
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if got := s.copy(); !maps.Equal(got, want) {
+			return fmt.Errorf("state is %v, want %v", got, want)
+		}
+		if age := r.Age(); age > 30*time.Minute {
+			return fmt.Errorf("age is %v", age)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,268 @@
+package state
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// A snapshot is a file: snapshotMagic, in which the last byte is the format's version, then the fields of snapshot in their order,
+// lengths as varints, and the SHA-256 of all that. Another version is not read: the log is.
+const snapshotMagic = "BUSSTAT\x01"
+
+// snapshot is the state of a topic as it was read up to some offsets.
+type snapshot struct {
+	topic string
+	id    wire.TopicID
+	taken time.Time // when it was known to be complete, not when it was written
+	parts []snapshotPart
+}
+
+// snapshotPart is one partition of a snapshot: the newest record of each key below next, in the order of their offsets.
+type snapshotPart struct {
+	partition int
+	next      int64
+	records   []bus.Record
+}
+
+// SnapshotDir is where in dir a service keeps its snapshots, apart from others that are given the same dir; "" if that is "".
+func SnapshotDir(dir, service string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, service)
+}
+
+// keeps reports whether the state is kept on disk.
+func (s *Reader) keeps() bool {
+	return s.cfg.SnapshotDir != "" && s.settings.Compacted && s.settings.Memory() > 0
+}
+
+func (s *Reader) snapshotPath() string {
+	return filepath.Join(s.cfg.SnapshotDir, s.cfg.Topic+".state")
+}
+
+// restore takes up the snapshot unless something speaks against it: then the log is read whole.
+func (s *Reader) restore(logs broker.TopicLogs) {
+	if !s.keeps() {
+		return
+	}
+	snap, err := readSnapshot(s.snapshotPath())
+	if err == nil {
+		err = s.verify(snap, logs)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		s.logger.Warn("the snapshot of the state is of no use, reading the topic whole", "file", s.snapshotPath(), "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, part := range snap.parts {
+		for _, r := range part.records {
+			s.take(r)
+		}
+		s.next[part.partition], s.heard[part.partition] = part.next, snap.taken
+		if part.next >= s.missing[part.partition] {
+			delete(s.missing, part.partition)
+		}
+	}
+}
+
+// verify says what speaks against a snapshot. A deletion that it has not seen must still be in the log: it may not be older than the
+// log keeps those.
+func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
+	age := s.cfg.Clock().Sub(snap.taken)
+	switch {
+	case snap.topic != s.cfg.Topic:
+		return fmt.Errorf("it is of topic %q", snap.topic)
+	case snap.id != logs.ID:
+		return bus.ErrTopicReplaced
+	case age < 0:
+		return fmt.Errorf("it is from the future, %v ahead", -age)
+	case age > s.settings.Memory():
+		return fmt.Errorf("it is %v old, deletions are in the log for %v at least, of which half is trusted", age.Round(time.Second), s.settings.DeleteRetention)
+	case len(snap.parts) != len(logs.Bounds):
+		return fmt.Errorf("it is of %d partitions, there are %d", len(snap.parts), len(logs.Bounds))
+	}
+	for _, part := range snap.parts {
+		log, known := logs.Bounds[part.partition]
+		if !known || part.next < log.Start || part.next > log.End {
+			return fmt.Errorf("partition %d: %w: at %d, log from %d to %d", part.partition, bus.ErrOutsideLog, part.next, log.Start, log.End)
+		}
+	}
+	return nil
+}
+
+// keep writes snapshots now and then until ctx ends, and a last one then.
+func (s *Reader) keep(ctx context.Context) {
+	var last snapshot
+	changes := -1
+	for over := false; !over; {
+		clock.Pause(ctx, s.cfg.SnapshotInterval)
+		over = ctx.Err() != nil
+		snap, at, ok := s.snapshot()
+		if !ok || at == changes && snap.taken.Sub(last.taken) < s.settings.Memory()/8 {
+			continue
+		}
+		if err := snap.write(s.snapshotPath()); err != nil {
+			s.logger.Warn("cannot keep a snapshot of the state", "error", err)
+			continue
+		}
+		last, changes = snap, at
+	}
+}
+
+// snapshot returns the state if it is complete, and how often it has changed so far.
+func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.missing) > 0 || len(s.sweeps) > 0 || len(s.next) == 0 {
+		return snapshot{}, 0, false
+	}
+	snap = snapshot{topic: s.cfg.Topic, id: s.id}
+	for _, p := range slices.Sorted(maps.Keys(s.next)) {
+		if s.ids[p] != s.id {
+			return snapshot{}, 0, false
+		}
+		at := s.asOf(p)
+		if snap.taken.IsZero() || at.Before(snap.taken) {
+			snap.taken = at
+		}
+		snap.parts = append(snap.parts, snapshotPart{partition: p, next: s.next[p], records: slices.Collect(maps.Values(s.held[p]))})
+	}
+	return snap, s.changes, true
+}
+
+// write replaces the file at path in one step: a crash at any moment leaves the old one or the new one.
+func (snap snapshot) write(path string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(snap.writeTo(file), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(path+".new"))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename survive a crash of the machine.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (snap snapshot) writeTo(file io.Writer) error {
+	sum := sha256.New()
+	w := bufio.NewWriterSize(io.MultiWriter(file, sum), 64<<10)
+	b := snap.head()
+	w.Write(b) //nolint:errcheck // Flush says what went wrong
+	for _, part := range snap.parts {
+		b = binary.AppendVarint(b[:0], int64(part.partition))
+		b = binary.AppendVarint(b, part.next)
+		b = binary.AppendVarint(b, int64(len(part.records)))
+		w.Write(b) //nolint:errcheck // as above
+		slices.SortFunc(part.records, func(a, b bus.Record) int { return cmp.Compare(a.Offset, b.Offset) })
+		for _, r := range part.records {
+			b = appendHeld(b[:0], r)
+			w.Write(b) //nolint:errcheck // as above
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := file.Write(sum.Sum(nil))
+	return err
+}
+
+// head is everything before the partitions.
+func (snap snapshot) head() []byte {
+	b := wire.AppendNullable([]byte(snapshotMagic), snap.topic, false)
+	b = append(b, snap.id[:]...)
+	b = binary.AppendVarint(b, snap.taken.UnixMilli())
+	return binary.AppendVarint(b, int64(len(snap.parts)))
+}
+
+func appendHeld(b []byte, r bus.Record) []byte {
+	b = binary.AppendVarint(b, r.Offset)
+	b = binary.AppendVarint(b, r.Time.UnixMilli())
+	b = wire.AppendNullable(b, r.Key, false)
+	b = wire.AppendNullable(b, r.Value, false)
+	b = binary.AppendVarint(b, int64(len(r.Headers)))
+	for _, h := range r.Headers {
+		b = wire.AppendNullable(b, h.Key, false)
+		b = wire.AppendNullable(b, h.Value, h.Value == nil)
+	}
+	return b
+}
+
+// readSnapshot reads what write wrote, and nothing else.
+func readSnapshot(path string) (snapshot, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return snapshot{}, err
+	}
+	end := len(b) - sha256.Size
+	if !bytes.HasPrefix(b, []byte(snapshotMagic)) || end < len(snapshotMagic) {
+		return snapshot{}, errors.New("it is none, or of another version")
+	}
+	if sum := sha256.Sum256(b[:end]); !bytes.Equal(sum[:], b[end:]) {
+		return snapshot{}, errors.New("it is damaged")
+	}
+	r := &wire.Scanner{Rest: b[len(snapshotMagic):end]}
+	snap := scanSnapshot(r)
+	if r.Bad || len(r.Rest) > 0 {
+		return snapshot{}, errors.New("it is damaged, and was when it was written")
+	}
+	return snap, nil
+}
+
+func scanSnapshot(r *wire.Scanner) snapshot {
+	snap := snapshot{topic: string(r.Bytes(int(r.Varint()))), id: r.TopicID(), taken: time.UnixMilli(r.Varint())}
+	for range r.Count() {
+		part := snapshotPart{partition: int(r.Varint()), next: r.Varint()}
+		for range r.Count() {
+			part.records = append(part.records, scanHeld(r, snap.topic, part.partition))
+		}
+		snap.parts = append(snap.parts, part)
+	}
+	return snap
+}
+
+func scanHeld(r *wire.Scanner, topic string, partition int) bus.Record {
+	held := bus.Record{Topic: topic, Partition: partition, Offset: r.Varint(), Time: time.UnixMilli(r.Varint()).UTC()}
+	held.Key, held.Value = r.Bytes(int(r.Varint())), r.Bytes(int(r.Varint()))
+	for range r.Count() {
+		held.Headers = append(held.Headers, bus.Header{Key: string(r.Bytes(int(r.Varint()))), Value: r.Bytes(int(r.Varint()))})
+	}
+	return held
+}

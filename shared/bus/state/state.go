@@ -1,0 +1,405 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// Config says what a Reader reads. Brokers, Topic and Apply are required.
+type Config struct {
+	Brokers []string
+	Dialer  *kafka.Dialer
+	Topic   string
+
+	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time, in order within each
+	// partition, and may see a record again after the log was replaced. It may keep the record. A key that is not in the log any
+	// more, although nobody was seen to remove it, is removed by a record with nothing but that key. A record that Apply fails
+	// for is logged, counted and passed over: one that can't be read must not keep out all news.
+	Apply func(bus.Record) error
+
+	MaxBytes int // most bytes of one answer; default 4 MiB
+
+	// SnapshotDir is a directory of this reader's alone in which the state is kept for a fast start; it is made where it is missing.
+	// Empty: nowhere. The state is then held in memory once more. Only topics that are compacted, and nothing else, are kept.
+	SnapshotDir      string
+	SnapshotInterval time.Duration // between snapshots of a state that changes; default 5 min
+
+	Clock   func() time.Time      // the wall clock; default the system's
+	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+}
+
+// Reader follows a compacted topic from its beginning, so that a service holds the state of another in memory. With a
+// snapshot it goes on where that was taken.
+type Reader struct {
+	cfg        Config
+	logger     *slog.Logger
+	ready      chan struct{}
+	settings   broker.TopicSettings // as at the start
+	passedOver prometheus.Counter
+
+	mu      sync.Mutex
+	id      wire.TopicID // of the topic that is followed
+	begun   time.Time    // when the brokers were asked what there is
+	next    map[int]int64
+	missing map[int]int64 // per partition, the end of the log as first seen, until it is reached
+	heard   map[int]time.Time
+	swept   map[int]time.Time             // when the last sweep began
+	ids     map[int]wire.TopicID          // which topic each partition was read of
+	held    map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset
+	sweeps  map[int]*sweep
+	changes int // how often held has changed
+}
+
+// sweep is a second reading of a partition, to find what its log does not hold any more.
+type sweep struct {
+	from  int64 // what comes before was applied the first time
+	until int64
+	stale map[string]int64 // offsets of the keys that were not seen yet
+}
+
+// NewReader returns a reader that begins when Run is called.
+func NewReader(cfg Config, logger *slog.Logger) *Reader {
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, 4<<20)
+	cfg.SnapshotInterval = cmp.Or(cfg.SnapshotInterval, 5*time.Minute)
+	if cfg.Clock == nil {
+		cfg.Clock = clock.Now
+	}
+	s := &Reader{
+		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), heard: make(map[int]time.Time),
+		swept: make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]bus.Record), sweeps: make(map[int]*sweep),
+	}
+	s.measure()
+	return s
+}
+
+// Ready is closed when everything that was in the topic at the start is applied.
+func (s *Reader) Ready() <-chan struct{} { return s.ready }
+
+// Complete is nil once Ready is closed.
+func (s *Reader) Complete() error {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
+	}
+}
+
+// Age is how long ago the brokers last confirmed that the state is complete, 0 before it is ready. While they answer it stays
+// below a second; what was changed longer ago than Age is surely in.
+func (s *Reader) Age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.missing) > 0 {
+		return 0
+	}
+	var oldest time.Duration
+	for p := range s.next {
+		oldest = max(oldest, s.cfg.Clock().Sub(s.asOf(p)))
+	}
+	return oldest
+}
+
+// asOf is when a partition that nothing is missing of was last known to be read whole: before anything is heard of it, when the
+// reader asked how much there is. It is called with the lock.
+func (s *Reader) asOf(partition int) time.Time {
+	if at, ever := s.heard[partition]; ever {
+		return at
+	}
+	return s.begun
+}
+
+// hear notes that a broker has just said all there is of a partition.
+func (s *Reader) hear(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard[partition] = s.cfg.Clock()
+}
+
+// Run follows the topic until ctx ends, whatever happens to the brokers, and then returns nil. It waits for a topic that does not exist.
+func (s *Reader) Run(ctx context.Context) error {
+	c := broker.NewCluster(s.cfg.Brokers, s.cfg.Dialer)
+	defer c.Close()
+	if !s.await(ctx, c, s.begin) {
+		return nil
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if s.keeps() {
+		wg.Go(func() { s.keep(ctx) })
+	}
+	for {
+		err := s.follow(ctx, c)
+		if errors.Is(err, errDeaf) && s.await(ctx, c, s.again) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+}
+
+// await repeats what the brokers may not be ready for, and reports whether it was done before ctx ended.
+func (s *Reader) await(ctx context.Context, c *broker.Cluster, what func(context.Context, *broker.Cluster) error) bool {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		err := what(ctx, c)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			s.logger.Warn("cannot read state yet", "error", err)
+		}
+		clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, clock.LongestAbsence))
+	}
+	return false
+}
+
+func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
+	s.mu.Lock()
+	f := &follow.Follower{
+		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.id, Positions: maps.Clone(s.next), Wait: 500 * time.Millisecond, MaxBytes: s.cfg.MaxBytes,
+		Deliver: s.apply, Lends: true, Outside: s.outside, Heard: s.hear,
+	}
+	s.mu.Unlock()
+	return f.Run(ctx)
+}
+
+// begin finds where each partition's log starts, and where it ends now, and takes up the snapshot if there is one.
+func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
+	begun := s.cfg.Clock()
+	logs, err := s.look(ctx, c)
+	if err != nil {
+		return err
+	}
+	if s.settings, err = c.Settings(ctx, s.cfg.Topic); err != nil {
+		s.logger.Warn("cannot tell how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
+	}
+	s.expect(logs, begun)
+	s.restore(logs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announce()
+	return nil
+}
+
+// look finds the bounds of all partitions.
+func (s *Reader) look(ctx context.Context, c *broker.Cluster) (broker.TopicLogs, error) {
+	seen, err := c.Layout(ctx, s.cfg.Topic)
+	if err != nil {
+		return broker.TopicLogs{}, err
+	}
+	t := seen.Topics[s.cfg.Topic]
+	if t.Err == nil && len(t.Leaders) == 0 {
+		t.Err = kafka.LeaderNotAvailable
+	}
+	if t.Err != nil { // it may be there a moment later, and without its partitions there would be nothing to wait for
+		return broker.TopicLogs{}, t.Err
+	}
+	all := make([]int, len(t.Leaders))
+	for p := range all {
+		all[p] = p
+	}
+	return c.AllLogs(ctx, s.cfg.Topic, all)
+}
+
+// expect sets the goal: ready once every partition has reached the end that its log has now.
+func (s *Reader) expect(logs broker.TopicLogs, begun time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun, s.id, s.missing = begun, logs.ID, make(map[int]int64)
+	for p, log := range logs.Bounds {
+		s.next[p], s.ids[p] = log.Start, logs.ID
+		if log.End > log.Start {
+			s.missing[p] = log.End
+		}
+	}
+}
+
+// announce closes ready when nothing is missing. It is called with the lock.
+func (s *Reader) announce() {
+	if len(s.missing) > 0 {
+		return
+	}
+	select {
+	case <-s.ready:
+	default:
+		close(s.ready)
+	}
+}
+
+// errDeaf says that nothing was heard for so long that deletions may be gone from the log.
+var errDeaf = errors.New("nothing was heard of the state for too long")
+
+func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deaf(c) {
+		return errDeaf
+	}
+	for _, r := range c.Records {
+		s.take(r)
+	}
+	s.next[c.Partition] = c.Next
+	if sweep := s.sweeps[c.Partition]; sweep != nil && c.Next >= sweep.until {
+		s.finish(c.Partition, sweep)
+	}
+	if end, ok := s.missing[c.Partition]; ok && c.Next >= end {
+		delete(s.missing, c.Partition)
+	}
+	s.announce()
+	return nil
+}
+
+// shortestSilence is what a reader does not call silence, however fast its topic forgets deletions.
+const shortestSilence = time.Minute
+
+// deaf reports whether a tombstone may have come and gone since the partition was last read to its end.
+func (s *Reader) deaf(c follow.Chunk) bool {
+	at, ever := s.heard[c.Partition]
+	if swept := s.swept[c.Partition]; swept.After(at) {
+		at = swept
+	}
+	if !ever || s.sweeps[c.Partition] != nil || c.Next == s.next[c.Partition] || !s.settings.Compacted {
+		return false
+	}
+	silence := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps is deaf as well
+	return silence > max(s.settings.Memory(), shortestSilence)
+}
+
+// take applies one record unless a sweep finds that it was applied before.
+func (s *Reader) take(r bus.Record) {
+	if sweep := s.sweeps[r.Partition]; sweep != nil {
+		if at, stale := sweep.stale[string(r.Key)]; stale && r.Offset >= at {
+			delete(sweep.stale, string(r.Key))
+		}
+		if r.Offset < sweep.from {
+			return
+		}
+	}
+	r = r.Detached() // the memory of the answer takes the next one
+	if s.settings.Compacted {
+		s.hold(r)
+	}
+	if err := s.cfg.Apply(r); err != nil {
+		s.passedOver.Inc()
+		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
+	}
+}
+
+// hold notes the newest record of a key.
+func (s *Reader) hold(r bus.Record) {
+	s.changes++
+	held := s.held[r.Partition]
+	if held == nil {
+		held = make(map[string]bus.Record)
+		s.held[r.Partition] = held
+	}
+	switch {
+	case r.Key == nil:
+	case r.Value == nil:
+		delete(held, string(r.Key))
+	case s.keeps():
+		held[string(r.Key)] = r
+	default:
+		held[string(r.Key)] = bus.Record{Offset: r.Offset}
+	}
+}
+
+// again has the whole log read once more, and what was deleted meanwhile removed.
+func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
+	logs, err := s.look(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logger.Warn("nothing was heard of the state for too long, reading it again from its start")
+	for p, log := range logs.Bounds {
+		from := s.next[p]
+		if logs.ID != s.id {
+			from = log.Start
+		}
+		s.ids[p] = logs.ID
+		s.sweep(p, from, log)
+	}
+	s.id = logs.ID
+	return nil
+}
+
+// sweep begins a second reading of a partition. It is called with the lock.
+func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
+	stale := make(map[string]int64, len(s.held[partition]))
+	for key, r := range s.held[partition] {
+		if stale[key] = r.Offset; from == log.Start {
+			stale[key] = log.Start // other records stand at these offsets now
+		}
+	}
+	s.swept[partition] = s.cfg.Clock()
+	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale}
+	if log.End <= log.Start {
+		s.finish(partition, s.sweeps[partition])
+	}
+}
+
+// finish removes what the log does not hold any more. It is called with the lock.
+func (s *Reader) finish(partition int, sweep *sweep) {
+	delete(s.sweeps, partition)
+	if len(sweep.stale) > 0 {
+		s.logger.Warn("state was deleted that nobody was seen to delete", "keys", len(sweep.stale))
+	}
+	for _, key := range slices.Sorted(maps.Keys(sweep.stale)) {
+		s.take(bus.Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})
+	}
+}
+
+// outside goes on from the start of the log, where a compacted topic holds all state, and has removed what only the log before had.
+func (s *Reader) outside(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
+	s.logger.Error("state topic was cut or replaced, reading it again from its start",
+		"partition", partition, "position", position, "start", log.Start, "end", log.End, "replaced", log.Replaced)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if log.Replaced {
+		s.id, s.ids[partition] = log.Topic, log.Topic
+	}
+	s.sweep(partition, log.Start, log)
+	if _, waiting := s.missing[partition]; waiting {
+		s.missing[partition] = log.End
+	}
+	if s.missing[partition] <= log.Start {
+		delete(s.missing, partition)
+	}
+	if log.Gone {
+		s.forget(partition)
+	}
+	s.announce()
+	return log.Start, true
+}
+
+// forget drops a partition that the topic has no more, so that nothing is awaited of it. It is called with the lock.
+func (s *Reader) forget(partition int) {
+	delete(s.next, partition)
+	delete(s.ids, partition)
+	delete(s.heard, partition)
+	delete(s.swept, partition)
+	delete(s.held, partition)
+}

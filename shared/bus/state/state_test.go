@@ -1,0 +1,341 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// table is a state in memory.
+type table struct {
+	mu   sync.Mutex
+	rows map[string]string
+}
+
+func (s *table) apply(r bus.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Value == nil {
+		delete(s.rows, string(r.Key))
+		return nil
+	}
+	s.rows[string(r.Key)] = string(r.Value)
+	return nil
+}
+
+func (s *table) copy() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.rows)
+}
+
+func put(key string, value []byte) *message.Message {
+	m := message.NewMessage(key, value)
+	m.Metadata[bus.KeyMetadata] = key
+	return m
+}
+
+// A state reader is ready when it has all that was there, then follows, tombstones included.
+func TestReaderFollows(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.state.follows"
+	bustest.Ensure(t, brokers, topic, 3, map[string]string{"cleanup.policy": "compact"})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	want := make(map[string]string)
+	for i := range 300 {
+		key := fmt.Sprint(i % 100)
+		want[key] = fmt.Sprint(i)
+		if err := p.Publish(topic, put(key, []byte(want[key]))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &table{rows: make(map[string]string)}
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	<-r.Ready()
+	if got := s.copy(); !maps.Equal(got, want) {
+		t.Fatalf("ready with %d rows, want %d", len(got), len(want))
+	}
+	if err := p.Publish(topic, put("7", nil)); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if _, there := s.copy()["7"]; there {
+			return errors.New("tombstone not applied")
+		}
+		return nil
+	})
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if age := r.Age(); age > 2*time.Second {
+			return fmt.Errorf("age of a live state is %v", age)
+		}
+		return nil
+	})
+}
+
+// What Apply keeps stays as it was, whatever is read after it.
+func TestReaderLeavesRecordsAlone(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.state.kept"
+	bustest.Ensure(t, brokers, topic, 2, map[string]string{"cleanup.policy": "compact"})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, MaxBatchBytes: 100_000})
+	const n = 2000
+	var messages []*message.Message
+	for i := range n {
+		m := put(fmt.Sprint(i), bytes.Repeat([]byte{byte(i)}, 500))
+		m.Metadata["ce_type"] = fmt.Sprint("type ", i)
+		messages = append(messages, m)
+	}
+	if err := p.Publish(topic, messages...); err != nil {
+		t.Fatal(err)
+	}
+	var kept []bus.Record
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, MaxBytes: 100_000, Apply: func(r bus.Record) error {
+		kept = append(kept, r)
+		return nil
+	}}, testenv.Logger(t))
+	stop := bustest.Run(t, r.Run)
+	<-r.Ready()
+	stop()
+	if len(kept) != n {
+		t.Fatalf("%d records, want %d", len(kept), n)
+	}
+	for _, r := range kept {
+		i, err := strconv.Atoi(string(r.Key))
+		if err != nil || !bytes.Equal(r.Value, messages[i].Payload) || r.Header("ce_type") != fmt.Sprint("type ", i) || r.Header("ce_id") != string(r.Key) {
+			t.Fatalf("the record of key %q has changed: %q, %q", r.Key, r.Header("ce_type"), r.Value)
+		}
+	}
+}
+
+// An empty topic is ready at once, a topic that does not exist yet once it does.
+func TestReaderWaitsForItsTopic(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.state.later"
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	select {
+	case <-r.Ready():
+		t.Fatal("ready without a topic")
+	case <-time.After(200 * time.Millisecond):
+	}
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	select {
+	case <-r.Ready():
+	case <-time.After(bustest.Patience):
+		t.Fatal("not ready with an empty topic")
+	}
+}
+
+// A record that can't be applied keeps out none of those behind it, is logged with its place, and is counted.
+func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.unreadable"
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	if err := p.Publish(topic, put("good", []byte("1")), put("bad", []byte("2")), put("better", []byte("3"))); err != nil {
+		t.Fatal(err)
+	}
+	s, log, registry := &table{rows: make(map[string]string)}, &bytes.Buffer{}, telemetry.New()
+	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Metrics: registry.For("test"), Apply: func(r bus.Record) error {
+		if string(r.Key) == "bad" {
+			return errors.New("it is no number")
+		}
+		return s.apply(r)
+	}}, slog.New(slog.NewTextHandler(log, nil)))
+	if err := r.Complete(); err == nil {
+		t.Error("complete before it has begun")
+	}
+	stop := bustest.Run(t, r.Run)
+	<-r.Ready()
+	stop()
+	if err, got := r.Complete(), s.copy(); err != nil || !maps.Equal(got, map[string]string{"good": "1", "better": "3"}) {
+		t.Errorf("%v %v", got, err)
+	}
+	for _, part := range []string{"topic=test.unreadable", "partition=0", "offset=1", "it is no number"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log does not say %q: %s", part, log)
+		}
+	}
+	bustest.Shows(t, registry, `weir_bus_state_passed_over_records_total{service="test",topic="test.unreadable"} 1`)
+}
+
+// Compaction leaves holes and batches without records, at the end of the log as well: a reader gets past all of them, and comes
+// back after the broker was away.
+func TestReaderAndCompaction(t *testing.T) {
+	t.Parallel()
+	dir, topic := t.TempDir(), "test.compacted"
+	open := func(port int) *kafka.Broker {
+		b, err := kafka.Start(kafka.Config{Open: true, Dir: dir, Port: port, Logger: testenv.Logger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	port := bustest.FreePort(t)
+	broker := open(port)
+	brokers := []string{broker.Addr()}
+	bustest.Ensure(t, brokers, topic, 1, map[string]string{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "segment.ms": "1", "delete.retention.ms": "0"})
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	fill := func(rounds int) {
+		for i := range rounds {
+			var messages []*message.Message
+			for k := range 50 {
+				messages = append(messages, put(fmt.Sprint(k), fmt.Appendf(nil, "%d", i)))
+			}
+			if err := p.Publish(topic, messages...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill(20)
+	live := &table{rows: make(map[string]string)}
+	follower := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: live.apply}, testenv.Logger(t))
+	bustest.Run(t, follower.Run)
+	<-follower.Ready()
+	for range 3 { // the embedded broker compacts when it starts
+		fill(20)
+		if err := broker.Close(); err != nil {
+			t.Fatal(err)
+		}
+		broker = open(port)
+		s := &table{rows: make(map[string]string)}
+		r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: s.apply}, testenv.Logger(t))
+		stop := bustest.Run(t, r.Run)
+		select {
+		case <-r.Ready():
+		case <-time.After(bustest.Patience):
+			t.Fatal("not ready on a compacted topic")
+		}
+		stop()
+		if got := s.copy(); len(got) != 50 || got["49"] != "19" {
+			t.Fatalf("state is %v", got)
+		}
+	}
+	if err := p.Publish(topic, put("last", []byte("word"))); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if live.copy()["last"] != "word" {
+			return errors.New("the reader that was there all the time has not seen the last word")
+		}
+		return nil
+	})
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A topic that is made while readers look for it is read by all of them, whatever they saw at which moment.
+func TestReaderWhileItsTopicIsMade(t *testing.T) {
+	t.Parallel()
+	brokers := testenv.SharedKafka(t)
+	for i := range 20 {
+		topic := fmt.Sprintf("test.made.%d", i)
+		tables := make([]*table, 5)
+		for n := range tables {
+			tables[n] = &table{rows: make(map[string]string)}
+			bustest.Run(t, state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: tables[n].apply}, testenv.Logger(t)).Run)
+		}
+		bustest.Ensure(t, brokers, topic, 1, nil)
+		if err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).Publish(topic, put("key", []byte("value"))); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range tables {
+			testenv.Eventually(t, bustest.Patience, func() error {
+				if s.copy()["key"] != "value" {
+					return errors.New("nothing was read")
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// A reader that a broker refuses again and again says so, above the level of what passes by itself, and goes on once it may.
+func TestReaderSaysWhatKeepsIt(t *testing.T) {
+	t.Parallel()
+	const topic = "test.kept.away"
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	refusal := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.KafkaStorageError, Count: -1})
+	if err := bustest.NewPublisher(t, publisher.Config{Brokers: c.ListenAddrs()}).Publish(topic, put("key", []byte("value"))); err != nil {
+		t.Fatal(err)
+	}
+	said := make(lines, 1000)
+	s := &table{rows: make(map[string]string)}
+	r := state.NewReader(state.Config{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply}, slog.New(slog.NewTextHandler(said, nil)))
+	bustest.Run(t, r.Run)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		select {
+		case line := <-said:
+			if strings.Contains(line, "level=WARN") && strings.Contains(line, "partition 0") && strings.Contains(line, "Kafka Storage Error") {
+				return nil
+			}
+			return errors.New(line)
+		default:
+			return errors.New("nothing was said")
+		}
+	})
+	refusal.Remove()
+	select {
+	case <-r.Ready():
+	case <-time.After(bustest.Patience):
+		t.Fatal("not ready although the broker answers again")
+	}
+}
+
+// A state of which nothing was heard since its start grows old, also where there was nothing to read at first.
+func TestReaderThatHearsNothingGrowsOld(t *testing.T) {
+	t.Parallel()
+	const topic = "test.unheard"
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.TopicAuthorizationFailed, Count: -1})
+	var clock shifted
+	s := &table{rows: make(map[string]string)}
+	r := state.NewReader(state.Config{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply, Clock: clock.now}, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	<-r.Ready()
+	clock.ahead.Add(int64(time.Hour))
+	if age := r.Age(); age < time.Hour {
+		t.Errorf("age is %v, want an hour at least", age)
+	}
+}
+
+// lines are what a logger wrote.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	select {
+	case l <- string(line):
+	default:
+	}
+	return len(line), nil
+}

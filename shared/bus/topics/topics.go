@@ -1,0 +1,128 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/createtopics"
+
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// Ensure creates the topics that do not exist, and returns when all of them have leaders. What exists is left as it is. With three
+// brokers or more a topic gets three replicas, of which two must have a record before it is acknowledged (the brokers' own default
+// is one: the loss of that one would lose what was acknowledged); else one. It retries until ctx ends, so it may be called before the brokers run.
+func Ensure(ctx context.Context, brokers []string, topics []contract.Topic) error {
+	return EnsureWith(ctx, brokers, nil, topics)
+}
+
+// EnsureWith is Ensure over connections that need TLS or SASL.
+func EnsureWith(ctx context.Context, brokers []string, dialer *kafka.Dialer, topics []contract.Topic) error {
+	c := broker.NewCluster(brokers, dialer)
+	defer c.Close()
+	for failures := 1; ; failures++ {
+		missing, err := createMissing(ctx, c, topics)
+		if err == nil && missing == 0 {
+			return nil
+		}
+		var final *finalError
+		if errors.As(err, &final) {
+			return err
+		}
+		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, time.Second))
+		if ctx.Err() != nil {
+			return fmt.Errorf("cannot ensure topics: %w", errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+// finalError is one that a repetition does not heal.
+type finalError struct{ error }
+
+func (e *finalError) Unwrap() error { return e.error }
+
+// createMissing creates what is missing and returns how many topics were not usable when it looked.
+func createMissing(ctx context.Context, c *broker.Cluster, topics []contract.Topic) (int, error) {
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.Name
+	}
+	seen, err := c.Layout(ctx, names...)
+	if errors.Is(err, kafka.SASLAuthenticationFailed) {
+		return 0, &finalError{err}
+	}
+	if err != nil {
+		return 0, err
+	}
+	unusable := 0
+	request := &createtopics.Request{TimeoutMs: int32(broker.RequestTimeout.Milliseconds())}
+	for _, t := range topics {
+		found := seen.Topics[t.Name]
+		var code kafka.Error
+		if errors.As(found.Err, &code) && !code.Temporary() {
+			return 0, &finalError{fmt.Errorf("cannot use topic %q: %w", t.Name, code)}
+		}
+		if !usable(found) {
+			unusable++
+		}
+		if errors.Is(found.Err, kafka.UnknownTopicOrPartition) {
+			request.Topics = append(request.Topics, newTopicRequest(t, len(seen.Brokers)))
+		}
+	}
+	if len(request.Topics) == 0 {
+		return unusable, nil
+	}
+	return unusable, create(ctx, c, seen, request)
+}
+
+// usable reports whether every partition has a leader.
+func usable(t broker.TopicLayout) bool {
+	for _, leader := range t.Leaders {
+		if leader < 0 {
+			return false
+		}
+	}
+	return t.Err == nil && len(t.Leaders) > 0
+}
+
+func newTopicRequest(t contract.Topic, brokers int) createtopics.RequestTopic {
+	request := createtopics.RequestTopic{Name: t.Name, NumPartitions: int32(t.Partitions), ReplicationFactor: 1}
+	if brokers >= 3 {
+		request.ReplicationFactor = 3
+		request.Configs = []createtopics.RequestConfig{{Name: "min.insync.replicas", Value: "2"}}
+	}
+	for name, value := range t.Config {
+		request.Configs = append(request.Configs, createtopics.RequestConfig{Name: name, Value: value})
+	}
+	return request
+}
+
+// create asks the controller. A topic that somebody else created meanwhile is fine.
+func create(ctx context.Context, c *broker.Cluster, seen broker.Layout, request *createtopics.Request) error {
+	conn, err := broker.Connect(ctx, c.Dialer, seen.Brokers[seen.Controller])
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	answer, err := conn.RoundTrip(ctx, 2*broker.RequestTimeout, request)
+	if err != nil {
+		return err
+	}
+	for _, t := range answer.(*createtopics.Response).Topics {
+		code := kafka.Error(t.ErrorCode)
+		if code == 0 || code == kafka.TopicAlreadyExists {
+			continue
+		}
+		err := fmt.Errorf("cannot create topic %q: %w: %s", t.Name, code, t.ErrorMessage)
+		if !code.Temporary() && code != kafka.InvalidReplicationFactor { // brokers may still be joining
+			return &finalError{err}
+		}
+		return err
+	}
+	return nil
+}
