@@ -12,18 +12,15 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// Count is how many of something an organization has at now.
-func Count(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error) {
-	counted, args := countOf(what, now)
-	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted, args...)
-}
-
-func countOf(what tenants.Countable, now time.Time) (query string, args []any) {
+// Count is how many members or open invitations an organization has.
+func Count(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, _ time.Time) (int, error) {
+	counted := `members WHERE organization = $1 AND removed_at IS NULL`
 	switch what {
 	case tenants.CountMembers:
-		return `members WHERE organization = $1 AND removed_at IS NULL`, nil
 	case tenants.CountInvitations:
-		return `invitations WHERE organization = $1` + unsettled, nil
+		counted = `invitations WHERE organization = $1` + unsettled
+	default:
+		panic(fmt.Sprintf("BUG: nobody counts %q", what))
 	}
-	panic(fmt.Sprintf("BUG: nobody counts %q", what))
+	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted)
 }

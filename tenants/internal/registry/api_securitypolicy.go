@@ -20,7 +20,8 @@ type securityPolicyJSON struct {
 
 func showSecurityPolicy(p tenants.SecurityPolicy) securityPolicyJSON {
 	return securityPolicyJSON{
-		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys), Passwords: p.PasswordWord(), SetAt: api.Optional(p.SetAt),
+		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys),
+		Passwords: p.PasswordWord(), SetAt: api.Optional(p.SetAt),
 	}
 }
 
