@@ -9,11 +9,14 @@ PROGRAMS = $(wildcard */cmd/*)
 # The race detector needs a C compiler; without one Go turns cgo off.
 RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
+# Without this, a package that is not there, or does not parse, would be left out in silence.
+LISTED   = $(call whole,$(shell $(GO) list $(TESTS) || echo incomplete))
+whole    = $(if $(filter incomplete,$(1)),$(error cannot list all packages of: $(TESTS)),$(1))
 # The packages whose tests take a backend: for the others, another backend changes nothing, nor for who may use a route.
 TESTENV  = github.com/weirlog/weir/shared/testenv
 USES     = {{range .}}{{if eq . "$(TESTENV)" "$(TESTENV)/fault" "$(TESTENV)/redis"}}{{$$.ImportPath}} {{end}}{{end}}
-BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(shell \
-	$(GO) list -f '{{with .TestImports}}$(USES){{end}}{{with .XTestImports}}$(USES){{end}}' $(PACKAGES)))
+BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(call whole,$(shell \
+	$(GO) list -f '{{with .TestImports}}$(USES){{end}}{{with .XTestImports}}$(USES){{end}}' $(PACKAGES) || echo incomplete)))
 # Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores test beside each other. Vet is part of lint.
 TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
@@ -60,14 +63,14 @@ verify: ## each module builds alone, is tidy and formatted
 
 # Watermill's own Reconnect has a data race in its test, see shared/bus/watermillbus/reconnect_suite_test.go: it runs once more without the race detector.
 BUS      = github.com/weirlog/weir/shared/bus
-IN_BUS   = $(filter $(BUS) $(BUS)/%,$(shell $(GO) list $(TESTS)))
+IN_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 UNRACED  = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -run TestSuiteReconnect $(BUS)/watermillbus,:)
 
 # A domain starts nothing beside itself, so the race detector has nothing to find there: it would only slow long properties down.
 DOMAINS  = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar)
-ALONE    = $(if $(RACE),$(filter $(DOMAINS),$(shell $(GO) list $(TESTS))))
-RACED    = $(filter-out $(ALONE),$(shell $(GO) list $(TESTS)))
+ALONE    = $(if $(RACE),$(filter $(DOMAINS),$(LISTED)))
+RACED    = $(filter-out $(ALONE),$(LISTED))
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker, the race detector
 	$(if $(RACE),,@echo "the race detector is off: it needs a C compiler")
@@ -77,7 +80,7 @@ test: ## unit and integration tests: a local PostgreSQL, the embedded broker, th
 		wait $$unraced && exit $$raced'
 
 # The race detector only where the broker is the subject, and there three nodes as well.
-REST     = $(filter-out $(BUS) $(BUS)/%,$(shell $(GO) list $(TESTS)))
+REST     = $(filter-out $(BUS) $(BUS)/%,$(LISTED))
 test-kafka test-containers: TESTS = $(BACKED)
 test-kafka: ## the same tests against a real Apache Kafka node; those of the bus with the race detector, and against three
 	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
