@@ -108,6 +108,9 @@ func TestNobodyIsJudgedTooEarly(t *testing.T) {
 			if console := strings.HasPrefix(path, "/console"); !console && got.get("code") != "unavailable" || console && !strings.Contains(got.text, "starting") {
 				t.Errorf("%s as %s: %s", p.route, caller.name, got.brief())
 			}
+			if inside := regexp.MustCompile(`weir\.[a-z]+\.v1|127\.0\.0\.1`).FindString(got.text); inside != "" {
+				t.Errorf("%s as %s shows %s: %s", p.route, caller.name, inside, got.brief())
+			}
 		}
 	}
 }

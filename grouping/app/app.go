@@ -168,11 +168,13 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
 // canJudge is nil once it is known who may ask, and what projects there are.
-func (a *App) canJudge() error { return errors.Join(a.credentials.Complete(), a.projects.Complete()) }
+func (a *App) canJudge() error {
+	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
+}
 
 // Ready is nil once credentials and projects are read and the consumer has caught up.
 func (a *App) Ready() error {
-	return errors.Join(httpapi.Part("keys and projects", a.canJudge()), httpapi.Part("the consumer of entries", a.logs.Ready()))
+	return errors.Join(a.canJudge(), httpapi.Part("the consumer of entries", a.logs.Ready()))
 }
 
 // Run works until ctx ends. It waits for the topics that others write until they create them.

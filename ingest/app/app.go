@@ -232,7 +232,7 @@ func (a *App) intake(service *service.Service, proxies []netip.Prefix) *http.Int
 		Proxies:         proxies,
 		Limits:          ingest.DefaultLimits(),
 		Strict:          a.config.Strict,
-		Ready:           a.CanAccept,
+		Ready:           a.Ready,
 		Metrics:         http.NewMetrics(a.metrics.Registerer),
 	}
 }
@@ -251,8 +251,8 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
-// CanAccept is nil once entries can be taken in: all state is read, and what the ledger has not yet counted is known.
-func (a *App) CanAccept() error {
+// canAccept is nil once entries can be taken in: all state is read, and what the ledger has not yet counted is known.
+func (a *App) canAccept() error {
 	for _, state := range a.states {
 		if err := state.Complete(); err != nil {
 			return err
@@ -265,10 +265,12 @@ func (a *App) CanAccept() error {
 }
 
 // canRead is nil once those who read can be judged: it is known who they are, and what projects there are.
-func (a *App) canRead() error { return errors.Join(a.known.Complete(), a.projects.Complete()) }
+func (a *App) canRead() error {
+	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete()))
+}
 
-// Ready is CanAccept. How far the log store is behind is a metric: a slow database must not shut the front door.
-func (a *App) Ready() error { return httpapi.Part("keys, projects and accounts", a.CanAccept()) }
+// Ready is canAccept. How far the log store is behind is a metric: a slow database must not shut the front door.
+func (a *App) Ready() error { return httpapi.Part("keys, projects and accounts", a.canAccept()) }
 
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {

@@ -19,7 +19,7 @@ func Health(router chi.Router, ready func() error) {
 	router.Get("/readyz", Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if err := ready(); err != nil {
 			Logger(r.Context()).Info("not ready", slog.String("error", Redact(err.Error())))
-			return Unavailable(notReady(err), time.Second)
+			return Unavailable("Not ready yet"+partsOf(err), time.Second)
 		}
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 		return nil
@@ -43,13 +43,18 @@ func Part(name string, err error) error {
 func (p *part) Error() string { return fmt.Sprintf("%s: %v", p.name, p.err) }
 func (p *part) Unwrap() error { return p.err }
 
-// notReady tells which parts are not ready, and nothing else of err.
-func notReady(err error) string {
+// Starting is the 500 of a service that can't judge requests yet. Of err it shows the parts alone, as /readyz does.
+func Starting(err error) *Problem {
+	return Unavailable("The service is starting"+partsOf(err), time.Second)
+}
+
+// partsOf ends a sentence with the parts that are not ready, and nothing else of err.
+func partsOf(err error) string {
 	names := parts(err)
 	if len(names) == 0 {
-		return "Not ready yet."
+		return "."
 	}
-	return "Not ready yet: " + strings.Join(names, ", ") + "."
+	return ": " + strings.Join(names, ", ") + "."
 }
 
 // parts are the outermost parts that err names.

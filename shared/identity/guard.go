@@ -145,7 +145,7 @@ func (g *Guard) Ready() error {
 		return nil
 	}
 	g.count("starting")
-	return httpapi.Unavailable("The service is starting: "+err.Error()+".", time.Second)
+	return httpapi.Starting(err)
 }
 
 // unknown is how somebody is refused whose credential is not valid, err saying why: as that, or as one who tries too often.

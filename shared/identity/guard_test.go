@@ -72,15 +72,19 @@ func code(answer *httptest.ResponseRecorder) string {
 	return problem.Code
 }
 
-// Until a process knows the credentials it says that, to everybody alike: never that a credential is not valid.
+// Until a process knows the credentials it says that, to everybody alike: never that a credential is not valid, and nothing of
+// what it waits for but the name that is for everybody.
 func TestStarting(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
-	g.starting = errors.New("weir.credentials.v1 is not read yet")
+	g.starting = httpapi.Part("keys and projects", errors.New("weir.credentials.v1 is not read yet: dial tcp 10.1.2.3:9092"))
 	for _, path := range []string{"/key", "/token", "/session", "/open"} {
 		for _, digit := range []string{"a", "d", "1", "f"} {
 			answer := g.get(path, digit)
 			if answer.Code != http.StatusInternalServerError || code(answer) != "unavailable" || answer.Header().Get("Retry-After") == "" {
 				t.Errorf("%s with %s: %d %s", path, digit, answer.Code, answer.Body)
+			}
+			if text := answer.Body.String(); !strings.Contains(text, "starting: keys and projects.") || strings.Contains(text, "weir.cred") || strings.Contains(text, "10.1.2.3") {
+				t.Errorf("%s with %s: %s", path, digit, text)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ type request struct {
 // decoding, validation. What is refused by rate or quota is not read.
 func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Ready(); err != nil {
-		return httpapi.Unavailable("The service is starting: "+err.Error()+".", time.Second)
+		return httpapi.Starting(err)
 	}
 	q := &request{Intake: in, w: w, r: r}
 	err := q.serve()
