@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -328,4 +329,39 @@ func TestQuestionsAreLimited(t *testing.T) {
 		}
 	}
 	t.Error("there is no end to the questions")
+}
+
+// Strangers who ask for questions use up those of their own network alone: not another network's, not the passwords of their
+// own; and those who guess passwords leave the questions alone.
+func TestWhoAsksStopsNobodyElse(t *testing.T) {
+	_, p, _ := withProvider(t)
+	acme := p.tenant(t, "Acme")
+	laptop := p.signedIn(t, acme, "owner").register(t, "Laptop")
+	stranger := p.browser("192.0.2.60")
+	for asked := 0; stranger.post(t, signInPasskey+"/options", nil).status != 429; asked++ {
+		if asked > 30 {
+			t.Fatal("there is no end to the questions")
+		}
+	}
+	if got := stranger.get(t, oidcPage); got.status != 429 {
+		t.Errorf("by the provider, who has no more questions: %d", got.status)
+	}
+	other := p.browser("192.0.2.61")
+	if got := other.post(t, signInPasskey, laptop.answer(t, here, other.asked(t, signInPasskey))); got.status != 303 {
+		t.Errorf("by passkey, from another network: %d", got.status)
+	}
+	if got := p.browser("192.0.2.61").get(t, oidcPage); got.status != 303 {
+		t.Errorf("by the provider, from another network: %d", got.status)
+	}
+	if got := p.browser("192.0.2.60").signIn(t, ownerOf(acme), password); got.status != 303 {
+		t.Errorf("by password, from the same network: %d", got.status)
+	}
+	for guessed := 0; p.browser("192.0.2.62").signIn(t, fmt.Sprintf("%d@example.com", guessed), "wrong horse battery staple").status != 429; guessed++ {
+		if guessed > 30 {
+			t.Fatal("there is no end to the guesses")
+		}
+	}
+	if got := p.browser("192.0.2.62").post(t, signInPasskey+"/options", nil); got.status != 200 {
+		t.Errorf("a question, where passwords were guessed: %d", got.status)
+	}
 }
