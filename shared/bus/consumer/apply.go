@@ -14,9 +14,12 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// patience is how often records that the database refuses as data, or that make the handler panic, are tried before they count as
+// maxDataFailures is how often records that the database refuses as data, or that make the handler panic, are tried before they count as
 // permanent. A conflict with a concurrent transaction is over by then.
-const patience = 3
+const maxDataFailures = 3
+
+// maxLaneFailures is how often in a row the records of a lane are tried before other lanes get their turn.
+const maxLaneFailures = 3
 
 // apply does work in transactions, all of it or parked, in order. It returns an error only when the assignment is over.
 func (a *assignment) apply(ctx context.Context, w work) error {
@@ -91,9 +94,9 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 			return ctx.Err()
 		case errors.Is(err, bus.ErrFenced) || bus.IsPermanent(err):
 			return err
-		case failures >= patience && len(w.records) > 0 && blamesData(err):
+		case failures >= maxDataFailures && len(w.records) > 0 && blamesData(err):
 			return bus.Permanent(err)
-		case failures >= patience && w.lane != nil:
+		case failures >= maxLaneFailures && w.lane != nil:
 			return a.giveUp(ctx, m, err)
 		}
 		a.consumer.logger.Warn("cannot apply records yet", "records", len(w.records), "failures", failures, "error", err)

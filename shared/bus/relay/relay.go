@@ -30,7 +30,7 @@ type Cursor struct {
 // Outgoing is one message of an outbox and its place.
 type Outgoing struct {
 	Topic   string
-	Message *message.Message // with a UUID that is the same each time the row is read; nil: nothing is said here, go on behind it
+	Message *message.Message // with a UUID that is the same each time the row is read; nil: nothing is published here, go on behind it
 	Cursor  Cursor           // the same for all messages that only count together
 }
 
@@ -53,9 +53,9 @@ type Config struct {
 
 // Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a topic in order, and topic by topic
 // within a page. What is published twice has the same ids. A relay that finds that it lost its lease takes the cursor back to where
-// it began: its messages may have arrived after those of the next relay, which says them and all since then once more. So the last
-// record of a key is the newest again. A relay whose process ended leaves its place at once (see seat); the next one says again what
-// it says under the lease of the dead one, once that is over, because nobody knows what was still under way.
+// it began: its messages may have arrived after those of the next relay, which publishes them and all since then once more. So the last
+// record of a key is the newest again. A relay whose process ended is replaced at once (see livenessLock); the next one publishes again what
+// it publishes under the lease of the dead one, once that is over, because nobody knows what was still under way.
 type Relay struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -65,9 +65,9 @@ type Relay struct {
 
 	// Of the goroutine that runs:
 	held     lease
-	seat     seat
-	again    *repetition // of what was said before the lease of a dead relay was over
-	begun    *lease      // under which something was sent, until the database has said that it was not lost meanwhile
+	lock     livenessLock
+	again    *repetition // of what was published before the lease of a dead relay was over
+	begun    *lease      // under which something was sent, until the database has confirmed that it was not lost meanwhile
 	limit    int         // of the next page: Batch, less after failures
 	underWay bool        // nobody knows whether the last page was written, or will be
 }
@@ -83,7 +83,7 @@ func New(cfg Config, logger *slog.Logger) *Relay {
 	}
 }
 
-// Wake says that there is something to publish. It never blocks; call it after each commit.
+// Wake has the relay look at its outbox at once. It never blocks; call it after each commit.
 func (r *Relay) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -195,11 +195,11 @@ func (r *Relay) hold(ctx context.Context) (bool, error) {
 // withoutWaiting makes a commit not wait for the disk: what a crash of the database takes back is published again, under the same ids.
 const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
 
-// acquire takes or renews the lease: where it is free, over, or its relay has left its seat.
+// acquire takes or renews the lease: where it is free, over, or its relay does not hold its livenessLock any more.
 func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
-	conn, err := r.seat.open(ctx, r.cfg.Pool, r.cfg.Name, r.owner)
+	conn, err := r.lock.open(ctx, r.cfg.Pool, r.cfg.Name, r.owner)
 	if err != nil {
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
@@ -213,7 +213,7 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 		INSERT INTO bus_relays AS b (name, epoch, owner, expires_at) VALUES ($1, 1, $2, clock_timestamp() + $3::interval)
 		ON CONFLICT (name) DO UPDATE
 		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
-		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+seatOf(`b.name`, `b.owner`)+`)
+		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+lockKey(`b.name`, `b.owner`)+`)
 		RETURNING epoch, transaction, position`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&held.epoch, &transaction, &held.cursor.Position)
 	})
@@ -222,12 +222,12 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 		return lease{}, false, nil
 	}
 	if err != nil {
-		r.seat.leave()
+		r.lock.release()
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
 	held.cursor.Transaction = uint64(transaction)
 	if early {
-		r.logger.Info("the relay before ended without a word: going on in its place", "from", held.cursor.Position)
+		r.logger.Info("the relay before ended without releasing its lease: going on in its place", "from", held.cursor.Position)
 		r.again = &repetition{from: held.cursor, after: clock.Now().Add(r.cfg.Lease)}
 	}
 	return held, true, nil
@@ -301,7 +301,7 @@ func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// topicGroup is what a page says on one topic.
+// topicGroup is what a page has for one topic.
 type topicGroup struct {
 	topic    string
 	messages []*message.Message
@@ -339,7 +339,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/4)
 	defer cancel()
 	began, held := clock.Now(), r.held
-	r.held = lease{} // until the database has said that it is still ours
+	r.held = lease{} // until the database has confirmed that it is still ours
 	batch := &pgx.Batch{}
 	batch.Queue(withoutWaiting)
 	batch.Queue(`UPDATE bus_relays SET transaction = $4, position = $5, expires_at = clock_timestamp() + $6::interval
@@ -358,7 +358,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 }
 
 // takeBack moves the cursor to where this relay began to publish under a lease that it lost. The higher epoch keeps the relay that
-// holds the lease now from moving the cursor forward again before it has said everything once more.
+// holds the lease now from moving the cursor forward again before it has published everything once more.
 func (r *Relay) takeBack(ctx context.Context) error {
 	if r.begun == nil {
 		return nil
@@ -379,11 +379,11 @@ func (r *Relay) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// release lets the next relay begin at once; where messages are still under way it leaves it to the seat, so that they are said again.
+// release lets the next relay begin at once; where messages are still under way it leaves that to the livenessLock, so that they are published again.
 func (r *Relay) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	defer r.seat.leave()
+	defer r.lock.release()
 	if err := r.takeBack(ctx); err != nil {
 		r.logger.Warn("cannot end in order", "error", err)
 		return

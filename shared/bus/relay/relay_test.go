@@ -230,7 +230,7 @@ func TestRelayKeepsWhatIsThrough(t *testing.T) {
 }
 
 // Places of which nothing is said do not keep a relay from what comes after them, however many they are.
-func TestRelayPassesSilence(t *testing.T) {
+func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
 	bustest.Ensure(t, brokers, "test.silence", 1, nil)
@@ -250,7 +250,7 @@ func TestRelayPassesSilence(t *testing.T) {
 
 // What a relay sent under a lease that it lost may arrive after what the next relay said. The last record of the key is the newest
 // again all the same, so that compaction keeps no revoked key in force.
-func TestRelayHasTheNewestSaidLast(t *testing.T) {
+func TestRelayPublishesTheNewestLast(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
 	bustest.Ensure(t, brokers, "test.newest", 1, nil)
@@ -290,9 +290,9 @@ func TestRelayHasTheNewestSaidLast(t *testing.T) {
 // it does nothing. What the dead one may have had under way is said again once its lease is over.
 func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.seat", bustest.Database(t)
+	brokers, topic, pool := testenv.SharedKafka(t), "test.livenesslock", bustest.Database(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
-	living := sitDown(t, pool, "test")
+	living := takeLease(t, pool, "test")
 	all := []relay.Outgoing{place(topic, "0-0", "a", 1), place(topic, "0-1", "a", 2)}
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	next := relay.New(relay.Config{
@@ -322,8 +322,8 @@ func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	})
 }
 
-// sitDown takes the lease for an hour as a relay does whose process ends when the connection is closed.
-func sitDown(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
+// takeLease takes the lease for an hour as a relay does whose process ends when the connection is closed.
+func takeLease(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
