@@ -6,8 +6,8 @@ MODULES  = $(shell $(GO) list -m -f '{{.Dir}}')
 PACKAGES = $(MODULES:%=%/...)
 PROGRAMS = $(wildcard */cmd/*)
 
-# The race detector needs a C compiler; without one Go turns cgo off.
-RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# The race detector needs a C compiler; without one Go turns cgo off. Programs that tests build are compiled without cgo, as elsewhere.
+RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race -exec "env CGO_ENABLED=0")
 TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
 # Without this, a package that is not there, or does not parse, would be left out in silence.
 LISTED   = $(call whole,$(shell $(GO) list $(TESTS) || echo incomplete))

@@ -44,11 +44,12 @@ func (s *slowest) note(line string) {
 // print lists so many packages, the slowest first.
 func (s *slowest) print(out io.Writer, count int) {
 	names := slices.SortedFunc(maps.Keys(s.took), func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
+	names = names[:min(count, len(names))]
 	if len(names) == 0 {
 		return
 	}
 	fmt.Fprintln(out, "slowest packages:")
-	for _, name := range names[:min(count, len(names))] {
+	for _, name := range names {
 		fmt.Fprintf(out, "%8.1f s  %s\n", s.took[name].Seconds(), name)
 	}
 }

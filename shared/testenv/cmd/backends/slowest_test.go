@@ -29,4 +29,8 @@ func TestSlowest(t *testing.T) {
 	if want := "slowest packages:\n    61.5 s  weir/slow\n     3.0 s  weir/middle\n"; printed.String() != want {
 		t.Errorf("printed %q, want %q", printed.String(), want)
 	}
+	printed.Reset()
+	if s.print(&printed, 0); printed.String() != "" {
+		t.Errorf("asked for none, printed %q", printed.String())
+	}
 }
