@@ -30,8 +30,11 @@ func NewAPI(kit *api.Kit, service *Service) API { return API{kit, service} }
 
 // Mount adds the route to router. It can be read with the scope audit:read, too.
 func (a API) Mount(router chi.Router) {
-	router.With(a.Guard.RequireScope(readScope, api.AdminScope)).Get("/v1/audit-events", httpapi.Handle(a.list))
+	router.With(a.Guard.RequireScope(readScope, api.AdminScope)).Get("/v1/audit-events", a.Answer())
 }
+
+// Answer is the handler of the route.
+func (a API) Answer() http.HandlerFunc { return httpapi.Handle(a.list) }
 
 type lineJSON struct {
 	Organization string          `json:"organization"`

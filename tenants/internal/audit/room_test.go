@@ -1,0 +1,83 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+)
+
+// reachable finds the organizations that a caller reaches.
+type reachable struct{}
+
+func (reachable) Organization(_ context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
+	if !caller.Reaches(id) {
+		return tenants.Organization{}, tenants.ErrNotFound
+	}
+	return tenants.Organization{ID: id}, nil
+}
+
+// openRoom returns what asks the room of the audit on a schema of its own.
+func openRoom(t *testing.T) func(as identity.Principal, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	service := audit.NewService(audit.NewStore(query.NewReader(tenantstest.Open(t))), reachable{})
+	mount := func(router chi.Router) {
+		router.Get("/v1/audit-events", audit.NewAPI(tenantstest.API(), service).Answer())
+		audit.NewPages(tenantstest.Pages(), service).Mount(router)
+	}
+	return func(as identity.Principal, path string) *httptest.ResponseRecorder {
+		return tenantstest.Call(t, mount, as, "GET", path, "", nil)
+	}
+}
+
+// The API shows the lines of one's own organization that match, as JSON or as CSV, and refuses filters that it does not know.
+func TestAPI(t *testing.T) {
+	ask := openRoom(t)
+	got := ask(tenantstest.Token("org_a"), "/v1/audit-events?action=api_key.revoked")
+	var list struct {
+		Items []struct {
+			Organization string
+			Action       string
+		}
+	}
+	if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || len(list.Items) != 1 || list.Items[0].Organization != "org_a" || list.Items[0].Action != "api_key.revoked" {
+		t.Errorf("the revoked keys: %d %s, %v", got.Code, got.Body, err)
+	}
+	got = ask(tenantstest.Token("org_a"), "/v1/audit-events?format=csv")
+	if rows, err := csv.NewReader(got.Body).ReadAll(); err != nil || len(rows) != 1+perOrganization {
+		t.Errorf("%d rows of CSV, %v", len(rows), err)
+	}
+	for path, want := range map[string]int{"?organization=org_b": 404, "?acton=x": 400, "?format=xml": 400, "?from=soon": 400} {
+		if got := ask(tenantstest.Token("org_a"), "/v1/audit-events"+path); got.Code != want {
+			t.Errorf("%s: %d %s, want %d", path, got.Code, got.Body, want)
+		}
+	}
+}
+
+// The page shows the lines in words to those who may read them, and the file has all that match.
+func TestPages(t *testing.T) {
+	ask := openRoom(t)
+	if got := ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit?action=api_key.revoked"); got.Code != 200 || !strings.Contains(got.Body.String(), "API key revoked") {
+		t.Errorf("the page: %d %s", got.Code, got.Body)
+	}
+	if got := ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit?from=soon"); got.Code != 422 || !strings.Contains(got.Body.String(), `id="fault-from"`) {
+		t.Errorf("a day that is none: %d %s", got.Code, got.Body)
+	}
+	got := ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit.csv?action=api_key.revoked")
+	if rows, err := csv.NewReader(got.Body).ReadAll(); err != nil || len(rows) != 2 {
+		t.Errorf("%d rows of the file, %v", len(rows), err)
+	}
+	if got := ask(tenantstest.SignedIn("a", tenants.Developer), "/console/settings/audit"); got.Code != 403 {
+		t.Errorf("as developer: %d", got.Code)
+	}
+}

@@ -1,0 +1,190 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// A room is the registry on a schema of its own. Of its members so many can sign in without a password.
+type room struct {
+	work     *unitofwork.Writer
+	service  *registry.Service
+	tokens   *registry.Tokens
+	policies *registry.Policies
+}
+
+func open(t *testing.T, able members) room {
+	t.Helper()
+	work := tenantstest.NewWriter(tenantstest.Open(t))
+	service := registry.NewService(work)
+	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able)}
+}
+
+type members int
+
+func (m members) OwnersBeside(context.Context, *query.Reader, pg.Organization) (int, error) {
+	return int(m), nil
+}
+
+func (m members) MembersBeside(context.Context, pg.Organization) (able, all int, err error) {
+	return int(m), 7, nil
+}
+
+func (r room) api(admin chi.Router) {
+	registry.NewAPI(tenantstest.API(), r.service, r.tokens, r.policies).Mount(admin)
+}
+
+func (r room) pages(settings chi.Router) {
+	registry.NewPages(tenantstest.Pages(), r.service, r.tokens, r.policies).Mount(settings)
+}
+
+// call sends a request to the API as the token of an organization, or of the installation.
+func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
+	t.Helper()
+	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
+	if err := json.Unmarshal(got.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%s %s: %s: %v", method, path, got.Body, err)
+	}
+	return got.Code, answer
+}
+
+// page sends a request to the pages as a member of org_a.
+func (r room) page(t *testing.T, role tenants.Role, method, path string, form url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	return tenantstest.Call(t, r.pages, tenantstest.SignedIn("a", role), method, "/console/settings"+path, "", form)
+}
+
+// The API answers with what is there, and with nothing of others.
+func TestAPI(t *testing.T) {
+	r := open(t, 1)
+	_, created := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
+	acme, _ := created["id"].(string)
+	_, project := r.call(t, acme, "POST", "/v1/projects", `{"organization":"`+acme+`","name":"Shop"}`)
+	for name, c := range map[string]struct {
+		as, method, path, body string
+		status                 int
+		says                   string
+	}{
+		"an organization by no operator": {acme, "POST", "/v1/organizations", `{"name":"Other","tier":"indie"}`, 403, "forbidden"},
+		"an organization":                {acme, "GET", "/v1/organizations/" + acme, "", 200, `"Acme"`},
+		"a foreign organization":         {acme, "GET", "/v1/organizations/org_a", "", 404, "org_a"},
+		"another name":                   {acme, "PATCH", "/v1/organizations/" + acme, `{"name":"Acme & Co"}`, 200, `Acme`},
+		"no name":                        {acme, "PATCH", "/v1/organizations/" + acme, `{"name":" "}`, 400, "/name"},
+		"organizations":                  {acme, "GET", "/v1/organizations", "", 200, `"items":[{`},
+		"projects":                       {acme, "GET", "/v1/projects", "", 200, `"items":[{`},
+		"a project's other name":         {acme, "PATCH", "/v1/projects/" + project["id"].(string), `{"name":"Store"}`, 200, `"Store"`},
+		"a foreign project":              {acme, "PATCH", "/v1/projects/prj_a", `{"name":"Store"}`, 404, "prj_a"},
+		"the policy":                     {acme, "GET", "/v1/organizations/" + acme + "/security-policy", "", 200, `"notify"`},
+		"a foreign policy":               {acme, "GET", "/v1/organizations/org_a/security-policy", "", 404, "org_a"},
+		"a policy that is none":          {acme, "PUT", "/v1/organizations/" + acme + "/security-policy", `{"leaked_keys":"x","plain_http_keys":"flag"}`, 400, "/leaked_keys"},
+		"a scope that the caller lacks":  {acme, "POST", "/v1/service-tokens", `{"organization":"` + acme + `","name":"n","scopes":["billing:read"]}`, 403, "forbidden"},
+		"a foreign token":                {acme, "POST", "/v1/service-tokens/tok_a/revoke", "", 404, "tok_a"},
+	} {
+		status, answer := r.call(t, c.as, c.method, c.path, c.body)
+		text, err := json.Marshal(answer)
+		if err != nil || status != c.status || !strings.Contains(string(text), c.says) {
+			t.Errorf("%s: %d %s, want %d with %s", name, status, text, c.status, c.says)
+		}
+	}
+}
+
+// A service token is shown whole once, and ends with its reason.
+func TestServiceTokens(t *testing.T) {
+	r := open(t, 1)
+	status, made := r.call(t, "org_a", "POST", "/v1/service-tokens", `{"organization":"org_a","name":"invoicing","scopes":["tenants:admin"]}`)
+	secret, _ := made["token"].(string)
+	if status != 201 || !regexp.MustCompile(`^weirsvc_[0-9a-f]{48}$`).MatchString(secret) {
+		t.Fatalf("created: %d %v", status, made)
+	}
+	if status, revoked := r.call(t, "org_a", "POST", "/v1/service-tokens/"+made["id"].(string)+"/revoke", `{"reason":"left"}`); status != 200 || revoked["state"] != "revoked" {
+		t.Errorf("revoked: %d %v", status, revoked)
+	}
+	if got := r.page(t, tenants.Admin, "GET", "/service-tokens", nil); strings.Contains(got.Body.String(), secret) || !strings.Contains(got.Body.String(), "left") {
+		t.Errorf("the list: %s", got.Body)
+	}
+}
+
+// Passwords are switched off only where an owner can come in without one, and by an owner.
+func TestPasswordsOff(t *testing.T) {
+	const path, off = "/v1/organizations/org_a/security-policy", `{"leaked_keys":"notify","plain_http_keys":"flag","passwords":"off"}`
+	if status, answer := open(t, 0).call(t, "", "PUT", path, off); status != 400 {
+		t.Errorf("with no owner who could come in: %d %v", status, answer)
+	}
+	r := open(t, 1)
+	if status, answer := r.call(t, "org_a", "PUT", path, off); status != 403 {
+		t.Errorf("by who is no owner: %d %v", status, answer)
+	}
+	if status, answer := r.call(t, "", "PUT", path, off); status != 200 || answer["passwords"] != "off" {
+		t.Errorf("by an operator: %d %v", status, answer)
+	}
+	if err := r.policies.AllowPasswords(t.Context(), unitofwork.AtTheServer("test"), "org_a"); err != nil {
+		t.Error(err)
+	}
+	if status, answer := r.call(t, "org_a", "GET", path, ""); status != 200 || answer["passwords"] != "allowed" {
+		t.Errorf("allowed again: %d %v", status, answer)
+	}
+}
+
+// The pages show what there is to those who may see it, and carry out their forms.
+func TestPages(t *testing.T) {
+	r := open(t, 3)
+	for path, want := range map[string]string{"/organization": "Acme", "/projects": "a", "/service-tokens": "Service tokens"} {
+		if got := r.page(t, tenants.Admin, "GET", path, nil); got.Code != 200 || !strings.Contains(got.Body.String(), want) {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+	}
+	if got := r.page(t, tenants.Owner, "GET", "/security", nil); !strings.Contains(got.Body.String(), "3 of 7 members have a passkey") {
+		t.Errorf("security: %d %s", got.Code, got.Body)
+	}
+	if got := r.page(t, tenants.Admin, "POST", "/projects", url.Values{"name": {"Shop"}, "form": {"form_1"}}); got.Code != 303 {
+		t.Errorf("a new project: %d %s", got.Code, got.Body)
+	}
+	if got := r.page(t, tenants.Admin, "GET", "/projects", nil); !strings.Contains(got.Body.String(), "Shop") {
+		t.Errorf("the projects after that: %s", got.Body)
+	}
+	if got := r.page(t, tenants.Admin, "POST", "/projects", url.Values{"name": {" "}}); got.Code != 422 || !strings.Contains(got.Body.String(), `id="fault-name"`) {
+		t.Errorf("a project without a name: %d %s", got.Code, got.Body)
+	}
+	for _, path := range []string{"/security", "/service-tokens/new"} {
+		if got := r.page(t, tenants.Viewer, "GET", path, nil); got.Code != 403 {
+			t.Errorf("%s as viewer: %d", path, got.Code)
+		}
+	}
+}
+
+// The operator's token of the configuration is registered once, a new one revokes it, and it does not come back.
+func TestOperator(t *testing.T) {
+	r := open(t, 1)
+	first, second := secretOf(t, "a"), secretOf(t, "b")
+	for _, secret := range []tenants.Secret{first, first, second} {
+		if err := r.tokens.RegisterOperator(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.tokens.RegisterOperator(t.Context(), first); err != registry.ErrOperatorRevoked {
+		t.Errorf("the one of before: %v", err)
+	}
+}
+
+func secretOf(t *testing.T, digit string) tenants.Secret {
+	t.Helper()
+	secret, err := tenants.ParseSecret(tenants.ServiceTokenPrefix, tenants.ServiceTokenPrefix+strings.Repeat(digit, 48))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}

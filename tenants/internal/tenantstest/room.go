@@ -1,0 +1,103 @@
+package tenantstest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/api"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/projections"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Now is the time in a room: an hour after all of it happened.
+func Now() time.Time { return Noon.Add(time.Hour) }
+
+// NewWriter returns a writer without a broker: what it keeps is never in force, so it hardly waits.
+func NewWriter(pool *pgxpool.Pool) *unitofwork.Writer {
+	var drawn atomic.Int64
+	return unitofwork.NewWriter(unitofwork.Config{
+		Events: projections.NewEvents(pool), Views: query.NewReader(pool), Clock: Now, Random: rand.Reader, Limits: tenants.Limits{}.OrDefault(),
+		Waiter: bus.NewCredentialWaiter(identity.NewCredentials(Now), func() {}, time.Millisecond, slog.New(slog.DiscardHandler)),
+		IDs:    func() string { return fmt.Sprint("drawn_", drawn.Add(1)) },
+		RoleOf: roleOf,
+	})
+}
+
+func roleOf(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error) {
+	return query.One(ctx, in, organization, pgx.RowTo[tenants.Role], `SELECT role FROM members WHERE organization = $1 AND id = $2 AND removed_at IS NULL`, member)
+}
+
+// API is a kit for the API of a room.
+func API() *api.Kit { return &api.Kit{Clock: Now} }
+
+// Pages is a kit for the pages of a room.
+func Pages() *pages.Kit {
+	return pages.NewKit(pages.Config{Directory: directory{}, Clock: Now, IDs: func() string { return "form_1" }, Origin: "https://weir.example"})
+}
+
+type directory struct{}
+
+// Member implements pages.Directory.
+func (directory) Member(_ context.Context, as pg.Organization, id string) (tenants.Member, error) {
+	return tenants.Member{ID: id, Organization: string(as), Name: "Ada", Email: "ada@example.com"}, nil
+}
+
+// Organization implements pages.Directory.
+func (directory) Organization(_ context.Context, _ pg.Organization, id string) (tenants.Organization, error) {
+	return tenants.Organization{ID: id, Name: "Acme"}, nil
+}
+
+// Token is a service token of an organization, or of the installation where that is empty.
+func Token(organization string) identity.Principal {
+	return identity.Principal{Kind: contract.CredentialServiceToken, ID: "tok_1", Organization: organization, Scopes: []string{api.AdminScope}}
+}
+
+// SignedIn is the member of org_a, or org_b, in a role that their session has. What they are in the table is admin.
+func SignedIn(name string, role tenants.Role) identity.Principal {
+	return identity.Principal{
+		Kind: contract.CredentialSession, ID: "ses_" + name, Organization: "org_" + name, Member: "mem_" + name,
+		Scopes: []string{identity.RoleScope(string(role))}, AuthenticatedAt: Now(),
+	}
+}
+
+// Call sends a request of a principal to what mount adds: JSON, or the form where there is one.
+func Call(t *testing.T, mount func(chi.Router), as identity.Principal, method, path, body string, form url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	kind := "application/json"
+	if form != nil {
+		body, kind = form.Encode(), "application/x-www-form-urlencoded"
+	}
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: Now})
+	mount(router)
+	request := httptest.NewRequestWithContext(identity.NewContext(t.Context(), as), method, "https://weir.example"+path, strings.NewReader(body))
+	if body != "" {
+		request.Header.Set("Content-Type", kind)
+	}
+	recorder := httptest.NewRecorder()
+	router.ServeHTTP(recorder, request)
+	if recorder.Code == http.StatusInternalServerError {
+		t.Errorf("%s %s: %s", method, path, recorder.Body)
+	}
+	return recorder
+}
