@@ -30,11 +30,15 @@ type template struct {
 	fill        func(ctx context.Context, url string) error
 }
 
-// provide makes the template where it is missing or was left unfinished. Packages test beside each other: one makes it, the others wait.
+// provide makes the template where it is missing or was left unfinished. Packages test beside each other: one makes it, the others
+// wait. They look in a statement of its own: one that waits for the lock sees what was there before.
 func (p template) provide() error {
 	return asAdmin(context.Background(), p.admin, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, 0))`, p.name); err != nil {
+			return err
+		}
 		finished := false
-		query := `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate) FROM pg_advisory_lock(hashtextextended($1, 0))`
+		query := `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate)`
 		if err := conn.QueryRow(ctx, query, p.name).Scan(&finished); err != nil || finished {
 			return err
 		}
