@@ -37,6 +37,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/changes"
 	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/http"
@@ -195,7 +196,7 @@ func (a *App) assemble() (err error) {
 		Limits: a.config.Bounds.limits(), RoleOf: postgres.RoleOf,
 	})
 	a.registrar = registrar.New(registrar.Config{
-		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: postgres.NewChallenges(a.pool), RelyingParty: a.relyingParty(), Provider: provider,
+		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: challenge.NewService(a.pool, a.clock, rand.Reader), RelyingParty: a.relyingParty(), Provider: provider,
 	})
 	a.registry = registry.NewService(a.work)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.registrar)

@@ -9,6 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -69,7 +70,7 @@ func (c *console) writeOIDCFault(w http.ResponseWriter, r *http.Request, err err
 	var text string
 	name, status := c.Registrar.Provider.Name, http.StatusUnprocessableEntity
 	switch {
-	case errors.Is(err, registrar.ErrChallenge):
+	case errors.Is(err, challenge.ErrNone):
 		text = "That took too long, or was begun in another browser. Try again."
 	case errors.Is(err, registrar.ErrStranger):
 		text = "You are known to " + name + ", but no member here has your e-mail address. Ask an owner or admin to invite you by that address."

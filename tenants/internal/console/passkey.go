@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
@@ -55,7 +56,7 @@ func put(w http.ResponseWriter, asked registrar.Asked, err error) error {
 	if err != nil {
 		return ended(passkeyProblem(err))
 	}
-	keepTicket(w, asked.Ticket.Reveal(), int(registrar.ChallengeLasts.Seconds()))
+	keepTicket(w, asked.Ticket.Reveal(), int(challenge.Lasts.Seconds()))
 	w.Header().Set("Cache-Control", "no-store")
 	httpapi.WriteJSON(w, http.StatusOK, asked.Options)
 	return nil
@@ -64,7 +65,7 @@ func put(w http.ResponseWriter, asked registrar.Asked, err error) error {
 // passkeyFault says why a passkey was not accepted, nil where that was not the reason.
 func passkeyFault(err error) *ui.Flash {
 	switch {
-	case errors.Is(err, registrar.ErrChallenge):
+	case errors.Is(err, challenge.ErrNone):
 		return &ui.Flash{Text: "That took too long, or was done in another browser. Try again.", Fault: true}
 	case errors.Is(err, registrar.ErrSuspected):
 		return &ui.Flash{Text: "There may be a copy of this passkey, so it works no more. Use your password, and remove the passkey from your account.", Fault: true}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/oidc"
 )
 
@@ -29,7 +30,7 @@ func (r *Registrar) SignInAtProvider(ctx context.Context, to string) (address st
 	if err != nil {
 		return "", ticket, err
 	}
-	if ticket, err = r.ask(ctx, forProvider, "", data, providerLasts); err != nil {
+	if ticket, err = r.Challenges.Ask(ctx, challenge.Question{Purpose: forProvider, Data: data, Lasts: providerLasts}); err != nil {
 		return "", ticket, err
 	}
 	address, err = r.Provider.Start(ctx, ticket)
@@ -45,11 +46,11 @@ type ProviderSignIn struct {
 
 // SignInByProvider starts a session for the member who is somebody at the identity provider. Of whom that is not known it
 // goes by the e-mail address that the provider has verified, once: from then on the address does not count. It fails with
-// ErrChallenge, ErrStranger, ErrUnverified, tenants.ErrOtherIdentity, or an error of package oidc.
+// challenge.ErrNone, ErrStranger, ErrUnverified, tenants.ErrOtherIdentity, or an error of package oidc.
 func (r *Registrar) SignInByProvider(ctx context.Context, request Request, ticket, state, code string) (in ProviderSignIn, err error) {
-	known, err := tenants.ParseSecret(ticketPrefix, ticket)
+	known, err := challenge.ParseTicket(ticket)
 	if err != nil || !oidc.Began(known, state) {
-		return in, ErrChallenge
+		return in, challenge.ErrNone
 	}
 	if in.To, err = r.wanted(ctx, ticket); err != nil {
 		return in, err
@@ -103,7 +104,7 @@ func (t *turn) identify(ctx context.Context, member tenants.Member, identity ten
 
 // wanted is where the holder of a ticket wanted to go.
 func (r *Registrar) wanted(ctx context.Context, ticket string) (to string, err error) {
-	data, err := r.asked(ctx, ticket, forProvider, "")
+	data, err := r.Challenges.Take(ctx, ticket, forProvider, "")
 	if err != nil {
 		return "", err
 	}

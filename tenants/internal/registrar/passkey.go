@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/passkey"
 )
 
@@ -16,6 +17,19 @@ var (
 	ErrPasskey   = errors.New("the passkey was not accepted")
 	ErrSuspected = errors.New("there may be a copy of the passkey")
 )
+
+// What questions are for. An answer for another purpose is none.
+const (
+	forPasskey = "register a passkey"
+	forSignIn  = "sign in by passkey"
+	forConfirm = "confirm by passkey"
+)
+
+// Asked is what a browser was asked, and its ticket for the answer.
+type Asked struct {
+	Options any // for the browser, as JSON
+	Ticket  tenants.Secret
+}
 
 // AskForPasskey asks the browser of a caller's session for a new passkey.
 func (r *Registrar) AskForPasskey(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
@@ -28,7 +42,7 @@ func (r *Registrar) AskForPasskey(ctx context.Context, caller tenants.Caller, se
 }
 
 // RegisterPasskey adds the passkey that the browser of a caller's session has made. It fails with ErrPasskey or
-// ErrChallenge where the answer is none, and with ErrRemoved where the session has ended.
+// challenge.ErrNone where the answer is none, and with ErrRemoved where the session has ended.
 func (r *Registrar) RegisterPasskey(ctx context.Context, request Request, session, ticket, name string, answer []byte) (tenants.Passkey, error) {
 	cmd := tenants.RegisterPasskey{ID: passkeyPrefix + r.IDs(), Name: name, At: r.now()}
 	if err := cmd.Check(); err != nil { // before the challenge is used up
@@ -64,9 +78,9 @@ func (r *Registrar) AskWhoSignsIn(ctx context.Context) (Asked, error) {
 }
 
 // SignInByPasskey starts a session for the member who has answered AskWhoSignsIn. It fails with ErrPasskey, ErrSuspected
-// or ErrChallenge.
+// or challenge.ErrNone.
 func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket string, answer []byte) (Entry, error) {
-	data, err := r.asked(ctx, ticket, forSignIn, "")
+	data, err := r.Challenges.Take(ctx, ticket, forSignIn, "")
 	if err != nil {
 		return Entry{}, err
 	}
@@ -98,7 +112,7 @@ func (r *Registrar) AskToConfirm(ctx context.Context, caller tenants.Caller, ses
 }
 
 // ConfirmByPasskey lets the caller, who has a session, prove anew who they are. It fails with ErrPasskey, ErrSuspected or
-// ErrChallenge.
+// challenge.ErrNone.
 func (r *Registrar) ConfirmByPasskey(ctx context.Context, request Request, session, ticket string, answer []byte) (tenants.Session, tenants.Secret, error) {
 	holder, data, err := r.answering(ctx, request.Caller, ticket, forConfirm, session)
 	if err != nil {
@@ -175,13 +189,13 @@ func (r *Registrar) asking(ctx context.Context, purpose, subject string, questio
 	if err != nil {
 		return Asked{}, err
 	}
-	ticket, err := r.ask(ctx, purpose, subject, question.Data, ChallengeLasts)
+	ticket, err := r.Challenges.Ask(ctx, challenge.Question{Purpose: purpose, Subject: subject, Data: question.Data, Lasts: challenge.Lasts})
 	return Asked{Options: question.Options, Ticket: ticket}, err
 }
 
 // answering returns who answers what.
 func (r *Registrar) answering(ctx context.Context, caller tenants.Caller, ticket, purpose, subject string) (passkey.Holder, []byte, error) {
-	data, err := r.asked(ctx, ticket, purpose, subject)
+	data, err := r.Challenges.Take(ctx, ticket, purpose, subject)
 	if err != nil {
 		return passkey.Holder{}, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
@@ -35,7 +36,7 @@ type Config struct {
 	Views *postgres.Views
 
 	Passwords    *password.Hasher
-	Challenges   *postgres.Challenges
+	Challenges   *challenge.Service
 	RelyingParty *passkey.RelyingParty // nil: passkeys can't be used here; may then not be asked for
 	Provider     *oidc.Provider        // nil: there is no identity provider
 }

@@ -1,0 +1,76 @@
+package challenge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/tenants"
+)
+
+// Lasts is how long a browser has to answer, where nothing else is said.
+const Lasts = 5 * time.Minute
+
+const ticketPrefix = "weirtkt_"
+
+// ErrNone says that a browser has nothing to answer: it took too long, has answered before, or never was asked.
+var ErrNone = errors.New("there is no challenge to answer")
+
+// A Service keeps challenges. Safe for concurrent use.
+type Service struct {
+	store  store
+	clock  func() time.Time
+	random io.Reader
+}
+
+// NewService returns the service of a pool's schema.
+func NewService(pool *pgxpool.Pool, clock func() time.Time, random io.Reader) *Service {
+	return &Service{store{pool}, clock, random}
+}
+
+// A Question is what a browser is asked.
+type Question struct {
+	Purpose string // an answer for another one is none
+	Subject string // whose answer it has to be; "": anybody's
+	Data    []byte // JSON, by which the answer is judged
+	Lasts   time.Duration
+}
+
+// Ask keeps a question until its answer, and returns the ticket for that.
+func (s *Service) Ask(ctx context.Context, question Question) (tenants.Secret, error) {
+	ticket, err := tenants.NewSecret(ticketPrefix, s.random)
+	if err != nil {
+		return tenants.Secret{}, err
+	}
+	return ticket, s.store.keep(ctx, ticket.Digest().Hash, question, s.clock())
+}
+
+// ParseTicket reads a ticket, or fails with ErrNone.
+func ParseTicket(ticket string) (tenants.Secret, error) {
+	known, err := tenants.ParseSecret(ticketPrefix, ticket)
+	if err != nil {
+		return known, ErrNone
+	}
+	return known, nil
+}
+
+// Take returns the data of the question that a ticket is for, and forgets it, whether it is answered well or not. It is ErrNone
+// where there is none of that purpose for that subject, or not any more.
+func (s *Service) Take(ctx context.Context, ticket, purpose, subject string) ([]byte, error) {
+	known, err := ParseTicket(ticket)
+	if err != nil {
+		return nil, err
+	}
+	taken, expiresAt, err := s.store.take(ctx, known.Digest().Hash)
+	if err != nil {
+		return nil, err
+	}
+	if taken.Purpose != purpose || taken.Subject != subject || !s.clock().Before(expiresAt) {
+		return nil, fmt.Errorf("to %s: %w", purpose, ErrNone)
+	}
+	return taken.Data, nil
+}

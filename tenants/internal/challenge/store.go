@@ -1,0 +1,49 @@
+package challenge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// A store holds the challenges that were not answered yet, by the SHA-256 of their tickets.
+type store struct{ pool *pgxpool.Pool }
+
+// keep keeps a challenge until it is answered or over, and forgets those that are over.
+func (s store) keep(ctx context.Context, id string, asked Question, now time.Time) error {
+	return s.write(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM challenges WHERE organization = '*' AND expires_at <= $1`, now); err != nil {
+			return err
+		}
+		return query.ExactlyOne(ctx, tx, `
+			INSERT INTO challenges (organization, id, purpose, subject, data, expires_at) VALUES ('*', $1, $2, $3, $4, $5)`,
+			id, asked.Purpose, asked.Subject, asked.Data, now.Add(asked.Lasts))
+	})
+}
+
+// take returns a challenge and forgets it; ErrNone where there is none.
+func (s store) take(ctx context.Context, id string) (taken Question, expiresAt time.Time, err error) {
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `DELETE FROM challenges WHERE organization = '*' AND id = $1 RETURNING purpose, subject, data, expires_at`, id).
+			Scan(&taken.Purpose, &taken.Subject, &taken.Data, &expiresAt)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNone
+	}
+	return taken, expiresAt, err
+}
+
+func (s store) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
