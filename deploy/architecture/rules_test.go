@@ -66,6 +66,7 @@ var busParts = map[string][]string{
 	"publisher":       {"internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/wire"},
 	"consumer":        {"internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/follow", "internal/wire", "parked"},
 	"state":           {"internal/broker", "internal/clock", "internal/follow", "internal/wire"},
+	"logrange":        {"internal/broker", "internal/follow"},
 	"relay":           {"internal/clock", "publisher"},
 	"watermillbus":    {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
 }

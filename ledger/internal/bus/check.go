@@ -2,23 +2,14 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/contract"
 )
-
-// patience is how long the broker may take to hand out a record that it has.
-const patience = 30 * time.Second
-
-// maxWait is how long the reader, when it is closed, may still wait for records that nobody needs.
-const maxWait = 20 * time.Millisecond
 
 // A Log reads weir.logs.v1 again, to compare it with what was charged.
 type Log struct {
@@ -67,46 +58,11 @@ func compareRange(r ledger.Range, offset int64) int {
 
 // read calls each with the records of the ranges' whole stretch, and returns the first offset that was still there.
 func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset, bytes int64)) (start int64, err error) {
-	first, end := ranges[0].First, ranges[len(ranges)-1].Next
-	reader := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs, Partition: ranges[0].Partition,
-		MaxBytes: 2 * contract.MaxRecordBytes, MaxWait: maxWait,
-	})
-	defer func() { err = errors.Join(err, reader.Close()) }()
-	if err := reader.SetOffset(first); err != nil {
-		return 0, err
-	}
-	for start, next := int64(-1), first; ; {
-		record, err := readWithin(ctx, reader, patience)
-		if err != nil {
-			return 0, fmt.Errorf("cannot read partition %d from offset %d: %w", ranges[0].Partition, next, err)
-		}
-		if start < 0 {
-			start = record.Offset
-		}
+	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
+	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, func(record bus.Record) {
 		// A record that can't be parsed is parked: that it is shows in what the ranges leave out.
-		if logs, err := contract.ParseLogsAccepted(headerOf(record), nil); err == nil && record.Offset < end {
+		if logs, err := contract.ParseLogsAccepted(record.Header, nil); err == nil {
 			each(record.Offset, logs.Bytes)
 		}
-		if next = record.Offset + 1; next >= end {
-			return start, nil
-		}
-	}
-}
-
-func readWithin(ctx context.Context, reader *kafka.Reader, d time.Duration) (kafka.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return reader.ReadMessage(ctx)
-}
-
-func headerOf(record kafka.Message) func(string) string {
-	return func(name string) string {
-		for _, header := range record.Headers {
-			if header.Key == name {
-				return string(header.Value)
-			}
-		}
-		return ""
-	}
+	})
 }

@@ -184,7 +184,7 @@ func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 // begin finds where each partition's log starts, and where it ends now, and takes up the snapshot if there is one.
 func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	begun := s.cfg.Clock()
-	logs, err := s.look(ctx, c)
+	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
 	if err != nil {
 		return err
 	}
@@ -197,26 +197,6 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	defer s.mu.Unlock()
 	s.announce()
 	return nil
-}
-
-// look finds the bounds of all partitions.
-func (s *Reader) look(ctx context.Context, c *broker.Cluster) (broker.TopicLogs, error) {
-	seen, err := c.Layout(ctx, s.cfg.Topic)
-	if err != nil {
-		return broker.TopicLogs{}, err
-	}
-	t := seen.Topics[s.cfg.Topic]
-	if t.Err == nil && len(t.Leaders) == 0 {
-		t.Err = kafka.LeaderNotAvailable
-	}
-	if t.Err != nil { // it may be there a moment later, and without its partitions there would be nothing to wait for
-		return broker.TopicLogs{}, t.Err
-	}
-	all := make([]int, len(t.Leaders))
-	for p := range all {
-		all[p] = p
-	}
-	return c.AllLogs(ctx, s.cfg.Topic, all)
 }
 
 // expect sets the goal: ready once every partition has reached the end that its log has now.
@@ -327,7 +307,7 @@ func (s *Reader) hold(r bus.Record) {
 
 // again has the whole log read once more, and what was deleted meanwhile removed.
 func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
-	logs, err := s.look(ctx, c)
+	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
 	if err != nil {
 		return err
 	}

@@ -215,6 +215,26 @@ func (c *Cluster) AllLogs(ctx context.Context, topic string, partitions []int) (
 	return found, err
 }
 
+// WholeTopic is AllLogs of every partition.
+func (c *Cluster) WholeTopic(ctx context.Context, topic string) (TopicLogs, error) {
+	seen, err := c.Layout(ctx, topic)
+	if err != nil {
+		return TopicLogs{}, err
+	}
+	t := seen.Topics[topic]
+	if t.Err == nil && len(t.Leaders) == 0 {
+		t.Err = kafka.LeaderNotAvailable
+	}
+	if t.Err != nil { // it may be there a moment later, and without its partitions there would be nothing to wait for
+		return TopicLogs{}, t.Err
+	}
+	all := make([]int, len(t.Leaders))
+	for p := range all {
+		all[p] = p
+	}
+	return c.AllLogs(ctx, topic, all)
+}
+
 func (c *Cluster) boundsAt(ctx context.Context, address, topic string, partitions []int, found map[int]LogBounds) error {
 	if address == "" {
 		return kafka.LeaderNotAvailable

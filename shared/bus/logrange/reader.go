@@ -1,0 +1,101 @@
+package logrange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+)
+
+// Reader reads ranges of one topic. Brokers and Topic are required.
+type Reader struct {
+	Brokers []string
+	Dialer  *bus.Dialer // nil: the default
+	Topic   string
+}
+
+// Bounds are the offsets at which a partition's log starts and at which its next record will stand.
+type Bounds struct{ Start, End int64 }
+
+// Bounds returns those of every partition.
+func (r *Reader) Bounds(ctx context.Context) (map[int]Bounds, error) {
+	c := broker.NewCluster(r.Brokers, r.Dialer)
+	defer c.Close()
+	logs, err := c.WholeTopic(ctx, r.Topic)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the bounds of %s: %w", r.Topic, err)
+	}
+	found := make(map[int]Bounds, len(logs.Bounds))
+	for p, log := range logs.Bounds {
+		found[p] = Bounds{log.Start, log.End}
+	}
+	return found, nil
+}
+
+const (
+	longestSilence = 30 * time.Second // that brokers may take to hand out what they have
+	fetchWait      = 500 * time.Millisecond
+	fetchBytes     = 8 << 20
+)
+
+var (
+	errComplete = errors.New("the range is read")
+	errSilent   = errors.New("the brokers hand nothing out")
+)
+
+// Read calls each with the records from one offset to before another, in their order, and returns the first offset that the log still has.
+// Each must not keep a record. A range that ends beyond the log is ErrOutsideLog, and so is one that is cut while it is read.
+func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each func(bus.Record)) (start int64, err error) {
+	c := broker.NewCluster(r.Brokers, r.Dialer)
+	defer c.Close()
+	logs, err := c.AllLogs(ctx, r.Topic, []int{partition})
+	if err != nil {
+		return 0, err
+	}
+	log := logs.Bounds[partition]
+	if to > log.End {
+		return 0, fmt.Errorf("%w: partition %d up to %d, log from %d to %d", bus.ErrOutsideLog, partition, to, log.Start, log.End)
+	}
+	start = max(from, log.Start)
+	if start >= to {
+		return start, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(longestSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	deliver := func(_ context.Context, chunk follow.Chunk) error {
+		silence.Reset(longestSilence)
+		return pass(chunk, to, each)
+	}
+	f := &follow.Follower{
+		Cluster: c, Logger: slog.New(slog.DiscardHandler), Topic: r.Topic, ID: logs.ID, Positions: map[int]int64{partition: start},
+		Wait: fetchWait, MaxBytes: fetchBytes, Lends: true, Deliver: deliver,
+		Outside: func(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
+			cancel(fmt.Errorf("%w: partition %d at %d, log from %d to %d", bus.ErrOutsideLog, partition, position, log.Start, log.End))
+			return 0, false
+		},
+	}
+	if err := f.Run(ctx); !errors.Is(err, errComplete) {
+		return 0, fmt.Errorf("cannot read partition %d of %s from %d to %d: %w", partition, r.Topic, from, to, err)
+	}
+	return start, nil
+}
+
+// pass hands out what of a chunk lies before an offset.
+func pass(chunk follow.Chunk, to int64, each func(bus.Record)) error {
+	for _, record := range chunk.Records {
+		if record.Offset < to {
+			each(record)
+		}
+	}
+	if chunk.Next >= to {
+		return errComplete
+	}
+	return nil
+}
