@@ -29,6 +29,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/outbox"
@@ -53,7 +54,7 @@ type App struct {
 	projects    *state.Reader
 	plaintext   *exposure.Watch
 	meter       *keyuse.Meter // of uses of API keys
-	keyNews     *keyuse.Publication
+	keyFacts    *keyfact.Publisher
 	handler     nethttp.Handler
 	endpoint    *httpapi.Endpoint
 }
@@ -133,11 +134,10 @@ func (a *App) buildAPI() error {
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
+	a.keyFacts = &keyfact.Publisher{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock, Logger: a.logger}
 	a.meter = keyuse.NewMeter(a.clock)
 	a.meter.Measure(a.metrics.Registerer)
-	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock, Logger: a.logger}
-	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock}
-	a.plaintext = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
+	a.plaintext = exposure.NewWatch(credentials, a.keyFacts.Exposed, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
@@ -180,14 +180,14 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	defer a.meter.Finish(a.keyNews.Used)
+	defer a.meter.Finish(a.keyFacts.Used)
 	said := &outbox.Pruner{Pool: a.pool, Relay: bus.RelayName, Logger: a.logger}
 	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
 	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, said.Run, a.plaintext.Run, a.endpoint.Run,
-		a.tellUse, a.metrics.Run)
+		a.publishUses, a.metrics.Run)
 }
 
-func (a *App) tellUse(ctx context.Context) error { return a.meter.Run(ctx, a.keyNews.Used) }
+func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
 func (a *App) Close() {
@@ -205,5 +205,5 @@ func (a *App) Close() {
 
 // ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.
 func (a *App) ensureTopic(ctx context.Context) error {
-	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("grouping", contract.Topics(0, 0)))
+	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.OwnedBy("grouping", contract.Topics(0, 0)))
 }

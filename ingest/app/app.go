@@ -32,6 +32,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
@@ -67,9 +68,9 @@ type App struct {
 	log       *bus.Log
 	gapRead   atomic.Bool
 
-	meter   *keyuse.Meter
-	watch   *exposure.Watch
-	keyNews *keyuse.Publication
+	meter    *keyuse.Meter
+	watch    *exposure.Watch
+	keyFacts *keyfact.Publisher
 
 	handler  nethttp.Handler
 	endpoint *httpapi.Endpoint
@@ -120,11 +121,10 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.follow()
+	a.keyFacts = &keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
 	a.meter = keyuse.NewMeter(a.clock)
 	a.meter.Measure(a.metrics.Registerer)
-	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
-	a.watch = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
-	a.keyNews = &keyuse.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
+	a.watch = exposure.NewWatch(a.credentials, a.keyFacts.Exposed, a.clock, a.logger)
 	if err := a.buildConsumer(); err != nil {
 		return err
 	}
@@ -275,15 +275,15 @@ func (a *App) Ready() error { return httpapi.Part("keys, projects and accounts",
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	defer a.meter.Finish(a.keyNews.Used)
-	loops := []func(context.Context) error{a.tellUse, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.endpoint.Run, a.metrics.Run}
+	defer a.meter.Finish(a.keyFacts.Used)
+	loops := []func(context.Context) error{a.publishUses, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}
 	return lifecycle.Run(ctx, loops...)
 }
 
-func (a *App) tellUse(ctx context.Context) error { return a.meter.Run(ctx, a.keyNews.Used) }
+func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
 func (a *App) Close() {

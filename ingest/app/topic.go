@@ -59,7 +59,7 @@ func (a *App) migrate(ctx context.Context) error {
 // ensureTopics creates weir.logs.v1 and weir.ingest.v1, which ingest writes, where nobody has. It tries until there is a
 // broker.
 func (a *App) ensureTopics(ctx context.Context) error {
-	own := contract.WrittenBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
+	own := contract.OwnedBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 	for ctx.Err() == nil {
 		err := topics.EnsureWith(ctx, a.config.Brokers, a.dialer, own)
 		if err == nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
@@ -149,8 +150,8 @@ func (a *App) buildAPI() error {
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
-	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock}
-	a.plaintext = exposure.NewWatch(credentials, exposed.Say, a.clock, a.logger)
+	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock, Logger: a.logger}
+	a.plaintext = exposure.NewWatch(credentials, facts.Exposed, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
@@ -205,7 +206,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("ledger", contract.Topics(0, 0)))
+	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.OwnedBy("ledger", contract.Topics(0, 0)))
 }
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Topics. One service writes a topic; anyone may read it.
+// Topics. One service writes a topic, but for the gathered one; anyone may read it.
 const (
 	TopicLogs        = "weir.logs.v1"        // written by ingest: LogsAccepted
 	TopicCredentials = "weir.credentials.v1" // written by tenants: compacted, key = SHA-256 of the credential
@@ -15,7 +15,7 @@ const (
 	TopicAccounts    = "weir.accounts.v1"    // written by ledger: compacted, key = organization
 	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts
 	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts
-	TopicIngest      = "weir.ingest.v1"      // made by ingest, written by all: how API keys are used, that one was seen in plaintext; kept for a while
+	TopicIngest      = "weir.ingest.v1"      // gathered, made by ingest: how API keys are used, that one came in plaintext; kept for a while
 )
 
 // Consumer groups. A group's name is data: it owns positions, so renaming it would consume everything again.
@@ -35,13 +35,14 @@ const DefaultLogPartitions = 12
 // one entry of the largest legal size still fits.
 const MaxRecordBytes = 2 << 20
 
-// keyNewsRetention is how long weir.ingest.v1 keeps records: longer than tenants is ever away.
-const keyNewsRetention = 30 * 24 * time.Hour
+// keyFactsRetention is how long weir.ingest.v1 keeps records: longer than tenants is ever away.
+const keyFactsRetention = 30 * 24 * time.Hour
 
 // A Topic is one topic as it has to exist on the broker.
 type Topic struct {
 	Name       string
-	Writer     string // the module that makes it, and alone writes it; only TopicIngest has more to say something
+	Owner      string // the module that makes it, and alone writes it unless it is gathered
+	Gathered   bool   // every module writes it, through shared/keyfact (see decision 23)
 	Partitions int
 	Config     map[string]string // the broker's own setting names
 }
@@ -53,26 +54,26 @@ type Topic struct {
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact"}
 	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(keyNewsRetention)}
+	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(keyFactsRetention)}
 	logs := map[string]string{
 		"cleanup.policy":    "delete",
 		"retention.ms":      retentionMillis(logRetention),
 		"max.message.bytes": strconv.Itoa(MaxRecordBytes),
 	}
 	return []Topic{
-		{TopicLogs, "ingest", cmp.Or(logPartitions, DefaultLogPartitions), logs},
-		{TopicCredentials, "tenants", 1, compacted},
-		{TopicAccounts, "ledger", 1, compacted},
-		{TopicTenants, "tenants", 1, forever},
-		{TopicLedger, "ledger", 1, forever},
-		{TopicGrouping, "grouping", 1, forever},
-		{TopicIngest, "ingest", 1, fleeting},
+		{Name: TopicLogs, Owner: "ingest", Partitions: cmp.Or(logPartitions, DefaultLogPartitions), Config: logs},
+		{Name: TopicCredentials, Owner: "tenants", Partitions: 1, Config: compacted},
+		{Name: TopicAccounts, Owner: "ledger", Partitions: 1, Config: compacted},
+		{Name: TopicTenants, Owner: "tenants", Partitions: 1, Config: forever},
+		{Name: TopicLedger, Owner: "ledger", Partitions: 1, Config: forever},
+		{Name: TopicGrouping, Owner: "grouping", Partitions: 1, Config: forever},
+		{Name: TopicIngest, Owner: "ingest", Gathered: true, Partitions: 1, Config: fleeting},
 	}
 }
 
-// WrittenBy picks the topics that a module writes.
-func WrittenBy(module string, topics []Topic) []Topic {
-	return slices.DeleteFunc(slices.Clone(topics), func(topic Topic) bool { return topic.Writer != module })
+// OwnedBy picks the topics that a module makes.
+func OwnedBy(module string, topics []Topic) []Topic {
+	return slices.DeleteFunc(slices.Clone(topics), func(topic Topic) bool { return topic.Owner != module })
 }
 
 // retentionMillis is a retention as the broker writes it; 0 keeps records for ever.

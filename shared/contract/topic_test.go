@@ -7,11 +7,11 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Every topic is made by the one module that writes it.
-func TestWrittenBy(t *testing.T) {
+// Every topic is made by the one module that owns it.
+func TestOwnedBy(t *testing.T) {
 	var names []string
 	for _, module := range []string{"ingest", "ledger", "grouping", "tenants"} {
-		for _, topic := range contract.WrittenBy(module, contract.Topics(0, 0)) {
+		for _, topic := range contract.OwnedBy(module, contract.Topics(0, 0)) {
 			names = append(names, topic.Name)
 		}
 	}

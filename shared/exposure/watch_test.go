@@ -68,7 +68,7 @@ func TestWatchSays(t *testing.T) {
 	see(httpapi.PlaintextRequest{Key: secret("a"), Address: home, Client: "curl\x00"})
 	see(httpapi.PlaintextRequest{Key: secret("a")})
 	see(httpapi.PlaintextRequest{Key: secret("a"), Forwarded: true})
-	now = now.Add(sayEvery)
+	now = now.Add(interval)
 	see(httpapi.PlaintextRequest{Key: secret("a")})
 	want := contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_a", How: contract.ExposedPlainHTTP, At: start, Address: "192.0.2.7", Client: "curl"}
 	if len(said) != 3 || said[0] != want || said[1].How != contract.ExposedForwarded || said[2].How != contract.ExposedPlainHTTP {

@@ -31,6 +31,7 @@ import (
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
@@ -246,14 +247,14 @@ func (a *App) droppedFailures() prometheus.Counter {
 // buildUsageConsumer makes what takes in how keys are used, and how they were exposed. What the listener of this process sees
 // takes the same way as what those of others see.
 func (a *App) buildUsageConsumer() (err error) {
-	exposed := exposure.Publication{Bus: a.publisher, Source: bus.Source, Clock: a.clock}
-	a.plaintext = exposure.NewWatch(a.credentials, exposed.Say, a.clock, a.logger)
+	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
+	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.clock, a.logger)
 	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
 		return err
 	}
 	a.usage, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
-		Handle:    bus.UsageConsumer{Exposed: a.exposures.InClear, Used: keys.AddUsage}.Consume,
+		Handle:    bus.UsageConsumer{Exposed: a.exposures.SeenInPlaintext, Used: keys.AddUsage}.Consume,
 		Committed: func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
@@ -342,7 +343,7 @@ func (a *App) Run(ctx context.Context) error {
 
 // ensureTopics creates the topics that tenants writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.WrittenBy("tenants", contract.Topics(0, 0)))
+	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.OwnedBy("tenants", contract.Topics(0, 0)))
 }
 
 func (a *App) serve(ctx context.Context) error {

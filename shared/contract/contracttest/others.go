@@ -35,7 +35,7 @@ type Others struct {
 // New makes the topics that module does not write itself. weir.logs.v1 gets that many partitions.
 func New(t testing.TB, module string, brokers []string, logPartitions int) *Others {
 	t.Helper()
-	theirs := slices.DeleteFunc(contract.Topics(logPartitions, 0), func(topic contract.Topic) bool { return topic.Writer == module })
+	theirs := slices.DeleteFunc(contract.Topics(logPartitions, 0), func(topic contract.Topic) bool { return topic.Owner == module })
 	if err := topics.Ensure(t.Context(), brokers, theirs); err != nil {
 		t.Fatal(err)
 	}

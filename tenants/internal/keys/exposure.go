@@ -34,9 +34,9 @@ func NewExposures(work *unitofwork.Writer, policyOf PolicyOf) *Exposures {
 	return &Exposures{work, NewStore(work.Views), policyOf}
 }
 
-// InClear decides in tx what follows when ingest has seen a key in clear. A key that nobody knows is passed over: ingest knows
+// SeenInPlaintext decides in tx what follows when a key came in plaintext. A key that nobody knows is passed over: ingest knows
 // keys from us alone, so it is one of another installation's log.
-func (e *Exposures) InClear(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error {
+func (e *Exposures) SeenInPlaintext(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error {
 	u, err := e.work.Join(ctx, tx, organization, unitofwork.BySystem(byIngest))
 	if err != nil {
 		return err

@@ -1,0 +1,160 @@
+package architecture
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// gatherer is the one package that publishes on gathered topics.
+const gatherer = prefix + "shared/keyfact"
+
+// outgoing are the types whose values are on their way to a topic that they name.
+var outgoing = regexp.MustCompile(`(?i)(outbox|outgoing)`)
+
+// One service writes a topic, its owner; a gathered topic is written through one package for all.
+func TestTopicsHaveOneWriter(t *testing.T) {
+	writers := map[string][]string{} // by the name of the topic's constant
+	for _, p := range all(t) {
+		if isForTests(p.ImportPath) || module(p.ImportPath) == "deploy" {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, topic := range publishedIn(file) {
+				writers[topic] = append(writers[topic], p.ImportPath)
+			}
+		}
+	}
+	for constant, topic := range constants() {
+		for _, violation := range writtenByOthers(topic, writers[constant]) {
+			t.Error(violation)
+		}
+	}
+	if len(constants()) != len(contract.Topics(0, 0)) {
+		t.Error("a topic is missing in constants")
+	}
+}
+
+// constants are the topics by the constants that name them in the source.
+func constants() map[string]contract.Topic {
+	byConstant := map[string]contract.Topic{}
+	for constant, name := range map[string]string{
+		"TopicLogs": contract.TopicLogs, "TopicCredentials": contract.TopicCredentials, "TopicTenants": contract.TopicTenants,
+		"TopicAccounts": contract.TopicAccounts, "TopicLedger": contract.TopicLedger, "TopicGrouping": contract.TopicGrouping, "TopicIngest": contract.TopicIngest,
+	} {
+		all := contract.Topics(0, 0)
+		if at := slices.IndexFunc(all, func(topic contract.Topic) bool { return topic.Name == name }); at >= 0 {
+			byConstant[constant] = all[at]
+		}
+	}
+	return byConstant
+}
+
+// writtenByOthers says what is wrong with the packages that write a topic.
+func writtenByOthers(topic contract.Topic, packages []string) (found []string) {
+	if len(packages) == 0 {
+		found = append(found, fmt.Sprintf("nobody is found to write %s", topic.Name))
+	}
+	for _, p := range packages {
+		if topic.Gathered && p != gatherer || !topic.Gathered && module(p) != topic.Owner {
+			found = append(found, fmt.Sprintf("%s writes %s, which is of %s", p, topic.Name, topic.Owner))
+		}
+	}
+	return found
+}
+
+// publishedIn are the constants of the topics on which a file publishes: arguments of calls to Publish and the like, and members of
+// what is outgoing.
+func publishedIn(file *ast.File) (topics []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if selector, ok := n.Fun.(*ast.SelectorExpr); ok && strings.HasPrefix(selector.Sel.Name, "Publish") {
+				topics = append(topics, topicsOf(n.Args)...)
+			}
+		case *ast.CompositeLit:
+			if outgoing.MatchString(nameOf(n.Type)) {
+				topics = append(topics, topicsOf(values(n.Elts))...)
+			}
+		}
+		return true
+	})
+	return topics
+}
+
+// topicsOf are the constants of topics among expressions.
+func topicsOf(expressions []ast.Expr) (topics []string) {
+	for _, e := range expressions {
+		if name := nameOf(e); strings.HasPrefix(name, "Topic") {
+			topics = append(topics, name)
+		}
+	}
+	return topics
+}
+
+func values(elements []ast.Expr) (found []ast.Expr) {
+	for _, e := range elements {
+		if pair, ok := e.(*ast.KeyValueExpr); ok {
+			e = pair.Value
+		}
+		found = append(found, e)
+	}
+	return found
+}
+
+// nameOf is the last part of a name such as contract.TopicLogs; empty for other expressions.
+func nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// A second writer is found, and a reader is not taken for one.
+func TestSecondWritersAreFound(t *testing.T) {
+	const source = `package p
+func f() {
+	p.PublishContext(ctx, contract.TopicLogs, m)
+	_ = outbox.Outbox{Topic: contract.TopicLedger}
+	_ = bus.ConsumerConfig{Topic: contract.TopicAccounts}
+	a.follow(contract.TopicTenants)
+}`
+	file, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := publishedIn(file); !slices.Equal(got, []string{"TopicLogs", "TopicLedger"}) {
+		t.Errorf("published on %q", got)
+	}
+	own, gathered := contract.Topic{Name: "own", Owner: "ledger"}, contract.Topic{Name: "gathered", Owner: "ingest", Gathered: true}
+	for _, c := range []struct {
+		topic   contract.Topic
+		writers []string
+		faults  int
+	}{
+		{own, []string{prefix + "ledger/internal/bus"}, 0},
+		{own, []string{prefix + "ledger/internal/bus", prefix + "grouping/app"}, 1},
+		{own, nil, 1},
+		{gathered, []string{gatherer}, 0},
+		{gathered, []string{gatherer, prefix + "ingest/app"}, 1},
+	} {
+		if found := writtenByOthers(c.topic, c.writers); len(found) != c.faults {
+			t.Errorf("%s written by %q: %q", c.topic.Name, c.writers, found)
+		}
+	}
+}
