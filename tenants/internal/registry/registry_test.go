@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -175,7 +176,7 @@ func TestOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.tokens.RegisterOperator(t.Context(), first); err != registry.ErrOperatorRevoked {
+	if err := r.tokens.RegisterOperator(t.Context(), first); !errors.Is(err, registry.ErrOperatorRevoked) {
 		t.Errorf("the one of before: %v", err)
 	}
 }
