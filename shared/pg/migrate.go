@@ -56,7 +56,7 @@ func OpenMigrated(ctx context.Context, url, schema string, sets ...MigrationSet)
 	return pool, nil
 }
 
-// ErrNotMigrated: the schema is not up to date.
+// ErrNotMigrated means that a schema is not up to date.
 var ErrNotMigrated = errors.New("the database is not up to date")
 
 // OpenCurrent is Open for those who only use what a service has made: it changes nothing, and fails with ErrNotMigrated
