@@ -60,8 +60,9 @@ var ruleWords = map[Rule]string{
 // Words tells a rule to people.
 func (r Rule) Words() string { return cmp.Or(ruleWords[r], string(r)) }
 
-// Describe tells what people see of the error that was fingerprinted last.
-func (g *Grouper) Describe() Description {
+// Describe is what people see of the error.
+func (f Fingerprint) Describe() Description {
+	g := f.of
 	s := g.outermost()
 	d := Description{
 		Title:    g.title(s),
@@ -113,9 +114,9 @@ func placed(f *Frame) string {
 	return f.Function + " (" + file + ")"
 }
 
-// Why tells how the error that was fingerprinted last is grouped.
-func (g *Grouper) Why(f Fingerprint) Why {
-	decides := f.Deciding()
+// Why is how the error is grouped.
+func (f Fingerprint) Why() Why {
+	g, decides := f.of, f.Deciding()
 	why := Why{Version: f.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
 	if decides.Scope == ScopeMessage {
 		return g.whyMessage(why)

@@ -51,6 +51,8 @@ type Fingerprint struct {
 	Hashes  []ScopedHash
 	Joins   int
 	Former  []ScopedHash // what joined in the version before, where that was something else: it finds groups and founds none
+
+	of *Grouper // which still holds the error that was parsed
 }
 
 // Deciding is the loosest hash that joins: two errors are the same exactly when these are equal.
@@ -77,7 +79,7 @@ type Grouper struct {
 	former  [2]ScopedHash
 }
 
-// Fingerprint parses e and returns its hashes, valid until the next call.
+// Fingerprint parses e and returns its hashes, with which it can be described. They are valid until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.sent = e
 	g.trace.parse(&g.sent)
@@ -101,13 +103,13 @@ func (g *Grouper) fingerprint() Fingerprint {
 		{g.version, ScopeSite, g.hash(ScopeSite, g.appendSite)},
 		{g.version, ScopePlace, g.hash(ScopePlace, g.appendPlace)},
 	}
-	return Fingerprint{Version: g.version, Hashes: g.hashes[:], Joins: 2}
+	return Fingerprint{Version: g.version, Hashes: g.hashes[:], Joins: 2, of: g}
 }
 
 func (g *Grouper) byMessage() Fingerprint {
 	g.hashes[0] = ScopedHash{g.version, ScopeMessage, g.hash(ScopeMessage, g.appendMessage)}
 	g.hashes[1] = ScopedHash{g.version, ScopeType, g.hash(ScopeType, g.appendType)}
-	return Fingerprint{Version: g.version, Hashes: g.hashes[:2], Joins: 1}
+	return Fingerprint{Version: g.version, Hashes: g.hashes[:2], Joins: 1, of: g}
 }
 
 // Parts of a key are ended by this byte, which no text that is compared holds except as part of a message.

@@ -91,8 +91,7 @@ func TestLinear(t *testing.T) {
 		for _, e := range []Error{{StackTrace: []string{long}}, {Type: long}, {Message: long}, {Message: long, StackTrace: []string{"at a.B.c(B.java:1)"}},
 			{StackTrace: []string{"at " + long + "(B.java:1)"}}, {StackTrace: []string{"main." + long + "(0x1)", "\t/a.go:1"}}} {
 			started := time.Now()
-			g.Fingerprint(e)
-			g.Describe()
+			g.Fingerprint(e).Describe()
 			if took := time.Since(started); took > 3*time.Second {
 				t.Errorf("%q took %v", seed, took)
 			}
@@ -114,7 +113,7 @@ func FuzzFingerprint(f *testing.F) {
 		g.Fingerprint(Error{Type: stack, StackTrace: []string{message, typ}})
 		if again := g.Fingerprint(e); again.Deciding() != first || h.Fingerprint(e).Deciding() != first {
 			t.Fatal("the hash depends on what came before")
-		} else if d := g.Describe(); d.Title == "" || len(d.Title) > maxTitle || g.Why(again).Rule.Words() == string(g.Why(again).Rule) {
+		} else if d := again.Describe(); d.Title == "" || len(d.Title) > maxTitle || again.Why().Rule.Words() == string(again.Why().Rule) {
 			t.Fatalf("description %+v", d)
 		}
 	})

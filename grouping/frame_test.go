@@ -39,8 +39,7 @@ func TestFrames(t *testing.T) {
 		"   4: mycrate::foo::{{closure}}::h3e3f989126541ea9":                                    {Rust, Frame{"", "mycrate::foo::{{closure}}::h3e3f989126541ea9", "", 0, 0, true}},
 	} {
 		var g Grouper
-		g.Fingerprint(Error{StackTrace: []string{line}})
-		d := g.Describe()
+		d := g.Fingerprint(Error{StackTrace: []string{line}}).Describe()
 		if d.Language != want.language || len(d.Exceptions) != 1 || len(d.Exceptions[0].Frames) != 1 || d.Exceptions[0].Frames[0] != want.frame {
 			t.Errorf("%q\n got %s %+v\nwant %s %+v", line, d.Language, d.Exceptions, want.language, want.frame)
 		}
@@ -79,8 +78,7 @@ func TestDescribe(t *testing.T) {
 		{Error{}, "Error", "", ""},
 	} {
 		var g Grouper
-		g.Fingerprint(test.e)
-		if d := g.Describe(); d.Title != test.title || d.Type != test.typ || d.Culprit != test.culprit {
+		if d := g.Fingerprint(test.e).Describe(); d.Title != test.title || d.Type != test.typ || d.Culprit != test.culprit {
 			t.Errorf("got %q, %q, %q; want %q, %q, %q", d.Title, d.Type, d.Culprit, test.title, test.typ, test.culprit)
 		}
 	}

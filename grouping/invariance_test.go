@@ -30,10 +30,10 @@ func TestKin(t *testing.T) {
 func (k kin) check(t *testing.T) {
 	var g Grouper
 	base := g.Fingerprint(k.base).Deciding()
-	why := g.Why(g.Fingerprint(k.base))
+	why := g.Fingerprint(k.base).Why()
 	for what, e := range k.same {
 		if got := g.Fingerprint(e).Deciding(); got != base {
-			t.Errorf("%s must not move it\nbase %+v\n got %+v", what, why, g.Why(g.Fingerprint(e)))
+			t.Errorf("%s must not move it\nbase %+v\n got %+v", what, why, g.Fingerprint(e).Why())
 		}
 	}
 	for what, e := range k.other {
@@ -59,7 +59,7 @@ func TestPieces(t *testing.T) {
 			} {
 				e := Error{Type: k.base.Type, Message: k.base.Message, StackTrace: pieces}
 				if got := g.Fingerprint(e).Deciding(); got != want {
-					t.Errorf("%s: %s moves it: %+v", k.name, what, g.Why(g.Fingerprint(e)))
+					t.Errorf("%s: %s moves it: %+v", k.name, what, g.Fingerprint(e).Why())
 				}
 			}
 		}

@@ -47,7 +47,24 @@ type Count struct {
 // Sample is an occurrence and how many came before it.
 type Sample struct {
 	Occurrence
-	Arrival int64
+	Arrival    int64
+	Exceptions []Exception // nil: not described yet
+}
+
+// Describe fills in the exceptions of a sample, if it lacks them. A tally does not: most samples of a storm give way to newer
+// ones, and most kinds of a flood found no group.
+func (s *Sample) Describe(g *Grouper) {
+	if s.Exceptions == nil {
+		s.Exceptions = g.Fingerprint(s.Error).Describe().Exceptions
+	}
+}
+
+// Describe is what people see of a group that c founds, and why it is one. The first sample is then described as well.
+func (c *Count) Describe(g *Grouper) (Description, Why) {
+	f := g.Fingerprint(c.Samples[0].Error)
+	d := f.Describe()
+	c.Samples[0].Exceptions = d.Exceptions
+	return d, f.Why()
 }
 
 // BudgetPeriod is the time of acceptance for which a project has a budget of new groups.
@@ -70,7 +87,7 @@ func (t *Tally) Add(o Occurrence) {
 		}
 		t.counts[key] = c
 	}
-	c.add(Sample{o, t.arrived})
+	c.add(Sample{Occurrence: o, Arrival: t.arrived})
 	t.arrived++
 }
 

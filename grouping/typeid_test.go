@@ -61,7 +61,7 @@ func TestTypesWithIDsAreOneGroup(t *testing.T) {
 		if two.Deciding() != deciding || len(stack) < 3 && two.Former[joins-1] == former[joins-1] {
 			t.Errorf("%+v and %+v", deciding, two)
 		}
-		if why := g.Why(two); len(stack) < 3 && why.Parts[0] != (Part{"type", "Error_*"}) || why.Version != Version {
+		if why := two.Why(); len(stack) < 3 && why.Parts[0] != (Part{"type", "Error_*"}) || why.Version != Version {
 			t.Errorf("why %+v", why)
 		}
 	}

@@ -165,20 +165,20 @@ func (w Writer) changesOf(counts []*grouping.Count, known, founded map[hashKey]s
 	slices.SortFunc(changes, func(a, b *change) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.group, b.group))
 	})
-	w.describe(changes)
+	var g grouping.Grouper
+	for _, ch := range changes {
+		ch.describe(&g, w.NewGroups)
+	}
 	return changes
 }
 
-// describe works out what people see of new groups, and of overflows, which tell the budget as it is now.
-func (w Writer) describe(changes []*change) {
-	var g grouping.Grouper
-	for _, ch := range changes {
-		switch {
-		case ch.Overflowed():
-			ch.about, ch.why = grouping.DescribeOverflow(w.NewGroups)
-		case ch.founded:
-			f := g.Fingerprint(ch.Samples[0].Error)
-			ch.about, ch.why = g.Describe(), g.Why(f)
-		}
+// describe sets what people see of a new group, and of an overflow, which names the budget as it is now. All other groups
+// keep what they show.
+func (ch *change) describe(g *grouping.Grouper, budget int) {
+	switch {
+	case ch.Overflowed():
+		ch.about, ch.why = grouping.DescribeOverflow(budget)
+	case ch.founded:
+		ch.about, ch.why = ch.Count.Describe(g)
 	}
 }

@@ -93,11 +93,12 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var g grouping.Grouper
 	for _, ch := range changes {
 		for slot, o := range ch.sampled() {
+			o.Describe(&g)
 			organizations, groups = append(organizations, ch.Organization), append(groups, ch.group)
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
 			times, levels = append(times, o.At), append(levels, int16(o.Severity))
 			environments, messages = append(environments, storable(o.Environment)), append(messages, storable(grouping.Cut(o.Message, maxMessage)))
-			exceptions = append(exceptions, encodeExceptions(&g, o.Error))
+			exceptions = append(exceptions, encodeExceptions(o.Exceptions))
 		}
 	}
 	if len(slots) == 0 {
@@ -116,19 +117,18 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 }
 
 // sampled are the samples by slot. Where two meet in one, the newer stays.
-func (ch *change) sampled() map[int]grouping.Occurrence {
-	kept := map[int]grouping.Occurrence{}
+func (ch *change) sampled() map[int]grouping.Sample {
+	kept := map[int]grouping.Sample{}
 	first := ch.samples - int64(len(ch.Samples))
 	for i, o := range ch.Samples {
-		kept[grouping.SampleSlot(first+int64(i))] = o.Occurrence
+		kept[grouping.SampleSlot(first+int64(i))] = o
 	}
 	return kept
 }
 
-func encodeExceptions(g *grouping.Grouper, e grouping.Error) string {
-	g.Fingerprint(e)
+func encodeExceptions(exceptions []grouping.Exception) string {
 	stored := []Exception{}
-	for _, x := range g.Describe().Exceptions {
+	for _, x := range exceptions {
 		frames := make([]Frame, len(x.Frames))
 		for i, f := range x.Frames {
 			frames[i] = Frame{storable(f.Module), storable(f.Function), storable(f.File), f.Line, f.Column, f.InApp}

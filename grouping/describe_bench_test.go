@@ -1,0 +1,17 @@
+package grouping
+
+import "testing"
+
+// What a new kind of error costs beyond its hashes: its description and its reason.
+func BenchmarkDescribe(b *testing.B) {
+	e := javaKin[0].base
+	for len(e.StackTrace) < 16 {
+		e.StackTrace = append(e.StackTrace, javaKin[0].base.StackTrace...)
+	}
+	var g Grouper
+	f := g.Fingerprint(e)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = f.Describe(), f.Why()
+	}
+}
