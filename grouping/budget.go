@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A project may found so many groups by the errors of one hour. What is new beyond that belongs to one group of the
+// A project may create so many groups by the errors of one hour. What is new beyond that belongs to one group of the
 // project, the overflow: a flood of types that never come again is counted exactly and fills no table.
 
 // overflowVersion is that of the overflow's hash, which no algorithm makes of an error.
@@ -26,10 +26,10 @@ func (c *Count) Overflow() {
 // Overflowed reports whether c belongs to an overflow.
 func (c *Count) Overflowed() bool { return c.Deciding().Scope == ScopeBudget }
 
-// DescribeOverflow tells what people see of an overflow, where budget is how many groups a project may found in an hour.
+// DescribeOverflow tells what people see of an overflow, where budget is how many groups a project may create in an hour.
 func DescribeOverflow(budget int) (Description, Why) {
 	p := overflowHash()
-	rule := "The project had founded " + thousands(budget) + " new groups in the hour in which these errors were accepted, as many as it may. " +
+	rule := "The project had created " + thousands(budget) + " new groups in the hour in which these errors were accepted, as many as it may. " +
 		"They are counted here, whatever they are; errors of groups that were there before went on joining those. " +
 		"Errors whose type or message holds an id or a value that is new each time are a common cause: see the samples."
 	return Description{Title: "More errors than " + thousands(budget) + " new groups an hour", Language: Unknown},

@@ -27,7 +27,7 @@ const (
 	ScopePlace   HashScope = "place"   // its type and the three innermost own frames; similar errors, not the same
 	ScopeMessage HashScope = "message" // without a usable stack trace: type and template of the message
 	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
-	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had founded as many groups as it may
+	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had created as many groups as it may
 )
 
 // Hash is a truncated SHA-256.
@@ -44,13 +44,13 @@ type ScopedHash struct {
 }
 
 // Fingerprint is what an error is compared by. Hashes go from strict to loose. The first Joins of them decide: an
-// error belongs to the group of the strictest of these that is known, and founds a group when none is. The rest tell
+// error belongs to the group of the strictest of these that is known, and creates a group when none is. The rest tell
 // what is similar. Hashes[Joins-1] follows from every stricter one, so that it alone names the group.
 type Fingerprint struct {
 	Version int
 	Hashes  []ScopedHash
 	Joins   int
-	Former  []ScopedHash // what joined in the version before, where that was something else: it finds groups and founds none
+	Former  []ScopedHash // what joined in the version before, where that was something else: it finds groups and creates none
 
 	of *Grouper // which still holds the error that was parsed
 }

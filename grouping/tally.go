@@ -33,9 +33,9 @@ type countKey struct {
 type Count struct {
 	Organization string
 	Project      string
-	Hour         time.Time    // the budget of new groups that it is charged to if it founds one
+	Hour         time.Time    // the budget of new groups that it is charged to if it creates one
 	Hashes       []ScopedHash // those that join, the strictest first; the last one decides
-	Former       []ScopedHash // further ones that find a group and found none; they come before Hashes
+	Former       []ScopedHash // further ones that find a group and create none; they come before Hashes
 	Similar      Hash         // of the strictest hash that does not join
 	N            int64
 	First, Last  time.Time
@@ -52,14 +52,14 @@ type Sample struct {
 }
 
 // Describe fills in the exceptions of a sample, if it lacks them. A tally does not: most samples of a storm give way to newer
-// ones, and most kinds of a flood found no group.
+// ones, and most kinds of a flood create no group.
 func (s *Sample) Describe(g *Grouper) {
 	if s.Exceptions == nil {
 		s.Exceptions = g.Fingerprint(s.Error).Describe().Exceptions
 	}
 }
 
-// Describe is what people see of a group that c founds, and why it is one. The first sample is then described as well.
+// Describe is what people see of a group that c creates, and why it is one. The first sample is then described as well.
 func (c *Count) Describe(g *Grouper) (Description, Why) {
 	f := g.Fingerprint(c.Samples[0].Error)
 	d := f.Describe()

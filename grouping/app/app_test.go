@@ -93,7 +93,7 @@ func TestAReusedKeyNeverCounts(t *testing.T) {
 	}
 }
 
-// A new kind of error that all partitions bring at once to several processes founds one group.
+// A new kind of error that all partitions bring at once to several processes creates one group.
 func TestRacingProcessesFoundOneGroup(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")

@@ -28,7 +28,7 @@ type Config struct {
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
 	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
 
-	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour found; what is new beyond that is counted in one group of the project that says so." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
+	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour create; what is new beyond that is counted in one group of the project that says so." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
 
 	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
 

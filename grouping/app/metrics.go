@@ -25,17 +25,17 @@ func countErrors(registerer prometheus.Registerer) func([]bus.Record) {
 	}
 }
 
-// countEffects returns what counts the groups that transactions founded and the errors that there was no group for.
+// countEffects returns what counts the groups that transactions created and the errors that there was no group for.
 func countEffects(registerer prometheus.Registerer) func(postgres.Effect) {
-	founded := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
-		Name: "weir_grouping_groups_created_total", Help: "Groups that were founded, those of transactions that were repeated included.",
+	created := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_grouping_groups_created_total", Help: "Groups that were created, those of transactions that were repeated included.",
 	})
 	overflowed := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_grouping_overflow_errors_total",
 		Help: "Errors that were counted in the group for what a project's budget of new groups has no room for, those of transactions that were repeated included.",
 	})
 	return func(effect postgres.Effect) {
-		founded.Add(float64(effect.Founded))
+		created.Add(float64(effect.Created))
 		overflowed.Add(float64(effect.Overflowed))
 	}
 }

@@ -14,16 +14,16 @@ import (
 
 // A Writer groups errors.
 type Writer struct {
-	NewGroups int // that errors of one project and hour may found
+	NewGroups int // that errors of one project and hour may create
 }
 
 // Effect is what a transaction did.
 type Effect struct {
-	Founded    int   // groups
+	Created    int   // groups
 	Overflowed int64 // errors that their project's budget of new groups had no room for
 }
 
-// Apply adds counts to their groups, in tx, which has to act as the system, and founds groups for what is new as far as
+// Apply adds counts to their groups, in tx, which has to act as the system, and creates groups for what is new as far as
 // the budgets allow. Counts are sorted as grouping.Tally sorts them.
 func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (Effect, error) {
 	if len(counts) == 0 {
@@ -46,7 +46,7 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 type change struct {
 	*grouping.Count        // of all kinds of errors that belong to the group
 	group           string // its id
-	founded         bool   // by this transaction
+	created         bool   // by this transaction
 	samples         int64  // how many it has ever had, after the change
 	about           grouping.Description
 	why             grouping.Why
@@ -54,8 +54,8 @@ type change struct {
 
 func effectOf(changes []*change) (e Effect) {
 	for _, ch := range changes {
-		if ch.founded {
-			e.Founded++
+		if ch.created {
+			e.Created++
 		}
 		if ch.Overflowed() {
 			e.Overflowed += ch.N
@@ -70,17 +70,17 @@ func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count
 	if err != nil {
 		return nil, err
 	}
-	founded, err := found(ctx, tx, counts, known)
+	created, err := createGroups(ctx, tx, counts, known)
 	if err != nil {
 		return nil, err
 	}
-	if err := allotted.charge(ctx, tx, founded); err != nil {
+	if err := allotted.charge(ctx, tx, created); err != nil {
 		return nil, fmt.Errorf("cannot charge the budget of new groups: %w", err)
 	}
-	if err := claimStricter(ctx, tx, counts, known, founded); err != nil {
+	if err := claimStricter(ctx, tx, counts, known, created); err != nil {
 		return nil, err
 	}
-	return w.changesOf(counts, known, founded), nil
+	return w.changesOf(counts, known, created), nil
 }
 
 // groupOf is the group of the strictest known hash of c, or "".
@@ -95,9 +95,9 @@ func groupOf(c *grouping.Count, known map[hashKey]string) string {
 	return ""
 }
 
-// found claims the deciding hashes of counts that belong to no known group. Whoever claims one founds the group; when
-// another transaction was faster, its group is joined. It adds to known, and returns which groups this one founds.
-func found(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) (map[hashKey]string, error) {
+// createGroups claims the deciding hashes of counts that belong to no known group. Whoever claims one creates the group; when
+// another transaction was faster, its group is joined. It adds to known, and returns which groups this one creates.
+func createGroups(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) (map[hashKey]string, error) {
 	var rows []hashRow
 	for _, c := range counts {
 		if p := c.Deciding(); groupOf(c, known) == "" {
@@ -106,27 +106,27 @@ func found(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[h
 	}
 	slices.SortFunc(rows, hashRow.order)
 	rows = slices.Compact(rows)
-	founded, err := claimHashes(ctx, tx, rows)
+	created, err := claimHashes(ctx, tx, rows)
 	if err != nil {
 		return nil, err
 	}
-	lost := slices.DeleteFunc(rows, func(r hashRow) bool { return founded[r.hashKey] != "" })
+	lost := slices.DeleteFunc(rows, func(r hashRow) bool { return created[r.hashKey] != "" })
 	joined, err := findHashes(ctx, tx, lost)
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(known, joined)
-	maps.Copy(known, founded)
-	return founded, nil
+	maps.Copy(known, created)
+	return created, nil
 }
 
 // claimStricter lets the stricter hashes of every count name its group, too, as far as there is room, so that it stays there.
 // What was seen once has none: it costs one row.
-func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known, founded map[hashKey]string) error {
+func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known, created map[hashKey]string) error {
 	var rows []hashRow
 	for _, c := range counts {
 		group := known[keyOf(c, c.Deciding())]
-		if group == "" || c.N == 1 && founded[keyOf(c, c.Deciding())] != "" {
+		if group == "" || c.N == 1 && created[keyOf(c, c.Deciding())] != "" {
 			continue
 		}
 		for _, p := range c.Hashes[:len(c.Hashes)-1] {
@@ -147,19 +147,19 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 }
 
 // changesOf merges the counts of each group, sorted as groups are locked.
-func (w Writer) changesOf(counts []*grouping.Count, known, founded map[hashKey]string) []*change {
+func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string) []*change {
 	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}
 	var changes []*change
 	for _, c := range counts {
 		key := groupKey{c.Organization, groupOf(c, known)}
-		begun := founded[keyOf(c, c.Deciding())] == key.group
+		begun := created[keyOf(c, c.Deciding())] == key.group
 		if to, ok := byGroup[key]; ok {
 			to.Merge(c)
-			to.founded = to.founded || begun
+			to.created = to.created || begun
 			continue
 		}
-		ch := &change{Count: c, group: key.group, founded: begun}
+		ch := &change{Count: c, group: key.group, created: begun}
 		byGroup[key], changes = ch, append(changes, ch)
 	}
 	slices.SortFunc(changes, func(a, b *change) int {
@@ -178,7 +178,7 @@ func (ch *change) describe(g *grouping.Grouper, budget int) {
 	switch {
 	case ch.Overflowed():
 		ch.about, ch.why = grouping.DescribeOverflow(budget)
-	case ch.founded:
+	case ch.created:
 		ch.about, ch.why = ch.Count.Describe(g)
 	}
 }

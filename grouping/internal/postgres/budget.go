@@ -28,14 +28,14 @@ func (k budgetKey) order(other budgetKey) int {
 
 func budgetOf(c *grouping.Count) budgetKey { return budgetKey{c.Organization, c.Project, c.Hour} }
 
-// allotment is what new groups may be founded, by their deciding hashes, and which budget each is charged to.
+// allotment is what new groups may be created, by their deciding hashes, and which budget each is charged to.
 type allotment map[hashKey]budgetKey
 
 // resolveWithin finds the groups of the counts, and moves those that belong to none to the overflow of their project where its
-// budget has no room. Who came first gets the room, so that records found the same groups however they are spread over
+// budget has no room. Who came first gets the room, so that records create the same groups however they are spread over
 // transactions. What is left of a budget is locked until this transaction ends; one that is used up locks nobody. Budgets are
 // read before hashes: whatever used one up is then known.
-func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (known map[hashKey]string, founds allotment, err error) {
+func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (known map[hashKey]string, allotted allotment, err error) {
 	used, err := readBudgets(ctx, tx, budgetKeys(counts))
 	if err != nil {
 		return nil, nil, err
@@ -49,7 +49,7 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 		if err := lockBudgets(ctx, tx, roomy, used); err != nil {
 			return nil, nil, err
 		}
-		again, err := findKnown(ctx, tx, roomy) // others may have founded some while this transaction waited
+		again, err := findKnown(ctx, tx, roomy) // others may have created some while this transaction waited
 		if err != nil {
 			return nil, nil, err
 		}
@@ -61,20 +61,20 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 // allot gives the room of the budgets to who came first, and sends the rest to the overflow.
 func (w Writer) allot(fresh []*grouping.Count, known map[hashKey]string, used map[budgetKey]int) allotment {
 	slices.SortFunc(fresh, func(a, b *grouping.Count) int { return cmp.Compare(a.Arrival(), b.Arrival()) })
-	founds := allotment{}
+	allotted := allotment{}
 	for _, c := range fresh {
 		key, budget := keyOf(c, c.Deciding()), budgetOf(c)
-		_, begun := founds[key]
+		_, begun := allotted[key]
 		switch {
 		case begun || groupOf(c, known) != "":
 		case used[budget] < w.NewGroups:
-			founds[key] = budget
+			allotted[key] = budget
 			used[budget]++
 		default:
 			c.Overflow()
 		}
 	}
-	return founds
+	return allotted
 }
 
 func budgetKeys(counts []*grouping.Count) (keys []budgetKey) {
@@ -88,7 +88,7 @@ func budgetKeys(counts []*grouping.Count) (keys []budgetKey) {
 	return keys
 }
 
-// readBudgets returns how many groups each budget has founded so far.
+// readBudgets returns how many groups each budget has created so far.
 func readBudgets(ctx context.Context, tx pgx.Tx, keys []budgetKey) (map[budgetKey]int, error) {
 	used := map[budgetKey]int{}
 	err := eachBudget(ctx, tx, keys, used, `
@@ -98,7 +98,7 @@ func readBudgets(ctx context.Context, tx pgx.Tx, keys []budgetKey) (map[budgetKe
 	return used, err
 }
 
-// lockBudgets locks the budgets of the counts in one order and writes into used what they have founded then.
+// lockBudgets locks the budgets of the counts in one order and writes into used what they have created then.
 func lockBudgets(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, used map[budgetKey]int) error {
 	return eachBudget(ctx, tx, budgetKeys(counts), used, `
 		INSERT INTO group_budgets AS b (organization, project, hour, founded)
@@ -131,11 +131,11 @@ func budgetColumns(keys []budgetKey) (organizations, projects []string, hours []
 	return organizations, projects, hours
 }
 
-// charge adds the groups that were founded to the budgets that they were allotted from, which are locked, and forgets old
+// charge adds the groups that were created to the budgets that they were allotted from, which are locked, and forgets old
 // budgets of the same projects. Those that somebody works with stay.
-func (a allotment) charge(ctx context.Context, tx pgx.Tx, founded map[hashKey]string) error {
+func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]string) error {
 	spent := map[budgetKey]int{}
-	for key := range founded {
+	for key := range created {
 		if budget, ok := a[key]; ok {
 			spent[budget]++
 		}

@@ -129,7 +129,7 @@ func system(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int6
 }
 
 // Random floods in random pieces: nothing is lost or counted twice, no budget is exceeded, and whoever reads the same records
-// again in other pieces founds the same groups.
+// again in other pieces creates the same groups.
 func TestFloodsAreCountedExactly(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 7))

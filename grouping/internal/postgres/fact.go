@@ -13,11 +13,11 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// saveFacts says which groups were founded, in an order that all workers keep.
+// saveFacts says which groups were created, in an order that all workers keep.
 func saveFacts(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var facts []outbox.Fact
 	for _, ch := range changes {
-		if ch.founded {
+		if ch.created {
 			facts = append(facts, outbox.Fact{
 				Organization: ch.Organization, ID: ch.group + "/created", Type: contract.TypeErrorGroupCreated, At: ch.First, Body: createdBody(ch),
 			})

@@ -24,7 +24,7 @@ func open(t testing.TB) *pgxpool.Pool {
 	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
-// apply groups occurrences in one transaction, and founds as many groups as there are.
+// apply groups occurrences in one transaction, and creates as many groups as there are.
 func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occurrence) error {
 	return applyWithin(ctx, pool, math.MaxInt, occurrences...)
 }

@@ -74,7 +74,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// Many workers that meet the same new errors at once, in different orders, found each group once, lose no count and do
+// Many workers that meet the same new errors at once, in different orders, create each group once, lose no count and do
 // not deadlock.
 func TestRace(t *testing.T) {
 	pool := open(t)
@@ -237,7 +237,7 @@ func TestEndlessTraces(t *testing.T) {
 	}
 }
 
-// Groups that errors with ids in their types founded before these were taken out go on being found; what is new founds one
+// Groups that errors with ids in their types created before these were taken out go on being found; what is new creates one
 // group, whatever its ids.
 func TestGroupsOfFormerVersions(t *testing.T) {
 	pool := open(t)
