@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/console"
 	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/reads"
+	"github.com/weirlog/weir/grouping/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -47,6 +47,7 @@ type App struct {
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
+	service     *service.Service
 	publisher   *publisher.Publisher
 	logs        *consumer.Consumer
 	relay       *relay.Relay
@@ -100,9 +101,12 @@ func (a *App) build() (err error) {
 		return err
 	}
 	count := countErrors(a.metrics.Registerer)
-	grouping := bus.Grouping{Writer: postgres.Writer{NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour)}, Count: countEffects(a.metrics.Registerer)}
+	a.service = service.New(service.Config{
+		NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour), Reads: a.reads, AtOnce: a.config.reads(), Clock: a.clock, Metrics: a.metrics.Registerer,
+	})
+	grouper := bus.Consumer{Service: a.service, Count: countEffects(a.metrics.Registerer)}
 	a.logs, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouping.Consume,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouper.Consume,
 		Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
 			count(records)
@@ -113,7 +117,7 @@ func (a *App) build() (err error) {
 		return err
 	}
 	a.relay = relay.New(relay.Config{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Facts().Read, Metrics: a.metrics.Registerer,
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err := a.buildAPI(); err != nil {
 		return err
@@ -134,7 +138,7 @@ func (a *App) buildAPI() error {
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 	}
 	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
-	a.keyFacts = &keyfact.Publisher{Bus: a.publisher, Source: bus.Facts().Source, Clock: a.clock, Logger: a.logger}
+	a.keyFacts = &keyfact.Publisher{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock, Logger: a.logger}
 	a.meter = keyuse.NewMeter(a.clock)
 	a.meter.Measure(a.metrics.Registerer)
 	a.plaintext = exposure.NewWatch(credentials, a.keyFacts.Exposed, a.clock, a.logger)
@@ -144,10 +148,9 @@ func (a *App) buildAPI() error {
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 		Used: a.meter.Seen(proxies),
 	})
-	looks := reads.New(reads.Config{Pool: a.reads, AtOnce: a.config.reads(), Clock: a.clock, Metrics: a.metrics.Registerer})
-	api := &http.API{Reads: looks, Guard: guard, Projects: projects}
+	api := &http.API{Service: a.service, Guard: guard, Projects: projects}
 	api.Mount(router)
-	console.Mount(router, console.Config{Reads: looks, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Service: a.service, Directory: projects, Guard: guard})
 	a.handler = router
 	return nil
 }

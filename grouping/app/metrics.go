@@ -35,7 +35,7 @@ func countEffects(registerer prometheus.Registerer) func(postgres.Effect) {
 		Help: "Errors that were counted in the group for what a project's budget of new groups has no room for, those of transactions that were repeated included.",
 	})
 	return func(effect postgres.Effect) {
-		created.Add(float64(effect.Created))
+		created.Add(float64(len(effect.Created)))
 		overflowed.Add(float64(effect.Overflowed))
 	}
 }

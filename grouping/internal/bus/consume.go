@@ -1,5 +1,3 @@
-// Package bus is how grouping hears and speaks: it groups the errors in what weir.logs.v1 says was accepted, and says on
-// weir.grouping.v1 which groups are new.
 package bus
 
 import (
@@ -11,22 +9,23 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Grouping groups the errors of records.
-type Grouping struct {
-	Writer postgres.Writer
-	Count  func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
+// A Consumer groups the errors of records.
+type Consumer struct {
+	Service *service.Service
+	Count   func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
 }
 
-// Consume groups the errors of records, in the transaction that also moves their positions. The fate of a record is one
-// of: it carries no errors and passes by; it was seen before, or is a replay, and passes by; its errors are counted; or,
-// where it can't be read, it is parked by the bus. Any other error rolls everything back.
-func (g Grouping) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+// Consume groups the errors of records, in the transaction that also moves their positions. A record without errors passes by,
+// and so does one that was seen before or is a replay. Where one can't be read, the bus parks it. Any other error rolls
+// everything back.
+func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
 	}
@@ -47,11 +46,14 @@ func (g Grouping) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 			return bus.PermanentRecord(sources[i], err)
 		}
 	}
-	effect, err := g.Writer.Apply(ctx, tx, tally.Counts())
-	if err == nil && g.Count != nil {
-		g.Count(effect)
+	effect, err := c.Service.Count(ctx, tx, tally)
+	if err != nil {
+		return err
 	}
-	return err
+	if c.Count != nil {
+		c.Count(effect)
+	}
+	return saveEvents(ctx, tx, effect.Created)
 }
 
 // parseLogs returns the records that the inbox has to judge, and where each came from: those with errors, and all that

@@ -10,9 +10,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
@@ -50,7 +52,7 @@ func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Recor
 
 // consumeWithin is consume with a budget of new groups.
 func consumeWithin(ctx context.Context, pool *pgxpool.Pool, newGroups int, records ...sharedbus.Record) error {
-	consumer := bus.Grouping{Writer: postgres.Writer{NewGroups: newGroups}}
+	consumer := bus.Consumer{Service: service.New(service.Config{NewGroups: newGroups, Metrics: prometheus.NewRegistry()})}
 	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return consumer.Consume(ctx, tx, records) })
 }
 

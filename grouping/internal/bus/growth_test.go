@@ -6,13 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/weirlog/weir/grouping/internal/bus"
-	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // tiny is the smallest error that people would send: its nth type is like no other.
@@ -50,14 +46,12 @@ func sizes(t testing.TB, pool *pgxpool.Pool) (total int64, each string) {
 func TestGrowth(t *testing.T) {
 	const perRequest, requests, budget, perGroup = 1000, 20, 1000, 3000
 	pool := open(t)
-	grouping := bus.Grouping{Writer: postgres.Writer{NewGroups: budget}}
 	before, _ := sizes(t, pool)
 	var charged int64
 	for i := range requests {
 		r := flood(i*perRequest, perRequest)
 		charged += int64(len(r.Value) - perRequest)
-		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return grouping.Consume(t.Context(), tx, []sharedbus.Record{r}) })
-		if err != nil {
+		if err := consumeWithin(t.Context(), pool, budget, r); err != nil {
 			t.Fatal(err)
 		}
 		total, each := sizes(t, pool)

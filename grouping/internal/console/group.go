@@ -1,4 +1,3 @@
-// Package console is the pages of error groups: the list of an organization, and one group with samples.
 package console
 
 import (
@@ -9,14 +8,12 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/jackc/pgx/v5"
 
 	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/reads"
+	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
 )
 
@@ -31,7 +28,7 @@ const pageSize = 50
 
 // Config is what the pages work with.
 type Config struct {
-	Reads     *reads.Reads
+	Service   *service.Service
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }
@@ -126,7 +123,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	if owner, known := c.Directory.Organization(query.Project); query.Project != "" && (!known || owner != identity.FromContext(r.Context()).Organization) {
 		return httpapi.NotFound("project", query.Project)
 	}
-	found, err := c.Reads.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	found, err := c.Service.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil {
 		return err
 	}
@@ -172,22 +169,14 @@ func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 	if strings.ToValidUTF8(page.ID, "") != page.ID || strings.ContainsRune(page.ID, 0) {
 		return httpapi.NotFound("error group", page.ID) // the database can't even look for it
 	}
-	err := c.Reads.As(r.Context(), identity.FromContext(r.Context()).Organization, func(tx pgx.Tx, organization pg.Organization) error {
-		ctx := r.Context()
-		group, why, err := postgres.FindGroup(ctx, tx, organization, page.ID)
-		if err != nil {
-			return err
-		}
-		occurrences, err := postgres.Occurrences(ctx, tx, organization, page.ID)
-		page.shownGroup, page.Why, page.Occurrences = c.show(group), why, showOccurrences(occurrences)
-		return err
-	})
+	found, err := c.Service.Group(r.Context(), identity.FromContext(r.Context()), page.ID, 0)
 	if errors.Is(err, postgres.ErrNoGroup) {
 		return httpapi.NotFound("error group", page.ID)
 	}
 	if err != nil {
 		return err
 	}
+	page.shownGroup, page.Why, page.Occurrences = c.show(found.Group), found.Why, showOccurrences(found.Occurrences)
 	c.pages.Write(w, r, http.StatusOK, "group", ui.View{Title: page.Title, Data: page})
 	return nil
 }

@@ -5,13 +5,11 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // maxSimilar is how many similar groups an answer names.
@@ -59,7 +57,7 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	query.Project = project
-	page, err := a.Reads.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	page, err := a.Service.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil {
 		return err
 	}
@@ -91,26 +89,12 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
 	}
-	var body groupDetailBody
-	err := a.Reads.As(r.Context(), identity.FromContext(r.Context()).Organization, func(tx pgx.Tx, organization pg.Organization) error {
-		g, why, err := postgres.FindGroup(r.Context(), tx, organization, id)
-		if err != nil {
-			return err
-		}
-		if !identity.FromContext(r.Context()).ReadsProject(g.Project) {
-			return postgres.ErrNoGroup
-		}
-		occurrences, err := postgres.Occurrences(r.Context(), tx, organization, id)
-		if err != nil {
-			return err
-		}
-		similar, err := postgres.SimilarGroups(r.Context(), tx, organization, id, maxSimilar)
-		body = groupDetailBody{newGroupBody(g), newOccurrenceBodies(occurrences), why, append([]string{}, similar...)}
-		return err
-	})
+	found, err := a.Service.Group(r.Context(), identity.FromContext(r.Context()), id, maxSimilar)
 	if err != nil {
 		return notFound(err, id)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, body)
+	httpapi.WriteJSON(w, http.StatusOK, groupDetailBody{
+		newGroupBody(found.Group), newOccurrenceBodies(found.Occurrences), found.Why, append([]string{}, found.Similar...),
+	})
 	return nil
 }

@@ -1,4 +1,3 @@
-// Package http answers for error groups over HTTP.
 package http
 
 import (
@@ -9,7 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/reads"
+	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -17,9 +16,9 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-// An API reads error groups for API keys.
+// An API answers API keys.
 type API struct {
-	Reads    *reads.Reads
+	Service  *service.Service
 	Guard    *identity.Guard
 	Projects *identity.Directory
 }
@@ -37,14 +36,14 @@ func (a *API) Mount(router chi.Router) {
 }
 
 // reaches tells whether the caller may read the project: one of its organization, if the key is not for its own
-// alone. That of the key is one even before the news of it has come.
+// alone. The key's own project is one even before its creation was consumed.
 func (a *API) reaches(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())
 	organization, known := a.Projects.Organization(project)
 	return principal.ReadsProject(project) && (known && organization == principal.Organization || project != "" && project == principal.Project)
 }
 
-// notFound turns the store's "no such group" into the answer that a foreign one gets as well.
+// notFound answers for a group that does not exist, or is foreign.
 func notFound(err error, id string) error {
 	if errors.Is(err, postgres.ErrNoGroup) {
 		return httpapi.NotFound("error group", id)

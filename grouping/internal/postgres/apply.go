@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,8 +20,15 @@ type Writer struct {
 
 // Effect is what a transaction did.
 type Effect struct {
-	Created    int   // groups
+	Created    []NewGroup
 	Overflowed int64 // errors that their project's budget of new groups had no room for
+}
+
+// A NewGroup is a group that a transaction created, as it is stored.
+type NewGroup struct {
+	Organization, Project, ID string
+	Title, Type, Culprit      string
+	FirstSeen                 time.Time
 }
 
 // Apply adds counts to their groups, in tx, which has to act as the system, and creates groups for what is new as far as
@@ -39,7 +47,7 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveOccurrences(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save occurrences: %w", err)
 	}
-	return effectOf(changes), saveFacts(ctx, tx, changes)
+	return effectOf(changes), nil
 }
 
 // change is what happens to one group in a transaction.
@@ -55,7 +63,10 @@ type change struct {
 func effectOf(changes []*change) (e Effect) {
 	for _, ch := range changes {
 		if ch.created {
-			e.Created++
+			e.Created = append(e.Created, NewGroup{
+				Organization: ch.Organization, Project: ch.Project, ID: ch.group, Title: storable(ch.about.Title),
+				Type: storable(ch.about.Type), Culprit: storable(ch.about.Culprit), FirstSeen: ch.First,
+			})
 		}
 		if ch.Overflowed() {
 			e.Overflowed += ch.N

@@ -31,17 +31,25 @@ func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occu
 
 // applyWithin is apply with a budget of new groups.
 func applyWithin(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) error {
+	_, err := create(ctx, pool, budget, occurrences...)
+	return err
+}
+
+// create is applyWithin, and returns how many groups were created.
+func create(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) (groups int, err error) {
 	tally := grouping.NewTally()
 	for _, o := range occurrences {
 		tally.Add(o)
 	}
-	return pg.InTx(ctx, pool, func(tx pgx.Tx) error {
+	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		_, err := postgres.Writer{NewGroups: budget}.Apply(ctx, tx, tally.Counts())
+		effect, err := postgres.Writer{NewGroups: budget}.Apply(ctx, tx, tally.Counts())
+		groups = len(effect.Created)
 		return err
 	})
+	return groups, err
 }
 
 func mustApply(t testing.TB, pool *pgxpool.Pool, occurrences ...grouping.Occurrence) {

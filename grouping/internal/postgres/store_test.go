@@ -3,9 +3,11 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +82,7 @@ func TestRace(t *testing.T) {
 	pool := open(t)
 	const workers, kinds, rounds = 6, 20, 5
 	var wait sync.WaitGroup
+	var created atomic.Int64
 	for w := range workers {
 		wait.Go(func() {
 			for r := range rounds {
@@ -89,9 +92,11 @@ func TestRace(t *testing.T) {
 					o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("at org.junit.X.m%c(X.java:1)", 'a'+(k+w)%5))
 					all = append(all, o)
 				}
-				if err := apply(context.Background(), pool, all...); err != nil {
+				n, err := create(context.Background(), pool, math.MaxInt, all...)
+				if err != nil {
 					t.Error(err)
 				}
+				created.Add(int64(n))
 			}
 		})
 	}
@@ -104,15 +109,8 @@ func TestRace(t *testing.T) {
 	if len(groups) != kinds || total != workers*kinds*rounds {
 		t.Errorf("%d groups with %d occurrences, want %d with %d", len(groups), total, kinds, workers*kinds*rounds)
 	}
-	facts := 0
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		return tx.QueryRow(t.Context(), `SELECT count(*) FROM facts`).Scan(&facts)
-	})
-	if err != nil || facts != kinds {
-		t.Errorf("%d facts of new groups, %v", facts, err)
+	if n := created.Load(); n != kinds {
+		t.Errorf("%d groups were created, want %d", n, kinds)
 	}
 }
 

@@ -1,4 +1,4 @@
-package reads_test
+package service
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/reads"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
@@ -22,13 +21,13 @@ import (
 // Retry-After, and another organization is served at once.
 func TestReadsTakeTurns(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	looks := reads.New(reads.Config{Pool: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	service := New(Config{Reads: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	ctx, cancel := context.WithCancel(t.Context())
 	held, refused, finish := make(chan bool, 100), make(chan error, 100), make(chan bool)
 	var wait sync.WaitGroup
 	for range 40 {
 		wait.Go(func() {
-			err := looks.As(ctx, "noisy", func(pgx.Tx, pg.Organization) error {
+			err := service.read(ctx, "noisy", func(pgx.Tx, pg.Organization) error {
 				held <- true
 				<-finish
 				return nil
@@ -51,7 +50,7 @@ func TestReadsTakeTurns(t *testing.T) {
 	if len(held) != 0 {
 		t.Errorf("%d more are at work", len(held))
 	}
-	if err := looks.As(ctx, "quiet", func(pgx.Tx, pg.Organization) error { return nil }); err != nil {
+	if err := service.read(ctx, "quiet", func(pgx.Tx, pg.Organization) error { return nil }); err != nil {
 		t.Errorf("another organization: %v", err)
 	}
 	close(finish)
@@ -80,10 +79,10 @@ func TestPagesHaveATime(t *testing.T) {
 		now = now.Add(time.Minute) // each look takes a minute
 		return now
 	}
-	looks := reads.New(reads.Config{Pool: pool, AtOnce: 1, Clock: clock, Metrics: prometheus.NewRegistry()})
+	service := New(Config{Reads: pool, AtOnce: 1, Clock: clock, Metrics: prometheus.NewRegistry()})
 	query := postgres.GroupQuery{Project: "shop", Words: []string{"nothing"}, Limit: 100}
 	for pages := 1; ; pages++ {
-		page, err := looks.Groups(t.Context(), "acme", query)
+		page, err := service.Groups(t.Context(), "acme", query)
 		if err != nil || len(page.Groups) != 0 || page.Incomplete != (page.Next != nil) {
 			t.Fatalf("page %d: %+v, %v", pages, page, err)
 		}

@@ -5,10 +5,10 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// RelayName owns the cursor of the facts.
+// RelayName names the relay's cursor in the outbox. It is data: another name would publish everything again.
 const RelayName = "grouping.facts"
 
-// Facts is the outbox of weir.grouping.v1.
-func Facts() outbox.Outbox {
+// Outbox is the outbox of weir.grouping.v1.
+func Outbox() outbox.Outbox {
 	return outbox.Outbox{Topic: contract.TopicGrouping, Source: "weir/grouping"}
 }

@@ -1,0 +1,46 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/outbox"
+)
+
+// saveEvents puts the events of new groups into the outbox, in an order that all workers keep.
+func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) error {
+	if len(created) == 0 {
+		return nil
+	}
+	facts := make([]outbox.Fact, len(created))
+	for i, group := range created {
+		facts[i] = outboxFact(group)
+	}
+	slices.SortFunc(facts, func(a, b outbox.Fact) int {
+		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.ID, b.ID))
+	})
+	var batch pgx.Batch
+	outbox.Queue(&batch, facts)
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return fmt.Errorf("cannot save %d events: %w", len(facts), err)
+	}
+	return nil
+}
+
+// outboxFact is the creation of a group as the outbox keeps it.
+func outboxFact(g postgres.NewGroup) outbox.Fact {
+	body, err := json.Marshal(contract.ErrorGroupCreated{
+		Organization: g.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, FirstSeen: g.FirstSeen.UTC(),
+	})
+	if err != nil {
+		panic("BUG: cannot encode an event: " + err.Error())
+	}
+	return outbox.Fact{Organization: g.Organization, ID: g.ID + "/created", Type: contract.TypeErrorGroupCreated, At: g.FirstSeen, Body: body}
+}

@@ -1,0 +1,52 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Detail is a group with its samples, why it is one, and the ids of similar groups.
+type Detail struct {
+	Group       postgres.Group
+	Why         postgres.Why
+	Occurrences []postgres.Occurrence
+	Similar     []string
+}
+
+// Group finds a group, and at most similar ids of similar ones. A group that the principal may not read is none:
+// postgres.ErrNoGroup.
+func (s *Service) Group(ctx context.Context, who identity.Principal, id string, similar int) (found Detail, err error) {
+	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
+			return err
+		}
+		if !who.ReadsProject(found.Group.Project) {
+			return postgres.ErrNoGroup
+		}
+		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil || similar == 0 {
+			return err
+		}
+		found.Similar, err = postgres.SimilarGroups(ctx, tx, organization, id, similar)
+		return err
+	})
+	return found, err
+}
+
+// Groups finds a page of groups. It ends with what was found when its time is over.
+func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
+	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		ends := s.Clock().Add(longestSearch)
+		query.Enough = func() bool { return !s.Clock().Before(ends) }
+		page, err = postgres.Groups(ctx, tx, organization, query)
+		return err
+	})
+	if page.Incomplete {
+		s.incomplete.Inc()
+	}
+	return page, err
+}
