@@ -12,7 +12,16 @@ type EventKind uint8
 const (
 	ThresholdReached EventKind = iota + 1
 	QuotaExhausted
+	eventKindsEnd
 )
+
+// EventKinds are all of them.
+func EventKinds() (kinds []EventKind) {
+	for kind := ThresholdReached; kind < eventKindsEnd; kind++ {
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
 
 // An Event is what others are to be informed of.
 type Event struct {

@@ -1,0 +1,90 @@
+package console_test
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/console"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/service"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+var session = identity.SessionPrefix + strings.Repeat("a", 48)
+
+// newPages are the pages of groups of AlphaError and BetaError, and the session of a member.
+func newPages(t *testing.T) http.Handler {
+	t.Helper()
+	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
+	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
+		Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive, Version: 1})
+	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
+		t.Fatal(err)
+	}
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	groups := service.New(service.Config{NewGroups: math.MaxInt, Reads: pool, AtOnce: 2, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
+		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: "entry", Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),
+			Severity: grouping.SeverityError, Environment: "prod", Error: grouping.Error{Type: typ, StackTrace: []string{"at com.acme.A.b(A.java:1)"}}})
+	}
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := groups.Count(t.Context(), tx, tally)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	console.Mount(router, console.Config{Service: groups, Directory: projects, Guard: guard})
+	return router
+}
+
+func get(pages http.Handler, path string) (int, string) {
+	request := httptest.NewRequest(http.MethodGet, path, nil)
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+	answer := httptest.NewRecorder()
+	pages.ServeHTTP(answer, request)
+	return answer.Code, answer.Body.String()
+}
+
+var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
+
+// The list shows each kind of error, and leads to its group, which shows why it is one.
+func TestErrorPages(t *testing.T) {
+	pages := newPages(t)
+	status, list := get(pages, "/console/errors?q=alpha")
+	link := groupLink.FindStringSubmatch(list)
+	if status != http.StatusOK || link == nil || strings.Contains(list, "BetaError") {
+		t.Fatalf("%d %s", status, list)
+	}
+	if status, group := get(pages, link[1]); status != http.StatusOK || !strings.Contains(group, "A.java") || !strings.Contains(group, "Why these are one group") {
+		t.Errorf("%d %s", status, group)
+	}
+	for path, want := range map[string]int{
+		"/console/errors?cursor=x": 400, "/console/errors?project=lair": 404, "/console/errors/grp_0": 404, "/console/errors/%ff": 404,
+	} {
+		if status, body := get(pages, path); status != want {
+			t.Errorf("%s: %d, want %d: %s", path, status, want, body)
+		}
+	}
+}

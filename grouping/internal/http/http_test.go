@@ -1,0 +1,107 @@
+package http_test
+
+import (
+	"encoding/json"
+	"math"
+	nethttp "net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/http"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/service"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+var key = identity.APIKeyPrefix + strings.Repeat("a", 48)
+
+// newAPI is the routes on groups of AlphaError and BetaError in project shop, and one API key of that.
+func newAPI(t *testing.T) nethttp.Handler {
+	t.Helper()
+	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
+	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "acme", Project: "shop",
+		State: contract.CredentialActive, Version: 1})
+	if err := credentials.Apply(contract.CredentialKey(key), issued); err != nil {
+		t.Fatal(err)
+	}
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	groups := service.New(service.Config{NewGroups: math.MaxInt, Reads: pool, AtOnce: 2, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
+		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: "entry", Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),
+			Severity: grouping.SeverityError, Environment: "prod", Error: grouping.Error{Type: typ, StackTrace: []string{"at com.acme.A.b(A.java:1)"}}})
+	}
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := groups.Count(t.Context(), tx, tally)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	(&http.API{Service: groups, Guard: guard, Projects: projects}).Mount(router)
+	return router
+}
+
+// get answers with the status and the body's members.
+func get(t *testing.T, api nethttp.Handler, path string) (int, map[string]any) {
+	t.Helper()
+	request := httptest.NewRequest(nethttp.MethodGet, path, nil)
+	request.Header.Set("X-Api-Key", key)
+	answer, members := httptest.NewRecorder(), map[string]any{}
+	api.ServeHTTP(answer, request)
+	if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {
+		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
+	}
+	return answer.Code, members
+}
+
+// The list has the groups, the one last seen first, page by page and filtered; each leads to its group.
+func TestGroups(t *testing.T) {
+	api := newAPI(t)
+	status, first := get(t, api, "/v1/projects/shop/error-groups?limit=1")
+	alpha := first["items"].([]any)[0].(map[string]any)
+	if status != 200 || alpha["type"] != "AlphaError" || alpha["count"] != 2.0 || alpha["levels"].([]any)[0] != "error" {
+		t.Errorf("%d %v", status, first)
+	}
+	_, second := get(t, api, "/v1/projects/shop/error-groups?limit=1&cursor="+first["next_cursor"].(string))
+	if items := second["items"].([]any); len(items) != 1 || items[0].(map[string]any)["type"] != "BetaError" || second["next_cursor"] != nil {
+		t.Errorf("second page %v", second)
+	}
+	if _, found := get(t, api, "/v1/projects/shop/error-groups?q=beta"); len(found["items"].([]any)) != 1 {
+		t.Errorf("found %v", found)
+	}
+	status, group := get(t, api, "/v1/error-groups/"+alpha["id"].(string))
+	why := group["why"].(map[string]any)
+	if status != 200 || len(group["occurrences"].([]any)) != 2 || why["level"] != "site" || why["rule"] == "" || group["similar"] == nil {
+		t.Errorf("%d %v", status, group)
+	}
+}
+
+// What does not exist, or is foreign, is not found; what is not understood is refused.
+func TestRefusals(t *testing.T) {
+	api := newAPI(t)
+	for path, want := range map[string]int{
+		"/v1/projects/lair/error-groups": 404, "/v1/error-groups/grp_0": 404, "/v1/error-groups/%00": 404,
+		"/v1/projects/shop/error-groups?level=loud": 400, "/v1/projects/shop/error-groups?cursor=x": 400, "/v1/error-groups/grp_0?limit=1": 400,
+	} {
+		if status, body := get(t, api, path); status != want {
+			t.Errorf("%s: %d %v, want %d", path, status, body, want)
+		}
+	}
+}

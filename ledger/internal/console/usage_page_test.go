@@ -1,0 +1,52 @@
+package console_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/console"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// The page shows the period and the transfers of the member's organization, and says when there are none yet.
+func TestUsagePage(t *testing.T) {
+	l, session := ledgertest.New(t), identity.SessionPrefix+strings.Repeat("a", 48)
+	credentials := identity.NewCredentials(time.Now)
+	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: "acme", Member: "mem_1",
+		Scopes: []string{identity.RoleScope("billing")}, State: contract.CredentialActive, Version: 1})
+	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
+		t.Fatal(err)
+	}
+	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	console.Mount(router, console.Config{Service: l.Service, Directory: identity.NewDirectory(), Guard: guard})
+	shows := func(query string, status int, texts ...string) {
+		t.Helper()
+		request := httptest.NewRequest(http.MethodGet, "/console/usage"+query, nil)
+		request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+		answer := httptest.NewRecorder()
+		router.ServeHTTP(answer, request)
+		for _, text := range texts {
+			if answer.Code != status || !strings.Contains(answer.Body.String(), text) {
+				t.Errorf("%q: %d, want %d and %q:\n%s", query, answer.Code, status, text, answer.Body)
+			}
+		}
+	}
+	shows("", http.StatusOK, "being opened")
+	l.Start(t, "acme", ledger.Indie)
+	l.Start(t, "evil", ledger.Indie)
+	l.Book(t, l.NewCharge("acme", 35), l.NewCharge("evil", 99))
+	shows("", http.StatusOK, "(35%)", "Logs accepted", "Allowance of the period", `<rect class="used" width="350"`)
+	shows("?cursor=x", http.StatusBadRequest, "cursor")
+}

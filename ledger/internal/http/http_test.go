@@ -1,0 +1,128 @@
+package http_test
+
+import (
+	"encoding/json"
+	nethttp "net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/http"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+var token = identity.ServiceTokenPrefix + strings.Repeat("a", 48)
+
+// An api is the routes on a ledger, and one service token of acme that may read its books.
+type api struct {
+	*ledgertest.Ledger
+	handler nethttp.Handler
+}
+
+func newAPI(t *testing.T) *api {
+	t.Helper()
+	credentials := identity.NewCredentials(time.Now)
+	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialServiceToken, ID: "tok_1", Organization: "acme",
+		Scopes: []string{http.ScopeRead}, State: contract.CredentialActive, Version: 1})
+	if err := credentials.Apply(contract.CredentialKey(token), issued); err != nil {
+		t.Fatal(err)
+	}
+	a := &api{Ledger: ledgertest.New(t)}
+	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	(&http.API{Service: a.Service, Guard: guard}).Mount(router)
+	a.handler = router
+	return a
+}
+
+// get answers with the status and the body's members.
+func (a *api) get(t *testing.T, path string) (int, map[string]any) {
+	t.Helper()
+	request := httptest.NewRequest(nethttp.MethodGet, path, nil)
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, members := httptest.NewRecorder(), map[string]any{}
+	a.handler.ServeHTTP(answer, request)
+	if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {
+		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
+	}
+	return answer.Code, members
+}
+
+// The balance is that of now, or of the instant that is asked for.
+func TestBalance(t *testing.T) {
+	a := newAPI(t)
+	a.Start(t, "acme", ledger.Indie)
+	a.Book(t, a.NewCharge("acme", 30))
+	a.Pass(time.Hour)
+	a.Book(t, a.NewCharge("acme", 90))
+	status, now := a.get(t, "/v1/organizations/acme/balance")
+	if status != 200 || now["consumed"] != 120.0 || now["remaining"] != 0.0 || now["overage"] != 20.0 || now["state"] != "exhausted" || now["tier"] != "indie" {
+		t.Errorf("%d %v", status, now)
+	}
+	status, before := a.get(t, "/v1/organizations/acme/balance?at="+ledgertest.November.Format(time.RFC3339))
+	if status != 200 || before["consumed"] != 30.0 || before["remaining"] != 70.0 || before["state"] != "active" {
+		t.Errorf("%d %v", status, before)
+	}
+}
+
+// Pages of entries follow each other by their cursors, the latest first, and end.
+func TestEntries(t *testing.T) {
+	a := newAPI(t)
+	a.Start(t, "acme", ledger.Indie)
+	a.Book(t, a.NewCharge("acme", 1), a.NewCharge("acme", 2), a.NewCharge("acme", 3))
+	var amounts []float64
+	for path := "/v1/organizations/acme/entries?limit=2"; path != ""; {
+		status, page := a.get(t, path)
+		if status != 200 {
+			t.Fatalf("%d %v", status, page)
+		}
+		for _, item := range page["items"].([]any) {
+			if entry := item.(map[string]any); entry["reason"] == "charged" {
+				amounts = append(amounts, entry["amount"].(float64))
+			}
+		}
+		cursor, more := page["next_cursor"].(string)
+		if path = ""; more {
+			path = "/v1/organizations/acme/entries?limit=2&cursor=" + cursor
+		}
+	}
+	if len(amounts) != 3 || amounts[0] != 3 || amounts[2] != 1 {
+		t.Errorf("charges %v", amounts)
+	}
+}
+
+// Usage is by day and project, and can be asked for of one project.
+func TestUsage(t *testing.T) {
+	a := newAPI(t)
+	a.Start(t, "acme", ledger.Indie)
+	a.Book(t, a.NewCharge("acme", 1), a.NewCharge("acme", 2))
+	for query, want := range map[string]int{"": 1, "?project=project": 1, "?project=other": 0} {
+		status, page := a.get(t, "/v1/organizations/acme/usage"+query)
+		if items := page["items"].([]any); status != 200 || len(items) != want || want == 1 && items[0].(map[string]any)["bytes"] != 3.0 {
+			t.Errorf("%q: %d %v", query, status, page)
+		}
+	}
+}
+
+// Another organization, and one that no one can be, looks like one that does not exist; what is not understood is refused.
+func TestRefusals(t *testing.T) {
+	a := newAPI(t)
+	a.Start(t, "acme", ledger.Indie)
+	a.Start(t, "evil", ledger.Indie)
+	for path, want := range map[string]int{
+		"evil/balance": 404, "evil/entries": 404, "evil/usage": 404, "nobody/balance": 404, "%00/balance": 404, "*/balance": 404,
+		"acme/balance?at=yesterday": 400, "acme/entries?cursor=x": 400, "acme/usage?level=error": 400, "acme/balance?at=2020-01-01T00:00:00Z": 404,
+	} {
+		if status, body := a.get(t, "/v1/organizations/"+path); status != want {
+			t.Errorf("%s: %d %v, want %d", path, status, body, want)
+		}
+	}
+}
