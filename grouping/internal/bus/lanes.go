@@ -6,12 +6,13 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Lanes keep organizations from waiting for each other. A record costs what there is to read in it.
+// Lanes defer an organization that sends more than its share, so that others don't wait for it: a lane is an organization.
+// A record costs the bytes of its entries, which are parsed only where one carries an error.
 func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
-// unread is what a record costs whose entries nobody looks at.
+// unread is the cost of a record whose entries are not parsed.
 const unread = 512
 
 func cost(record bus.Record) int {
