@@ -197,7 +197,8 @@ func (a *App) assemble() (err error) {
 		Limits: a.config.Bounds.limits(), RoleOf: postgres.RoleOf,
 	})
 	a.registrar = registrar.New(registrar.Config{
-		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: challenge.NewService(a.pool, a.clock, rand.Reader), RelyingParty: a.relyingParty(), Provider: provider,
+		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: challenge.NewService(a.pool, a.clock, rand.Reader),
+		RelyingParty: a.relyingParty(), Provider: provider,
 	})
 	a.registry = registry.NewService(a.work)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.registrar)
