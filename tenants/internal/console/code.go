@@ -55,17 +55,10 @@ func (c *console) writeCodePage(w http.ResponseWriter, r *http.Request, status i
 	c.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
-func newPassword(err error) ui.Field {
-	return ui.Field{
-		Name: "password", Label: "Password", Type: "password", Fault: pages.FaultOf(err, "password"), Autocomplete: "new-password",
-		Required: true, Hint: "At least 12 characters; several words are easier to remember than signs.",
-	}
-}
-
-// newPasswordIfAny is newPassword for people who may be in an organization without passwords: their code tells, and nobody
+// newPasswordIfAny is pages.NewPassword for people who may be in an organization without passwords: their code tells, and nobody
 // learns it without.
 func newPasswordIfAny(err error) ui.Field {
-	field := newPassword(err)
+	field := pages.NewPassword(err)
 	field.Required = false
 	field.Hint += " Leave it empty if your organization has switched passwords off."
 	return field
@@ -106,7 +99,7 @@ func newcomerOf(r *http.Request) registrar.Newcomer {
 }
 
 func (c *console) join(w http.ResponseWriter, r *http.Request) error {
-	return c.comeIn(w, r, c.writeJoin, func(who registrar.Newcomer) (registrar.Entry, error) {
+	return c.comeIn(w, r, c.writeJoin, func(who registrar.Newcomer) (tenants.Entry, error) {
 		return c.Registrar.Join(r.Context(), c.anonymous(r), who)
 	})
 }
@@ -123,12 +116,12 @@ func (c *console) writeWelcome(w http.ResponseWriter, r *http.Request, status in
 	}
 	c.writeCodePage(w, r, status, "Welcome to Weir", codePage{
 		Intro: "You become the first owner here, and invite the others.", Action: WelcomePath, Button: "Begin",
-		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), newPassword(err)},
+		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), pages.NewPassword(err)},
 	}, flash)
 }
 
 func (c *console) welcome(w http.ResponseWriter, r *http.Request) error {
-	return c.comeIn(w, r, c.writeWelcome, func(who registrar.Newcomer) (registrar.Entry, error) {
+	return c.comeIn(w, r, c.writeWelcome, func(who registrar.Newcomer) (tenants.Entry, error) {
 		return c.Registrar.Found(r.Context(), c.anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
@@ -136,18 +129,18 @@ func (c *console) welcome(w http.ResponseWriter, r *http.Request) error {
 // comeIn lets somebody in by a code; write shows the form again with what is wrong with it.
 func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
-	use func(who registrar.Newcomer) (registrar.Entry, error)) error {
+	use func(who registrar.Newcomer) (tenants.Entry, error)) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	who := newcomerOf(r)
 	if wait := c.limit(r, "code "+who.Code); wait > 0 {
-		write(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
+		write(w, r, http.StatusTooManyRequests, nil, pages.TooMany(w, r, wait))
 		return nil
 	}
 	entry, err := use(who)
-	if isBusy(err) {
-		write(w, r, http.StatusTooManyRequests, nil, busy(w, r))
+	if pages.IsBusy(err) {
+		write(w, r, http.StatusTooManyRequests, nil, pages.Busy(w, r))
 		return nil
 	}
 	if errors.Is(err, registrar.ErrEmailTaken) {
@@ -168,7 +161,7 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 }
 
 // letInByCode leads whoever has come in by a code alone to where they can add what they sign in with from then on.
-func (c *console) letInByCode(w http.ResponseWriter, r *http.Request, entry registrar.Entry) error {
+func (c *console) letInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
 	if c.Registrar.RelyingParty != nil {
 		return c.letInTo(w, r, entry, passkeysPath+"/new")
 	}
@@ -194,12 +187,12 @@ func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
 	}
 	code := r.PostForm.Get("code")
 	if wait := c.limit(r, "code "+code); wait > 0 {
-		c.writeReset(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
+		c.writeReset(w, r, http.StatusTooManyRequests, nil, pages.TooMany(w, r, wait))
 		return nil
 	}
 	entry, err := c.Registrar.ResetPassword(r.Context(), c.anonymous(r), code, tenants.Password(r.PostForm.Get("password")))
-	if isBusy(err) {
-		c.writeReset(w, r, http.StatusTooManyRequests, nil, busy(w, r))
+	if pages.IsBusy(err) {
+		c.writeReset(w, r, http.StatusTooManyRequests, nil, pages.Busy(w, r))
 		return nil
 	}
 	if pages.IsInvalid(err) || errors.Is(err, tenants.ErrCode) {

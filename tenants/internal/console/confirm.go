@@ -72,12 +72,12 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait := c.limitMember(r); wait > 0 {
-		return c.writeConfirm(w, r, http.StatusTooManyRequests, tooMany(w, r, wait))
+		return c.writeConfirm(w, r, http.StatusTooManyRequests, pages.TooMany(w, r, wait))
 	}
 	session, secret, err := c.Registrar.ConfirmByPassword(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID,
 		tenants.Password(r.PostForm.Get("password")))
-	if isBusy(err) {
-		return c.writeConfirm(w, r, http.StatusTooManyRequests, busy(w, r))
+	if pages.IsBusy(err) {
+		return c.writeConfirm(w, r, http.StatusTooManyRequests, pages.Busy(w, r))
 	}
 	if errors.Is(err, registrar.ErrPasswordsOff) {
 		return problemOf(err, "password", "")

@@ -230,7 +230,7 @@ func (c *console) writePassword(w http.ResponseWriter, r *http.Request, status i
 	page := passwordPage{Email: shown.Member.Email, Fields: []ui.Field{
 		{Name: "current_password", Label: "Current password", Type: "password", Fault: pages.FaultOf(fault, "current_password"),
 			Autocomplete: "current-password", Required: true},
-		newPassword(fault),
+		pages.NewPassword(fault),
 	}}
 	page.Fields[1].Label = "New password"
 	c.Write(w, r, status, "password", ui.View{Title: "Change your password", Tabs: pages.Tabs(r, pages.AccountPath), Flash: flash, Data: page})
@@ -242,12 +242,12 @@ func (c *console) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait := c.limitMember(r); wait > 0 {
-		return c.writePassword(w, r, http.StatusTooManyRequests, nil, tooMany(w, r, wait))
+		return c.writePassword(w, r, http.StatusTooManyRequests, nil, pages.TooMany(w, r, wait))
 	}
 	before, password := tenants.Password(r.PostForm.Get("current_password")), tenants.Password(r.PostForm.Get("password"))
 	err := c.Registrar.ChangePassword(r.Context(), c.requestOf(r), identity.FromContext(r.Context()).ID, before, password)
-	if isBusy(err) {
-		return c.writePassword(w, r, http.StatusTooManyRequests, nil, busy(w, r))
+	if pages.IsBusy(err) {
+		return c.writePassword(w, r, http.StatusTooManyRequests, nil, pages.Busy(w, r))
 	}
 	if errors.Is(err, registrar.ErrPassword) {
 		err = tenants.Invalid{{Field: "current_password", Detail: "This is not your password.", Fix: "Type it again, or ask an owner or admin for a reset."}}

@@ -36,7 +36,7 @@ func (c *console) withProvider(next pages.Handler) pages.Handler {
 // startOIDC leads to the identity provider. It is a link, not a form: the console's policy lets forms lead nowhere else.
 func (c *console) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	if wait := c.byQuestion.take(c.network(r)); wait > 0 {
-		c.writeSignIn(w, r, http.StatusTooManyRequests, "", tooMany(w, r, wait))
+		c.writeSignIn(w, r, http.StatusTooManyRequests, "", pages.TooMany(w, r, wait))
 		return nil
 	}
 	address, ticket, err := c.Registrar.SignInAtProvider(r.Context(), pages.Destination(r))

@@ -84,7 +84,7 @@ func passkeyProblem(err error) error {
 
 func (c *console) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
 	if wait := c.byQuestion.take(c.network(r)); wait > 0 {
-		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, tooMany(w, r, wait).Text)
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, pages.TooMany(w, r, wait).Text)
 	}
 	asked, err := c.Registrar.AskWhoSignsIn(r.Context())
 	return put(w, asked, err)
@@ -112,7 +112,7 @@ func answerOf(r *http.Request) []byte {
 
 func (c *console) askToConfirm(w http.ResponseWriter, r *http.Request) error {
 	if wait := c.limitMember(r); wait > 0 {
-		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, tooMany(w, r, wait).Text)
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, pages.TooMany(w, r, wait).Text)
 	}
 	asked, err := c.Registrar.AskToConfirm(r.Context(), pages.CallerOf(r), sessionID(r))
 	return put(w, asked, err)

@@ -4,20 +4,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
-	"github.com/weirlog/weir/shared/fair"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
-	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -67,11 +63,11 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 			c.Failures.Refused(email, c.network(r))
 			httpapi.Logger(r.Context()).Warn("a sign-in was refused: there were too many attempts", slog.String("address", addressHash(email)),
 				slog.String("network", c.network(r)), slog.Bool("known_device", known))
-			c.writeSignIn(w, r, http.StatusTooManyRequests, email, tooMany(w, r, wait))
+			c.writeSignIn(w, r, http.StatusTooManyRequests, email, pages.TooMany(w, r, wait))
 			return nil
 		}
 	}
-	var entry registrar.Entry
+	var entry tenants.Entry
 	if err == nil {
 		entry, err = c.Registrar.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
 	}
@@ -89,9 +85,9 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 		c.writeSignIn(w, r, http.StatusUnprocessableEntity, email, &ui.Flash{Fault: true, Text: "Your organization has switched passwords off. " +
 			"Sign in with a passkey, or by the identity provider. If you can do neither, ask an owner or admin for a link that lets you in."})
 		return nil
-	case isBusy(err):
+	case pages.IsBusy(err):
 		c.metrics.signIn(outcomeBusy, known)
-		c.writeSignIn(w, r, http.StatusTooManyRequests, email, busy(w, r))
+		c.writeSignIn(w, r, http.StatusTooManyRequests, email, pages.Busy(w, r))
 		return nil
 	case err != nil:
 		return err
@@ -107,12 +103,12 @@ func addressHash(email string) string {
 }
 
 // letIn leads whoever has signed in to where they wanted to go.
-func (c *console) letIn(w http.ResponseWriter, r *http.Request, entry registrar.Entry) error {
+func (c *console) letIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
 	return c.letInTo(w, r, entry, pages.Destination(r))
 }
 
 // letInTo gives the browser its new session instead of one that it had before, and leads to a page.
-func (c *console) letInTo(w http.ResponseWriter, r *http.Request, entry registrar.Entry, to string) error {
+func (c *console) letInTo(w http.ResponseWriter, r *http.Request, entry tenants.Entry, to string) error {
 	if err := c.endSession(r); err != nil {
 		return err
 	}
@@ -147,27 +143,6 @@ func (c *console) limit(r *http.Request, email string) (wait time.Duration) {
 // network is where a request comes from, as attempts are counted.
 func (c *console) network(r *http.Request) string {
 	return httpapi.ClientNetwork(httpapi.ClientAddress(r, c.TrustedProxies)).String()
-}
-
-// tooMany says how long to wait. It says the same whether the address is somebody's or not.
-func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
-	seconds := int64((wait + time.Second - 1) / time.Second)
-	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-	httpapi.Logger(r.Context()).Warn("too many attempts to prove who one is")
-	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
-}
-
-// isBusy tells whether a request was turned away because too many others had come before.
-func isBusy(err error) bool {
-	return errors.Is(err, password.ErrBusy) || errors.Is(err, fair.ErrFull)
-}
-
-// busy says when to try again, where others fill the line. It says the same whether an address is somebody's or not.
-func busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
-	seconds := int64(password.RetryAfter / time.Second)
-	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-	httpapi.Logger(r.Context()).Warn("too many passwords are waiting to be hashed")
-	return &ui.Flash{Text: fmt.Sprintf("Too many people are signing in at this moment. Try again in %d seconds.", seconds), Fault: true}
 }
 
 func (c *console) signOut(w http.ResponseWriter, r *http.Request) error {

@@ -19,6 +19,20 @@ const (
 // made of a few of their entries, of patterns and of what is known of its owner.
 const commonScore = 2
 
+// product is a word that somebody who guesses here tries first.
+const product = "weir"
+
+// CheckCommon refuses a password that is among the first that anybody would try who knows what its owner is about.
+func CheckCommon(password tenants.Password, about ...string) error {
+	if !Common(password, append(about, product)...) {
+		return nil
+	}
+	return tenants.Invalid{{
+		Field: "password", Detail: "password is among the first that are guessed: it is a common one, a pattern of keys, or made of what is known of you.",
+		Fix: "Use several words that have nothing to do with each other or with you.",
+	}}
+}
+
 // Common tells whether a password is among the first that anybody would try who knows what its owner is about, such as
 // their name and address.
 func Common(password tenants.Password, about ...string) bool {

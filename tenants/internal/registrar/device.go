@@ -12,13 +12,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/postgres"
 )
 
-// An Entry is what a browser gets that lets a member in.
-type Entry struct {
-	Session tenants.Session
-	Secret  tenants.Secret
-	Devices []tenants.Secret // by which the browser is known again, the new one first; in no other place
-}
-
 // Recognize returns the device by which a browser with some secrets is known to the member with an address, or one that is
 // not known. It says nothing about whether there is such a member.
 func (r *Registrar) Recognize(ctx context.Context, email string, secrets []tenants.Secret) (tenants.Device, error) {

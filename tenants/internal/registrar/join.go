@@ -29,7 +29,7 @@ func hashOf(prefix, code string) (string, error) {
 // Join makes somebody a member who holds the code of an invitation and names its address, and lets them in, by the code
 // alone where the organization has switched passwords off. It fails with
 // tenants.ErrCode, or with ErrEmailTaken where a member of another organization has the address.
-func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (entry Entry, err error) {
+func (r *Registrar) Join(ctx context.Context, request Request, who Newcomer) (entry tenants.Entry, err error) {
 	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + r.IDs(), At: r.now()}
 	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {
 		return entry, err
@@ -105,7 +105,7 @@ func newcomer(who Newcomer, organization string, role tenants.Role, id string, a
 }
 
 // letIn adds a member and starts their first session.
-func (t *turn) letIn(ctx context.Context, add tenants.AddMember) (entry Entry, err error) {
+func (t *turn) letIn(ctx context.Context, add tenants.AddMember) (entry tenants.Entry, err error) {
 	member, err := change(ctx, t, streamOf(add.Organization, "member", add.ID), func(m tenants.Member) ([]tenants.Event, error) { return m.Add(add) })
 	if err != nil {
 		return entry, emailTaken(err, add.Email)

@@ -39,7 +39,7 @@ func (r *Registrar) SignInAtProvider(ctx context.Context, to string) (address st
 
 // A ProviderSignIn is what follows when an identity provider has said who somebody is.
 type ProviderSignIn struct {
-	Entry
+	tenants.Entry
 	To    string // where they wanted to go
 	First bool   // nobody knew yet who the member is at the provider
 }

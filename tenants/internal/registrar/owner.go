@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/password"
 )
 
 // firstTier is that of the organization that the first owner makes: whoever runs an installation is not to be limited by
@@ -38,7 +39,7 @@ func (r *Registrar) IssueOwnerCode(ctx context.Context, request Request) (code t
 
 // Found makes somebody the first owner who holds the code for that, of an organization with a name, and lets them in. It
 // fails with tenants.ErrCode.
-func (r *Registrar) Found(ctx context.Context, request Request, organization string, who Newcomer) (entry Entry, err error) {
+func (r *Registrar) Found(ctx context.Context, request Request, organization string, who Newcomer) (entry tenants.Entry, err error) {
 	use := tenants.UseOwnerCode{Organization: organizationPrefix + r.IDs(), Member: memberPrefix + r.IDs(), At: r.now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
 		return entry, err
@@ -48,7 +49,7 @@ func (r *Registrar) Found(ctx context.Context, request Request, organization str
 	if err := r.checkFounding(ctx, use, create, add); err != nil {
 		return entry, err
 	}
-	if err := notCommon(who.Password, organization, who.Email, who.Name); err != nil {
+	if err := password.CheckCommon(who.Password, organization, who.Email, who.Name); err != nil {
 		return entry, err
 	}
 	if add.PasswordHash, err = r.Passwords.Hash(ctx, known(use.Organization), who.Password); err != nil {

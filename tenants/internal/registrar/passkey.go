@@ -79,10 +79,10 @@ func (r *Registrar) AskWhoSignsIn(ctx context.Context) (Asked, error) {
 
 // SignInByPasskey starts a session for the member who has answered AskWhoSignsIn. It fails with ErrPasskey, ErrSuspected
 // or challenge.ErrNone.
-func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket string, answer []byte) (Entry, error) {
+func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket string, answer []byte) (tenants.Entry, error) {
 	data, err := r.Challenges.Take(ctx, ticket, forSignIn, "")
 	if err != nil {
-		return Entry{}, err
+		return tenants.Entry{}, err
 	}
 	holder, proof, err := r.RelyingParty.Who(data, answer, func(member string) (passkey.Holder, error) {
 		return r.holder(ctx, tenants.Installation, member)
@@ -92,7 +92,7 @@ func (r *Registrar) SignInByPasskey(ctx context.Context, request Request, ticket
 		err = r.usePasskey(ctx, request, holder, proof)
 	}
 	if err != nil {
-		return Entry{}, passkeyError(err)
+		return tenants.Entry{}, passkeyError(err)
 	}
 	entry, err := r.startSession(ctx, request, holder.Member, tenants.ByPasskey)
 	return entry, passkeyError(err)

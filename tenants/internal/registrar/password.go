@@ -86,7 +86,7 @@ func (r *Registrar) IssueResetCodeFor(ctx context.Context, request Request, emai
 // the member: it ends their sessions, removes their passkeys, and forgets who they are at the identity provider. Where the
 // organization has switched passwords off it lets the member in instead, who then adds a passkey; else the entry is empty.
 // It fails with tenants.ErrCode.
-func (r *Registrar) ResetPassword(ctx context.Context, request Request, code string, password tenants.Password) (entry Entry, err error) {
+func (r *Registrar) ResetPassword(ctx context.Context, request Request, code string, password tenants.Password) (entry tenants.Entry, err error) {
 	cmd := tenants.ChangePassword{Password: password, At: r.now()}
 	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {
 		return entry, err

@@ -18,16 +18,16 @@ var ErrSignIn = errors.New("no member has this address and password")
 // SignIn starts, for a request of whoever it may be, a session for the member with an address and a password,
 // or fails with ErrSignIn. When it returns, the session is in force, unless the broker is slow or away. The secret is in
 // no other place.
-func (r *Registrar) SignIn(ctx context.Context, request Request, email string, password tenants.Password) (Entry, error) {
+func (r *Registrar) SignIn(ctx context.Context, request Request, email string, password tenants.Password) (tenants.Entry, error) {
 	member, err := r.authenticate(ctx, request, email, password)
 	if err != nil {
-		return Entry{}, err
+		return tenants.Entry{}, err
 	}
 	return r.startSession(ctx, request.By(member), member, tenants.ByPassword)
 }
 
 // startSession lets a member in who has proved who they are.
-func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (entry Entry, err error) {
+func (r *Registrar) startSession(ctx context.Context, request Request, proved tenants.Member, method tenants.SignInMethod) (entry tenants.Entry, err error) {
 	err = r.inTurn(ctx, proved.Organization, request, func(t *turn) (err error) {
 		entry, err = t.letInAgain(ctx, proved, method)
 		return err
@@ -37,7 +37,7 @@ func (r *Registrar) startSession(ctx context.Context, request Request, proved te
 
 // letInAgain starts a session for a member who has proved who they are. One who was removed meanwhile, or got another
 // password, stays outside.
-func (t *turn) letInAgain(ctx context.Context, proved tenants.Member, method tenants.SignInMethod) (Entry, error) {
+func (t *turn) letInAgain(ctx context.Context, proved tenants.Member, method tenants.SignInMethod) (tenants.Entry, error) {
 	member, err := t.views.Member(ctx, pg.Organization(proved.Organization), proved.ID)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
 		err = ErrSignIn
@@ -46,13 +46,13 @@ func (t *turn) letInAgain(ctx context.Context, proved tenants.Member, method ten
 		err = allowed(ctx, t.views, member.Organization)
 	}
 	if err != nil {
-		return Entry{}, err
+		return tenants.Entry{}, err
 	}
 	return t.startSession(ctx, member, method)
 }
 
 // startSession lets a member in.
-func (t *turn) startSession(ctx context.Context, member tenants.Member, method tenants.SignInMethod) (entry Entry, err error) {
+func (t *turn) startSession(ctx context.Context, member tenants.Member, method tenants.SignInMethod) (entry tenants.Entry, err error) {
 	secret, err := tenants.NewSecret(tenants.SessionPrefix, t.Random)
 	if err != nil {
 		return entry, err
@@ -66,7 +66,7 @@ func (t *turn) startSession(ctx context.Context, member tenants.Member, method t
 		return entry, err
 	}
 	devices, err := t.keepDevice(ctx, session)
-	return Entry{Session: session, Secret: secret, Devices: devices}, err
+	return tenants.Entry{Session: session, Secret: secret, Devices: devices}, err
 }
 
 // endOldest ends the oldest sessions of a member who has as many as there may be, so that there is room for one more.

@@ -1,0 +1,43 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants/internal/password"
+)
+
+// NewPassword asks for a password that its owner chooses.
+func NewPassword(err error) ui.Field {
+	return ui.Field{
+		Name: "password", Label: "Password", Type: "password", Fault: FaultOf(err, "password"), Autocomplete: "new-password",
+		Required: true, Hint: "At least 12 characters; several words are easier to remember than signs.",
+	}
+}
+
+// TooMany says how long to wait. It says the same whether the address is somebody's or not.
+func TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	httpapi.Logger(r.Context()).Warn("too many attempts to prove who one is")
+	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
+}
+
+// IsBusy tells whether a request was turned away because too many others had come before.
+func IsBusy(err error) bool {
+	return errors.Is(err, password.ErrBusy) || errors.Is(err, fair.ErrFull)
+}
+
+// Busy says when to try again, where others fill the line. It says the same whether an address is somebody's or not.
+func Busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
+	seconds := int64(password.RetryAfter / time.Second)
+	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	httpapi.Logger(r.Context()).Warn("too many passwords are waiting to be hashed")
+	return &ui.Flash{Text: fmt.Sprintf("Too many people are signing in at this moment. Try again in %d seconds.", seconds), Fault: true}
+}
