@@ -40,7 +40,8 @@ type Publish func(ctx context.Context, exposed contract.KeyExposed) error
 // NewWatch returns a watch that has seen nothing.
 func NewWatch(credentials *identity.Credentials, publish Publish, clock func() time.Time, logger *slog.Logger) *Watch {
 	return &Watch{
-		credentials: credentials, publish: publish, clock: clock, logger: logger, seen: make(chan httpapi.PlaintextRequest, maxSeen), published: map[exposed]time.Time{},
+		credentials: credentials, publish: publish, clock: clock, logger: logger, seen: make(chan httpapi.PlaintextRequest, maxSeen),
+		published: map[exposed]time.Time{},
 	}
 }
 
