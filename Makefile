@@ -56,7 +56,7 @@ build: ## build every program into bin/
 	$(GO) build -o bin/ $(PROGRAMS:%=./%)
 
 lint: ## check style and the architecture's rules
-	$(GO) run $(LINTER) run $(PACKAGES)
+	$(GO) run $(LINTER) run --allow-parallel-runners $(PACKAGES)
 
 verify: ## each module builds alone, is tidy and formatted
 	@sh .ci/verify $(MODULES)
