@@ -3,6 +3,8 @@ package ingest
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
 // Members of an entry and of its error, numbered for the sets of members seen.
@@ -22,26 +24,36 @@ const (
 
 // memberNames are the members' names as a pointer has them, from the entry on.
 var memberNames = [...]string{
-	entryTimestamp: "/timestamp", entryLevel: "/level", entryMessage: "/message", entryEnvironment: "/environment",
-	entryMetadata: "/metadata", entryError: "/error", entryProjectID: "/project_id",
-	errorType: "/error/type", errorMessage: "/error/message", errorStackTrace: "/error/stack_trace", errorContext: "/error/context",
+	entryTimestamp:   "/" + entryfield.Timestamp,
+	entryLevel:       "/" + entryfield.Level,
+	entryMessage:     "/" + entryfield.Message,
+	entryEnvironment: "/" + entryfield.Environment,
+	entryMetadata:    "/" + entryfield.Metadata,
+	entryError:       "/" + entryfield.Error,
+	entryProjectID:   "/" + entryfield.ProjectID,
+	errorType:        inError + entryfield.ErrorType,
+	errorMessage:     inError + entryfield.ErrorMessage,
+	errorStackTrace:  inError + entryfield.ErrorStackTrace,
+	errorContext:     inError + entryfield.ErrorContext,
 }
+
+const inError = "/" + entryfield.Error + "/"
 
 func entryMember(name []byte) int {
 	switch string(name) {
-	case "timestamp":
+	case entryfield.Timestamp:
 		return entryTimestamp
-	case "level":
+	case entryfield.Level:
 		return entryLevel
-	case "message":
+	case entryfield.Message:
 		return entryMessage
-	case "environment":
+	case entryfield.Environment:
 		return entryEnvironment
-	case "metadata":
+	case entryfield.Metadata:
 		return entryMetadata
-	case "error":
+	case entryfield.Error:
 		return entryError
-	case "project_id":
+	case entryfield.ProjectID:
 		return entryProjectID
 	}
 	return 0
@@ -49,13 +61,13 @@ func entryMember(name []byte) int {
 
 func errorMember(name []byte) int {
 	switch string(name) {
-	case "type":
+	case entryfield.ErrorType:
 		return errorType
-	case "message":
+	case entryfield.ErrorMessage:
 		return errorMessage
-	case "stack_trace":
+	case entryfield.ErrorStackTrace:
 		return errorStackTrace
-	case "context":
+	case entryfield.ErrorContext:
 		return errorContext
 	}
 	return 0

@@ -62,7 +62,7 @@ func (p *Parser) stringField(i, depth, member int) int {
 func (p *Parser) timestamp(text quoted) {
 	at, ok := ParseInstant(p.unescaped(text.raw))
 	if !ok {
-		p.fault(CodeInvalidTimestamp, "/timestamp", quoteShort(text.raw)+" is not a UTC time of RFC 3339.",
+		p.fault(CodeInvalidTimestamp, memberNames[entryTimestamp], quoteShort(text.raw)+" is not a UTC time of RFC 3339.",
 			"Send the event's time in UTC as YYYY-MM-DDTHH:MM:SS, with a fraction of 1 to 9 digits or none, then Z.")
 	}
 	p.entry.time = at
@@ -71,7 +71,7 @@ func (p *Parser) timestamp(text quoted) {
 func (p *Parser) level(text quoted) {
 	level, ok := ParseSeverity(p.unescaped(text.raw))
 	if !ok {
-		p.fault(CodeInvalidLevel, "/level", quoteShort(text.raw)+" is not a level.", "Send one of debug, info, warn, error, fatal, in lower case.")
+		p.fault(CodeInvalidLevel, memberNames[entryLevel], quoteShort(text.raw)+" is not a level.", "Send one of debug, info, warn, error, fatal, in lower case.")
 	}
 	p.entry.level = level
 }
@@ -81,7 +81,7 @@ func (p *Parser) message(text quoted) {
 		return
 	}
 	if size := len(p.unescaped(text.raw)); size > p.limits.Message {
-		p.fault(CodeMessageTooLarge, "/message", fmt.Sprintf("The message has %d bytes of UTF-8; the limit is %d.", size, p.limits.Message),
+		p.fault(CodeMessageTooLarge, memberNames[entryMessage], fmt.Sprintf("The message has %d bytes of UTF-8; the limit is %d.", size, p.limits.Message),
 			`Shorten the message; details fit into "metadata".`)
 	}
 }
@@ -96,7 +96,8 @@ func (p *Parser) objectField(i, depth, member int) int {
 		return i
 	}
 	if size := p.place(i) - start; member == entryMetadata && size > p.limits.Metadata {
-		p.fault(CodeMetadataTooLarge, "/metadata", fmt.Sprintf("The metadata has %d bytes of JSON without white space; the limit is %d.", size, p.limits.Metadata),
+		p.fault(CodeMetadataTooLarge, memberNames[entryMetadata],
+			fmt.Sprintf("The metadata has %d bytes of JSON without white space; the limit is %d.", size, p.limits.Metadata),
 			"Send less metadata.")
 	}
 	return i
@@ -112,7 +113,7 @@ func (p *Parser) errorPayload(i int) int {
 	if i = p.fields(i, errorMember, errorField); i < 0 {
 		return i
 	}
-	p.unique(base, "/error")
+	p.unique(base, memberNames[entryError])
 	return i
 }
 
@@ -143,7 +144,7 @@ func (p *Parser) stackTrace(i int) int {
 }
 
 func (p *Parser) wrongFrame(i, frame int) {
-	path := fmt.Sprintf("/error/stack_trace/%d", frame)
+	path := fmt.Sprintf("%s/%d", memberNames[errorStackTrace], frame)
 	p.fault(CodeInvalidType, path, "A stack frame is "+p.kind(i)+", not a string.", "Send one string for each frame.")
 }
 

@@ -3,6 +3,8 @@ package ledger
 import (
 	"errors"
 	"fmt"
+
+	"github.com/weirlog/weir/shared/contract/tier"
 )
 
 // A Tier is what an organization subscribes to.
@@ -10,10 +12,10 @@ type Tier string
 
 // The tiers.
 const (
-	Indie        Tier = "indie"
-	Bootstrapper Tier = "bootstrapper"
-	Compliance   Tier = "compliance"
-	Scale        Tier = "scale"
+	Indie        Tier = tier.Indie
+	Bootstrapper Tier = tier.Bootstrapper
+	Compliance   Tier = tier.Compliance
+	Scale        Tier = tier.Scale
 )
 
 const gibibyte = int64(1) << 30
@@ -41,10 +43,10 @@ func DefaultTiers() Tiers {
 var ErrUnknownTier = errors.New("unknown tier")
 
 // Terms finds the terms of a tier; ErrUnknownTier where there are none.
-func (t Tiers) Terms(tier Tier) (Terms, error) {
-	terms, ok := t[tier]
+func (t Tiers) Terms(of Tier) (Terms, error) {
+	terms, ok := t[of]
 	if !ok {
-		return Terms{}, fmt.Errorf("cannot find the terms of tier %q: %w", tier, ErrUnknownTier)
+		return Terms{}, fmt.Errorf("cannot find the terms of tier %q: %w", of, ErrUnknownTier)
 	}
 	return terms, nil
 }
@@ -52,12 +54,12 @@ func (t Tiers) Terms(tier Tier) (Terms, error) {
 // Validate joins what is wrong with the terms.
 func (t Tiers) Validate() error {
 	var errs []error
-	for tier, terms := range t {
+	for of, terms := range t {
 		if terms.Quota < 1 || terms.Quota > MaxGrant {
-			errs = append(errs, fmt.Errorf("tier %q: quota %d is outside 1..%d bytes", tier, terms.Quota, MaxGrant))
+			errs = append(errs, fmt.Errorf("tier %q: quota %d is outside 1..%d bytes", of, terms.Quota, MaxGrant))
 		}
 		if terms.RequestsPerMinute < 1 {
-			errs = append(errs, fmt.Errorf("tier %q: %d requests per minute is below 1", tier, terms.RequestsPerMinute))
+			errs = append(errs, fmt.Errorf("tier %q: %d requests per minute is below 1", of, terms.RequestsPerMinute))
 		}
 	}
 	return errors.Join(errs...)

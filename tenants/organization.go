@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/tier"
 )
 
 // A Tier is what an organization has subscribed to. What a tier grants is the ledger's business.
@@ -11,10 +13,10 @@ type Tier string
 
 // The tiers.
 const (
-	Indie        Tier = "indie"
-	Bootstrapper Tier = "bootstrapper"
-	Compliance   Tier = "compliance"
-	Scale        Tier = "scale"
+	Indie        Tier = tier.Indie
+	Bootstrapper Tier = tier.Bootstrapper
+	Compliance   Tier = tier.Compliance
+	Scale        Tier = tier.Scale
 )
 
 // OrganizationCreated starts an organization.

@@ -136,11 +136,13 @@ func isDomain(p goPackage) bool {
 	return slices.Contains(middle, strings.TrimPrefix(p.ImportPath, prefix))
 }
 
-// calendar is what two domains have to agree on, and so may import. It is as pure as they are.
+// agreed are what two domains have to agree on, and so may import. They are as pure as the domains.
+var agreed = []string{calendar, prefix + "shared/contract/entryfield", prefix + "shared/contract/tier"}
+
 const calendar = prefix + "shared/contract/calendar"
 
 // isPure reports whether a package does no I/O and knows no clock.
-func isPure(p goPackage) bool { return isDomain(p) || p.ImportPath == calendar }
+func isPure(p goPackage) bool { return isDomain(p) || slices.Contains(agreed, p.ImportPath) }
 
 // outside are packages of the standard library by which a program reaches the world around it. What a domain needs of
 // that world, such as the time, is an argument.
@@ -159,7 +161,7 @@ func impure(p goPackage) (found []string) {
 	}
 	for _, to := range p.Imports {
 		first, _, _ := strings.Cut(to, "/")
-		if strings.Contains(first, ".") && to != calendar {
+		if strings.Contains(first, ".") && !slices.Contains(agreed, to) {
 			found = append(found, fmt.Sprintf("the domain %s imports %s: it is for the standard library alone", p.ImportPath, to))
 		}
 		if reachesOut(to) {

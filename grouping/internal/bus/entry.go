@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
 // entry is what grouping needs of a log entry. A member of another type than expected counts as absent.
@@ -19,7 +20,7 @@ type entry struct {
 // mayCarryError is a quick look that never misses an error payload: the name of a member is in its text as it is,
 // unless it was escaped.
 func mayCarryError(line []byte) bool {
-	return bytes.Contains(line, []byte(`"error":`)) || bytes.Contains(line, []byte(`\u00`))
+	return bytes.Contains(line, []byte(`"`+entryfield.Error+`":`)) || bytes.Contains(line, []byte(`\u00`))
 }
 
 // parseEntry reads a compact JSON object. Names are compared exactly, unlike in package encoding/json; everything that
@@ -28,15 +29,15 @@ func parseEntry(line string) (e entry, err error) {
 	s := scanner{text: line}
 	s.object(func(name string) {
 		switch name {
-		case "timestamp":
+		case entryfield.Timestamp:
 			e.timestamp = s.string()
-		case "level":
+		case entryfield.Level:
 			e.level = s.string()
-		case "message":
+		case entryfield.Message:
 			e.message = s.string()
-		case "environment":
+		case entryfield.Environment:
 			e.environment = s.string()
-		case "error":
+		case entryfield.Error:
 			e.errored = s.errorPayload(&e.err)
 		default:
 			s.skip()
@@ -56,11 +57,11 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 	}
 	s.object(func(name string) {
 		switch name {
-		case "type":
+		case entryfield.ErrorType:
 			e.Type = s.string()
-		case "message":
+		case entryfield.ErrorMessage:
 			e.Message = s.string()
-		case "stack_trace":
+		case entryfield.ErrorStackTrace:
 			e.StackTrace = s.strings()
 		default:
 			s.skip()

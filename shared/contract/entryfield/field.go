@@ -1,0 +1,22 @@
+// Package entryfield names the fields of a log entry, for ingest, which checks them, and grouping, which reads errors from them.
+// It is as pure as the domains that use it.
+package entryfield
+
+// Fields of an entry.
+const (
+	Timestamp   = "timestamp"
+	Level       = "level"
+	Message     = "message"
+	Environment = "environment"
+	Metadata    = "metadata"
+	Error       = "error"
+	ProjectID   = "project_id"
+)
+
+// Fields of an entry's error.
+const (
+	ErrorType       = "type"
+	ErrorMessage    = "message"
+	ErrorStackTrace = "stack_trace"
+	ErrorContext    = "context"
+)
