@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -113,14 +114,8 @@ func settle(t testing.TB, r row, tr *traffic, brokers []string, topic string, po
 func settleEffects(t testing.TB, r row, pool *pgxpool.Pool, log []bus.Record) row {
 	t.Helper()
 	r.records = len(log)
-	var a bustest.Account
-	begin := time.Now()
-	testenv.Eventually(t, 5*bustest.Patience, func() error {
-		if a = bustest.Count(t, pool); a.Distinct < r.records && time.Since(begin) < 4*bustest.Patience {
-			return fmt.Errorf("%d of %d records applied", a.Distinct, r.records)
-		}
-		return nil
-	})
+	awaitEffects(t, pool, r.records)
+	a := bustest.Count(t, pool)
 	r.lost += r.records - a.Distinct
 	r.twice = a.All - a.Distinct
 	if r.lost != 0 || r.twice != 0 || a.OutOfOrder != 0 {
@@ -128,4 +123,26 @@ func settleEffects(t testing.TB, r row, pool *pgxpool.Pool, log []bus.Record) ro
 	}
 	counts.add(r)
 	return r
+}
+
+// awaitEffects waits for n effects as long as more of them appear. It only counts rows: to look at what they are takes the database, on which the
+// consumers wait, much longer.
+func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
+	t.Helper()
+	begin := time.Now()
+	applied, progress, shown := 0, begin, begin
+	for applied < n && time.Since(progress) < 2*bustest.Patience {
+		time.Sleep(100 * time.Millisecond) // between two looks
+		var now int
+		if err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects`).Scan(&now); err != nil {
+			t.Fatal(err)
+		}
+		if now > applied {
+			applied, progress = now, time.Now()
+		}
+		if os.Getenv(testenv.EnvRounds) != "" && time.Since(shown) > 10*time.Second {
+			shown = time.Now()
+			fmt.Printf("%s: %d of %d records applied after %s\n", t.Name(), applied, n, time.Since(begin).Round(time.Second))
+		}
+	}
 }
