@@ -34,6 +34,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
@@ -184,13 +185,18 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
-	said := &outbox.Pruner{Pool: a.pool, Relay: bus.RelayName, Logger: a.logger}
-	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, pruner.Run, said.Run, a.plaintext.Run, a.endpoint.Run,
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner().Run, a.plaintext.Run, a.endpoint.Run,
 		a.publishUses, a.metrics.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
+
+// pruner keeps inbox and outbox within their bounds.
+func (a *App) pruner() *prune.Pruner {
+	return prune.New(prune.Config{
+		Pool: a.pool, Tables: append(inbox.Tables(a.clock), outbox.Table(bus.RelayName)), Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+}
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
 func (a *App) Close() {

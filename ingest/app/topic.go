@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 )
 
 // runLogStore keeps what the log holds. It begins when the log is there: a member that joins its group before the topic
@@ -31,7 +32,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		pause(ctx, retry)
 	}
-	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
+	pruner := prune.New(prune.Config{Pool: a.pool, Tables: inbox.Tables(a.clock), Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger})
 	return lifecycle.Run(ctx, a.consumer.Run, pruner.Run)
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
@@ -199,7 +200,7 @@ func (a *App) Report() service.Report { return a.checker.Report() }
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	pruner := &inbox.Pruner{Pool: a.pool, Clock: a.clock, Logger: a.logger}
+	pruner := prune.New(prune.Config{Pool: a.pool, Tables: inbox.Tables(a.clock), Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger})
 	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run, pruner.Run,
 		a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }

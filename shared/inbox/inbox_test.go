@@ -3,17 +3,21 @@ package inbox_test
 import (
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/prune"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -166,16 +170,30 @@ func TestCopiesRace(t *testing.T) {
 	}
 }
 
-// The pruner forgets what lies more than a week back, and nothing younger.
-func TestPruner(t *testing.T) {
+// What lies more than a week back is removed, and nothing younger.
+func TestTables(t *testing.T) {
 	pool := open(t)
 	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
 	filter(t, pool, old, young)
-	pruner := inbox.Pruner{Pool: pool, Clock: func() time.Time { return noon }, Logger: slog.New(slog.DiscardHandler)}
+	metrics := prometheus.NewRegistry()
+	clock := func() time.Time { return noon }
+	pruner := prune.New(prune.Config{Pool: pool, Tables: inbox.Tables(clock), Clock: clock, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
 	if err := pruner.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP weir_prune_oldest_age_seconds Age of the oldest row that the last run left in a table; 0 if it left none.
+# TYPE weir_prune_oldest_age_seconds gauge
+weir_prune_oldest_age_seconds{table="inbox_days"} 43200
+weir_prune_oldest_age_seconds{table="inbox_idempotency"} 0
+# HELP weir_pruned_total What was removed from a table beyond its bound: rows, or days of a partitioned table.
+# TYPE weir_pruned_total counter
+weir_pruned_total{table="inbox_days"} 1
+weir_pruned_total{table="inbox_idempotency"} 1
+`)); err != nil {
+		t.Error(err)
+	}
 	if got := filter(t, pool, old, young); !slices.Equal(got, []inbox.Verdict{fresh, duplicate}) {
-		t.Errorf("verdicts = %v, want the old one forgotten only", got)
+		t.Errorf("verdicts = %v, want only the old one removed", got)
 	}
 }

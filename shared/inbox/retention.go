@@ -1,0 +1,53 @@
+package inbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// Retention is how long an inbox recognizes a part: longer than any producer goes on sending it again.
+const Retention = 7 * 24 * time.Hour
+
+// Tables are those of an inbox, for a prune.Pruner.
+func Tables(clock func() time.Time) []prune.Table { return []prune.Table{days{clock}, keys{clock}} }
+
+// days are the partitions of inbox; each goes as a whole.
+type days struct{ clock func() time.Time }
+
+func (days) Name() string { return "inbox_days" }
+
+func (d days) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	dropped, err := pg.DropDaysBefore(ctx, tx, "inbox", d.clock().Add(-Retention))
+	return int64(len(dropped)), false, err
+}
+
+func (days) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	return oldest(ctx, tx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM inbox`)
+}
+
+// keys are the idempotency keys.
+type keys struct{ clock func() time.Time }
+
+func (keys) Name() string { return "inbox_idempotency" }
+
+func (k keys) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	tag, err := tx.Exec(ctx, `DELETE FROM inbox_idempotency WHERE accepted_at < $1`, k.clock().Add(-Retention))
+	return tag.RowsAffected(), false, err
+}
+
+func (keys) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	return oldest(ctx, tx, `SELECT min(accepted_at) FROM inbox_idempotency`)
+}
+
+func oldest(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error) {
+	var found *time.Time
+	if err := tx.QueryRow(ctx, query).Scan(&found); err != nil || found == nil {
+		return time.Time{}, err
+	}
+	return *found, nil
+}

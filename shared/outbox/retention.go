@@ -1,0 +1,59 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// Bounds of an outbox that is pruned.
+const (
+	Retained   = 10_000 // published facts that are kept: a relay that lost its lease goes back by a page or two
+	pruneBatch = 10_000 // facts that one transaction removes
+)
+
+// Table is the outbox behind a relay, for a prune.Pruner: facts that were published, but for the newest, are removed. It is for modules that never
+// write a fact twice: one that was removed would be published again.
+func Table(relay string) prune.Table {
+	return facts{relay: relay, retained: Retained, batch: pruneBatch}
+}
+
+type facts struct {
+	relay           string // its cursor is behind the last published fact
+	retained, batch int64
+}
+
+func (facts) Name() string { return "facts" }
+
+func (f facts) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	var transaction, position int64
+	err = tx.QueryRow(ctx, `SELECT coalesce(max(transaction), 0), coalesce(max(position), 0) FROM bus_relays WHERE name = $1`, f.relay).
+		Scan(&transaction, &position)
+	if err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM facts WHERE (transaction, position) IN (
+			SELECT transaction, position FROM facts WHERE transaction <= $1::text::xid8 AND position <= $2 ORDER BY transaction, position LIMIT $3)`,
+		strconv.FormatInt(transaction, 10), position-f.retained, f.batch)
+	return tag.RowsAffected(), tag.RowsAffected() == f.batch, err
+}
+
+func (facts) Oldest(ctx context.Context, tx pgx.Tx) (at time.Time, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	err = tx.QueryRow(ctx, `SELECT at FROM facts ORDER BY transaction, position LIMIT 1`).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at, err
+}

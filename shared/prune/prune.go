@@ -1,0 +1,108 @@
+// Package prune removes in the background what tables need not keep any more. Which rows those are is up to each Table: the package knows the
+// database and the loop, and no table.
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Table grows until it is pruned to its bound.
+type Table interface {
+	// Name is unique within a service: "facts".
+	Name() string
+	// Prune removes at most one transaction's worth of what lies beyond the bound, and reports whether more may be left.
+	Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error)
+	// Oldest is the time of the oldest row; zero in an empty table.
+	Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error)
+}
+
+// interval is the time between two runs.
+const interval = 10 * time.Minute
+
+// Config is what a Pruner works on. All of it is required but Metrics.
+type Config struct {
+	Pool    *pgxpool.Pool
+	Tables  []Table
+	Clock   func() time.Time
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger
+}
+
+// A Pruner keeps tables within their bounds.
+type Pruner struct {
+	cfg     Config
+	metrics map[string]*metrics // by table
+}
+
+// New registers the metrics of the tables.
+func New(cfg Config) *Pruner {
+	p := &Pruner{cfg: cfg, metrics: make(map[string]*metrics)}
+	for _, table := range cfg.Tables {
+		p.metrics[table.Name()] = newMetrics(cfg.Metrics, table.Name(), cfg.Clock)
+	}
+	return p
+}
+
+// Run prunes now and every ten minutes until ctx ends. A failure is logged and tried again at the next run.
+func (p *Pruner) Run(ctx context.Context) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if err := p.RunOnce(ctx); err != nil && ctx.Err() == nil {
+			p.cfg.Logger.Warn("cannot prune", slog.String("error", err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// RunOnce prunes every table to its bound, whatever happens to the others.
+func (p *Pruner) RunOnce(ctx context.Context) error {
+	var failed []error
+	for _, table := range p.cfg.Tables {
+		if err := p.prune(ctx, table); err != nil {
+			failed = append(failed, fmt.Errorf("cannot prune %s: %w", table.Name(), err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (p *Pruner) prune(ctx context.Context, table Table) error {
+	for {
+		more, err := p.pruneSome(ctx, table)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// pruneSome is one transaction. Metrics count what is committed.
+func (p *Pruner) pruneSome(ctx context.Context, table Table) (more bool, err error) {
+	var removed int64
+	var oldest time.Time
+	err = pg.InTx(ctx, p.cfg.Pool, func(tx pgx.Tx) error {
+		if removed, more, err = table.Prune(ctx, tx); err != nil {
+			return err
+		}
+		oldest, err = table.Oldest(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	p.metrics[table.Name()].pruned(removed, oldest)
+	return more, nil
+}
