@@ -47,6 +47,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -92,6 +93,9 @@ type App struct {
 	views       *postgres.Views
 	work        *unitofwork.Writer
 	registrar   *registrar.Registrar
+	members     *people.Service
+	invitations *people.Invitations
+	codes       *people.Codes
 	registry    *registry.Service
 	tokens      *registry.Tokens
 	policies    *registry.Policies
@@ -194,18 +198,34 @@ func (a *App) assemble() (err error) {
 	a.views = postgres.NewViews(query.NewReader(cmp.Or(a.reads, a.pool)))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
 		Events: a.events, Views: a.views.Reader, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Limits: a.config.Bounds.limits(), RoleOf: postgres.RoleOf,
+		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf,
 	})
 	a.registrar = registrar.New(registrar.Config{
 		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: challenge.NewService(a.pool, a.clock, rand.Reader),
 		RelyingParty: a.relyingParty(), Provider: provider,
 	})
 	a.registry = registry.NewService(a.work)
-	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.registrar)
+	a.members = people.NewService(people.Config{
+		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.registrar.Beside(), Passwords: passwords, Ways: waysIn(a.registrar.Config),
+	})
+	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
+	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
 	a.keys = keys.NewService(a.work, a.registry, a.accountLimits().Of)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
 	a.failures = a.registrar.NewFailures(a.droppedFailures().Inc, a.logger)
 	return a.buildUsageConsumer()
+}
+
+// registered is what is registered of organizations, as a reader sees it.
+func registered(in *query.Reader) people.Registry { return registry.NewStore(in) }
+
+// waysIn are how members may sign in here beside passwords.
+func waysIn(config registrar.Config) people.Ways {
+	ways := people.Ways{Passkeys: config.RelyingParty != nil}
+	if config.Provider != nil {
+		ways.Provider = config.Provider.Issuer
+	}
+	return ways
 }
 
 // relyingParty is the site that passkeys belong to, nil where there can't be any.
@@ -277,7 +297,8 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	auditing := audit.NewService(audit.NewStore(a.views.Reader), a.registry)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
 	others := http.New(answers, a.registrar)
-	answers.Mount(router, changed, others.Mount, registry.NewAPI(answers, a.registry, a.tokens, a.policies).Mount, keys.NewAPI(answers, a.keys).Mount)
+	answers.Mount(router, changed, others.Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
+		registry.NewAPI(answers, a.registry, a.tokens, a.policies).Mount, keys.NewAPI(answers, a.keys).Mount)
 	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
 	kit := pages.NewKit(pages.Config{Directory: a.views, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
@@ -285,8 +306,10 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 		Registrar: a.registrar, Views: a.views, Failures: a.failures, Metrics: a.metrics.Registerer,
 	})
 	shown.Mount(router)
-	kit.Mount(router, changed, shown.MountSettings, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount, keys.NewPages(kit, a.keys).Mount,
-		audit.NewPages(kit, auditing).Mount)
+	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, shown.Entrance())
+	ofPeople.MountCodes(router)
+	kit.Mount(router, changed, shown.MountSettings, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount,
+		keys.NewPages(kit, a.keys).Mount, audit.NewPages(kit, auditing).Mount)
 }
 
 // newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/projections"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/schema"
 )
@@ -29,7 +29,7 @@ const inForceWait = 10 * time.Second
 
 // Services are what the rooms can be asked for.
 type Services struct {
-	*registrar.Registrar
+	Codes    *people.Codes
 	Registry *registry.Service
 	Tokens   *registry.Tokens
 	Policies *registry.Policies
@@ -54,7 +54,7 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 	ctx, done := context.WithCancel(ctx)
 	return lifecycle.Run(ctx, a.relay.Run, a.state.Run, func(ctx context.Context) error {
 		defer done()
-		return fn(ctx, Services{a.registrar, a.registry, a.tokens, a.policies, a.keys})
+		return fn(ctx, Services{a.codes, a.registry, a.tokens, a.policies, a.keys})
 	})
 }
 

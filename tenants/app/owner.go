@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/console"
+	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // Pages that links with codes lead to.
 const (
-	WelcomePath = console.WelcomePath
-	ResetPath   = console.ResetPath
+	WelcomePath = people.WelcomePath
+	ResetPath   = people.ResetPath
 )
 
 // DefaultOrigin is where people reach the console where nobody has said so.
@@ -36,7 +36,7 @@ func (a *App) welcomeOwner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	code, expires, err := a.registrar.IssueOwnerCode(ctx, unitofwork.AtStart())
+	code, expires, err := a.codes.IssueOwnerCode(ctx, unitofwork.AtStart())
 	if errors.Is(err, tenants.ErrFounded) {
 		return nil
 	}

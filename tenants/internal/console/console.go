@@ -1,5 +1,5 @@
-// Package console is the pages of tenants: signing in and out, and the settings of an organization. Whatever they show
-// or change belongs to the organization of the session.
+// Package console is the pages of tenants: signing in and out, and what members see to themselves. Whatever they
+// show or change belongs to the member of the session.
 package console
 
 import (
@@ -13,7 +13,6 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
-	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
@@ -67,7 +66,6 @@ func (c *console) Mount(router chi.Router) {
 		open.Get(oidcPath, c.Page(c.withProvider(c.startOIDC)))
 		open.Get(OIDCCallbackPath, c.Page(c.withProvider(c.finishOIDC)))
 		open.Post("/console/sign-out", c.Page(c.signOut))
-		c.mountCodes(open)
 	})
 	router.Group(c.mountSession)
 }
@@ -92,43 +90,8 @@ func (c *console) MountSettings(settings chi.Router) {
 	settings.Post(passkeysPath+"/{id}/remove", c.Page(c.withPasskeys(c.RequireConfirmed(c.removePasskey))))
 	settings.Post(pages.AccountPath+"/sessions/{id}/end", c.Page(c.endOneSession))
 	settings.Post(pages.AccountPath+"/sessions/end-others", c.Page(c.endOtherSessions))
-	c.mountPeople(settings)
-}
-
-// mountCodes adds the pages of people who hold a code.
-func (c *console) mountCodes(open chi.Router) {
-	open.Get(WelcomePath, c.Page(c.showWelcome))
-	open.Post(WelcomePath, c.Page(c.welcome))
-	open.Get(joinPath, c.Page(c.showJoin))
-	open.Post(joinPath, c.Page(c.join))
-	open.Get(ResetPath, c.Page(c.showReset))
-	open.Post(ResetPath, c.Page(c.reset))
-}
-
-// mountPeople adds the pages of members and invitations, and of one's own password.
-func (c *console) mountPeople(settings chi.Router) {
 	settings.Get(passwordPath, c.Page(c.RequireConfirmed(c.showPassword)))
 	settings.Post(passwordPath, c.Page(c.RequireConfirmed(c.changePassword)))
-	settings.Get(pages.MembersPath, c.For(tenants.MembersRead, c.showMembers))
-	manage := func(next pages.Handler) http.HandlerFunc {
-		return c.Confirmed(tenants.MembersManage, next)
-	}
-	settings.Get(pages.MembersPath+"/{id}", manage(c.showMember))
-	settings.Post(pages.MembersPath+"/{id}", manage(c.changeMember))
-	settings.Get(pages.MembersPath+"/{id}/remove", manage(c.showRemoveMember))
-	settings.Post(pages.MembersPath+"/{id}/remove", manage(c.removeMember))
-	settings.Get(pages.MembersPath+"/{id}/reset", manage(c.showResetMember))
-	settings.Post(pages.MembersPath+"/{id}/reset", manage(c.resetMember))
-	settings.Get(invitationsPath, c.For(tenants.MembersInvite, c.showInvitations))
-	invite := func(next pages.Handler) http.HandlerFunc {
-		return c.Confirmed(tenants.MembersInvite, next)
-	}
-	settings.Get(invitationsPath+"/new", invite(c.showInvite))
-	settings.Post(invitationsPath, invite(c.invite))
-	settings.Get(invitationsPath+"/{id}/resend", invite(c.showOn("invitation-resend", "Send an invitation again")))
-	settings.Post(invitationsPath+"/{id}/resend", invite(c.resendInvitation))
-	settings.Get(invitationsPath+"/{id}/revoke", invite(c.showOn("invitation-revoke", "Revoke an invitation")))
-	settings.Post(invitationsPath+"/{id}/revoke", invite(c.revokeInvitation))
 }
 
 // noPage says that there is no such page; the address with a slash too many is the console itself.

@@ -7,7 +7,6 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
-	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
@@ -30,10 +29,4 @@ func ended(err error) error {
 		return pages.Ended(err)
 	}
 	return problemOf(err, "session", "")
-}
-
-// room is how many of something the organization has and may have.
-func (c *console) room(r *http.Request, what tenants.Countable) (pages.ShownRoom, error) {
-	room, err := c.Registrar.RoomLeft(r.Context(), pages.CallerOf(r), what, postgres.Count)
-	return pages.ShowRoom(room), err
 }

@@ -44,8 +44,3 @@ func KeepSignInFailures(ctx context.Context, tx pgx.Tx, f tenants.SignInFailures
 		ON CONFLICT (organization, member) DO UPDATE SET failed = $3, refused = $4, networks = coalesce($5, '{}'::text[]), since = $6, told_at = $7`,
 		f.Organization, f.Member, f.Failed, f.Refused, f.Networks, query.OrNull(f.Since), query.OrNull(f.ToldAt))
 }
-
-// MembersByEmail lists the members of all organizations who have some normal addresses.
-func (v *Views) MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error) {
-	return query.List(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = ANY($2) AND removed_at IS NULL`, emails)
-}

@@ -2,6 +2,7 @@
 package postgres
 
 import (
+	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registry"
 )
@@ -10,7 +11,12 @@ import (
 type Views struct {
 	*query.Reader
 	registry.Store
+	members
 }
 
+type members = people.Store
+
 // NewViews returns the views of a reader.
-func NewViews(reader *query.Reader) *Views { return &Views{reader, registry.NewStore(reader)} }
+func NewViews(reader *query.Reader) *Views {
+	return &Views{reader, registry.NewStore(reader), people.NewStore(reader)}
+}

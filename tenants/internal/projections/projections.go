@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -13,7 +14,7 @@ import (
 
 // All are the projections of every concept.
 func All() unitofwork.Projections {
-	return unitofwork.Join(registry.Projections(), keys.Projections(), postgres.Projections())
+	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), postgres.Projections())
 }
 
 // NewEvents returns the store of a pool's events, which are projected and audited as they are appended.

@@ -7,17 +7,12 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-// uncommon refuses a password of a member that is among the first that anybody would try who knows them and their
+// uncommonOf refuses a password of a member that is among the first that anybody would try who knows them and their
 // organization.
-func (r *Registrar) uncommon(ctx context.Context, chosen tenants.Password, organization, email, name string) error {
-	found, err := r.Views.Organization(ctx, tenants.Installation, organization)
+func (r *Registrar) uncommonOf(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
+	found, err := r.Views.Organization(ctx, tenants.Installation, member.Organization)
 	if err != nil {
 		return err
 	}
-	return password.CheckCommon(chosen, found.Name, email, name)
-}
-
-// uncommonOf is uncommon for somebody who is a member.
-func (r *Registrar) uncommonOf(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
-	return r.uncommon(ctx, chosen, member.Organization, member.Email, member.Name)
+	return password.CheckCommon(chosen, found.Name, member.Email, member.Name)
 }

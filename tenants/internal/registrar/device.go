@@ -25,9 +25,6 @@ func (r *Registrar) Recognize(ctx context.Context, email string, secrets []tenan
 	return device, err
 }
 
-// known is somebody who has a code that an organization handed out.
-func known(organization string) password.Asker { return password.Known(organization) }
-
 // askerOf is whose turn it is when a password is hashed for a request.
 func askerOf(r Request) password.Asker {
 	switch {

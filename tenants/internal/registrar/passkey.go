@@ -222,7 +222,7 @@ func (r *Registrar) usePasskey(ctx context.Context, request Request, holder pass
 
 func (r *Registrar) changePasskey(ctx context.Context, request Request, organization, id string,
 	decide func(tenants.Passkey) ([]tenants.Event, error)) (tenants.Passkey, error) {
-	return update(ctx, r, request, nil, streamOf(organization, "passkey", id), decide)
+	return update(ctx, r, request, streamOf(organization, "passkey", id), decide)
 }
 
 // passkeyError is ErrPasskey for whatever a passkey is refused for: nobody learns which of them are known.

@@ -16,15 +16,6 @@ var ErrPasswordsOff = errors.New("the organization has switched passwords off")
 // ErrLastWay says that a member could not sign in any more.
 var ErrLastWay = errors.New("this is the only way in that the member has while passwords are switched off")
 
-// Ways is how members may sign in here beside passwords.
-func (r *Registrar) Ways() postgres.Way {
-	way := postgres.Way{Passkeys: r.RelyingParty != nil}
-	if r.Provider != nil {
-		way.Provider = r.Provider.Issuer
-	}
-	return way
-}
-
 // PasswordsOff tells whether an organization has switched passwords off.
 func (r *Registrar) PasswordsOff(ctx context.Context, organization string) (bool, error) {
 	return passwordsOff(ctx, r.Views, organization)
@@ -42,12 +33,6 @@ func allowed(ctx context.Context, views *postgres.Views, organization string) er
 		err = ErrPasswordsOff
 	}
 	return err
-}
-
-// nobodys is a password that nobody knows: for members who are to have none.
-func (r *Registrar) nobodys() (tenants.Password, error) {
-	drawn, err := tenants.NewSecret("", r.Random)
-	return tenants.Password(drawn.Reveal()), err
 }
 
 // keepsAWay is ErrLastWay where a member, in an organization without passwords, has no other way in than one passkey.

@@ -3,13 +3,9 @@
 package registrar
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/weirlog/weir/shared/eventstore"
-	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/passkey"
@@ -20,14 +16,9 @@ import (
 
 // Prefixes of ids, so that people tell what an id is of.
 const (
-	organizationPrefix = "org_"
-	projectPrefix      = "prj_"
-	serviceTokenPrefix = "tok_"
-	memberPrefix       = "mem_"
-	sessionPrefix      = "ses_"
-	invitationPrefix   = "inv_"
-	passkeyPrefix      = "pky_"
-	failuresPrefix     = "sif_"
+	sessionPrefix  = "ses_"
+	passkeyPrefix  = "pky_"
+	failuresPrefix = "sif_"
 )
 
 // Config is what a Registrar works with. All of it is required.
@@ -44,7 +35,7 @@ type Config struct {
 // A Request is who asks, and from where.
 type Request = unitofwork.Request
 
-// A Registrar registers organizations, projects, API keys, service tokens, members and their sessions. Its errors are those of tenants: Invalid,
+// A Registrar lets members in, and keeps what lets them in. Its errors are those of tenants: Invalid,
 // ErrNotFound, ErrForbidden, ErrReused, ErrShownOnce; any other is a failure of what it stands on.
 type Registrar struct {
 	Config
@@ -55,20 +46,7 @@ func New(config Config) *Registrar {
 	return &Registrar{config}
 }
 
-func (r *Registrar) newID(request Request, prefix, organization string) string {
-	return r.NewID(request, prefix, organization)
-}
-
 func (r *Registrar) now() time.Time { return r.Now() }
-
-// reachable returns the organization that the caller names, or ErrNotFound for one that is unknown or foreign.
-func (r *Registrar) reachable(ctx context.Context, caller tenants.Caller, organization string) error {
-	if !caller.Reaches(organization) || !tenants.IsID(organization) {
-		return fmt.Errorf("organization %q: %w", organization, tenants.ErrNotFound)
-	}
-	_, err := r.Views.Organization(ctx, pg.Organization(caller.Organization), organization)
-	return err
-}
 
 // streamOf names the stream of one thing; each thing that changes as a whole has its own.
 func streamOf(organization, noun, id string) eventstore.Stream {

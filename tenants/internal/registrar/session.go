@@ -299,5 +299,5 @@ func (r *Registrar) EndOtherSessions(ctx context.Context, request Request, own s
 // changeSession keeps a decision on a session of the caller's organization, and waits until it is in force.
 func (r *Registrar) changeSession(ctx context.Context, request Request, id string,
 	decide func(tenants.Session) ([]tenants.Event, error)) (session tenants.Session, err error) {
-	return update(ctx, r, request, nil, streamOf(request.Caller.Organization, "session", id), decide)
+	return update(ctx, r, request, streamOf(request.Caller.Organization, "session", id), decide)
 }

@@ -46,6 +46,16 @@ func (s *Service) CreateOrganization(ctx context.Context, request unitofwork.Req
 	return organization, u.Commit(ctx)
 }
 
+// NewOrganizationID draws the id of an organization that is to be founded.
+func (s *Service) NewOrganizationID() string { return organizationPrefix + s.work.IDs() }
+
+// Found creates an organization in a unit of work of its first owner.
+func (s *Service) Found(ctx context.Context, u *unitofwork.Unit, cmd tenants.CreateOrganization) error {
+	_, err := unitofwork.Change(ctx, u, unitofwork.Stream(cmd.ID, "organization", cmd.ID),
+		func(o tenants.Organization) ([]tenants.Event, error) { return o.Create(cmd) })
+	return err
+}
+
 // Organizations lists the organizations that the caller may know of.
 func (s *Service) Organizations(ctx context.Context, caller tenants.Caller, after query.Position, limit int) ([]tenants.Organization, error) {
 	return s.store.Organizations(ctx, pg.Organization(caller.Organization), after, limit)

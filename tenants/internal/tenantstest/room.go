@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -25,6 +24,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -40,12 +40,8 @@ func NewWriter(pool *pgxpool.Pool) *unitofwork.Writer {
 		Events: projections.NewEvents(pool), Views: query.NewReader(pool), Clock: Now, Random: rand.Reader, Limits: tenants.Limits{}.OrDefault(),
 		Waiter: bus.NewCredentialWaiter(identity.NewCredentials(Now), func() {}, time.Millisecond, slog.New(slog.DiscardHandler)),
 		IDs:    func() string { return fmt.Sprint("drawn_", drawn.Add(1)) },
-		RoleOf: roleOf,
+		RoleOf: people.RoleOf,
 	})
-}
-
-func roleOf(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error) {
-	return query.One(ctx, in, organization, pgx.RowTo[tenants.Role], `SELECT role FROM members WHERE organization = $1 AND id = $2 AND removed_at IS NULL`, member)
 }
 
 // API is a kit for the API of a room.

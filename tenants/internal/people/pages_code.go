@@ -1,4 +1,4 @@
-package console
+package people
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 // Pages for people who hold a code.
@@ -51,11 +50,11 @@ func codeFault(err error) string {
 	return ""
 }
 
-func (c *console) writeCodePage(w http.ResponseWriter, r *http.Request, status int, title string, page codePage, flash *ui.Flash) {
-	c.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
+func (p Pages) writeCodePage(w http.ResponseWriter, r *http.Request, status int, title string, page codePage, flash *ui.Flash) {
+	p.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
-// newPasswordIfAny is pages.NewPassword for people who may be in an organization without passwords: their code tells, and nobody
+// newPasswordIfAny is newPassword for people who may be in an organization without passwords: their code tells, and nobody
 // learns it without.
 func newPasswordIfAny(err error) ui.Field {
 	field := pages.NewPassword(err)
@@ -64,13 +63,13 @@ func newPasswordIfAny(err error) ui.Field {
 	return field
 }
 
-func (c *console) showJoin(w http.ResponseWriter, r *http.Request) error {
-	c.writeJoin(w, r, http.StatusOK, nil, nil)
+func (p Pages) showJoin(w http.ResponseWriter, r *http.Request) error {
+	p.writeJoin(w, r, http.StatusOK, nil, nil)
 	return nil
 }
 
-func (c *console) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
-	c.writeCodePage(w, r, status, "Join your organization", codePage{
+func (p Pages) writeJoin(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+	p.writeCodePage(w, r, status, "Join your organization", codePage{
 		Intro: "You were invited. Choose the password with which you sign in from now on.", Action: joinPath, Button: "Join",
 		Fields: []ui.Field{codeField(r, err), emailField(r, err, "The address that was invited."), nameField(r, err), newPasswordIfAny(err)},
 	}, flash)
@@ -91,50 +90,51 @@ func nameField(r *http.Request, err error) ui.Field {
 }
 
 // newcomerOf is what a form says of whoever sends it.
-func newcomerOf(r *http.Request) registrar.Newcomer {
-	return registrar.Newcomer{
+func newcomerOf(r *http.Request) Newcomer {
+	return Newcomer{
 		Code: r.PostForm.Get("code"), Email: r.PostForm.Get("email"), Name: r.PostForm.Get("name"),
 		Password: tenants.Password(r.PostForm.Get("password")),
 	}
 }
 
-func (c *console) join(w http.ResponseWriter, r *http.Request) error {
-	return c.comeIn(w, r, c.writeJoin, func(who registrar.Newcomer) (tenants.Entry, error) {
-		return c.Registrar.Join(r.Context(), c.anonymous(r), who)
+func (p Pages) join(w http.ResponseWriter, r *http.Request) error {
+	return p.comeIn(w, r, p.writeJoin, func(who Newcomer) (tenants.Entry, error) {
+		return p.codes.Join(r.Context(), p.entrance.Anonymous(r), who)
 	})
 }
 
-func (c *console) showWelcome(w http.ResponseWriter, r *http.Request) error {
-	c.writeWelcome(w, r, http.StatusOK, nil, nil)
+func (p Pages) showWelcome(w http.ResponseWriter, r *http.Request) error {
+	p.writeWelcome(w, r, http.StatusOK, nil, nil)
 	return nil
 }
 
-func (c *console) writeWelcome(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+func (p Pages) writeWelcome(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
 	organization := ui.Field{
 		Name: "organization", Label: "Organization", Value: r.PostForm.Get("organization"), Fault: pages.FaultOf(err, "organization"),
 		Autocomplete: "organization", MaxLength: 200, Required: true, Hint: "Your company or team. You can rename it later.",
 	}
-	c.writeCodePage(w, r, status, "Welcome to Weir", codePage{
+	p.writeCodePage(w, r, status, "Welcome to Weir", codePage{
 		Intro: "You become the first owner here, and invite the others.", Action: WelcomePath, Button: "Begin",
 		Fields: []ui.Field{codeField(r, err), organization, nameField(r, err), emailField(r, err, "With it you sign in."), pages.NewPassword(err)},
 	}, flash)
 }
 
-func (c *console) welcome(w http.ResponseWriter, r *http.Request) error {
-	return c.comeIn(w, r, c.writeWelcome, func(who registrar.Newcomer) (tenants.Entry, error) {
-		return c.Registrar.Found(r.Context(), c.anonymous(r), r.PostForm.Get("organization"), who)
+func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
+	return p.comeIn(w, r, p.writeWelcome, func(who Newcomer) (tenants.Entry, error) {
+		return p.codes.Found(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
 
-// comeIn lets somebody in by a code; write shows the form again with what is wrong with it.
-func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
+// comeIn lets somebody in by a code, or to the sign-in where they have no session yet; write shows the form again with what is
+// wrong with it.
+func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
-	use func(who registrar.Newcomer) (tenants.Entry, error)) error {
+	use func(who Newcomer) (tenants.Entry, error)) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
 	who := newcomerOf(r)
-	if wait := c.limit(r, "code "+who.Code); wait > 0 {
+	if wait := p.entrance.Limit(r, "code "+who.Code); wait > 0 {
 		write(w, r, http.StatusTooManyRequests, nil, pages.TooMany(w, r, wait))
 		return nil
 	}
@@ -143,7 +143,7 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 		write(w, r, http.StatusTooManyRequests, nil, pages.Busy(w, r))
 		return nil
 	}
-	if errors.Is(err, registrar.ErrEmailTaken) {
+	if errors.Is(err, ErrEmailTaken) {
 		err = tenants.Invalid{{Field: "email", Detail: "Somebody signs in with this address already, in another organization of this installation.",
 			Fix: "If that is you, ask for an invitation to another address."}}
 	}
@@ -152,62 +152,36 @@ func (c *console) comeIn(w http.ResponseWriter, r *http.Request,
 		return nil
 	}
 	if err != nil {
-		return problemOf(err, "code", "")
+		return pages.ProblemOf(err, "code", "")
+	}
+	if entry.Session.ID == "" {
+		ui.SetFlash(w, "password-reset")
+		http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)
+		return nil
 	}
 	if entry.Session.Method == tenants.ByCode {
-		return c.letInByCode(w, r, entry)
+		return p.entrance.LetInByCode(w, r, entry)
 	}
-	return c.letIn(w, r, entry)
+	return p.entrance.LetIn(w, r, entry)
 }
 
-// letInByCode leads whoever has come in by a code alone to where they can add what they sign in with from then on.
-func (c *console) letInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
-	if c.Registrar.RelyingParty != nil {
-		return c.letInTo(w, r, entry, passkeysPath+"/new")
-	}
-	return c.letInTo(w, r, entry, pages.AccountPath)
-}
-
-func (c *console) showReset(w http.ResponseWriter, r *http.Request) error {
-	c.writeReset(w, r, http.StatusOK, nil, nil)
+func (p Pages) showReset(w http.ResponseWriter, r *http.Request) error {
+	p.writeReset(w, r, http.StatusOK, nil, nil)
 	return nil
 }
 
-func (c *console) writeReset(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
-	c.writeCodePage(w, r, status, "Set a new password", codePage{
+func (p Pages) writeReset(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash) {
+	p.writeCodePage(w, r, status, "Set a new password", codePage{
 		Intro:  "Nobody stays signed in with your account then. Its passkeys are removed: add yours again afterwards, in your account.",
 		Action: ResetPath, Button: "Set password",
 		Fields: []ui.Field{codeField(r, err), newPasswordIfAny(err)},
 	}, flash)
 }
 
-func (c *console) reset(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
-		return err
-	}
-	code := r.PostForm.Get("code")
-	if wait := c.limit(r, "code "+code); wait > 0 {
-		c.writeReset(w, r, http.StatusTooManyRequests, nil, pages.TooMany(w, r, wait))
-		return nil
-	}
-	entry, err := c.Registrar.ResetPassword(r.Context(), c.anonymous(r), code, tenants.Password(r.PostForm.Get("password")))
-	if pages.IsBusy(err) {
-		c.writeReset(w, r, http.StatusTooManyRequests, nil, pages.Busy(w, r))
-		return nil
-	}
-	if pages.IsInvalid(err) || errors.Is(err, tenants.ErrCode) {
-		c.writeReset(w, r, http.StatusUnprocessableEntity, err, nil)
-		return nil
-	}
-	if err != nil {
-		return problemOf(err, "code", "")
-	}
-	if entry.Session.ID != "" {
-		return c.letInByCode(w, r, entry)
-	}
-	ui.SetFlash(w, "password-reset")
-	http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)
-	return nil
+func (p Pages) reset(w http.ResponseWriter, r *http.Request) error {
+	return p.comeIn(w, r, p.writeReset, func(who Newcomer) (tenants.Entry, error) {
+		return p.codes.Reset(r.Context(), p.entrance.Anonymous(r), who.Code, who.Password)
+	})
 }
 
 // handedOut is a code that is shown once, to pass on.
@@ -221,11 +195,11 @@ type handedOut struct {
 }
 
 // writeHandedOut shows a code in the answer to the form that asked for it, and nowhere else.
-func (c *console) writeHandedOut(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown handedOut) {
-	link := c.Origin + page + "#" + code.Reveal()
+func (p Pages) writeHandedOut(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown handedOut) {
+	link := p.Origin + page + "#" + code.Reveal()
 	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}
 	shown.Code = ui.Code{ID: "code", Label: "The code", Text: code.Reveal(), Copy: "Copy code", Secret: true}
-	c.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: pages.Tabs(r, pages.MembersPath), Data: shown})
+	p.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: pages.Tabs(r, pages.MembersPath), Data: shown})
 }
 
 // errShownOnce answers a form that was sent again after its code was shown.

@@ -1,4 +1,4 @@
-package postgres
+package people
 
 import (
 	"context"
@@ -49,19 +49,19 @@ func scanInvitation(row pgx.CollectableRow) (i tenants.Invitation, err error) {
 }
 
 // Invitation returns one invitation, or ErrNotFound.
-func (v *Views) Invitation(ctx context.Context, as pg.Organization, id string) (tenants.Invitation, error) {
-	return query.One(ctx, v.Reader, as, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND id = $2`, id)
+func (s Store) Invitation(ctx context.Context, as pg.Organization, id string) (tenants.Invitation, error) {
+	return query.One(ctx, s.reader, as, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
 // InvitationByCode returns the invitation of any organization whose code has a hash, or ErrNotFound. Whoever holds the
 // code is not known yet.
-func (v *Views) InvitationByCode(ctx context.Context, hash string) (tenants.Invitation, error) {
-	return query.One(ctx, v.Reader, tenants.Installation, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND code_hash = $2`, hash)
+func (s Store) InvitationByCode(ctx context.Context, hash string) (tenants.Invitation, error) {
+	return query.One(ctx, s.reader, tenants.Installation, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND code_hash = $2`, hash)
 }
 
 // Invitations lists at most limit invitations of an organization after a position, whatever became of them.
-func (v *Views) Invitations(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Invitation, error) {
-	return query.List(ctx, v.Reader, as, scanInvitation, selectInvitations+
+func (s Store) Invitations(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Invitation, error) {
+	return query.List(ctx, s.reader, as, scanInvitation, selectInvitations+
 		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }
@@ -70,26 +70,26 @@ const unsettled = ` AND revoked_at IS NULL AND accepted_at IS NULL`
 
 // UnsettledInvitations lists at most limit invitations of an organization before a position, newest first, that were
 // neither accepted nor revoked. The zero position is before none.
-func (v *Views) UnsettledInvitations(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]tenants.Invitation, error) {
-	return query.List(ctx, v.Reader, organization, scanInvitation, selectInvitations+`
+func (s Store) UnsettledInvitations(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]tenants.Invitation, error) {
+	return query.List(ctx, s.reader, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND ($3 = '' OR (created_at, id) < ($2, $3))`+unsettled+`
 		ORDER BY created_at DESC, id DESC LIMIT $4`, before.At, before.ID, limit)
 }
 
 // InvitationsBy lists the invitations that a member has made, or sent last, and that are not settled.
-func (v *Views) InvitationsBy(ctx context.Context, organization pg.Organization, member string) ([]tenants.Invitation, error) {
-	return query.List(ctx, v.Reader, organization, scanInvitation, selectInvitations+`
+func (s Store) InvitationsBy(ctx context.Context, organization pg.Organization, member string) ([]tenants.Invitation, error) {
+	return query.List(ctx, s.reader, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND made_by = $2`+unsettled+` ORDER BY created_at, id`, member)
 }
 
 // IsMember tells whether an organization has a member with a normal address.
-func (v *Views) IsMember(ctx context.Context, organization pg.Organization, email string) (bool, error) {
-	return query.One(ctx, v.Reader, organization, pgx.RowTo[bool],
+func (s Store) IsMember(ctx context.Context, organization pg.Organization, email string) (bool, error) {
+	return query.One(ctx, s.reader, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE organization = $1 AND email = $2 AND removed_at IS NULL)`, email)
 }
 
 // IsInvited tells whether an organization has invited a normal address, and that is not settled.
-func (v *Views) IsInvited(ctx context.Context, organization pg.Organization, email string) (bool, error) {
-	return query.One(ctx, v.Reader, organization, pgx.RowTo[bool],
+func (s Store) IsInvited(ctx context.Context, organization pg.Organization, email string) (bool, error) {
+	return query.One(ctx, s.reader, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM invitations WHERE organization = $1 AND email = $2`+unsettled+`)`, email)
 }

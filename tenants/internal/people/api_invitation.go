@@ -1,4 +1,4 @@
-package http
+package people
 
 import (
 	"net/http"
@@ -10,7 +10,6 @@ import (
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 )
 
 type invitationJSON struct {
@@ -28,7 +27,7 @@ type invitationJSON struct {
 	Member       *string    `json:"member"`
 }
 
-func (a *API) showInvitation(i tenants.Invitation) invitationJSON {
+func (a API) showInvitation(i tenants.Invitation) invitationJSON {
 	shown := invitationJSON{
 		ID: i.ID, Organization: i.Organization, Email: i.Email, Role: string(i.Role), State: string(i.State(a.Clock())),
 		InvitedBy: i.By, CreatedAt: i.MadeAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(), RevokedAt: api.Optional(i.RevokedAt),
@@ -44,7 +43,7 @@ func placeOfInvitation(i tenants.Invitation) query.Position {
 	return query.Position{At: i.MadeAt, ID: i.ID}
 }
 
-func (a *API) createInvitation(w http.ResponseWriter, r *http.Request) error {
+func (a API) createInvitation(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Organization string       `json:"organization"`
 		Email        string       `json:"email"`
@@ -54,30 +53,30 @@ func (a *API) createInvitation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	invitation, code, err := a.registrar.Invite(r.Context(), request, registrar.NewInvitation(body))
+	invitation, code, err := a.invitations.Invite(r.Context(), request, NewInvitation(body))
 	if err != nil {
-		return problemOf(err, "organization", body.Organization)
+		return api.ProblemOf(err, "organization", body.Organization)
 	}
 	a.writeInvitation(w, http.StatusCreated, invitation, code)
 	return nil
 }
 
 // writeInvitation answers with an invitation and its code, which no other answer has.
-func (a *API) writeInvitation(w http.ResponseWriter, status int, invitation tenants.Invitation, code tenants.Secret) {
+func (a API) writeInvitation(w http.ResponseWriter, status int, invitation tenants.Invitation, code tenants.Secret) {
 	shown := a.showInvitation(invitation)
 	shown.Code = code.Reveal()
 	httpapi.WriteJSON(w, status, shown)
 }
 
-func (a *API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
+func (a API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	invitation, code, err := a.registrar.ResendInvitation(r.Context(), request, id)
+	invitation, code, err := a.invitations.Resend(r.Context(), request, id)
 	if err != nil {
-		return problemOf(err, "invitation", id)
+		return api.ProblemOf(err, "invitation", id)
 	}
 	a.writeInvitation(w, http.StatusOK, invitation, code)
 	return nil

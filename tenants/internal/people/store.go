@@ -1,7 +1,8 @@
-package postgres
+package people
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,6 +53,30 @@ func issueResetCode(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e te
 		at.Organization, e.Member, e.Digest.Hash, e.ExpiresAt)
 }
 
+// A Store answers questions about members and their invitations.
+type Store struct{ reader *query.Reader }
+
+// NewStore returns the store of a reader.
+func NewStore(reader *query.Reader) Store { return Store{reader} }
+
+// Projections are the tables that show the events of members and their invitations.
+func Projections() unitofwork.Projections {
+	return unitofwork.Join(
+		unitofwork.On(insertMember),
+		unitofwork.On(changeMemberRole),
+		unitofwork.On(removeMember),
+		unitofwork.On(changePassword),
+		unitofwork.On(issueResetCode),
+		unitofwork.On(identifyMember),
+		unitofwork.On(insertInvitation),
+		unitofwork.On(resendInvitation),
+		unitofwork.On(revokeInvitation),
+		unitofwork.On(acceptInvitation),
+		unitofwork.Unprojected[tenants.OwnerCodeIssued](), // its stream is read where it is asked for
+		unitofwork.Unprojected[tenants.OwnerCodeUsed](),
+	)
+}
+
 const selectMembers = `
 SELECT organization, id, email, name, role, password_hash, coalesce(password_at, created_at), created_at, removed_at,
        coalesce(reset_hash, ''), reset_expires_at, identity_issuer, identity_subject
@@ -66,54 +91,59 @@ func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
 }
 
 // Member returns one member who was not removed, or ErrNotFound.
-func (v *Views) Member(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
-	return query.One(ctx, v.Reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2 AND removed_at IS NULL`, id)
+func (s Store) Member(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
+	return query.One(ctx, s.reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2 AND removed_at IS NULL`, id)
 }
 
 // MemberEver returns one member, who may have been removed, or ErrNotFound.
-func (v *Views) MemberEver(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
-	return query.One(ctx, v.Reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2`, id)
+func (s Store) MemberEver(ctx context.Context, as pg.Organization, id string) (tenants.Member, error) {
+	return query.One(ctx, s.reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
 // MemberByEmail returns the member of any organization with a normal address, or ErrNotFound. It is for signing in,
 // before anybody can say which organization they are of.
-func (v *Views) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
-	return query.One(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = $2 AND removed_at IS NULL`, email)
+func (s Store) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
+	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = $2 AND removed_at IS NULL`, email)
+}
+
+// MembersByEmail lists the members of all organizations who have some normal addresses.
+func (s Store) MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error) {
+	return query.List(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = ANY($2) AND removed_at IS NULL`, emails)
 }
 
 // MemberByIdentity returns the member of any organization who is somebody at an identity provider, or ErrNotFound.
-func (v *Views) MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error) {
-	return query.One(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+
+func (s Store) MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error) {
+	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+
 		`WHERE `+query.Visible+` AND identity_issuer = $2 AND identity_issuer <> '' AND identity_subject = $3`, identity.Issuer, identity.Subject)
 }
 
 // MemberByResetCode returns the member of any organization for whom a code with a hash is out, or ErrNotFound.
-func (v *Views) MemberByResetCode(ctx context.Context, hash string) (tenants.Member, error) {
-	return query.One(ctx, v.Reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND reset_hash = $2`, hash)
+func (s Store) MemberByResetCode(ctx context.Context, hash string) (tenants.Member, error) {
+	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND reset_hash = $2`, hash)
 }
 
 // Members lists at most limit members of an organization after a position, without those who were removed.
-func (v *Views) Members(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Member, error) {
-	return query.List(ctx, v.Reader, as, scanMember, selectMembers+
+func (s Store) Members(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Member, error) {
+	return query.List(ctx, s.reader, as, scanMember, selectMembers+
 		`WHERE `+query.Visible+` AND organization = $2 AND removed_at IS NULL AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }
 
 // OtherOwners counts the owners of an organization beside one member.
-func (v *Views) OtherOwners(ctx context.Context, organization pg.Organization, member string) (int, error) {
-	return query.One(ctx, v.Reader, organization, pgx.RowTo[int],
+func (s Store) OtherOwners(ctx context.Context, organization pg.Organization, member string) (int, error) {
+	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
 		`SELECT count(*)::int FROM members WHERE organization = $1 AND id <> $2 AND role = $3 AND removed_at IS NULL`,
 		member, tenants.Owner)
 }
 
 // Founded tells whether the installation has a member.
-func (v *Views) Founded(ctx context.Context) (bool, error) {
-	return query.One(ctx, v.Reader, tenants.Installation, pgx.RowTo[bool],
+func (s Store) Founded(ctx context.Context) (bool, error) {
+	return query.One(ctx, s.reader, tenants.Installation, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE `+query.Visible+` AND removed_at IS NULL)`)
 }
 
-// A Way is how members may sign in beside passwords.
-type Way struct {
+// Ways are how members may sign in here beside passwords.
+type Ways struct {
 	Passkeys bool
 	Provider string // issuer; empty: there is none
 }
@@ -123,18 +153,35 @@ const hasWay = ` AND removed_at IS NULL AND (
 	OR $3 <> '' AND identity_issuer = $3)`
 
 // OwnersBeside is how many owners of an organization, but for one, can sign in otherwise than with a password.
-func (v *Views) OwnersBeside(ctx context.Context, organization pg.Organization, way Way, except string) (int, error) {
-	return query.One(ctx, v.Reader, organization, pgx.RowTo[int],
-		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasWay, way.Passkeys, way.Provider, except)
+func (s Store) OwnersBeside(ctx context.Context, organization pg.Organization, ways Ways, except string) (int, error) {
+	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
+		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasWay, ways.Passkeys, ways.Provider, except)
 }
 
 // MembersBeside is how many members of an organization can sign in otherwise than with a password.
-func (v *Views) MembersBeside(ctx context.Context, organization pg.Organization, way Way) (int, error) {
-	return query.One(ctx, v.Reader, organization, pgx.RowTo[int], `SELECT count(*) FROM members WHERE organization = $1`+hasWay, way.Passkeys, way.Provider)
+func (s Store) MembersBeside(ctx context.Context, organization pg.Organization, ways Ways) (int, error) {
+	return query.One(ctx, s.reader, organization, pgx.RowTo[int], `SELECT count(*) FROM members WHERE organization = $1`+hasWay, ways.Passkeys, ways.Provider)
 }
 
 // RoleOf is the role that a member of an organization has now, or ErrNotFound.
 func RoleOf(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error) {
-	found, err := NewViews(in).Member(ctx, organization, member)
+	found, err := NewStore(in).Member(ctx, organization, member)
 	return found.Role, err
+}
+
+// count is how many members or open invitations an organization has.
+func count(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, _ time.Time) (int, error) {
+	counted := `members WHERE organization = $1 AND removed_at IS NULL`
+	switch what {
+	case tenants.CountMembers:
+	case tenants.CountInvitations:
+		counted = `invitations WHERE organization = $1` + unsettled
+	default:
+		panic(fmt.Sprintf("BUG: nobody counts %q", what))
+	}
+	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted)
+}
+
+func room(what tenants.Countable) unitofwork.Room {
+	return unitofwork.Room{Count: count, As: []tenants.Countable{what}}
 }

@@ -1,0 +1,171 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Invitations decides about invitations. Its errors are those of unitofwork.Writer.
+type Invitations struct {
+	work          *unitofwork.Writer
+	store         Store
+	organizations Organizations
+}
+
+// NewInvitations returns the invitations to organizations.
+func NewInvitations(work *unitofwork.Writer, organizations Organizations) *Invitations {
+	return &Invitations{work, NewStore(work.Views), organizations}
+}
+
+// NewInvitation is what a caller says of an invitation that it wants.
+type NewInvitation struct {
+	Organization string
+	Email        string
+	Role         tenants.Role
+}
+
+// Invite invites somebody to an organization that the caller reaches. The code is in no other place. Whether the address is
+// taken in another organization makes no difference: only whoever joins learns that.
+func (s *Invitations) Invite(ctx context.Context, request unitofwork.Request, wanted NewInvitation) (
+	invitation tenants.Invitation, code tenants.Secret, err error) {
+	cmd := tenants.Invite{Organization: wanted.Organization, Email: wanted.Email, Role: wanted.Role, By: request.Caller.ID, At: s.work.Now()}
+	if err := cmd.Check(); err != nil {
+		return invitation, code, err
+	}
+	if _, err := s.organizations.Organization(ctx, request.Caller, wanted.Organization); err != nil {
+		return invitation, code, err
+	}
+	if code, err = tenants.NewSecret(tenants.InvitationPrefix, s.work.Random); err != nil {
+		return invitation, code, err
+	}
+	cmd.ID, cmd.Digest = s.work.NewID(request, invitationPrefix, wanted.Organization), code.Digest()
+	invitation, err = s.invite(ctx, request, cmd)
+	return invitation, code, err
+}
+
+func (s *Invitations) invite(ctx context.Context, request unitofwork.Request, cmd tenants.Invite) (invitation tenants.Invitation, err error) {
+	u, err := s.work.Begin(ctx, cmd.Organization, request)
+	if err != nil {
+		return invitation, err
+	}
+	defer u.Rollback(ctx)
+	if cmd.ByRole, err = u.Role(ctx); err != nil {
+		return invitation, err
+	}
+	made, err := unitofwork.Load[tenants.Invitation](ctx, u, invitationStream(cmd.Organization, cmd.ID))
+	if err != nil {
+		return invitation, err
+	}
+	events, err := made.State.Make(cmd)
+	if err != nil {
+		return invitation, err
+	}
+	if err := notYetHere(ctx, NewStore(u.Reader()), cmd.Organization, cmd.Email); err != nil {
+		return invitation, err
+	}
+	if err := u.CheckRoom(ctx, cmd.Organization, room(tenants.CountInvitations)); err != nil {
+		return invitation, err
+	}
+	if err := unitofwork.Append(ctx, u, &made, events); err != nil {
+		return invitation, err
+	}
+	return made.State, u.Commit(ctx)
+}
+
+// notYetHere refuses an address that a member of the organization has, or that was invited. Whoever invites may see both.
+func notYetHere(ctx context.Context, store Store, organization, email string) error {
+	normal := tenants.NormalEmail(email)
+	isMember, err1 := store.IsMember(ctx, pg.Organization(organization), normal)
+	isInvited, err2 := store.IsInvited(ctx, pg.Organization(organization), normal)
+	switch {
+	case err1 != nil || err2 != nil:
+		return errors.Join(err1, err2)
+	case isMember:
+		return tenants.Invalid{{Field: "email", Detail: fmt.Sprintf("email is %q, and a member has that address.", email),
+			Fix: "Change the member's role instead, or use another address."}}
+	case isInvited:
+		return tenants.Invalid{{Field: "email", Detail: fmt.Sprintf("email is %q, which was invited before.", email),
+			Fix: "Send that invitation again, or revoke it first to choose another role."}}
+	}
+	return nil
+}
+
+// Resend gives an invitation that the caller reaches another code and its whole time again. The code of before is void, and
+// the new one in no other place.
+func (s *Invitations) Resend(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, code tenants.Secret, err error) {
+	if code, err = tenants.NewSecret(tenants.InvitationPrefix, s.work.Random); err != nil {
+		return invitation, code, err
+	}
+	cmd := tenants.Resend{By: request.Caller.ID, Digest: code.Digest(), At: s.work.Now()}
+	u, found, err := s.begin(ctx, request, id)
+	if err != nil {
+		return invitation, code, err
+	}
+	defer u.Rollback(ctx)
+	if cmd.ByRole, err = u.Role(ctx); err != nil {
+		return invitation, code, err
+	}
+	invitation, err = unitofwork.Change(ctx, u, invitationStream(found.Organization, id),
+		func(i tenants.Invitation) ([]tenants.Event, error) { return i.Resend(cmd) })
+	if err != nil {
+		return invitation, code, err
+	}
+	return invitation, code, u.Commit(ctx)
+}
+
+// Revoke takes an invitation back that the caller reaches. Again, it changes nothing.
+func (s *Invitations) Revoke(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, err error) {
+	at := s.work.Now()
+	u, found, err := s.begin(ctx, request, id)
+	if err != nil {
+		return invitation, err
+	}
+	defer u.Rollback(ctx)
+	by, err := u.Role(ctx)
+	if err != nil {
+		return invitation, err
+	}
+	invitation, err = unitofwork.Change(ctx, u, invitationStream(found.Organization, id),
+		func(i tenants.Invitation) ([]tenants.Event, error) { return i.Revoke(by, at) })
+	if err != nil {
+		return invitation, err
+	}
+	return invitation, u.Commit(ctx)
+}
+
+// begin opens a unit of work about an invitation that the caller reaches. Its caller defers the Rollback.
+func (s *Invitations) begin(ctx context.Context, request unitofwork.Request, id string) (u *unitofwork.Unit, found tenants.Invitation, err error) {
+	if !tenants.IsID(id) {
+		return nil, found, fmt.Errorf("invitation %q: %w", id, tenants.ErrNotFound)
+	}
+	if found, err = s.store.Invitation(ctx, pg.Organization(request.Caller.Organization), id); err != nil {
+		return nil, found, err
+	}
+	u, err = s.work.Begin(ctx, found.Organization, request)
+	return u, found, err
+}
+
+// List lists the invitations of an organization that the caller reaches.
+func (s *Invitations) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position,
+	limit int) ([]tenants.Invitation, error) {
+	if _, err := s.organizations.Organization(ctx, caller, organization); err != nil {
+		return nil, err
+	}
+	return s.store.Invitations(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
+}
+
+// Room says how many open invitations the organization of a caller has, and may have.
+func (s *Invitations) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
+	return s.work.RoomLeft(ctx, caller, tenants.CountInvitations, count)
+}
+
+func invitationStream(organization, id string) eventstore.Stream {
+	return unitofwork.Stream(organization, "invitation", id)
+}

@@ -1,0 +1,92 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Join makes somebody a member who holds the code of an invitation and names its address, and lets them in, by the code alone
+// where the organization has switched passwords off. It fails with tenants.ErrCode, or with ErrEmailTaken where a member of
+// another organization has the address.
+func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Newcomer) (entry tenants.Entry, err error) {
+	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
+	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {
+		return entry, err
+	}
+	found, err := c.store.InvitationByCode(ctx, accept.Code)
+	if err != nil {
+		return entry, codeUnknown(err)
+	}
+	off, err := c.members.passwordsOff(ctx, c.work.Views, found.Organization)
+	if err != nil {
+		return entry, err
+	}
+	if who.Password, err = c.choose(off, who.Password); err != nil {
+		return entry, err
+	}
+	add := newcomer(who, found.Organization, found.Role, accept.Member, accept.At)
+	if err := checkJoin(found, accept, add); err != nil {
+		return entry, err
+	}
+	if add.PasswordHash, err = c.members.hash(ctx, found.Organization, add); err != nil {
+		return entry, err
+	}
+	return c.join(ctx, request, found, accept, add)
+}
+
+func (c *Codes) join(ctx context.Context, request unitofwork.Request, found tenants.Invitation, accept tenants.Accept, add tenants.AddMember) (
+	entry tenants.Entry, err error) {
+	u, err := c.work.Begin(ctx, found.Organization, request)
+	if err != nil {
+		return entry, err
+	}
+	defer u.Rollback(ctx)
+	u.As(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
+	if err := u.CheckRoom(ctx, found.Organization, room(tenants.CountMembers)); err != nil {
+		return entry, err
+	}
+	invitation, err := unitofwork.Load[tenants.Invitation](ctx, u, invitationStream(found.Organization, found.ID))
+	if err != nil {
+		return entry, err
+	}
+	if accept.ByRole, err = c.roleOf(ctx, u, found.Organization, invitation.State.By); err != nil {
+		return entry, err
+	}
+	events, err := invitation.State.Accept(accept)
+	if err != nil {
+		return entry, err
+	}
+	if err := unitofwork.Append(ctx, u, &invitation, events); err != nil {
+		return entry, err
+	}
+	if entry, err = c.letIn(ctx, u, add); err != nil {
+		return tenants.Entry{}, err
+	}
+	return entry, u.Commit(ctx)
+}
+
+// checkJoin says what is wrong before any work is done: with the code, or else with what was typed, all of it.
+func checkJoin(invitation tenants.Invitation, accept tenants.Accept, add tenants.AddMember) error {
+	if err := invitation.Admits(accept.Code, accept.At); err != nil {
+		return err
+	}
+	faults, isInvalid := errors.AsType[tenants.Invalid](add.Check())
+	_, err := invitation.Accept(accept)
+	if mismatch, wrong := errors.AsType[tenants.Invalid](err); wrong && tenants.IsEmail(accept.Email) {
+		faults, isInvalid = append(faults, mismatch...), true
+	}
+	if isInvalid {
+		return faults
+	}
+	return nil
+}
+
+func newcomer(who Newcomer, organization string, role tenants.Role, id string, at time.Time) tenants.AddMember {
+	return tenants.AddMember{
+		ID: id, Organization: organization, Email: who.Email, Name: who.Name, Role: role, Password: who.Password, At: at,
+	}
+}

@@ -1,0 +1,113 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// firstTier is that of the organization that the first owner makes: whoever runs an installation is not to be limited by
+// it from the start.
+const firstTier = tenants.Scale
+
+// ownerCodes is the stream of the codes for the first owner: there is one at a time.
+func ownerCodes() eventstore.Stream {
+	return unitofwork.Stream(tenants.Installation, "owner-code", "first")
+}
+
+// IssueOwnerCode draws a code for the first owner of an installation without a member; the one of before is void. It
+// fails with tenants.ErrFounded where there is a member.
+func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) (code tenants.Secret, expires time.Time, err error) {
+	if code, err = tenants.NewSecret(tenants.OwnerCodePrefix, c.work.Random); err != nil {
+		return code, expires, err
+	}
+	cmd := tenants.IssueOwnerCode{Digest: code.Digest(), At: c.work.Now()}
+	u, err := c.work.Begin(ctx, tenants.Installation, request)
+	if err != nil {
+		return code, expires, err
+	}
+	defer u.Rollback(ctx)
+	if cmd.Founded, err = NewStore(u.Reader()).Founded(ctx); err != nil {
+		return code, expires, err
+	}
+	issued, err := unitofwork.Change(ctx, u, ownerCodes(), func(o tenants.OwnerCode) ([]tenants.Event, error) { return o.Issue(cmd) })
+	if err != nil {
+		return code, expires, err
+	}
+	return code, issued.ExpiresAt, u.Commit(ctx)
+}
+
+// Found makes somebody the first owner who holds the code for that, of an organization with a name, and lets them in. It
+// fails with tenants.ErrCode.
+func (c *Codes) Found(ctx context.Context, request unitofwork.Request, organization string, who Newcomer) (entry tenants.Entry, err error) {
+	use := tenants.UseOwnerCode{Organization: c.members.Organizations.NewOrganizationID(), Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
+	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
+		return entry, err
+	}
+	create := tenants.CreateOrganization{ID: use.Organization, Name: organization, Tier: firstTier, At: use.At}
+	add := newcomer(who, use.Organization, tenants.Owner, use.Member, use.At)
+	if err := c.checkFounding(ctx, use, create, add); err != nil {
+		return entry, err
+	}
+	if err := password.CheckCommon(who.Password, organization, who.Email, who.Name); err != nil {
+		return entry, err
+	}
+	if add.PasswordHash, err = c.members.Passwords.Hash(ctx, password.Known(use.Organization), who.Password); err != nil {
+		return entry, err
+	}
+	return c.found(ctx, request, use, create, add)
+}
+
+func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenants.UseOwnerCode, create tenants.CreateOrganization,
+	add tenants.AddMember) (entry tenants.Entry, err error) {
+	u, err := c.work.Begin(ctx, tenants.Installation, request)
+	if err != nil {
+		return entry, err
+	}
+	defer u.Rollback(ctx)
+	u.As(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
+	if use.Founded, err = NewStore(u.Reader()).Founded(ctx); err != nil {
+		return entry, err
+	}
+	_, err = unitofwork.Change(ctx, u, ownerCodes(), func(o tenants.OwnerCode) ([]tenants.Event, error) { return o.Use(use) })
+	if err != nil {
+		return entry, err
+	}
+	if err := c.members.Organizations.Found(ctx, u, create); err != nil {
+		return entry, err
+	}
+	if entry, err = c.letIn(ctx, u, add); err != nil {
+		return tenants.Entry{}, err
+	}
+	return entry, u.Commit(ctx)
+}
+
+// checkFounding says what is wrong before any work is done: with the code, or else with what was typed, all of it. The
+// name of the organization is called organization, because the person has one too.
+func (c *Codes) checkFounding(ctx context.Context, use tenants.UseOwnerCode, create tenants.CreateOrganization, add tenants.AddMember) error {
+	code, _, err := eventstore.Load[tenants.OwnerCode](ctx, c.work.Events, ownerCodes())
+	if err != nil {
+		return err
+	}
+	founded, err := c.store.Founded(ctx)
+	if err != nil {
+		return err
+	}
+	if err := code.Admits(use.Code, founded, use.At); err != nil {
+		return err
+	}
+	var faults tenants.Invalid
+	if ofName, wrong := errors.AsType[tenants.Invalid](create.Check()); wrong {
+		faults = append(faults, tenants.Fault{Field: "organization", Detail: ofName[0].Detail, Fix: ofName[0].Fix})
+	}
+	ofPerson, _ := errors.AsType[tenants.Invalid](add.Check())
+	if faults = append(faults, ofPerson...); len(faults) > 0 {
+		return faults
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package people
+
+import (
+	"embed"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// An Entrance lets browsers in.
+type Entrance interface {
+	// Limit counts an attempt under a name, or says how long to wait for the next one: 0 means that it was counted.
+	Limit(r *http.Request, name string) (wait time.Duration)
+	// Anonymous is a request of somebody who is not known yet.
+	Anonymous(r *http.Request) unitofwork.Request
+	// LetIn gives the browser its session, and leads into the console.
+	LetIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
+	// LetInByCode is LetIn for who came by a code alone, and is led to where they can add what they sign in with from then on.
+	LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
+}
+
+// Pages are the pages of members and invitations, and of those who hold a code.
+type Pages struct {
+	pages.Set
+	members     *Service
+	invitations *Invitations
+	codes       *Codes
+	entrance    Entrance
+}
+
+// NewPages returns the pages of services.
+func NewPages(kit *pages.Kit, members *Service, invitations *Invitations, codes *Codes, entrance Entrance) Pages {
+	return Pages{kit.Of(templates), members, invitations, codes, entrance}
+}
+
+// Mount adds the pages to the settings.
+func (p Pages) Mount(settings chi.Router) {
+	const manage, invite = tenants.MembersManage, tenants.MembersInvite
+	settings.Get(pages.MembersPath, p.For(tenants.MembersRead, p.showMembers))
+	settings.Get(pages.MembersPath+"/{id}", p.Confirmed(manage, p.showMember))
+	settings.Post(pages.MembersPath+"/{id}", p.Confirmed(manage, p.changeMember))
+	settings.Get(pages.MembersPath+"/{id}/remove", p.Confirmed(manage, p.showRemoveMember))
+	settings.Post(pages.MembersPath+"/{id}/remove", p.Confirmed(manage, p.removeMember))
+	settings.Get(pages.MembersPath+"/{id}/reset", p.Confirmed(manage, p.showResetMember))
+	settings.Post(pages.MembersPath+"/{id}/reset", p.Confirmed(manage, p.resetMember))
+	settings.Get(invitationsPath, p.For(invite, p.showInvitations))
+	settings.Get(invitationsPath+"/new", p.Confirmed(invite, p.showInvite))
+	settings.Post(invitationsPath, p.Confirmed(invite, p.invite))
+	settings.Get(invitationsPath+"/{id}/resend", p.Confirmed(invite, p.showOn("invitation-resend", "Send an invitation again")))
+	settings.Post(invitationsPath+"/{id}/resend", p.Confirmed(invite, p.resendInvitation))
+	settings.Get(invitationsPath+"/{id}/revoke", p.Confirmed(invite, p.showOn("invitation-revoke", "Revoke an invitation")))
+	settings.Post(invitationsPath+"/{id}/revoke", p.Confirmed(invite, p.revokeInvitation))
+}
+
+// MountCodes adds the pages of those who hold a code and are nobody yet.
+func (p Pages) MountCodes(router chi.Router) {
+	open := router.With(p.Protect, p.RequireReady(p.Guard))
+	open.Get(WelcomePath, p.Page(p.showWelcome))
+	open.Post(WelcomePath, p.Page(p.welcome))
+	open.Get(joinPath, p.Page(p.showJoin))
+	open.Post(joinPath, p.Page(p.join))
+	open.Get(ResetPath, p.Page(p.showReset))
+	open.Post(ResetPath, p.Page(p.reset))
+}

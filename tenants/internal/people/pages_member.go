@@ -1,0 +1,203 @@
+package people
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+type membersPage struct {
+	pages.Settings
+	Members []tenants.Member
+	Pager   ui.Pager
+	Room    pages.ShownRoom
+}
+
+func (p Pages) showMembers(w http.ResponseWriter, r *http.Request) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	after, err := pages.PlaceOf(r)
+	if err != nil {
+		return err
+	}
+	organization := pages.CallerOf(r).Organization
+	found, err := p.members.store.Members(r.Context(), pg.Organization(organization), pg.Organization(organization), after, pages.PageSize+1)
+	if err != nil {
+		return err
+	}
+	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Member) any {
+		return query.Position{At: last.AddedAt, ID: last.ID}
+	})
+	room, err := p.members.Room(r.Context(), pages.CallerOf(r))
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, http.StatusOK, "members", ui.View{
+		Title: "Members", Tabs: pages.Tabs(r, pages.MembersPath), Data: membersPage{shown, list.Items, ui.NewPager(r, list.NextCursor), pages.ShowRoom(room)},
+		Flash: ui.TakeFlash(w, r, map[string]string{
+			"role-changed":   "The role was changed. It is in force wherever the member is signed in.",
+			"member-removed": "The member was removed, and is signed out everywhere.",
+		}),
+	})
+	return nil
+}
+
+type memberPage struct {
+	pages.Settings
+	Found tenants.Member
+	Field ui.Field
+}
+
+// Own tells whether the reader looks at themselves.
+func (p memberPage) Own() bool { return p.Found.ID == p.Member.ID }
+
+// found is the member that the address names, if the reader may manage them.
+func (p Pages) found(r *http.Request) (tenants.Member, error) {
+	id := chi.URLParam(r, "id")
+	if !tenants.IsID(id) {
+		return tenants.Member{}, httpapi.NotFound("member", id)
+	}
+	member, err := p.members.store.Member(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
+	if err != nil {
+		return tenants.Member{}, pages.ProblemOf(err, "member", id)
+	}
+	return member, pages.Need(r, tenants.Managing(member.Role))
+}
+
+func (p Pages) showMember(w http.ResponseWriter, r *http.Request) error {
+	return p.writeMember(w, r, http.StatusOK, nil)
+}
+
+func (p Pages) writeMember(w http.ResponseWriter, r *http.Request, status int, fault error) error {
+	member, err := p.found(r)
+	if err != nil {
+		return err
+	}
+	return p.writeOn(w, r, status, "member", "Change a member", member, roleField(pages.RoleOf(r), member.Role, fault))
+}
+
+// writeOn shows a page about a member.
+func (p Pages) writeOn(w http.ResponseWriter, r *http.Request, status int, page, title string, member tenants.Member, field ui.Field) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, status, page, ui.View{Title: title, Tabs: pages.Tabs(r, pages.MembersPath), Data: memberPage{shown, member, field}})
+	return nil
+}
+
+// roleField lets somebody in one role choose among those that they may give.
+func roleField(of, now tenants.Role, fault error) ui.Field {
+	var choices [][2]string
+	for _, role := range tenants.Roles() {
+		if of.MayManage(role) {
+			choices = append(choices, [2]string{string(role), roleWords(role)})
+		}
+	}
+	return ui.Field{Name: "role", Label: "Role", Fault: pages.FaultOf(fault, "role"), Required: true, Choices: ui.Choose(string(now), choices...)}
+}
+
+// roleWords say what a role may do.
+func roleWords(role tenants.Role) string {
+	switch role {
+	case tenants.Owner:
+		return "Owner: everything"
+	case tenants.Admin:
+		return "Admin: everything but owners"
+	case tenants.Developer:
+		return "Developer: projects, and keys of staging and dev"
+	case tenants.Viewer:
+		return "Viewer: sees what there is"
+	case tenants.Billing:
+		return "Billing: sees what is used"
+	}
+	return string(role)
+}
+
+func (p Pages) changeMember(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	member, err := p.found(r)
+	if err != nil {
+		return err
+	}
+	role := tenants.Role(r.PostForm.Get("role"))
+	if err := pages.Need(r, tenants.Managing(role)); err != nil {
+		return err
+	}
+	_, err = p.members.ChangeRole(r.Context(), p.RequestOf(r), member.ID, role)
+	if errors.Is(err, tenants.ErrLastOwner) {
+		err = tenants.Invalid{{Field: "role", Detail: "This is the only owner.", Fix: "Make somebody else owner first."}}
+	}
+	if pages.IsInvalid(err) {
+		return p.writeMember(w, r, http.StatusUnprocessableEntity, err)
+	}
+	if err != nil {
+		return pages.ProblemOf(err, "member", member.ID)
+	}
+	ui.SetFlash(w, "role-changed")
+	http.Redirect(w, r, pages.MembersPath, http.StatusSeeOther)
+	return nil
+}
+
+func (p Pages) showRemoveMember(w http.ResponseWriter, r *http.Request) error {
+	member, err := p.found(r)
+	if err != nil {
+		return err
+	}
+	return p.writeOn(w, r, http.StatusOK, "member-remove", "Remove a member", member, ui.Field{})
+}
+
+func (p Pages) removeMember(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	member, err := p.found(r)
+	if err != nil {
+		return err
+	}
+	if _, err := p.members.Remove(r.Context(), p.RequestOf(r), member.ID); err != nil {
+		return pages.ProblemOf(err, "member", member.ID)
+	}
+	ui.SetFlash(w, "member-removed")
+	http.Redirect(w, r, pages.MembersPath, http.StatusSeeOther)
+	return nil
+}
+
+func (p Pages) showResetMember(w http.ResponseWriter, r *http.Request) error {
+	member, err := p.found(r)
+	if err != nil {
+		return err
+	}
+	return p.writeOn(w, r, http.StatusOK, "member-reset", "Let a member set a new password", member, ui.Field{})
+}
+
+func (p Pages) resetMember(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	member, err := p.found(r)
+	if err != nil {
+		return err
+	}
+	member, code, err := p.codes.IssueReset(r.Context(), p.RequestOf(r), member.ID)
+	if err != nil {
+		return pages.ProblemOf(err, "member", chi.URLParam(r, "id"))
+	}
+	p.writeHandedOut(w, r, "Pass on the link for a new password", ResetPath, code, handedOut{
+		For: member.Name + ", " + member.Email, Does: "whoever opens it sets the password and can then sign in as that member",
+		Expires: member.Reset.ExpiresAt, Back: pages.MembersPath,
+	})
+	return nil
+}

@@ -1,0 +1,108 @@
+package people
+
+import (
+	"context"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// IssueReset draws a code with which a member that the caller reaches, and manages, sets another password. The code is in no
+// other place, and the one of before is void.
+func (c *Codes) IssueReset(ctx context.Context, request unitofwork.Request, id string) (member tenants.Member, code tenants.Secret, err error) {
+	if code, err = tenants.NewSecret(tenants.ResetPrefix, c.work.Random); err != nil {
+		return member, code, err
+	}
+	u, found, err := c.members.begin(ctx, request, id)
+	if err != nil {
+		return member, code, err
+	}
+	defer u.Rollback(ctx)
+	by, err := u.Role(ctx)
+	if err != nil {
+		return member, code, err
+	}
+	cmd := tenants.IssueResetCode{By: request.Caller.ID, ByRole: by, Digest: code.Digest(), At: c.work.Now()}
+	member, err = unitofwork.Change(ctx, u, stream(found.Organization, id),
+		func(m tenants.Member) ([]tenants.Event, error) { return m.IssueResetCode(cmd) })
+	if err != nil {
+		return member, code, err
+	}
+	return member, code, u.Commit(ctx)
+}
+
+// IssueResetFor is IssueReset for the member of whatever organization with an address, asked for at the server.
+func (c *Codes) IssueResetFor(ctx context.Context, request unitofwork.Request, email string) (member tenants.Member, code tenants.Secret, err error) {
+	if !tenants.IsEmail(email) {
+		return member, code, tenants.ErrNotFound
+	}
+	if member, err = c.store.MemberByEmail(ctx, tenants.NormalEmail(email)); err != nil {
+		return tenants.Member{}, code, err
+	}
+	return c.IssueReset(ctx, request, member.ID)
+}
+
+// Reset gives the member for whom a code is out another password, and leaves nothing else that let anybody in as the member:
+// it ends their sessions, removes their passkeys, and forgets who they are at the identity provider. Where the organization
+// has switched passwords off it lets the member in instead, who then adds a passkey; else the entry is empty. It fails with
+// tenants.ErrCode.
+func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code string, chosen tenants.Password) (entry tenants.Entry, err error) {
+	cmd := tenants.ChangePassword{Password: chosen, At: c.work.Now()}
+	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {
+		return entry, err
+	}
+	member, err := c.store.MemberByResetCode(ctx, cmd.Code)
+	if err != nil {
+		return entry, codeUnknown(err)
+	}
+	off, err := c.members.passwordsOff(ctx, c.work.Views, member.Organization)
+	if err != nil {
+		return entry, err
+	}
+	if cmd.Password, err = c.choose(off, chosen); err != nil {
+		return entry, err
+	}
+	if _, err := member.ResetPassword(cmd); err != nil {
+		return entry, err
+	}
+	who := tenants.AddMember{Organization: member.Organization, Email: member.Email, Name: member.Name, Password: cmd.Password}
+	if cmd.PasswordHash, err = c.members.hash(ctx, member.Organization, who); err != nil {
+		return entry, err
+	}
+	u, err := c.work.Begin(ctx, member.Organization, request)
+	if err != nil {
+		return entry, err
+	}
+	defer u.Rollback(ctx)
+	u.As(member)
+	if err := c.reset(ctx, u, member, cmd); err != nil {
+		return entry, err
+	}
+	if off {
+		if entry, err = c.members.SignIns.StartSession(ctx, u, member, tenants.ByCode); err != nil {
+			return tenants.Entry{}, err
+		}
+	}
+	return entry, u.Commit(ctx)
+}
+
+func (c *Codes) reset(ctx context.Context, u *unitofwork.Unit, member tenants.Member, cmd tenants.ChangePassword) error {
+	found, err := unitofwork.Load[tenants.Member](ctx, u, stream(member.Organization, member.ID))
+	if err != nil {
+		return err
+	}
+	if cmd.IssuerRole, err = c.roleOf(ctx, u, member.Organization, found.State.Reset.By); err != nil {
+		return err
+	}
+	events, err := found.State.ResetPassword(cmd)
+	if err != nil {
+		return err
+	}
+	if err := unitofwork.Append(ctx, u, &found, events); err != nil {
+		return err
+	}
+	if err := c.members.SignIns.EndSessions(ctx, u, member, "the password was reset"); err != nil {
+		return err
+	}
+	return c.members.SignIns.RemovePasskeys(ctx, u, member)
+}
