@@ -1,0 +1,348 @@
+package people_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/people"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// A room is the room of people on a schema of its own, with what it asked signing in for.
+type room struct {
+	members     *people.Service
+	invitations *people.Invitations
+	codes       *people.Codes
+	asked       *signIns
+}
+
+func open(t *testing.T) room {
+	t.Helper()
+	passwords, err := password.NewHasher(password.ForTests(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, asked := tenantstest.NewWriter(tenantstest.Open(t)), &signIns{}
+	organizations := registry.NewService(work)
+	members := people.NewService(people.Config{
+		Work: work, Organizations: organizations, SignIns: asked, Passwords: passwords, Ways: people.Ways{Passkeys: true},
+		Registry: func(in *query.Reader) people.Registry { return registry.NewStore(in) },
+	})
+	return room{members, people.NewInvitations(work, organizations), people.NewCodes(members), asked}
+}
+
+// signIns keeps what it was asked for.
+type signIns struct{ asked []string }
+
+func (s *signIns) ask(format string, a ...any) error {
+	s.asked = append(s.asked, fmt.Sprintf(format, a...))
+	return nil
+}
+
+func (s *signIns) StartSession(_ context.Context, _ *unitofwork.Unit, m tenants.Member, method tenants.SignInMethod) (tenants.Entry, error) {
+	return tenants.Entry{Session: tenants.Session{ID: "ses_1", Method: method}}, s.ask("let in %s as %s", m.Email, m.Role)
+}
+
+func (s *signIns) ChangeRoles(_ context.Context, _ *unitofwork.Unit, m tenants.Member, role tenants.Role, _ time.Time) error {
+	return s.ask("%s is %s", m.ID, role)
+}
+
+func (s *signIns) EndSessions(_ context.Context, _ *unitofwork.Unit, m tenants.Member, reason string) error {
+	return s.ask("end %s: %s", m.ID, reason)
+}
+
+func (s *signIns) RemovePasskeys(_ context.Context, _ *unitofwork.Unit, m tenants.Member) error {
+	return s.ask("no passkeys of %s", m.ID)
+}
+
+// An entrance lets one attempt pass under each name, and leads whoever is let in to a page.
+type entrance struct{ tried map[string]bool }
+
+func (e entrance) Limit(_ *http.Request, name string) time.Duration {
+	if e.tried[name] {
+		return time.Minute
+	}
+	e.tried[name] = true
+	return 0
+}
+
+func (entrance) Anonymous(*http.Request) unitofwork.Request { return unitofwork.Request{} }
+
+func (entrance) LetIn(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
+	http.Redirect(w, r, "/in", http.StatusSeeOther)
+	return nil
+}
+
+func (entrance) LetInByCode(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
+	http.Redirect(w, r, "/in/by-code", http.StatusSeeOther)
+	return nil
+}
+
+func (r room) api(admin chi.Router) {
+	people.NewAPI(tenantstest.API(), r.members, r.invitations, r.codes).Mount(admin)
+}
+
+func (r room) pages(router chi.Router) {
+	kit := tenantstest.Pages()
+	kit.Guard = identity.NewGuard(identity.GuardConfig{
+		Credentials: identity.NewCredentials(tenantstest.Now), Clock: tenantstest.Now, Metrics: prometheus.NewRegistry(),
+		Ready: func() error { return nil },
+	})
+	shown := people.NewPages(kit, r.members, r.invitations, r.codes, entrance{map[string]bool{}})
+	shown.Mount(router)
+	shown.MountCodes(router)
+}
+
+// call sends a request to the API as the token of an organization, or of the installation.
+func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
+	t.Helper()
+	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
+	if err := json.Unmarshal(got.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%s %s: %s: %v", method, path, got.Body, err)
+	}
+	return got.Code, answer
+}
+
+// page sends a request to the pages as a member of org_a.
+func (r room) page(t *testing.T, role tenants.Role, method, path string, form url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	return tenantstest.Call(t, r.pages, tenantstest.SignedIn("a", role), method, path, "", form)
+}
+
+// add adds a member to an organization, and returns their id.
+func (r room) add(t *testing.T, organization, email string, role tenants.Role) string {
+	t.Helper()
+	status, added := r.call(t, "", "POST", "/v1/members",
+		fmt.Sprintf(`{"organization":%q,"email":%q,"name":"Somebody","role":%q,"password":%q}`, organization, email, role, chosen))
+	if status != 201 {
+		t.Fatalf("add %s: %d %v", email, status, added)
+	}
+	return added["id"].(string)
+}
+
+// invite invites somebody to org_a, and returns the invitation's id and code.
+func (r room) invite(t *testing.T, email string, role tenants.Role) (id, code string) {
+	t.Helper()
+	status, made := r.call(t, "org_a", "POST", "/v1/invitations", fmt.Sprintf(`{"organization":"org_a","email":%q,"role":%q}`, email, role))
+	if status != 201 {
+		t.Fatalf("invite %s: %d %v", email, status, made)
+	}
+	return made["id"].(string), made["code"].(string)
+}
+
+const (
+	membersPath = "/console/settings/members"
+	chosen      = "seven quiet herons wade"
+)
+
+// The API answers with what is there, and with nothing of others.
+func TestAPI(t *testing.T) {
+	r := open(t)
+	dev := r.add(t, "org_a", "dev@example.com", tenants.Developer)
+	revoked, _ := r.invite(t, "gone@example.com", tenants.Viewer)
+	if status, answer := r.call(t, "org_a", "POST", "/v1/invitations/"+revoked+"/revoke", ""); status != 200 || answer["state"] != "revoked" {
+		t.Errorf("an invitation is revoked: %d %v", status, answer)
+	}
+	for name, c := range map[string]struct {
+		as, method, path, body string
+		status                 int
+		says                   string
+	}{
+		"members":               {"org_a", "GET", "/v1/members", "", 200, `"mem_a"`},
+		"foreign members":       {"org_a", "GET", "/v1/members?organization=org_b", "", 404, "org_b"},
+		"a member by no one":    {"org_a", "POST", "/v1/members", `{"organization":"org_a","email":"x@example.com","name":"X","role":"viewer","password":"` + chosen + `"}`, 403, "forbidden"},
+		"an address twice":      {"", "POST", "/v1/members", `{"organization":"org_a","email":"B@example.com","name":"X","role":"viewer","password":"` + chosen + `"}`, 409, "already signs in"},
+		"a common password":     {"", "POST", "/v1/members", `{"organization":"org_a","email":"x@example.com","name":"X","role":"viewer","password":"password1234"}`, 400, "/password"},
+		"a role that is none":   {"org_a", "PATCH", "/v1/members/mem_a", `{"role":"king"}`, 400, "/role"},
+		"a foreign member":      {"org_a", "PATCH", "/v1/members/mem_b", `{"role":"viewer"}`, 404, "mem_b"},
+		"an owner by a token":   {"org_a", "PATCH", "/v1/members/" + dev, `{"role":"owner"}`, 403, "forbidden"},
+		"a foreign reset":       {"org_a", "POST", "/v1/members/mem_b/reset-code", "", 404, "mem_b"},
+		"a foreign removal":     {"org_a", "POST", "/v1/members/mem_b/remove", "", 404, "mem_b"},
+		"invitations":           {"org_a", "GET", "/v1/invitations", "", 200, `"inv_old_a"`},
+		"a foreign invitation":  {"org_a", "POST", "/v1/invitations/inv_b/resend", "", 404, "inv_b"},
+		"one for a member":      {"org_a", "POST", "/v1/invitations", `{"organization":"org_a","email":"a@example.com","role":"viewer"}`, 400, "/email"},
+		"one that is settled":   {"org_a", "POST", "/v1/invitations/" + revoked + "/resend", "", 409, "accepted or revoked"},
+		"one for another owner": {"org_a", "POST", "/v1/invitations", `{"organization":"org_a","email":"c@example.com","role":"owner"}`, 403, "forbidden"},
+	} {
+		status, answer := r.call(t, c.as, c.method, c.path, c.body)
+		text, err := json.Marshal(answer)
+		if err != nil || status != c.status || !strings.Contains(string(text), c.says) {
+			t.Errorf("%s: %d %s, want %d with %s", name, status, text, c.status, c.says)
+		}
+	}
+}
+
+// Whoever gets another role has it in their sessions; who is removed is signed out; the only owner stays.
+func TestSessionsFollowTheirMember(t *testing.T) {
+	r := open(t)
+	ada, bob := r.add(t, "org_a", "ada@example.com", tenants.Owner), r.add(t, "org_a", "bob@example.com", tenants.Developer)
+	if status, changed := r.call(t, "org_a", "PATCH", "/v1/members/"+bob, `{"role":"viewer"}`); status != 200 || changed["role"] != "viewer" {
+		t.Errorf("another role: %d %v", status, changed)
+	}
+	if status, removed := r.call(t, "org_a", "POST", "/v1/members/"+bob+"/remove", ""); status != 200 || removed["removed_at"] == nil {
+		t.Errorf("removed: %d %v", status, removed)
+	}
+	for method, path := range map[string]string{"POST": "/remove", "PATCH": ""} {
+		if status, answer := r.call(t, "", method, "/v1/members/"+ada+path, `{"role":"viewer"}`); status != 409 || answer["code"] != "last_owner" {
+			t.Errorf("the only owner, %s: %d %v", method, status, answer)
+		}
+	}
+	if want := []string{bob + " is viewer", "end " + bob + ": the member was removed"}; !slices.Equal(r.asked.asked, want) {
+		t.Errorf("asked for %q, want %q", r.asked.asked, want)
+	}
+}
+
+// What somebody could not invite to any more is taken back with their role.
+func TestInvitationsGoWithTheirMaker(t *testing.T) {
+	r := open(t)
+	eve := r.add(t, "org_a", "eve@example.com", tenants.Admin)
+	request := unitofwork.Request{Caller: tenants.Caller{ID: eve, Organization: "org_a"}, Role: tenants.Admin}
+	made, _, err := r.invitations.Invite(t.Context(), request, people.NewInvitation{Organization: "org_a", Email: "c@example.com", Role: tenants.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := r.invite(t, "d@example.com", tenants.Admin)
+	if status, _ := r.call(t, "org_a", "PATCH", "/v1/members/"+eve, `{"role":"viewer"}`); status != 200 {
+		t.Fatalf("another role: %d", status)
+	}
+	states := map[any]any{}
+	_, found := r.call(t, "org_a", "GET", "/v1/invitations", "")
+	for _, item := range found["items"].([]any) {
+		states[item.(map[string]any)["id"]] = item.(map[string]any)["state"]
+	}
+	if states[made.ID] != "revoked" || states[other] == "revoked" {
+		t.Errorf("states of invitations: %v", states)
+	}
+}
+
+// codeIn is the code that a page or an answer shows.
+func codeIn(t *testing.T, prefix, text string) string {
+	t.Helper()
+	code := regexp.MustCompile(prefix + `_[0-9a-f]{48}`).FindString(text)
+	if code == "" {
+		t.Fatalf("no code of %s: %s", prefix, text)
+	}
+	return code
+}
+
+// Somebody is invited on a page, and joins with the code, once and with the address that was invited.
+func TestInviteAndJoin(t *testing.T) {
+	r := open(t)
+	if got := r.page(t, tenants.Admin, "POST", membersPath+"/invitations", url.Values{"email": {"a@example.com"}, "role": {"viewer"}}); got.Code != 422 {
+		t.Errorf("a member is invited: %d", got.Code)
+	}
+	form := url.Values{"email": {"bob@example.com"}, "role": {"developer"}, "form": {"form_1"}}
+	shown := r.page(t, tenants.Admin, "POST", membersPath+"/invitations", form)
+	code := codeIn(t, "weirinv", shown.Body.String())
+	if shown.Code != 201 || !strings.Contains(shown.Body.String(), "https://weir.example/console/join#"+code) {
+		t.Fatalf("invited: %d %s", shown.Code, shown.Body)
+	}
+	if got := r.page(t, tenants.Admin, "GET", membersPath+"/invitations", nil); !strings.Contains(got.Body.String(), "bob@example.com") || strings.Contains(got.Body.String(), code) {
+		t.Errorf("the list: %s", got.Body)
+	}
+	join := func(email string) *httptest.ResponseRecorder {
+		return r.page(t, "", "POST", "/console/join", url.Values{"code": {code}, "email": {email}, "name": {"Bob"}, "password": {chosen}})
+	}
+	if got := join("eve@example.com"); got.Code != 422 || !strings.Contains(got.Body.String(), `id="fault-email"`) {
+		t.Errorf("with another address: %d %s", got.Code, got.Body)
+	}
+	if got := join("Bob@example.com"); got.Code != 303 || got.Header().Get("Location") != "/in" {
+		t.Errorf("joined: %d %v %s", got.Code, got.Header(), got.Body)
+	}
+	if got := join("bob@example.com"); got.Code != 422 || !strings.Contains(got.Body.String(), "used already") {
+		t.Errorf("again: %d %s", got.Code, got.Body)
+	}
+	if want := []string{"let in bob@example.com as developer"}; !slices.Equal(r.asked.asked, want) {
+		t.Errorf("asked for %q, want %q", r.asked.asked, want)
+	}
+}
+
+// A code for another password works once, and nothing of before lets anybody in as the member.
+func TestReset(t *testing.T) {
+	r := open(t)
+	bob := r.add(t, "org_a", "bob@example.com", tenants.Developer)
+	_, made := r.call(t, "org_a", "POST", "/v1/members/"+bob+"/reset-code", "")
+	form := url.Values{"code": {made["code"].(string)}, "password": {chosen}}
+	if got := r.page(t, "", "POST", "/console/reset", form); got.Code != 303 || got.Header().Get("Location") != identity.SignInPath {
+		t.Errorf("reset: %d %v %s", got.Code, got.Header(), got.Body)
+	}
+	if got := r.page(t, "", "POST", "/console/reset", form); got.Code != 422 {
+		t.Errorf("again: %d %s", got.Code, got.Body)
+	}
+	if want := []string{"end " + bob + ": the password was reset", "no passkeys of " + bob}; !slices.Equal(r.asked.asked, want) {
+		t.Errorf("asked for %q, want %q", r.asked.asked, want)
+	}
+}
+
+// There is a first owner only where nobody is a member yet.
+func TestFirstOwner(t *testing.T) {
+	r := open(t)
+	if _, _, err := r.codes.IssueOwnerCode(t.Context(), unitofwork.AtStart()); err == nil {
+		t.Error("a code for the first owner beside members")
+	}
+	if got := r.page(t, "", "POST", "/console/welcome", url.Values{"code": {"weirown_" + strings.Repeat("0", 48)}}); got.Code != 422 {
+		t.Errorf("with a code that is none: %d %s", got.Code, got.Body)
+	}
+}
+
+// Attempts are counted by code, and who tried too often waits.
+func TestAttemptsAreCounted(t *testing.T) {
+	r := open(t)
+	router := chi.NewRouter()
+	r.pages(router)
+	same := func(router2 chi.Router) { router2.Mount("/", router) }
+	for _, want := range []int{422, 429} {
+		got := tenantstest.Call(t, same, identity.Principal{}, "POST", "/console/reset", "", url.Values{"code": {"x"}})
+		if got.Code != want || want == 429 && got.Header().Get("Retry-After") != "60" {
+			t.Errorf("%d %v, want %d", got.Code, got.Header(), want)
+		}
+	}
+}
+
+// The pages show people to those who may see them, and change those whom their reader manages.
+func TestPages(t *testing.T) {
+	r := open(t)
+	for path, want := range map[string]string{"": "a@example.com", "/invitations": "again@example.com", "/invitations/new": "Developer", "/mem_a/reset": "new password"} {
+		if got := r.page(t, tenants.Admin, "GET", membersPath+path, nil); got.Code != 200 || !strings.Contains(got.Body.String(), want) {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+	}
+	for path, want := range map[string]int{"/mem_b": 404, "/mem_gone_a": 404, "/invitations/inv_b/revoke": 404, "/invitations/inv_a/revoke": 200} {
+		if got := r.page(t, tenants.Admin, "GET", membersPath+path, nil); got.Code != want {
+			t.Errorf("%s: %d, want %d", path, got.Code, want)
+		}
+	}
+	if got := r.page(t, tenants.Viewer, "GET", membersPath+"/mem_a", nil); got.Code != 403 {
+		t.Errorf("a member as viewer: %d", got.Code)
+	}
+	bob := r.add(t, "org_a", "bob@example.com", tenants.Developer)
+	invited, _ := r.invite(t, "c@example.com", tenants.Viewer)
+	for path, want := range map[string]int{"/" + bob + "?role=owner": 403, "/" + bob + "?role=viewer": 303, "/invitations/" + invited + "/revoke": 303} {
+		path, query, _ := strings.Cut(path, "?role=")
+		if got := r.page(t, tenants.Admin, "POST", membersPath+path, url.Values{"role": {query}}); got.Code != want {
+			t.Errorf("%s as %q: %d %s, want %d", path, query, got.Code, got.Body, want)
+		}
+	}
+	if want := []string{bob + " is viewer"}; !slices.Equal(r.asked.asked, want) {
+		t.Errorf("asked for %q, want %q", r.asked.asked, want)
+	}
+}
