@@ -25,7 +25,7 @@ type assignment struct {
 	claims     map[int]*claimed
 	partitions []int         // that have a claim, in order
 	asked      chan struct{} // somebody wants parked records applied
-	due        bool          // that was heard
+	due        bool          // asked was received
 	fresh      []int         // never consumed, and nobody leads them: where they start is not known
 	intake     chan follow.Chunk
 	room       *budget.Budget

@@ -81,7 +81,7 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 		for _, r := range part.records {
 			s.take(r)
 		}
-		s.next[part.partition], s.heard[part.partition] = part.next, snap.taken
+		s.next[part.partition], s.confirmed[part.partition] = part.next, snap.taken
 		if part.next >= s.missing[part.partition] {
 			delete(s.missing, part.partition)
 		}

@@ -211,7 +211,7 @@ func otherFile(t *testing.T, k *kept) {
 // if it had been started anew; what it had seen already is not applied once more.
 func TestDeafReader(t *testing.T) {
 	t.Parallel()
-	k, p := newKept(t, "test.deaf", compacted)
+	k, p := newKept(t, "test.stale", compacted)
 	want := fillKeys(t, p, k.topic, "v")
 	k.run(t, func(s *table) {
 		applied := 0

@@ -53,17 +53,17 @@ type Reader struct {
 	settings   broker.TopicSettings // as at the start
 	passedOver prometheus.Counter
 
-	mu      sync.Mutex
-	id      wire.TopicID // of the topic that is followed
-	begun   time.Time    // when the brokers were asked what there is
-	next    map[int]int64
-	missing map[int]int64 // per partition, the end of the log as first seen, until it is reached
-	heard   map[int]time.Time
-	swept   map[int]time.Time             // when the last sweep began
-	ids     map[int]wire.TopicID          // which topic each partition was read of
-	held    map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset
-	sweeps  map[int]*sweep
-	changes int // how often held has changed
+	mu        sync.Mutex
+	id        wire.TopicID // of the topic that is followed
+	begun     time.Time    // when the brokers were asked what there is
+	next      map[int]int64
+	missing   map[int]int64 // per partition, the end of the log as first seen, until it is reached
+	confirmed map[int]time.Time
+	swept     map[int]time.Time             // when the last sweep began
+	ids       map[int]wire.TopicID          // which topic each partition was read of
+	held      map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset
+	sweeps    map[int]*sweep
+	changes   int // how often held has changed
 }
 
 // sweep is a second reading of a partition, to find what its log does not hold any more.
@@ -81,7 +81,7 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 		cfg.Clock = clock.Now
 	}
 	s := &Reader{
-		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), heard: make(map[int]time.Time),
+		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), confirmed: make(map[int]time.Time),
 		swept: make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]bus.Record), sweeps: make(map[int]*sweep),
 	}
 	s.measure()
@@ -119,17 +119,17 @@ func (s *Reader) Age() time.Duration {
 // asOf is when a partition that nothing is missing of was last known to be read whole: before anything is heard of it, when the
 // reader asked how much there is. It is called with the lock.
 func (s *Reader) asOf(partition int) time.Time {
-	if at, ever := s.heard[partition]; ever {
+	if at, ever := s.confirmed[partition]; ever {
 		return at
 	}
 	return s.begun
 }
 
-// hear notes that a broker has just said all there is of a partition.
-func (s *Reader) hear(partition int) {
+// confirm notes that a broker has just said all there is of a partition.
+func (s *Reader) confirm(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard[partition] = s.cfg.Clock()
+	s.confirmed[partition] = s.cfg.Clock()
 }
 
 // Run follows the topic until ctx ends, whatever happens to the brokers, and then returns nil. It waits for a topic that does not exist.
@@ -146,7 +146,7 @@ func (s *Reader) Run(ctx context.Context) error {
 	}
 	for {
 		err := s.follow(ctx, c)
-		if errors.Is(err, errDeaf) && s.await(ctx, c, s.again) {
+		if errors.Is(err, errStale) && s.await(ctx, c, s.again) {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -175,7 +175,7 @@ func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 	s.mu.Lock()
 	f := &follow.Follower{
 		Cluster: c, Logger: s.logger, Topic: s.cfg.Topic, ID: s.id, Positions: maps.Clone(s.next), Wait: 500 * time.Millisecond, MaxBytes: s.cfg.MaxBytes,
-		Deliver: s.apply, Lends: true, Outside: s.outside, Heard: s.hear,
+		Deliver: s.apply, Lends: true, Outside: s.outside, AtEnd: s.confirm,
 	}
 	s.mu.Unlock()
 	return f.Run(ctx)
@@ -224,8 +224,8 @@ func (s *Reader) announce() {
 	}
 }
 
-// errDeaf says that nothing was heard for so long that deletions may be gone from the log.
-var errDeaf = errors.New("nothing was heard of the state for too long")
+// errStale says that nothing was heard for so long that deletions may be gone from the log.
+var errStale = errors.New("nothing was heard of the state for too long")
 
 func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	if err := ctx.Err(); err != nil {
@@ -233,8 +233,8 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deaf(c) {
-		return errDeaf
+	if s.stale(c) {
+		return errStale
 	}
 	for _, r := range c.Records {
 		s.take(r)
@@ -250,20 +250,20 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	return nil
 }
 
-// shortestSilence is what a reader does not call silence, however fast its topic forgets deletions.
-const shortestSilence = time.Minute
+// leastStaleness is what a reader does not call stale, however fast its topic forgets deletions.
+const leastStaleness = time.Minute
 
-// deaf reports whether a tombstone may have come and gone since the partition was last read to its end.
-func (s *Reader) deaf(c follow.Chunk) bool {
-	at, ever := s.heard[c.Partition]
+// stale reports whether a tombstone may have come and gone since the partition was last read to its end.
+func (s *Reader) stale(c follow.Chunk) bool {
+	at, ever := s.confirmed[c.Partition]
 	if swept := s.swept[c.Partition]; swept.After(at) {
 		at = swept
 	}
 	if !ever || s.sweeps[c.Partition] != nil || c.Next == s.next[c.Partition] || !s.settings.Compacted {
 		return false
 	}
-	silence := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps is deaf as well
-	return silence > max(s.settings.Memory(), shortestSilence)
+	unconfirmed := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps confirms nothing
+	return unconfirmed > max(s.settings.Memory(), leastStaleness)
 }
 
 // take applies one record unless a sweep finds that it was applied before.
@@ -379,7 +379,7 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 func (s *Reader) forget(partition int) {
 	delete(s.next, partition)
 	delete(s.ids, partition)
-	delete(s.heard, partition)
+	delete(s.confirmed, partition)
 	delete(s.swept, partition)
 	delete(s.held, partition)
 }

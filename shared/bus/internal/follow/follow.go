@@ -47,8 +47,8 @@ type Follower struct {
 	Lends   bool
 	// Outside decides about a position outside the log, or in the log of another topic: where to go on, or to stop with this partition.
 	Outside func(ctx context.Context, partition int, position int64, log broker.LogBounds) (next int64, goOn bool)
-	// Heard is told whenever all that a partition has is delivered; may be nil.
-	Heard func(partition int)
+	// AtEnd is called whenever all that a partition has is delivered; may be nil.
+	AtEnd func(partition int)
 }
 
 // Run follows until ctx ends or deliver fails.
@@ -69,11 +69,11 @@ func (f *Follower) Run(ctx context.Context) error {
 func (f *Follower) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &session{follower: f, ctx: ctx, end: cancel, homeless: f.Positions, readers: make(map[int32]*brokerReader), lost: make(chan error, 1)}
+	s := &session{follower: f, ctx: ctx, end: cancel, unassigned: f.Positions, readers: make(map[int32]*brokerReader), lost: make(chan error, 1)}
 	err := s.run(ctx)
 	cancel(err)
 	s.wg.Wait()
-	f.Positions = s.homeless
+	f.Positions = s.unassigned
 	return context.Cause(ctx)
 }
 
@@ -100,8 +100,8 @@ func (f *Follower) changeOver(ctx context.Context) error {
 	return nil
 }
 
-// session is a time in which a topic is the same. Every partition is homeless or with the reader of one broker, so that none is forgotten:
-// under one lock they leave the homeless for a reader that is in the books, and a reader leaves the books with nothing, or gives all back and
+// session is a time in which a topic is the same. Every partition is unassigned or with the reader of one broker, so that none is forgotten:
+// under one lock they stop being unassigned for a reader that is in the books, and a reader leaves the books with nothing, or gives all back and
 // wakes who finds readers. A reader asks for all of its partitions each time and waits for no answer longer than its time.
 type session struct {
 	follower *Follower
@@ -109,17 +109,17 @@ type session struct {
 	end      context.CancelCauseFunc
 	wg       sync.WaitGroup
 
-	mu       sync.Mutex
-	homeless map[int]int64
-	readers  map[int32]*brokerReader
-	lost     chan error // says that there are more of the homeless, and why
+	mu         sync.Mutex
+	unassigned map[int]int64
+	readers    map[int32]*brokerReader
+	lost       chan error // says that there are more unassigned partitions, and why
 }
 
-// run finds readers for the homeless, again and again.
+// run finds readers for unassigned partitions, again and again.
 func (s *session) run(ctx context.Context) error {
 	for failures := 0; ; failures++ {
 		began := clock.Now()
-		left, err := s.house(ctx)
+		left, err := s.assign(ctx)
 		if errors.Is(err, bus.ErrTopicReplaced) {
 			return err
 		}
@@ -149,8 +149,8 @@ func (s *session) report(failures int, err error) {
 	s.follower.Logger.Log(s.ctx, level, "cannot read all partitions", "failures", failures, "error", err)
 }
 
-// house gives the homeless to the readers of their leaders and returns how many have none.
-func (s *session) house(ctx context.Context) (left int, err error) {
+// assign gives unassigned partitions to the readers of their leaders and returns how many have none.
+func (s *session) assign(ctx context.Context) (left int, err error) {
 	f := s.follower
 	if left = s.count(); left == 0 {
 		return 0, nil
@@ -172,7 +172,7 @@ func (s *session) house(ctx context.Context) (left int, err error) {
 func (s *session) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.homeless)
+	return len(s.unassigned)
 }
 
 // verify asks every broker before it says that the topic is another one.
@@ -193,7 +193,7 @@ func (s *session) place(seen broker.Layout) (left int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	topic, leaders := s.follower.Topic, seen.Topics[s.follower.Topic].Leaders
-	for p, position := range s.homeless {
+	for p, position := range s.unassigned {
 		address := seen.LeaderOf(topic, p)
 		if address == "" {
 			left++
@@ -201,7 +201,7 @@ func (s *session) place(seen broker.Layout) (left int, err error) {
 			continue
 		}
 		s.readerOf(leaders[p], address).join(broker.FetchPartition{Partition: int32(p), Offset: position, Fresh: true})
-		delete(s.homeless, p)
+		delete(s.unassigned, p)
 	}
 	return left, err
 }
@@ -221,7 +221,7 @@ func (s *session) readerOf(broker int32, address string) *brokerReader {
 func (s *session) lose(why error, partitions ...broker.FetchPartition) {
 	s.mu.Lock()
 	for _, p := range partitions {
-		s.homeless[int(p.Partition)] = p.Offset
+		s.unassigned[int(p.Partition)] = p.Offset
 	}
 	s.mu.Unlock()
 	select {
@@ -392,7 +392,7 @@ func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer)
 			return err
 		}
 		if rest = read.Rest; rest == nil { // after a failure as well: the next answer has it again, first
-			r.hear(a, p.Offset)
+			r.atEnd(a, p.Offset)
 			return nil
 		}
 	}
@@ -413,9 +413,9 @@ func (r *brokerReader) pass(ctx context.Context, p *broker.FetchPartition, a bro
 	return nil
 }
 
-func (r *brokerReader) hear(a broker.FetchAnswer, next int64) {
-	if r.follower.Heard != nil && next >= a.HighWatermark {
-		r.follower.Heard(int(a.Partition))
+func (r *brokerReader) atEnd(a broker.FetchAnswer, next int64) {
+	if r.follower.AtEnd != nil && next >= a.HighWatermark {
+		r.follower.AtEnd(int(a.Partition))
 	}
 }
 
