@@ -20,7 +20,7 @@ type Access struct {
 	Mechanism    string `help:"How the user signs in: PLAIN shows the password to whoever listens, the others do not." env:"WEIR_BROKERS_MECHANISM" enum:"SCRAM-SHA-512,SCRAM-SHA-256,PLAIN" default:"SCRAM-SHA-512"`
 }
 
-// Validate tells what is wrong with the settings.
+// Validate returns what is wrong with the settings.
 func (a Access) Validate() error {
 	if a.User == "" && a.PasswordFile != "" {
 		return errors.New("WEIR_BROKERS_PASSWORD_FILE is set, but WEIR_BROKERS_USER is not: name the user whose password it is")

@@ -106,7 +106,7 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	}
 }
 
-// Who is refused is told so at once, and what to look at.
+// A refusal is reported at once, with what to check.
 func TestRefusedSignIn(t *testing.T) {
 	t.Parallel()
 	brokers, access := guarded(t)

@@ -115,7 +115,7 @@ func leaderKilled(t *testing.T) {
 	}
 }
 
-// With two of three nodes down nothing is accepted and every caller is told; when they are back everything goes on by itself.
+// With two of three nodes down nothing is accepted and every caller gets an error; when they are back everything goes on by itself.
 func majorityDown(t *testing.T) {
 	s := threeNodes(t, "test.majority")
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})
@@ -126,7 +126,7 @@ func majorityDown(t *testing.T) {
 		s.cluster.Nodes[1].Kill(t)
 		testenv.Eventually(t, time.Minute, func() error {
 			if n := s.tr.failed() - told; n < 16 {
-				return fmt.Errorf("%d callers were told that their message is not written, or may not be", n)
+				return fmt.Errorf("%d callers got an error that their message is not written, or may not be", n)
 			}
 			return nil
 		})

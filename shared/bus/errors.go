@@ -9,26 +9,26 @@ var (
 	// ErrClosed answers every call on something that was closed. Nothing was sent.
 	ErrClosed = errors.New("bus is closed")
 
-	// ErrUnknownOutcome says that a message was perhaps written, perhaps not, and that nobody will ever be able to tell this
-	// caller: the answer was lost, or the caller did not wait for it. Every other error of a Publisher means: not written.
+	// ErrUnknownOutcome means that a message was perhaps written, perhaps not, and that this caller will never know
+	// which: the answer was lost, or the caller did not wait for it. Every other error of a Publisher means: not written.
 	ErrUnknownOutcome = errors.New("outcome unknown: written or not written")
 
 	// ErrTooLarge refuses a message that no batch can hold. Nothing was sent.
 	ErrTooLarge = errors.New("message too large")
 
-	// ErrUnknownTopic says that the brokers do not know the topic. Nothing was sent.
+	// ErrUnknownTopic means that the brokers do not know the topic. Nothing was sent.
 	ErrUnknownTopic = errors.New("unknown topic")
 
-	// ErrNotDelivered says that a message could not be written before its delivery timeout, and was not written.
+	// ErrNotDelivered means that a message could not be written before its delivery timeout, and was not written.
 	ErrNotDelivered = errors.New("not delivered in time")
 
-	// ErrFenced says that another consumer owns the positions now: what was being applied was rolled back.
+	// ErrFenced means that another consumer owns the positions now: what was being applied was rolled back.
 	ErrFenced = errors.New("position is owned by another consumer")
 
-	// ErrOutsideLog says that a position lies before the start or beyond the end of its partition's log.
+	// ErrOutsideLog means that a position lies before the start or beyond the end of its partition's log.
 	ErrOutsideLog = errors.New("position outside the log")
 
-	// ErrTopicReplaced says that a position or a snapshot belongs to a topic that was deleted, and that there is another one of its name now.
+	// ErrTopicReplaced means that a position or a snapshot belongs to a topic that was deleted, and that there is another one of its name now.
 	ErrTopicReplaced = errors.New("the topic was deleted and made again")
 )
 

@@ -24,7 +24,7 @@ type scene struct {
 	db      *testenv.Database
 	topic   string
 	tr      *traffic
-	lanes   int           // how many organizations share what is published; 0: nobody tells them apart
+	lanes   int           // how many organizations share what is published; 0: no lanes
 	pool    *pgxpool.Pool // beside the network, for the test itself
 	random  *rand.Rand
 }
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// onApache says whether the broker is Apache Kafka, which forgets no producer when it is killed.
+// onApache reports whether the broker is Apache Kafka, which forgets no producer when it is killed.
 func onApache() bool {
 	return os.Getenv(testenv.EnvBackend) != "" && os.Getenv(testenv.EnvBackend) != "machine"
 }

@@ -30,10 +30,10 @@ type member struct {
 	Brokers  []string
 	Database string
 	Topic    string
-	Lanes    bool // whether it tells organizations apart
+	Lanes    bool // whether it has lanes
 }
 
-// consume applies records, and says so in the middle of each transaction, where it dallies for a moment.
+// consume applies records, and prints a line in the middle of each transaction, where it pauses for a moment.
 func (r member) consume() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -107,7 +107,7 @@ func (p *process) read(out io.Reader) {
 	}
 }
 
-// await waits until the process says something from now on.
+// await waits for the next line of the process.
 func (p *process) await(t testing.TB) {
 	t.Helper()
 	select {
@@ -117,7 +117,7 @@ func (p *process) await(t testing.TB) {
 	select {
 	case <-p.lines:
 	case <-time.After(bustest.Patience):
-		t.Fatal("a process of the test says nothing")
+		t.Fatal("a process of the test prints nothing")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 		`weir_bus_lag_records{group="test.metrics",partition="1",service="test",topic="test.metrics"} 0`)
 }
 
-// A relay that does not get to the end of its outbox says so, until it does.
+// A relay that does not get to the end of its outbox shows its lag, until it does.
 func TestMetricsOfRelay(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics.relay", bustest.Database(t), telemetry.New()
@@ -83,7 +83,7 @@ func TestMetricsOfRelay(t *testing.T) {
 		scrape := httptest.NewRecorder()
 		registry.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if strings.Contains(scrape.Body.String(), `weir_bus_relay_lag_seconds{relay="test",service="test"} 0`+"\n") {
-			return errors.New("the relay does not say that it is behind")
+			return errors.New("the relay shows no lag")
 		}
 		return nil
 	})

@@ -154,7 +154,7 @@ func TestPublishIntoABlackHole(t *testing.T) {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
 		if len(tr.unknown) < 4 {
-			return errors.New("nobody was told yet")
+			return errors.New("no caller has an answer yet")
 		}
 		return nil
 	})
@@ -172,7 +172,7 @@ func TestPublishIntoABlackHole(t *testing.T) {
 	tr.audit(t, bustest.ReadAll(t, brokers, topic))
 }
 
-// Records of a machine whose clock is hours ahead are refused by the brokers: their publisher says so at once, with the time and the
+// Records of a machine whose clock is hours ahead are refused by the brokers: their publisher reports it at once, with the time and the
 // way out, tries no more, and goes on when the clock is right. Records of others are not touched.
 func TestPublishByAWrongClock(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestPublishByAWrongClock(t *testing.T) {
 	n.Healed.Store(true)
 	bustest.Publish(t, wrong, topic, 20, 1, 1)
 	if got := strings.Join(bustest.IDs(t, brokers, topic), " "); got != "id-10 id-11 id-12 id-20" {
-		t.Errorf("the log says %q", got)
+		t.Errorf("the log holds %q", got)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The fault tests are short unless testenv.EnvRounds says otherwise; "full" is as often as the README says. envSeed repeats a run.
+// The fault tests are short unless testenv.EnvRounds is set; "full" is as often as in the README. envSeed repeats a run.
 // `make test-faults` sets both.
 const envSeed = "WEIR_FAULT_SEED"
 
@@ -76,7 +76,7 @@ func (c *tally) print(to io.Writer) {
 	}
 }
 
-// each runs one round after the other, and says how far it is when somebody waits for it.
+// each runs one round after the other, and prints its progress when testenv.EnvRounds is set.
 func each(t testing.TB, n int, round func(i int)) {
 	t.Helper()
 	begin := time.Now()

@@ -79,7 +79,7 @@ func (tr *traffic) confirmed() int {
 	return len(tr.written)
 }
 
-// audit compares what the callers were told with the log: how many records that were reported written are lost, and how many
+// audit compares what was reported to the callers with the log: how many records that were reported written are lost, and how many
 // records are there more than once.
 func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {
 	t.Helper()

@@ -9,14 +9,14 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A claim says that a batch stands for an idempotency key from a time on.
+// A claim is the batch that stands for an idempotency key from a time on.
 type claim struct {
 	batch  string
 	digest string
 	at     time.Time
 }
 
-// covers tells whether at falls into the claim's window. Acceptance times of a partition are not quite in order, so the
+// covers reports whether at falls into the claim's window. Acceptance times of a partition are not quite in order, so the
 // window reaches both ways.
 func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
@@ -56,7 +56,7 @@ func own(record contract.LogsAccepted) candidate {
 	}
 }
 
-// judge says what a record counts as whose idempotency key the claim covers.
+// judge returns what a record counts as whose idempotency key the claim covers.
 func (c claim) judge(record contract.LogsAccepted) candidate {
 	counts := own(record)
 	switch {

@@ -27,7 +27,7 @@ func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "inbox", FS: mi
 // IdempotencyWindow is how long an Idempotency-Key stands for its first request.
 const IdempotencyWindow = 24 * time.Hour
 
-// A Verdict says what a record is. Only a Fresh one may have an effect.
+// A Verdict is what a record counts as. Only a Fresh one may have an effect.
 type Verdict int
 
 // The verdicts.

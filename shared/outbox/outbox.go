@@ -1,4 +1,4 @@
-// Package outbox keeps the facts that a module says in its own schema, written in the transaction that makes them true, and
+// Package outbox keeps the facts that a module publishes, in its own schema, written in the transaction that makes them true, and
 // reads them for a relay.
 package outbox
 
@@ -24,16 +24,16 @@ var migrations embed.FS
 // Migrations creates the table of an outbox.
 func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "outbox", FS: migrations} }
 
-// A Fact is news for others.
+// A Fact is an event to publish.
 type Fact struct {
 	Organization string // the key of its record
-	ID           string // the same each time that the fact is said
+	ID           string // the same each time that the fact is published
 	Type         string
 	At           time.Time
 	Body         []byte // JSON
 }
 
-// Queue puts facts into the outbox. A fact that was said before is not said again.
+// Queue puts facts into the outbox. A fact whose id was queued before is left out.
 func Queue(batch *pgx.Batch, facts []Fact) {
 	if len(facts) == 0 {
 		return
@@ -51,7 +51,7 @@ func Queue(batch *pgx.Batch, facts []Fact) {
 		ON CONFLICT DO NOTHING`, organizations, ids, types, times, bodies)
 }
 
-// An Outbox says where the facts of a schema go.
+// An Outbox reads the facts of a schema for one topic.
 type Outbox struct {
 	Topic  string
 	Source string // ce_source
@@ -71,8 +71,8 @@ func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit i
 }
 
 // readMoved reads on where the schema was moved to another cluster, whose transactions count from the start: there the place
-// is of a transaction that is yet to come, and new facts would lie before it. What was left to say comes first, then all that
-// this cluster has written. Facts that were said before the move may be said again, under the same ids.
+// is of a transaction that is yet to come, and new facts would lie before it. What was left to publish comes first, then all that
+// this cluster has written. Facts that were published before the move may be published again, under the same ids.
 func (o Outbox) readMoved(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	var moved bool
 	err := tx.QueryRow(ctx, `SELECT $1::text::xid8 > pg_snapshot_xmax(pg_current_snapshot())`, strconv.FormatUint(after.Transaction, 10)).Scan(&moved)

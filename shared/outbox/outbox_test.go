@@ -69,7 +69,7 @@ func saveIn(t *testing.T, tx pgx.Tx, ids ...string) error {
 	return tx.SendBatch(t.Context(), &batch).Close()
 }
 
-// read says the ids of the facts behind after, and where they end.
+// read returns the ids of the facts behind after, and where they end.
 func read(t *testing.T, pool *pgxpool.Pool, after relay.Cursor, limit int) (ids []string, end relay.Cursor) {
 	t.Helper()
 	end = after
@@ -115,7 +115,7 @@ func TestOrderOfCommits(t *testing.T) {
 	expect(t, rest, "d", "e")
 }
 
-// Where a schema was moved to another cluster, whose transactions count from the start, what was left to say is said,
+// Where a schema was moved to another cluster, whose transactions count from the start, what was left to publish is published,
 // and so is what is new; then nothing more.
 func TestMovedSchema(t *testing.T) {
 	const elsewhere = 1 << 40

@@ -23,7 +23,7 @@ func ReplaceTopic(t *testing.T, brokers []string, topic string, partitions int, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &kafka.Transport{MetadataTTL: 10 * time.Millisecond} // else it says for six seconds what it knew
+	transport := &kafka.Transport{MetadataTTL: 10 * time.Millisecond} // else it answers from its cache for six seconds
 	defer transport.CloseIdleConnections()
 	client.Transport = transport
 	testenv.Eventually(t, Patience, func() error {

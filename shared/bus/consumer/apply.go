@@ -69,7 +69,7 @@ func (a *assignment) divide(ctx context.Context, w work, blame *bus.PermanentErr
 	return nil
 }
 
-// passingError says that a lane's records can't be applied yet: the others need not wait for that.
+// passingError is why a lane's records can't be applied yet. The others do not wait for them.
 type passingError struct{ err error }
 
 func (e *passingError) Error() string { return e.err.Error() }

@@ -24,7 +24,7 @@ type assignment struct {
 	topic      wire.TopicID
 	claims     map[int]*claimed
 	partitions []int         // that have a claim, in order
-	asked      chan struct{} // somebody wants parked records applied
+	asked      chan struct{} // a replay of parked records was requested
 	due        bool          // asked was received
 	fresh      []int         // never consumed, and nobody leads them: where they start is not known
 	intake     chan follow.Chunk
@@ -44,7 +44,7 @@ type assignment struct {
 
 	wg         sync.WaitGroup
 	mu         sync.Mutex
-	unreported map[int]int64 // positions that the Kafka group is to be told
+	unreported map[int]int64 // positions to commit to the Kafka group
 }
 
 // claimed is one partition of an assignment.
@@ -176,7 +176,7 @@ func (a *assignment) replaysDue() bool {
 	return due
 }
 
-// see notes what a chunk tells about the end of the log.
+// see notes where the log ended when a chunk was fetched.
 func (a *assignment) see(c follow.Chunk) {
 	a.consumer.note(func() { a.consumer.reach[c.Partition] = reach{a.claims[c.Partition].next, c.HighWatermark} })
 	if goal, ok := a.goals[c.Partition]; ok && goal < 0 {
@@ -215,7 +215,7 @@ func (a *assignment) settle() {
 	}
 }
 
-// reportOffsets tells the Kafka group how far it is, for tools that show lag. Nobody depends on it.
+// reportOffsets commits positions to the Kafka group, for tools that show lag. Nothing here reads them.
 func (a *assignment) reportOffsets(ctx context.Context, generation *kafka.Generation) {
 	for ctx.Err() == nil {
 		clock.Pause(ctx, time.Second)

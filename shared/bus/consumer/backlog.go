@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// asNobody takes back what asSystem said: a handler says by itself whose rows it wants.
+// asNobody undoes asSystem: a handler chooses by itself whose rows it sees.
 const asNobody = `SELECT set_config('weir.organization', '', true)`
 
 // saveBacklogs writes down only what is as this member remembers it: a row that a person has deleted or moved must not come back.
@@ -29,7 +29,7 @@ WITH d AS (
 )
 SELECT (SELECT count(*) FROM extended) + (SELECT count(*) FROM made)`
 
-// queueBacklogs has backlogs written down, all of one topic, and counts those that were.
+// queueBacklogs writes backlogs of one topic, and counts those that were written.
 func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) {
 	var lanes []string
 	var partitions []int

@@ -25,7 +25,7 @@ import (
 // those of one lane in one partition.
 type Handler func(ctx context.Context, tx pgx.Tx, records []bus.Record) error
 
-// Config says what a Consumer applies and how. Brokers, Group, Topic, Pool and Handle are required; zero means the default.
+// Config configures a Consumer. Brokers, Group, Topic, Pool and Handle are required; zero means the default.
 type Config struct {
 	Brokers []string
 	Dialer  *kafka.Dialer // TLS, SASL, client id
@@ -38,14 +38,14 @@ type Config struct {
 	MaxWait    time.Duration // how long the first record of a transaction waits for others; default 20 ms
 
 	// TransactionTimeout is how long one transaction may take, Handle and commit included, before its connection is given up and
-	// the same records come again; default 1 minute. It is for a database that says nothing any more and closes nothing.
+	// the same records come again; default 1 minute. It is for a database that neither answers nor closes the connection.
 	TransactionTimeout time.Duration
 
 	Handle    Handler
 	Lanes     Lanes              // whose records wait for nobody else's; zero: all come in their order
 	Committed func([]bus.Record) // called after each commit with the records that took effect; may be nil
 
-	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+	Metrics prometheus.Registerer // takes the instruments; nil: none
 
 	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
 	FetchWait   time.Duration // how long a broker may hold an empty answer back; default 500 ms
@@ -94,7 +94,7 @@ func (c Config) validate() error {
 }
 
 // Consumer applies the records of a topic once each: a transaction of the handler's database moves the positions and takes the
-// effect, or neither. The Kafka group only says which partitions to work on. Any number of Consumers of one group, in any
+// effect, or neither. The Kafka group only assigns partitions. Any number of Consumers of one group, in any
 // number of processes, share the partitions.
 type Consumer struct {
 	cfg     Config
@@ -111,7 +111,7 @@ type Consumer struct {
 	behind   map[place]backlog
 }
 
-// reach is how far a partition is applied, and where its log ended when that was last heard.
+// reach is how far a partition is applied, and where its log last ended.
 type reach struct{ next, end int64 }
 
 // New returns a consumer that joins its group when Run is called.
@@ -130,7 +130,7 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 }
 
 // Ready is nil once the consumer has its partitions and has once applied everything that was in them when it got them. It is an
-// error again, which says why, as soon as a partition, or a lane in one, is stopped because its position lies outside the log.
+// error again, with the reason, as soon as a partition, or a lane in one, is stopped because its position lies outside the log.
 func (c *Consumer) Ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

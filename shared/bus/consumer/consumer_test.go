@@ -76,7 +76,7 @@ func TestConsumersShareTheWork(t *testing.T) {
 	}
 	testenv.Eventually(t, bustest.Patience, func() error {
 		if told.Load() != 6000 {
-			return fmt.Errorf("Committed was told of %d records, want 6000", told.Load())
+			return fmt.Errorf("Committed was called with %d records, want 6000", told.Load())
 		}
 		return nil
 	})
@@ -131,7 +131,7 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 	}
 }
 
-// A position outside the log stops its partition and says so; the others go on; nothing jumps, not even after a restart.
+// A position outside the log stops its partition, which Ready reports; the others go on; nothing jumps, not even after a restart.
 func TestPositionOutsideTheLogStops(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.outside", bustest.Database(t)

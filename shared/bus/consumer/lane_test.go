@@ -308,7 +308,7 @@ func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// A consumer without lanes stops where lanes have left records behind, and says so: it could not find them. With lanes it goes on.
+// A consumer without lanes stops where lanes have left records behind, and reports it: it could not find them. With lanes it goes on.
 func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lanes.off", bustest.Database(t)
@@ -415,7 +415,7 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	}
 }
 
-// What was deferred in a topic that was deleted and made again is gone with it: it is dropped, loudly, once somebody has said that the consumer
+// What was deferred in a topic that was deleted and made again is gone: it is dropped, with an error in the log, once a person decides that the consumer
 // goes on in the new one, and nothing of the new one is taken for it.
 func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	t.Parallel()

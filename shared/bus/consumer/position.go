@@ -24,7 +24,7 @@ ON CONFLICT (group_name, topic, partition) DO UPDATE
 RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
 
 // claim takes the partitions over under new epochs: whoever had them can commit nothing more. A partition that was never
-// consumed starts where its log does; without a leader nobody can say where that is, and it waits for one. One whose position lies
+// consumed starts where its log does; without a leader that is unknown, and it waits for one. One whose position lies
 // outside its log, or in the log of a topic that is gone, is stopped.
 func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
 	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)

@@ -89,7 +89,7 @@ func (r *ration) share() allot {
 // records take.
 type pace struct{ scale float64 }
 
-// newPace is the pace of who tells lanes apart; the others' transactions are as large as they may be.
+// newPace begins low with lanes; without them transactions are as large as they may be.
 func newPace(lanes Lanes) *pace {
 	if lanes.Of == nil {
 		return &pace{1}

@@ -168,7 +168,7 @@ func (l *laneReader) fetch(ctx context.Context, partition int, offset int64) ([]
 			return a.Records, nil
 		}
 	}
-	return nil, fmt.Errorf("the broker says nothing of partition %d", partition)
+	return nil, fmt.Errorf("the broker's answer lacks partition %d", partition)
 }
 
 // connect goes to the leader of a partition.
@@ -208,7 +208,7 @@ func (l *laneReader) hangUp() {
 	}
 }
 
-// outside asks the leader before it says that records are gone: the broker that answered may be behind.
+// outside asks the leader before it reports that records are gone: the broker that answered may be behind.
 func (l *laneReader) outside(ctx context.Context, partition int, offset int64) error {
 	logs, err := l.cluster.AllLogs(ctx, l.topic, []int{partition})
 	log := logs.Bounds[partition]

@@ -132,7 +132,7 @@ func (m *answers) moved(context.Context) (bool, error) {
 
 // Whose attempts end is asked whether one of them was committed; what is committed is noted, and nobody guesses.
 func TestGivingUpALaneAsksFirst(t *testing.T) {
-	failed, silent := errors.New("the effect failed"), errors.New("the database says nothing")
+	failed, silent := errors.New("the effect failed"), errors.New("the database does not answer")
 	for name, c := range map[string]struct {
 		moves []error
 		want  error

@@ -49,7 +49,7 @@ func split(all []passed, ends map[int]int64) (before, rest []passed) {
 	return before, rest
 }
 
-// ends says how far each partition is read with this work.
+// ends returns how far each partition is read with this work.
 func (w work) ends() map[int]int64 {
 	ends := make(map[int]int64)
 	for _, r := range w.records {
@@ -71,7 +71,7 @@ type mover interface {
 	committed()                                // notes it
 }
 
-// moverOf says how the positions move when the work is done.
+// moverOf returns the mover that commits this work.
 func (a *assignment) moverOf(w work) mover {
 	ends := w.ends()
 	if w.lane != nil {

@@ -23,7 +23,7 @@ func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
 		bytes:   counter("weir_bus_published_bytes_total", "Bytes of batches that the brokers have written, as sent."),
 		batches: counter("weir_bus_published_batches_total", "Batches that the brokers have written."),
 		failed:  counter("weir_bus_publish_failed_records_total", "Records that surely were not written."),
-		unknown: counter("weir_bus_publish_unknown_records_total", "Records of which nobody can say whether they were written."),
+		unknown: counter("weir_bus_publish_unknown_records_total", "Records that may or may not have been written."),
 	}
 }
 

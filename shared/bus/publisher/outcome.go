@@ -62,7 +62,7 @@ func (p *Publisher) answered(s shipment, a produceAnswer) {
 	}
 }
 
-// refusal says what a caller can do about an answer that is final.
+// refusal is the error of a final answer, with what a caller can do about it.
 func refusal(s shipment, code kafka.Error) error {
 	switch code {
 	case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge:
@@ -74,7 +74,7 @@ func refusal(s shipment, code kafka.Error) error {
 	return code
 }
 
-// mistrusted handles a broker that does not know our producer id, or expects another sequence. Nobody can say any more what
+// mistrusted handles a broker that does not know our producer id, or expects another sequence. It is unknown what
 // happened to an attempt whose answer was lost; a batch without such an attempt is sent under a new identity.
 func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
 	p.logger.Warn("broker does not accept the producer, taking a new one",
@@ -126,7 +126,7 @@ func (p *Publisher) expire(part *partition) {
 	}
 }
 
-// settle tells the callers and frees the partition for its next batch.
+// settle reports to the callers and frees the partition for its next batch.
 func (p *Publisher) settle(s shipment, offset int64, err error) {
 	reserved, count := s.batch.Reserved, s.batch.Count
 	p.metrics.settled(count, s.batch.Size(), err)
@@ -147,5 +147,5 @@ func (p *Publisher) rest(part *partition) {
 
 // unknown wraps cause as an outcome that cannot be known.
 func unknown(topic string, cause error) error {
-	return fmt.Errorf("cannot say whether a message for %q was written: %w (%w)", topic, bus.ErrUnknownOutcome, cause)
+	return fmt.Errorf("it is unknown whether a message for %q was written: %w (%w)", topic, bus.ErrUnknownOutcome, cause)
 }

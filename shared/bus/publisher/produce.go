@@ -31,7 +31,7 @@ type production struct {
 	answers []produceAnswer
 }
 
-// produceAnswer is what a broker says of one batch.
+// produceAnswer is a broker's answer to one batch.
 type produceAnswer struct {
 	topic     string
 	partition int
@@ -159,7 +159,7 @@ func scanProduceAnswer(r *wire.Scanner, topic string) produceAnswer {
 	return a
 }
 
-// answerTo finds the answer for a shipment; a broker that forgot it has not said anything.
+// answerTo finds the answer for a shipment; a broker may leave it out.
 func (p *production) answerTo(s shipment) produceAnswer {
 	for _, a := range p.answers {
 		if a.partition == s.partition.index && a.topic == s.partition.topic {

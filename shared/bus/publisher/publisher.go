@@ -30,7 +30,7 @@ const (
 	Zstd         Compression = "zstd" // level 1; for slow networks and for disk
 )
 
-// Config says how a Publisher works. Only Brokers is required; zero means the default.
+// Config configures a Publisher. Only Brokers is required; zero means the default.
 type Config struct {
 	Brokers     []string      // host:port of one or more brokers; the others are found
 	Dialer      *kafka.Dialer // TLS, SASL, client id, dialling; default plain
@@ -132,7 +132,7 @@ func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	return err
 }
 
-// PublishContext is Publish that waits no longer than ctx and says where each message is. A message that was accepted before ctx
+// PublishContext is Publish that waits no longer than ctx and returns where each message is. A message that was accepted before ctx
 // ended is still written if it can be: the error is then ErrUnknownOutcome. Messages may be reused as soon as it returns.
 func (p *Publisher) PublishContext(ctx context.Context, topic string, messages ...*message.Message) ([]bus.Position, error) {
 	if len(messages) == 0 {
@@ -237,7 +237,7 @@ func (p *Publisher) await(ctx context.Context, topic string, tickets []ticket) (
 	return positions, nil
 }
 
-// worse keeps the error that says less: unknown before not written.
+// worse keeps the error that is less certain: unknown before not written.
 func worse(a, b error) error {
 	if a != nil && (errors.Is(a, bus.ErrUnknownOutcome) || !errors.Is(b, bus.ErrUnknownOutcome)) {
 		return a
@@ -272,7 +272,7 @@ func (p *Publisher) Close() error {
 	return left
 }
 
-// drain waits for the answers and says when there were not enough.
+// drain waits for the answers and fails when some are missing.
 func (p *Publisher) drain(drained chan struct{}) error {
 	timer := time.NewTimer(p.cfg.CloseTimeout)
 	defer timer.Stop()
@@ -280,7 +280,7 @@ func (p *Publisher) drain(drained chan struct{}) error {
 	case <-drained:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("cannot deliver everything before closing within %v: the callers were told", p.cfg.CloseTimeout)
+		return fmt.Errorf("cannot deliver everything before closing within %v: the callers have their errors", p.cfg.CloseTimeout)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was published is in the log where PublishContext says, with its key, headers and bytes.
+// What was published is in the log at the positions that PublishContext returned, with its key, headers and bytes.
 func TestPublishTellsPositions(t *testing.T) {
 	t.Parallel()
 	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
@@ -91,7 +91,7 @@ func TestPublishConcurrently(t *testing.T) {
 	}
 }
 
-// A message that can never be written is refused at once, and says so without doubt.
+// A message that can never be written is refused at once, with a certain error.
 func TestPublishRefuses(t *testing.T) {
 	t.Parallel()
 	brokers := testenv.SharedKafka(t)
@@ -168,7 +168,7 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
-// Close reports what it cannot deliver: with the broker away, every message that was accepted fails, and says whether it may have
+// Close reports what it cannot deliver: with the broker away, every message that was accepted fails, and reports whether it may have
 // been written; none is forgotten, and nobody waits for ever.
 func TestCloseReports(t *testing.T) {
 	t.Parallel()
@@ -196,8 +196,8 @@ func TestCloseReports(t *testing.T) {
 		}()
 	}
 	begun.Wait()
-	if err := p.Close(); err != nil && !strings.Contains(err.Error(), "the callers were told") {
-		t.Errorf("Close says %v", err)
+	if err := p.Close(); err != nil && !strings.Contains(err.Error(), "the callers have their errors") {
+		t.Errorf("Close returns %v", err)
 	}
 	for range n {
 		select {
@@ -206,12 +206,12 @@ func TestCloseReports(t *testing.T) {
 				t.Errorf("a message ended with %v", err)
 			}
 		case <-time.After(bustest.Patience):
-			t.Fatal("a caller was told nothing")
+			t.Fatal("a caller got no answer")
 		}
 	}
 }
 
-// Who stops waiting is told that the outcome is unknown; the message is written all the same.
+// A caller that stops waiting gets an unknown outcome; the message is written all the same.
 func TestCancelledPublishIsUnknown(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.cancel"

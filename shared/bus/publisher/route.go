@@ -161,7 +161,7 @@ func (p *Publisher) release() bool {
 	return len(p.stranded) > 0
 }
 
-// partitionsOf returns the partitions of a topic, waiting for the brokers to name them: RequestTimeout when they say that they do not
+// partitionsOf returns the partitions of a topic, waiting for the brokers to name them: RequestTimeout when they answer that they do not
 // know it, DeliveryTimeout when they do not answer, however many attempts that are.
 func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition, error) {
 	if list, _, _ := p.lookup(name, false); len(list) > 0 {
@@ -189,7 +189,7 @@ func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition
 	}
 }
 
-// lookup finds a topic; add begins to ask for one that is not known. err says why it has no partitions.
+// lookup finds a topic; add begins to ask for one that is not known. err is why it has no partitions.
 func (p *Publisher) lookup(name string, add bool) (list []*partition, changed chan struct{}, err error) {
 	p.mu.RLock()
 	t := p.topics[name]
@@ -211,7 +211,7 @@ func (p *Publisher) lookup(name string, add bool) (list []*partition, changed ch
 	return nil, changed, bus.ErrUnknownTopic
 }
 
-// saidUnknown reports whether it was a broker that said that it does not know a topic.
+// saidUnknown reports whether a broker answered that it does not know a topic.
 func saidUnknown(err error) bool {
 	var code kafka.Error
 	return errors.Is(err, bus.ErrUnknownTopic) && errors.As(err, &code)

@@ -34,7 +34,7 @@ type Outgoing struct {
 	Cursor  Cursor           // the same for all messages that only count together
 }
 
-// Config says what a Relay publishes. Pool, Name, Publisher and Read are required; zero means the default.
+// Config configures a Relay. Pool, Name, Publisher and Read are required; zero means the default.
 type Config struct {
 	Pool      *pgxpool.Pool // its search_path leads to the tables of Migrations
 	Name      string        // owns the cursor: a constant
@@ -48,7 +48,7 @@ type Config struct {
 	Batch    int           // most messages at a time; default 500
 	Lease    time.Duration // how long a relay that does not answer any more keeps others waiting, 0 where its process ended; default 10 s
 
-	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+	Metrics prometheus.Registerer // takes the instruments; nil: none
 }
 
 // Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a topic in order, and topic by topic
@@ -288,7 +288,7 @@ func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err err
 	return len(page), nil
 }
 
-// stopGrace is how long a relay that is told to stop waits for answers.
+// stopGrace is how long a relay waits for answers after its context ended.
 const stopGrace = time.Second
 
 // inLease returns a context that leaves a quarter of the lease to what is under way, and ends a moment after ctx.

@@ -229,7 +229,7 @@ func TestRelayKeepsWhatIsThrough(t *testing.T) {
 	}
 }
 
-// Places of which nothing is said do not keep a relay from what comes after them, however many they are.
+// Places without a message do not keep a relay from what comes after them, however many they are.
 func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
@@ -248,7 +248,7 @@ func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	}
 }
 
-// What a relay sent under a lease that it lost may arrive after what the next relay said. The last record of the key is the newest
+// What a relay sent under a lease that it lost may arrive after what the next relay published. The last record of the key is the newest
 // again all the same, so that compaction keeps no revoked key in force.
 func TestRelayPublishesTheNewestLast(t *testing.T) {
 	t.Parallel()
@@ -280,14 +280,14 @@ func TestRelayPublishesTheNewestLast(t *testing.T) {
 	close(arrives)
 	testenv.Eventually(t, bustest.Patience, func() error {
 		if got := bustest.IDs(t, brokers, "test.newest"); len(got) < 4 || got[len(got)-1] != "revoked" {
-			return fmt.Errorf("the log says %q", got)
+			return fmt.Errorf("the log holds %q", got)
 		}
 		return nil
 	})
 }
 
 // A relay whose process ends without a word is replaced at once, however long its lease still is; one that lives is not, even if
-// it does nothing. What the dead one may have had under way is said again once its lease is over.
+// it does nothing. What the dead one may have had under way is published again once its lease is over.
 func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.livenesslock", bustest.Database(t)

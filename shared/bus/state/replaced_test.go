@@ -38,7 +38,7 @@ func TestReaderOfAReplacedTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clock.ahead.Add(int64(time.Hour)) // so that a partition of which nothing is heard any more shows
+	clock.ahead.Add(int64(time.Hour)) // so that a partition that is no longer confirmed shows
 	testenv.Eventually(t, bustest.Patience, func() error {
 		if got := s.copy(); !maps.Equal(got, want) {
 			return fmt.Errorf("state is %v, want %v", got, want)

@@ -88,7 +88,7 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 	}
 }
 
-// verify says what speaks against a snapshot. A deletion that it has not seen must still be in the log: it may not be older than the
+// verify returns why a snapshot can't be used. A deletion that it has not seen must still be in the log: it may not be older than the
 // log keeps those.
 func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 	age := s.cfg.Clock().Sub(snap.taken)
@@ -185,7 +185,7 @@ func (snap snapshot) writeTo(file io.Writer) error {
 	sum := sha256.New()
 	w := bufio.NewWriterSize(io.MultiWriter(file, sum), 64<<10)
 	b := snap.head()
-	w.Write(b) //nolint:errcheck // Flush says what went wrong
+	w.Write(b) //nolint:errcheck // Flush returns the error
 	for _, part := range snap.parts {
 		b = binary.AppendVarint(b[:0], int64(part.partition))
 		b = binary.AppendVarint(b, part.next)

@@ -207,7 +207,7 @@ func otherFile(t *testing.T, k *kept) {
 	}
 }
 
-// A reader that heard nothing for longer than deletions are surely kept reads the whole log again and removes what is not in it, as
+// A reader that got no answer for longer than deletions are surely kept reads the whole log again and removes what is not in it, as
 // if it had been started anew; what it had seen already is not applied once more.
 func TestDeafReader(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// Config says what a Reader reads. Brokers, Topic and Apply are required.
+// Config configures a Reader. Brokers, Topic and Apply are required.
 type Config struct {
 	Brokers []string
 	Dialer  *kafka.Dialer
@@ -30,7 +30,7 @@ type Config struct {
 	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time, in order within each
 	// partition, and may see a record again after the log was replaced. It may keep the record. A key that is not in the log any
 	// more, although nobody was seen to remove it, is removed by a record with nothing but that key. A record that Apply fails
-	// for is logged, counted and passed over: one that can't be read must not keep out all news.
+	// for is logged, counted and passed over: one that can't be read must not keep out all that follow.
 	Apply func(bus.Record) error
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
@@ -116,7 +116,7 @@ func (s *Reader) Age() time.Duration {
 	return oldest
 }
 
-// asOf is when a partition that nothing is missing of was last known to be read whole: before anything is heard of it, when the
+// asOf is when a partition that nothing is missing of was last known to be read whole: before its first answer, when the
 // reader asked how much there is. It is called with the lock.
 func (s *Reader) asOf(partition int) time.Time {
 	if at, ever := s.confirmed[partition]; ever {
@@ -125,7 +125,7 @@ func (s *Reader) asOf(partition int) time.Time {
 	return s.begun
 }
 
-// confirm notes that a broker has just said all there is of a partition.
+// confirm notes that a partition was just read to its end.
 func (s *Reader) confirm(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 		return err
 	}
 	if s.settings, err = c.Settings(ctx, s.cfg.Topic); err != nil {
-		s.logger.Warn("cannot tell how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
+		s.logger.Warn("cannot read how the topic is compacted: no snapshot of it is used, and none is kept", "error", err)
 	}
 	s.expect(logs, begun)
 	s.restore(logs)
@@ -224,8 +224,8 @@ func (s *Reader) announce() {
 	}
 }
 
-// errStale says that nothing was heard for so long that deletions may be gone from the log.
-var errStale = errors.New("nothing was heard of the state for too long")
+// errStale means that the state was not confirmed for so long that deletions may be gone from the log.
+var errStale = errors.New("the state was not confirmed complete for too long")
 
 func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	if err := ctx.Err(); err != nil {
@@ -313,7 +313,7 @@ func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logger.Warn("nothing was heard of the state for too long, reading it again from its start")
+	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
 	for p, log := range logs.Bounds {
 		from := s.next[p]
 		if logs.ID != s.id {

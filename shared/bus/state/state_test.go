@@ -174,7 +174,7 @@ func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	}
 	for _, part := range []string{"topic=test.unreadable", "partition=0", "offset=1", "it is no number"} {
 		if !strings.Contains(log.String(), part) {
-			t.Errorf("the log does not say %q: %s", part, log)
+			t.Errorf("the log does not contain %q: %s", part, log)
 		}
 	}
 	bustest.Shows(t, registry, `weir_bus_state_passed_over_records_total{service="test",topic="test.unreadable"} 1`)
@@ -272,7 +272,7 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 	}
 }
 
-// A reader that a broker refuses again and again says so, above the level of what passes by itself, and goes on once it may.
+// A reader that a broker refuses again and again logs it, above the level of what passes by itself, and goes on once it may.
 func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	t.Parallel()
 	const topic = "test.kept.away"
@@ -297,7 +297,7 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 			}
 			return errors.New(line)
 		default:
-			return errors.New("nothing was said")
+			return errors.New("nothing was logged")
 		}
 	})
 	refusal.Remove()
@@ -308,7 +308,7 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	}
 }
 
-// A state of which nothing was heard since its start grows old, also where there was nothing to read at first.
+// A state that was not confirmed since its start grows old, also where there was nothing to read at first.
 func TestReaderThatHearsNothingGrowsOld(t *testing.T) {
 	t.Parallel()
 	const topic = "test.unheard"

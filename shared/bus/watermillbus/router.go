@@ -16,13 +16,13 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// RouterConfig says what a Router does around its handlers. Zero means the default.
+// RouterConfig configures what a Router does around its handlers. Zero means the default.
 type RouterConfig struct {
 	// Park sets aside a message that can never be handled, before it is acknowledged. An error brings the message again. Without
 	// Park such a message comes again and again.
 	Park func(ctx context.Context, m *message.Message, reason error) error
 
-	// Observe is told how long each delivery took and how it ended; may be nil.
+	// Observe is called after each delivery with its duration and error; may be nil.
 	Observe func(handler string, took time.Duration, err error)
 
 	Attempts     int           // of a delivery before the message goes back to the subscriber; default 5

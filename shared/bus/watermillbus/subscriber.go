@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// SubscriberConfig says how a Subscriber works. Only Brokers is required; zero means the default.
+// SubscriberConfig configures a Subscriber. Only Brokers is required; zero means the default.
 type SubscriberConfig struct {
 	Brokers []string
 	Dialer  *kafka.Dialer // TLS, SASL, client id

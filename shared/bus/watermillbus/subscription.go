@@ -28,7 +28,7 @@ type subscription struct {
 	out        chan *message.Message
 
 	mu       sync.Mutex
-	underWay map[int]*message.Message // per partition, handed out in a generation that ended before somebody said what became of it
+	underWay map[int]*message.Message // per partition, handed out in a generation that ended before it was acknowledged or refused
 }
 
 func (s *subscription) run(ctx context.Context) {
@@ -177,7 +177,7 @@ func (s *subscription) discover(ctx context.Context, at *places) error {
 	return nil
 }
 
-// leave gives up the places in a topic that is gone. A broker that is behind may have said so too early.
+// leave gives up the places in a topic that is gone. A broker that is behind may have reported that too early.
 func (s *subscription) leave(ctx context.Context, at *places) error {
 	replaced, err := s.cluster.Replaced(ctx, s.topic, at.topic)
 	if err == nil && replaced {
@@ -326,7 +326,7 @@ func (s *subscription) offer(ctx context.Context, partition int, m *message.Mess
 	return acked, over
 }
 
-// settled waits until somebody says what became of a message. over: ctx ended before.
+// settled waits until a message is acknowledged or refused. over: ctx ended before.
 func settled(ctx context.Context, m *message.Message) (acked, over bool) {
 	select {
 	case <-m.Acked():
@@ -375,7 +375,7 @@ func (a *acknowledgements) take() places {
 	return noted
 }
 
-// report tells the group what was acknowledged, now and then and once more at the end.
+// report commits to the group what was acknowledged, now and then and once more at the end.
 func (a *acknowledgements) report(ctx context.Context, s *subscription, generation *kafka.Generation) {
 	for over := false; !over; {
 		clock.Pause(ctx, s.subscriber.cfg.CommitInterval)

@@ -42,7 +42,7 @@ type Batch struct {
 	Sequence int32
 	Sealed   bool // no record may be added any more
 	packed   bool // the records are compressed
-	Doubtful bool // an attempt may have been written although no answer said so
+	Doubtful bool // an attempt may have been written although no answer confirmed it
 
 	Done       chan struct{} // closed when offset and err are final
 	baseOffset int64

@@ -121,7 +121,7 @@ func (c *Cluster) askAny(ctx context.Context, request protocol.Message) (protoco
 	return nil, err
 }
 
-// hungUp says whether the other side closed the connection instead of an answer.
+// hungUp reports whether the other side closed the connection instead of an answer.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
@@ -179,7 +179,7 @@ type TopicLogs struct {
 	unknown error
 }
 
-// Logs asks the leaders of the given partitions. It fails only if nothing can be said of the topic; a partition without a leader
+// Logs asks the leaders of the given partitions. It fails only if the topic itself can't be looked up; a partition without a leader
 // is missing in the result.
 func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
 	seen, err := c.Layout(ctx, topic)
@@ -279,7 +279,7 @@ func offsetsAt(ctx context.Context, conn *Connection, topic string, partitions [
 	return found, nil
 }
 
-// TopicSettings say what a topic forgets.
+// TopicSettings are what a topic deletes.
 type TopicSettings struct {
 	Compacted       bool          // by key, and by nothing else
 	DeleteRetention time.Duration // how long the record that deletes a key is kept at least

@@ -180,7 +180,7 @@ func (c *Connection) interrupt() {
 
 func (c *Connection) Close() error { return c.wire.Close() }
 
-// errRefused says what to look at where the brokers do not know a user or its password.
+// errRefused adds what to check when the brokers refuse a user or its password.
 func errRefused(why error) error {
 	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
 }

@@ -16,7 +16,7 @@ import (
 const fetchVersion = 13
 
 // Fetch is a Fetch request for several partitions of one topic at one broker, and its answer. It goes over kafka-go's connection
-// but not through kafka-go's decoder, which drops the last offset of a batch: without it nobody can tell how far a batch
+// but not through kafka-go's decoder, which drops the last offset of a batch: without it it is unknown how far a batch
 // reaches whose records compaction has removed.
 type Fetch struct {
 	Topic      wire.TopicID
@@ -33,10 +33,10 @@ type FetchPartition struct {
 	Partition int32
 	Offset    int64
 	MaxBytes  int32
-	Fresh     bool // nothing was heard of it yet
+	Fresh     bool // not answered yet
 }
 
-// FetchAnswer is what a broker says of one partition. records aliases the answer's buffer.
+// FetchAnswer is a broker's answer for one partition. records aliases the answer's buffer.
 type FetchAnswer struct {
 	Partition     int32
 	Code          kafka.Error

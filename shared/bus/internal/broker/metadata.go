@@ -13,7 +13,7 @@ import (
 )
 
 // metadataVersion is the one version of Metadata that is spoken: brokers since Kafka 2.8 know it. kafka-go's own ends before the
-// first one that tells the ids of topics.
+// first one with the ids of topics.
 const metadataVersion = 10
 
 // metadata is a Metadata request for topics, and its answer.
@@ -126,7 +126,7 @@ func scanTopic(r *wire.Scanner) (name string, t TopicLayout) {
 }
 
 func scanPartition(r *wire.Scanner) (index, leader int32) {
-	r.Int16() // error: said by the leader as well
+	r.Int16() // error: the leader answers it as well
 	index, leader = r.Int32(), r.Int32()
 	r.Int32()     // leader epoch
 	for range 3 { // replicas, those in sync, those offline

@@ -112,7 +112,7 @@ type session struct {
 	mu         sync.Mutex
 	unassigned map[int]int64
 	readers    map[int32]*brokerReader
-	lost       chan error // says that there are more unassigned partitions, and why
+	lost       chan error // why there are more unassigned partitions
 }
 
 // run finds readers for unassigned partitions, again and again.
@@ -175,7 +175,7 @@ func (s *session) count() int {
 	return len(s.unassigned)
 }
 
-// verify asks every broker before it says that the topic is another one.
+// verify asks every broker before it reports that the topic is another one.
 func (s *session) verify(ctx context.Context) error {
 	f := s.follower
 	replaced, err := f.Cluster.Replaced(ctx, f.Topic, f.ID)
@@ -302,7 +302,7 @@ func (r *brokerReader) read(ctx context.Context) error {
 }
 
 // runOnce asks for everything once and delivers what came. A partition's first answer is waited for and delivered even if empty: it
-// tells how long the log is.
+// has the end of the log.
 func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) error {
 	f := r.follower
 	r.share()
@@ -398,7 +398,7 @@ func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer)
 	}
 }
 
-// pass delivers one piece, if it says anything.
+// pass delivers one piece, unless it is empty and not the first.
 func (r *brokerReader) pass(ctx context.Context, p *broker.FetchPartition, a broker.FetchAnswer, read batch.Piece) error {
 	if read.Next == p.Offset && !p.Fresh {
 		return nil
