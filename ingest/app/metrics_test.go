@@ -53,6 +53,7 @@ func TestMetrics(t *testing.T) {
 			`weir_ingest_searches_waiting{service="ingest"} 0`,
 			`weir_ingest_searches_refused_total{reason="answers",service="ingest"} 0`,
 			`weir_ingest_answer_bytes{service="ingest"} 0`,
+			`weir_ingest_answers_cut_total{service="ingest"} 0`,
 			`weir_ingest_search_incomplete_total{service="ingest"} 0`,
 			`weir_bus_published_records_total{service="ingest"} 2`, // the entries, and that their key was used
 			`weir_bus_applied_records_total{group="ingest.log-store",service="ingest",topic="weir.logs.v1"} 1`,

@@ -22,6 +22,7 @@ type answers struct {
 	mu      sync.Mutex
 	held    int64
 	ending  int64 // of held: bytes that come back soon, because their readers were stopped
+	stops   int64 // readers that were ever stopped
 	holders map[string]*holder
 	freed   chan struct{} // closed when bytes come back
 }
@@ -101,6 +102,7 @@ func (a *answers) makeRoom(missing int64) {
 		of.sending = of.sending[1:]
 		oldest.stopped = true
 		a.ending += oldest.bytes
+		a.stops++
 		oldest.stop()
 	}
 }
@@ -155,6 +157,13 @@ func (l *loan) close() {
 	if of.loans--; of.loans == 0 {
 		delete(a.holders, of.key)
 	}
+}
+
+// stoppedReaders is how many readers were ever stopped for others.
+func (a *answers) stoppedReaders() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stops
 }
 
 // lent is how many bytes are lent.

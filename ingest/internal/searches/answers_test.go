@@ -90,8 +90,8 @@ func TestOnlyAsManyReadersAreStopped(t *testing.T) {
 		for range 3 {
 			_, _ = a.take(ctx, "f", 20, 20)
 		}
-		if stops != 1 {
-			t.Errorf("%d readers are stopped for one", stops)
+		if stops != 1 || a.stoppedReaders() != 1 {
+			t.Errorf("%d readers are stopped for one, %d counted", stops, a.stoppedReaders())
 		}
 	})
 }

@@ -63,6 +63,9 @@ func (s *Searches) measure(metrics promauto.Factory) {
 	gauge("weir_ingest_searches_running", "Searches at work.", func() float64 { return float64(s.queue.Held()) })
 	gauge("weir_ingest_searches_waiting", "Searches that wait for their turn.", func() float64 { return float64(s.Waiting()) })
 	gauge("weir_ingest_answer_bytes", "Memory of the answers that are looked for or sent.", func() float64 { return float64(s.answers.lent()) })
+	metrics.NewCounterFunc(prometheus.CounterOpts{
+		Name: "weir_ingest_answers_cut_total", Help: "Answers that were ended before they were read whole, because another organization needed their memory.",
+	}, func() float64 { return float64(s.answers.stoppedReaders()) })
 	s.refused = metrics.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_ingest_searches_refused_total", Help: "Searches that were refused because their organization had its share.",
 	}, []string{"reason"})
