@@ -8,16 +8,22 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Follow returns a reader that keeps the credentials as weir.credentials.v1 tells them. from says how to read; its Topic and
-// its Apply are not looked at, here and below.
+// Follow returns a reader that keeps the credentials as weir.credentials.v1 has them. from configures the reading; its Topic and
+// its Apply are ignored, here and below.
 func (c *Credentials) Follow(from state.Config, logger *slog.Logger) *state.Reader {
-	from.Topic, from.Apply = contract.TopicCredentials, func(record bus.Record) error {
-		return c.Apply(string(record.Key), record.Value)
-	}
+	from.Topic, from.Apply = contract.TopicCredentials, c.consume
 	return state.NewReader(from, logger)
 }
 
-// Follow returns a reader that keeps the directory as weir.tenants.v1 tells it.
+// consume passes over types that it does not consume: a newer tenants may publish more. Tombstones may have none.
+func (c *Credentials) consume(record bus.Record) error {
+	if len(record.Value) > 0 && record.Header(contract.HeaderType) != contract.TypeCredentialChanged {
+		return nil
+	}
+	return c.Apply(string(record.Key), record.Value)
+}
+
+// Follow returns a reader that keeps the directory as weir.tenants.v1 has it.
 func (d *Directory) Follow(from state.Config, logger *slog.Logger) *state.Reader {
 	from.Topic, from.Apply = contract.TopicTenants, func(record bus.Record) error {
 		return d.Apply(record.Header(contract.HeaderType), record.Value)

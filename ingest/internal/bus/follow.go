@@ -12,31 +12,40 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Accounts takes what the ledger says of organizations.
+// Accounts takes the state of quotas that the ledger publishes.
 type Accounts interface {
 	Apply(organization string, requestsPerMinute int, account ingest.Account)
 	Mark(counted ingest.Positions)
 }
 
-// FollowAccounts returns a reader that keeps accounts as weir.accounts.v1 tells them. from says how to read; its Topic and its
-// Apply are not looked at.
+// FollowAccounts returns a reader that keeps accounts as weir.accounts.v1 has them. from configures the reading; its Topic and its
+// Apply are ignored.
 func FollowAccounts(from state.Config, accounts Accounts, logger *slog.Logger) *state.Reader {
 	from.Topic, from.Apply = contract.TopicAccounts, func(record bus.Record) error { return applyAccount(record, accounts) }
 	return state.NewReader(from, logger)
 }
 
+// applyAccount passes over types that it does not consume: a newer ledger may publish more.
 func applyAccount(r bus.Record, accounts Accounts) error {
-	if len(r.Value) == 0 {
-		return nil // no account is ever taken back
+	switch r.Header(contract.HeaderType) {
+	case contract.TypeAccountsCounted:
+		return markCounted(r, accounts)
+	case contract.TypeAccountChanged:
+		return accountChanged(r, accounts)
 	}
-	if string(r.Key) == contract.AccountsCountedKey {
-		var marker contract.AccountsCounted
-		if err := json.Unmarshal(r.Value, &marker); err != nil {
-			return fmt.Errorf("cannot read the marker of accounts: %w", err)
-		}
-		accounts.Mark(ingest.Positions(marker.Counted))
-		return nil
+	return nil // no account is ever taken back
+}
+
+func markCounted(r bus.Record, accounts Accounts) error {
+	var marker contract.AccountsCounted
+	if err := json.Unmarshal(r.Value, &marker); err != nil {
+		return fmt.Errorf("cannot read the marker of accounts: %w", err)
 	}
+	accounts.Mark(ingest.Positions(marker.Counted))
+	return nil
+}
+
+func accountChanged(r bus.Record, accounts Accounts) error {
 	var account contract.Account
 	if err := json.Unmarshal(r.Value, &account); err != nil {
 		return fmt.Errorf("cannot read the account %q: %w", r.Key, err)

@@ -1,0 +1,35 @@
+package bus
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// seenAccounts counts what is applied.
+type seenAccounts struct{ changed, marked int }
+
+func (s *seenAccounts) Apply(string, int, ingest.Account) { s.changed++ }
+func (s *seenAccounts) Mark(ingest.Positions)             { s.marked++ }
+
+// Both types of weir.accounts.v1 are applied; one that a newer ledger publishes changes nothing and is no failure.
+func TestTypesOfAccounts(t *testing.T) {
+	for _, c := range []struct {
+		eventType, value string
+		want             seenAccounts
+	}{
+		{contract.TypeAccountChanged, `{}`, seenAccounts{changed: 1}},
+		{contract.TypeAccountsCounted, `{}`, seenAccounts{marked: 1}},
+		{"weir.accounts.v1.sung", `{}`, seenAccounts{}},
+		{"weir.accounts.v1.sung", `no JSON`, seenAccounts{}},
+		{"", "", seenAccounts{}},
+	} {
+		var got seenAccounts
+		record := bus.Record{Key: []byte("org_1"), Value: []byte(c.value), Headers: []bus.Header{{Key: contract.HeaderType, Value: []byte(c.eventType)}}}
+		if err := applyAccount(record, &got); err != nil || got != c.want {
+			t.Errorf("%q: %+v, %v, want %+v", c.eventType, got, err, c.want)
+		}
+	}
+}
