@@ -358,7 +358,7 @@ func TestReadsAreUses(t *testing.T) {
 	key := r.project("acme", "shop")
 	var mu sync.Mutex
 	var read int64
-	r.Hear(contract.TopicIngest, func(record bus.Record) {
+	r.Consume(contract.TopicIngest, func(record bus.Record) {
 		var used contract.KeyUsed
 		if err := json.Unmarshal(record.Value, &used); err != nil || used.Organization != "acme" || record.Header(contract.HeaderSource) != "weir/grouping" {
 			t.Errorf("told %s: %v", record.Value, err)

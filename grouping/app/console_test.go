@@ -38,7 +38,7 @@ func newPane(t *testing.T) *pane {
 // project tells of a project.
 func (p *pane) project(organization, project, name string) {
 	p.t.Helper()
-	p.Say(contract.TopicTenants, contract.TypeProjectCreated, organization,
+	p.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, organization,
 		contract.ProjectCreated{Organization: organization, Project: project, Name: name})
 }
 

@@ -59,7 +59,7 @@ func newRig(t testing.TB) *rig {
 	}
 	t.Cleanup(pool.Close)
 	r.pool = pool
-	r.Hear(contract.TopicGrouping, r.fact)
+	r.Consume(contract.TopicGrouping, r.fact)
 	return r
 }
 
@@ -87,7 +87,7 @@ func (r *rig) start() (process *app.App, stop func()) {
 // project says that a project exists and returns an API key of its organization.
 func (r *rig) project(organization, project string) (key string) {
 	r.t.Helper()
-	r.Say(contract.TopicTenants, contract.TypeProjectCreated, project,
+	r.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, project,
 		contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: noon})
 	return r.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 }

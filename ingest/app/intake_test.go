@@ -192,7 +192,7 @@ func TestPostFollowsState(t *testing.T) {
 	within("suspended", 429, "quota_exceeded")
 	r.account("org_a", nil)
 	within("restored", 200, "")
-	r.Say(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(key), contract.Credential{
+	r.PublishEvent(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(key), contract.Credential{
 		Kind: contract.CredentialAPIKey, ID: "k", Organization: "org_a", Project: "prj_a", State: contract.CredentialRevoked, Version: 2,
 	})
 	within("revoked", 401, "api_key_revoked")

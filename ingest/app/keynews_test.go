@@ -30,7 +30,7 @@ type news struct {
 func (r *rig) keyNews() *news {
 	r.t.Helper()
 	n := &news{}
-	r.Hear(contract.TopicIngest, func(record bus.Record) {
+	r.Consume(contract.TopicIngest, func(record bus.Record) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		var used contract.KeyUsed

@@ -102,7 +102,7 @@ func (r *rig) account(organization string, change func(*contract.Account)) contr
 	if change != nil {
 		change(&account)
 	}
-	r.Say(contract.TopicAccounts, contract.TypeAccountChanged, organization, account)
+	r.PublishEvent(contract.TopicAccounts, contract.TypeAccountChanged, organization, account)
 	return account
 }
 
@@ -114,7 +114,7 @@ func (r *rig) key(organization, project string, change func(*contract.Credential
 		change(&credential)
 	}
 	secret := r.Issue(credential)
-	r.Say(contract.TopicTenants, contract.TypeProjectCreated, project, contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: time.Now()})
+	r.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, project, contract.ProjectCreated{Organization: organization, Project: project, Name: project, CreatedAt: time.Now()})
 	return secret
 }
 

@@ -33,7 +33,7 @@ func TestUsagePage(t *testing.T) {
 	charge := logs("acme", 250)
 	charge.Project = hostile
 	r.Accept(charge, logs("acme", 100))
-	r.Say(contract.TopicTenants, contract.TypeProjectCreated, "acme", contract.ProjectCreated{Organization: "acme", Project: "acme-project", Name: "Shop <b>"})
+	r.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, "acme", contract.ProjectCreated{Organization: "acme", Project: "acme-project", Name: "Shop <b>"})
 	acme, evil, unheard := r.SignIn("acme", "billing"), r.SignIn("evil", "billing"), r.SignIn("nobody", "billing")
 	r.awaitCounted()
 	r.awaitAccount("evil")

@@ -53,8 +53,8 @@ func newRig(t testing.TB) *rig {
 		TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
 	}
 	r.Others = contracttest.New(t, "ledger", r.config.Brokers, partitions)
-	r.Hear(contract.TopicAccounts, r.account)
-	r.Hear(contract.TopicLedger, r.event)
+	r.Consume(contract.TopicAccounts, r.account)
+	r.Consume(contract.TopicLedger, r.event)
 	return r
 }
 
@@ -107,7 +107,7 @@ func (r *rig) start() (ledger *app.App, stop func()) {
 // create says that an organization exists.
 func (r *rig) create(organization, tier string) {
 	r.t.Helper()
-	r.Say(contract.TopicTenants, contract.TypeOrganizationCreated, organization, contract.OrganizationCreated{
+	r.PublishEvent(contract.TopicTenants, contract.TypeOrganizationCreated, organization, contract.OrganizationCreated{
 		Organization: organization, Name: organization, Tier: tier, CreatedAt: time.Now().Add(-time.Minute),
 	})
 }

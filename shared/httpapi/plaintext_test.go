@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// watched starts a server that tells what came in plaintext.
+// watched starts a server that reports what came in plaintext.
 func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *http.Client, seen chan httpapi.PlaintextRequest) {
 	t.Helper()
 	lender := httptest.NewTLSServer(nil)
@@ -49,13 +49,13 @@ func TestSeePlaintext(t *testing.T) {
 		status int
 		want   *httpapi.PlaintextRequest
 	}{
-		"our socket":                     {nowhere, "http://", nil, 403, &httpapi.PlaintextRequest{Address: netip.MustParseAddr("127.0.0.1")}},
-		"our socket, an outsider's word": {nowhere, "http://", map[string]string{"X-Forwarded-Proto": "https"}, 403, &httpapi.PlaintextRequest{Address: netip.MustParseAddr("127.0.0.1")}},
-		"TLS":                            {nowhere, "https://", nil, 200, nil},
-		"TLS, an outsider's word":        {nowhere, "https://", map[string]string{"X-Forwarded-Proto": "http", httpapi.HeaderPlaintext: "1"}, 200, nil},
-		"a proxy's word":                 {everywhere, "https://", map[string]string{"X-Forwarded-Proto": "http"}, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
-		"a proxy in clear":               {everywhere, "http://", nil, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
-		"a proxy in clear that claims":   {everywhere, "http://", map[string]string{httpapi.HeaderPlaintext: "1"}, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
+		"our socket":                       {nowhere, "http://", nil, 403, &httpapi.PlaintextRequest{Address: netip.MustParseAddr("127.0.0.1")}},
+		"our socket, an outsider's word":   {nowhere, "http://", map[string]string{"X-Forwarded-Proto": "https"}, 403, &httpapi.PlaintextRequest{Address: netip.MustParseAddr("127.0.0.1")}},
+		"TLS":                              {nowhere, "https://", nil, 200, nil},
+		"TLS, an outsider's word":          {nowhere, "https://", map[string]string{"X-Forwarded-Proto": "http", httpapi.HeaderPlaintext: "1"}, 200, nil},
+		"a proxy's word":                   {everywhere, "https://", map[string]string{"X-Forwarded-Proto": "http"}, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
+		"a proxy in plaintext":             {everywhere, "http://", nil, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
+		"a proxy in plaintext that claims": {everywhere, "http://", map[string]string{httpapi.HeaderPlaintext: "1"}, 403, &httpapi.PlaintextRequest{Forwarded: true, Address: netip.MustParseAddr("127.0.0.1")}},
 		"a gateway of ours": {everywhere, "https://", map[string]string{httpapi.HeaderPlaintext: "1", "X-Forwarded-For": "198.51.100.7", "X-Forwarded-Proto": "https"}, 403,
 			&httpapi.PlaintextRequest{Address: netip.MustParseAddr("198.51.100.7")}},
 	} {
@@ -112,6 +112,6 @@ func TestPlainAnswersAreTheSame(t *testing.T) {
 		}
 	}
 	if len(seen) != 2 {
-		t.Errorf("%d requests were told, want one for each connection with a key", len(seen))
+		t.Errorf("%d requests were reported, want one for each connection with a key", len(seen))
 	}
 }

@@ -17,17 +17,17 @@ var (
 	ErrExpired = errors.New("the credential has expired")
 )
 
-// Credentials are all credentials of the installation, as weir.credentials.v1 tells them. Safe for concurrent use.
+// Credentials are all credentials of the installation, as weir.credentials.v1 has them. Safe for concurrent use.
 type Credentials struct {
-	clock func() time.Time
-	mu    sync.RWMutex
-	byKey map[string]contract.Credential // by contract.CredentialKey
-	news  chan struct{}                  // closed when byKey changes
+	clock   func() time.Time
+	mu      sync.RWMutex
+	byKey   map[string]contract.Credential // by contract.CredentialKey
+	changed chan struct{}                  // closed when byKey changes
 }
 
 // NewCredentials makes an empty set; feed it with Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
-	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, news: make(chan struct{})}
+	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, changed: make(chan struct{})}
 }
 
 // Apply takes one record of weir.credentials.v1; an empty value is a tombstone. A state older than the known one is
@@ -51,21 +51,21 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	}
 	if credential.Version >= c.byKey[key].Version {
 		c.byKey[key] = credential
-		c.tell()
+		c.notify()
 	}
 	return nil
 }
 
-// past tells whether a credential is a session that has ended by itself. Every sign-in makes one, and nobody has to be
-// told why an old one does not work, so they need not be remembered.
+// past reports whether a credential is a session that has ended by itself. Every sign-in makes one, and nobody asks
+// why an old one does not work, so they need not be kept.
 func (c *Credentials) past(credential contract.Credential) bool {
 	return credential.Kind == contract.CredentialSession && credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt)
 }
 
-// tell wakes those who wait for a credential; the caller holds the lock.
-func (c *Credentials) tell() {
-	close(c.news)
-	c.news = make(chan struct{})
+// notify wakes those who wait for a credential; the caller holds the lock.
+func (c *Credentials) notify() {
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // Lookup returns who holds secret; else ErrUnknown, ErrRevoked or ErrExpired. It looks up a hash, so its time says

@@ -11,7 +11,7 @@ import (
 )
 
 // A Directory knows which organization a project belongs to, and which projects an organization has, as weir.tenants.v1
-// tells. Safe for concurrent use.
+// has it. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated

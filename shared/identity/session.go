@@ -148,14 +148,14 @@ func (g *Guard) arriving(r *http.Request, secret string) (Principal, error) {
 func (c *Credentials) Await(ctx context.Context, secret string) (Principal, error) {
 	for {
 		c.mu.RLock()
-		news := c.news
+		changed := c.changed
 		c.mu.RUnlock()
 		principal, err := c.Lookup(secret)
 		if !errors.Is(err, ErrUnknown) {
 			return principal, err
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-ctx.Done():
 			return Principal{}, ErrUnknown
 		}

@@ -123,7 +123,7 @@ func TestAwaitMeetsALateCredential(t *testing.T) {
 		_, err := credentials.Await(ctx, secret("weirses_", "1"))
 		found <- err
 	}()
-	apply(t, credentials, secret("weirses_", "9"), session(contract.CredentialActive)) // news of something else
+	apply(t, credentials, secret("weirses_", "9"), session(contract.CredentialActive)) // another credential changes
 	apply(t, credentials, secret("weirses_", "1"), session(contract.CredentialActive))
 	if err := <-found; err != nil {
 		t.Error(err)

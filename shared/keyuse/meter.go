@@ -1,5 +1,5 @@
-// Package keyuse watches how API keys are used. What it learns is told now and then, by Meter.Run; a request does no more
-// than count.
+// Package keyuse counts in memory how API keys are used, and has the counts published now and then. It may touch requests and
+// principals; how to publish is given to it.
 package keyuse
 
 import (
@@ -29,13 +29,13 @@ const (
 )
 
 const (
-	tellEvery  = 10 * time.Second // at most once in that time is told of a key
-	lookEvery  = time.Second
-	forgetIdle = 10 * time.Minute
-	maxKeys    = 1 << 16 // how many keys are watched at once
+	publishEvery = 10 * time.Second // at most once in that time for each key
+	lookEvery    = time.Second
+	forgetIdle   = 10 * time.Minute
+	maxKeys      = 1 << 16 // how many keys are watched at once
 
-	maxClient    = 1 << 10 // how much of what a client says of itself is looked at, in bytes: so much is kept for each key
-	tellTogether = 256     // one after the other, each would wait for the brokers' answer to the one before
+	maxClient       = 1 << 10 // bytes of User-Agent that are kept for each key
+	publishTogether = 256     // one after the other, each would wait for the brokers' answer to the one before
 )
 
 // A Meter counts the uses of keys. Safe for concurrent use; counting takes no lock once a key has been seen. A nil *Meter
@@ -49,14 +49,14 @@ type Meter struct {
 	fresh  chan struct{}
 }
 
-// A sum is what is not yet told of a key.
+// A sum is what is not yet published of a key.
 type sum struct {
 	who           identity.Principal
 	counts        [outcomes]atomic.Int64
 	firstAccepted atomic.Int64 // nanoseconds since 1970; 0: none
 	last          atomic.Int64
 	sender        atomic.Pointer[sender]
-	told          time.Time // last; belongs to the one who tells
+	published     time.Time // last; belongs to the goroutine that publishes
 }
 
 // A sender is who used a key.
@@ -95,7 +95,7 @@ func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr
 	}
 }
 
-// lookNow has the first use of a key told at once.
+// lookNow has the first use of a key published at once.
 func (m *Meter) lookNow() {
 	select {
 	case m.fresh <- struct{}{}:
@@ -103,7 +103,7 @@ func (m *Meter) lookNow() {
 	}
 }
 
-// Seen is what a guard tells of the requests that it sees: they read, or were refused.
+// Seen counts the requests that a guard sees: they read, or were refused.
 func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.Principal, use identity.Use) {
 	outcomes := map[identity.Use]Outcome{identity.Admitted: Read, identity.Refused: Rejected, identity.Ended: Refused}
 	return func(r *http.Request, who identity.Principal, use identity.Use) {
@@ -135,15 +135,15 @@ func (m *Meter) Keys() int64 { return m.keys.Load() }
 // Missed is how many uses were not counted, because too many keys were in use at once.
 func (m *Meter) Missed() int64 { return m.missed.Load() }
 
-// Tell tells of a use. It is called by several goroutines at once. The error says that nothing was told: the counts are
-// told later. What was perhaps told is not an error: to lose a count is better than to make one up.
-type Tell func(ctx context.Context, used contract.KeyUsed) error
+// Publish publishes uses. It is called by several goroutines at once. An error means that nothing was published: the counts are
+// published later. What was perhaps published is no error: to lose a count is better than to make one up.
+type Publish func(ctx context.Context, used contract.KeyUsed) error
 
-// Run tells of uses until ctx ends; what is counted after its last look, Flush tells.
-func (m *Meter) Run(ctx context.Context, tell Tell) error {
+// Run publishes uses until ctx ends; what is counted after its last look, Flush publishes.
+func (m *Meter) Run(ctx context.Context, publish Publish) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	telling, cancel := outlive(ctx, flushTimeout)
+	publishing, cancel := outlive(ctx, flushTimeout)
 	defer cancel()
 	for {
 		select {
@@ -152,12 +152,12 @@ func (m *Meter) Run(ctx context.Context, tell Tell) error {
 		case <-m.fresh:
 		case <-look.C:
 		}
-		m.tell(telling, tell, tellEvery)
+		m.publish(publishing, publish, publishEvery)
 	}
 }
 
-// outlive is a context that ends some time after ctx does: what is half published when a process ends would else be neither told nor
-// counted.
+// outlive is a context that ends some time after ctx does: what is half published when a process ends would else be neither published
+// nor counted.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
@@ -167,29 +167,29 @@ func outlive(ctx context.Context, by time.Duration) (context.Context, context.Ca
 	}
 }
 
-// flushTimeout is how long the end of a process may take to tell of the last uses.
+// flushTimeout is how long the end of a process may take to publish the last uses.
 const flushTimeout = 2 * time.Second
 
-// Finish tells what is counted, once no request is under way any more.
-func (m *Meter) Finish(tell Tell) {
+// Finish publishes what is counted, once no request is under way any more.
+func (m *Meter) Finish(publish Publish) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	m.Flush(ctx, tell)
+	m.Flush(ctx, publish)
 }
 
-// Flush tells everything that is not yet told.
-func (m *Meter) Flush(ctx context.Context, tell Tell) { m.tell(ctx, tell, 0) }
+// Flush publishes all that is not yet published.
+func (m *Meter) Flush(ctx context.Context, publish Publish) { m.publish(ctx, publish, 0) }
 
-// tell tells of every key of which nothing was told for a time, and returns when all is told. When that fails once, the rest
-// waits for the next look.
-func (m *Meter) tell(ctx context.Context, tell Tell, every time.Duration) {
+// publish publishes the uses of keys of which nothing was published for a time, and waits for all. After one failure the rest waits for
+// the next look.
+func (m *Meter) publish(ctx context.Context, publish Publish, every time.Duration) {
 	now := m.clock()
 	var failed atomic.Bool
-	var telling sync.WaitGroup
-	room := make(chan struct{}, tellTogether)
+	var publishing sync.WaitGroup
+	room := make(chan struct{}, publishTogether)
 	m.byKey.Range(func(key, value any) bool {
 		s, _ := value.(*sum)
-		if now.Sub(s.told) < every {
+		if now.Sub(s.published) < every {
 			return true
 		}
 		used, any := s.take()
@@ -198,24 +198,24 @@ func (m *Meter) tell(ctx context.Context, tell Tell, every time.Duration) {
 			return true
 		}
 		room <- struct{}{}
-		telling.Go(func() {
-			if !s.tell(ctx, tell, used, now) {
+		publishing.Go(func() {
+			if !s.publish(ctx, publish, used, now) {
 				failed.Store(true)
 			}
 			<-room
 		})
 		return !failed.Load()
 	})
-	telling.Wait()
+	publishing.Wait()
 }
 
-// tell tells of the sum what was taken, and reports whether that is done; else it is counted again.
-func (s *sum) tell(ctx context.Context, tell Tell, used contract.KeyUsed, now time.Time) bool {
-	if tell(ctx, used) != nil {
+// publish publishes what was taken of the sum, and reports whether that is done; else it is counted again.
+func (s *sum) publish(ctx context.Context, publish Publish, used contract.KeyUsed, now time.Time) bool {
+	if publish(ctx, used) != nil {
 		s.putBack(used)
 		return false
 	}
-	s.told = now
+	s.published = now
 	return true
 }
 
@@ -249,7 +249,7 @@ func (s *sum) take() (used contract.KeyUsed, any bool) {
 	return used, true
 }
 
-// putBack counts again what could not be told.
+// putBack counts again what could not be published.
 func (s *sum) putBack(used contract.KeyUsed) {
 	for outcome, n := range map[Outcome]int64{Accepted: used.Accepted, Rejected: used.Rejected, Refused: used.Refused, Read: used.Read} {
 		s.counts[outcome].Add(n)

@@ -19,14 +19,14 @@ var (
 	home  = netip.MustParseAddr("192.0.2.7")
 )
 
-// told keeps what a meter tells.
-type told struct {
+// published keeps what a meter publishes.
+type published struct {
 	mu   sync.Mutex
 	used []contract.KeyUsed
 	err  error
 }
 
-func (l *told) tell(_ context.Context, used contract.KeyUsed) error {
+func (l *published) publish(_ context.Context, used contract.KeyUsed) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -39,21 +39,21 @@ func key(id string) identity.Principal {
 	return identity.Principal{ID: id, Organization: "org_1", Project: "prj_1"}
 }
 
-// A key is told of at once when it is first used, then at most every ten seconds, and never when nothing happened; counts
-// that could not be told are told later, each once.
-func TestMeterTellsNowAndThen(t *testing.T) {
-	now, listener := start, &told{}
+// A key is published at once when it is first used, then at most every ten seconds, and never when nothing happened; counts
+// that could not be published are published later, each once.
+func TestMeterPublishesNowAndThen(t *testing.T) {
+	now, listener := start, &published{}
 	m := NewMeter(func() time.Time { return now })
 	look := func(want int) {
 		t.Helper()
-		m.tell(t.Context(), listener.tell, tellEvery)
+		m.publish(t.Context(), listener.publish, publishEvery)
 		if len(listener.used) != want {
-			t.Fatalf("at %s: told %d times, want %d", now.Sub(start), len(listener.used), want)
+			t.Fatalf("at %s: published %d times, want %d", now.Sub(start), len(listener.used), want)
 		}
 	}
 	m.Note(key("key_1"), Accepted, home, "one")
 	look(1)
-	now = now.Add(tellEvery - 1)
+	now = now.Add(publishEvery - 1)
 	m.Note(key("key_1"), Accepted, home, "one")
 	m.Note(key("key_1"), Rejected, netip.Addr{}, "two")
 	m.Note(key("key_1"), Refused, netip.Addr{}, "two")
@@ -63,11 +63,11 @@ func TestMeterTellsNowAndThen(t *testing.T) {
 	look(1)
 	listener.err = nil
 	look(2)
-	accepted := start.Add(tellEvery - 1)
+	accepted := start.Add(publishEvery - 1)
 	want := contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 1, Rejected: 1, Refused: 1,
 		FirstAcceptedAt: &accepted, LastUsedAt: accepted, Client: "two"}
 	if got := listener.used[1]; fmt.Sprint(got) != fmt.Sprint(want) && (got.FirstAcceptedAt == nil || !got.FirstAcceptedAt.Equal(accepted)) {
-		t.Errorf("told %+v, want %+v", got, want)
+		t.Errorf("published %+v, want %+v", got, want)
 	}
 	now = now.Add(time.Hour)
 	look(2)
@@ -75,23 +75,23 @@ func TestMeterTellsNowAndThen(t *testing.T) {
 		t.Errorf("%d keys are remembered an hour later", m.Keys())
 	}
 	m.Note(key("key_1"), Rejected, home, "one")
-	m.Flush(t.Context(), listener.tell)
+	m.Flush(t.Context(), listener.publish)
 	if got := listener.used[2]; got.Rejected != 1 || got.FirstAcceptedAt != nil || got.Address != "192.0.2.7" {
-		t.Errorf("at the end: told %+v", got)
+		t.Errorf("at the end: published %+v", got)
 	}
 }
 
-// Whatever is noted at the same time is told once; nothing more than a bound of keys is remembered.
+// Whatever is noted at the same time is published once; nothing more than a bound of keys is remembered.
 func TestMeterLosesNothingAndIsBounded(t *testing.T) {
-	listener := &told{}
+	listener := &published{}
 	m := NewMeter(time.Now)
 	var all sync.WaitGroup
 	done := make(chan struct{})
-	telling := make(chan struct{})
+	publishing := make(chan struct{})
 	go func() {
-		defer close(telling)
+		defer close(publishing)
 		for {
-			m.Flush(t.Context(), listener.tell)
+			m.Flush(t.Context(), listener.publish)
 			select {
 			case <-done:
 				return
@@ -108,14 +108,14 @@ func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	}
 	all.Wait()
 	close(done)
-	<-telling
-	m.Flush(t.Context(), listener.tell)
+	<-publishing
+	m.Flush(t.Context(), listener.publish)
 	var sum int64
 	for _, used := range listener.used {
 		sum += used.Accepted + used.Rejected + used.Refused + used.Read
 	}
 	if sum != 8000 {
-		t.Errorf("%d uses are told, want 8000", sum)
+		t.Errorf("%d uses are published, want 8000", sum)
 	}
 	for i := range maxKeys + 10 {
 		m.Note(key(fmt.Sprint("other_", i)), Accepted, home, "c")
@@ -125,8 +125,8 @@ func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	}
 }
 
-// Of several keys is told together: what is told of one does not wait for the answer to another. When all fail nothing is lost.
-func TestMeterTellsOfKeysTogether(t *testing.T) {
+// Several keys are published together: none waits for the answer to another. When all fail nothing is lost.
+func TestMeterPublishesOfKeysTogether(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	const keys = 100
 	for i := range keys {
@@ -139,10 +139,10 @@ func TestMeterTellsOfKeysTogether(t *testing.T) {
 		here.Wait() // hangs where they come one after the other
 		return errors.New("no broker")
 	})
-	listener := &told{}
-	m.Flush(t.Context(), listener.tell)
+	listener := &published{}
+	m.Flush(t.Context(), listener.publish)
 	if len(listener.used) != keys {
-		t.Errorf("%d keys are told of, want %d", len(listener.used), keys)
+		t.Errorf("%d keys are published, want %d", len(listener.used), keys)
 	}
 }
 
@@ -180,14 +180,14 @@ func TestNoteKeepsLittleOfALongClient(t *testing.T) {
 func TestAKeyIsKeptWhileItsFirstUseIsCounted(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	s, _ := m.sum(key("key_1"), start.UnixNano()) // as far as Note has come
-	var told []contract.KeyUsed
-	tell := func(_ context.Context, used contract.KeyUsed) error {
-		told = append(told, used)
+	var published []contract.KeyUsed
+	publish := func(_ context.Context, used contract.KeyUsed) error {
+		published = append(published, used)
 		return nil
 	}
-	m.Flush(t.Context(), tell)
+	m.Flush(t.Context(), publish)
 	s.counts[Read].Add(1)
-	if m.Flush(t.Context(), tell); len(told) != 1 || told[0].Read != 1 {
-		t.Errorf("told %+v", told)
+	if m.Flush(t.Context(), publish); len(published) != 1 || published[0].Read != 1 {
+		t.Errorf("published %+v", published)
 	}
 }

@@ -32,7 +32,7 @@ type organization struct {
 	quota    ingest.Quota
 }
 
-// NewGate returns a gate that lets nobody pass: Apply tells it of accounts.
+// NewGate returns a gate that lets nobody pass: accounts come by Apply.
 func NewGate(clock func() time.Time) *Gate {
 	return &Gate{clock: clock, organizations: map[string]*organization{}}
 }

@@ -28,7 +28,7 @@ func (o *Others) Issue(credential contract.Credential) (secret string) {
 	credential.ID = cmp.Or(credential.ID, "id_"+digits[:8])
 	credential.State = cmp.Or(credential.State, contract.CredentialActive)
 	credential.Version = cmp.Or(credential.Version, 1)
-	o.Say(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(secret), credential)
+	o.PublishEvent(contract.TopicCredentials, contract.TypeCredentialChanged, contract.CredentialKey(secret), credential)
 	return secret
 }
 

@@ -1,5 +1,5 @@
-// Package contracttest stands in for the other modules in the tests of one: it makes their topics, says what they would say,
-// and hears what the module under test says.
+// Package contracttest stands in for the other modules in the tests of one: it makes their topics, publishes what they
+// would publish, and consumes what the module under test publishes.
 package contracttest
 
 import (
@@ -47,8 +47,8 @@ func New(t testing.TB, module string, brokers []string, logPartitions int) *Othe
 	return &Others{t: t, brokers: brokers, publisher: publisher, end: contract.Positions{}}
 }
 
-// Say publishes a value of a type under a key.
-func (o *Others) Say(topic, eventType, key string, value any) {
+// PublishEvent publishes a value of a type under a key.
+func (o *Others) PublishEvent(topic, eventType, key string, value any) {
 	o.t.Helper()
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -58,7 +58,7 @@ func (o *Others) Say(topic, eventType, key string, value any) {
 	o.Publish(topic, key, attributes.Headers(), text)
 }
 
-// Accept publishes what ingest would say of accepted requests.
+// Accept publishes what ingest would publish of accepted requests.
 func (o *Others) Accept(accepted ...contract.LogsAccepted) {
 	o.t.Helper()
 	messages := make([]*message.Message, len(accepted))
@@ -68,7 +68,7 @@ func (o *Others) Accept(accepted ...contract.LogsAccepted) {
 	o.send(contract.TopicLogs, messages...)
 }
 
-// Publish publishes any record. A value that is nil takes back what was said under the key.
+// Publish publishes any record. A value that is nil is a tombstone of the key.
 func (o *Others) Publish(topic, key string, headers map[string]string, value []byte) {
 	o.t.Helper()
 	o.send(topic, newMessage(key, headers, value))
@@ -106,8 +106,8 @@ func (o *Others) End() contract.Positions {
 	return maps.Clone(o.end)
 }
 
-// Hear calls each with all records of a topic, one at a time, until the test ends.
-func (o *Others) Hear(topic string, each func(bus.Record)) {
+// Consume calls each with all records of a topic, one at a time, until the test ends.
+func (o *Others) Consume(topic string, each func(bus.Record)) {
 	o.t.Helper()
 	reader := state.NewReader(state.Config{Brokers: o.brokers, Topic: topic, Apply: func(record bus.Record) error {
 		each(record)
