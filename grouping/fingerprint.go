@@ -17,7 +17,7 @@ const Version = 2
 
 const firstVersion = 1
 
-// HashScope says how much of an error a hash covers. Scopes are stored and shown, so they are never renamed.
+// HashScope reports how much of an error a hash covers. Scopes are stored and shown, so they are never renamed.
 type HashScope string
 
 // The scopes, the strictest first.

@@ -32,7 +32,7 @@ func GroupID(project string, version int, deciding Hash) string {
 
 const groupPrefix = "grp_"
 
-// IsGroupID tells whether text has the form of a group's id.
+// IsGroupID reports whether text has the form of a group's id.
 func IsGroupID(text string) bool {
 	digits, ok := strings.CutPrefix(text, groupPrefix)
 	return ok && len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == ""

@@ -135,7 +135,7 @@ func (c *Count) Merge(d *Count) {
 // Deciding is the hash that names the group.
 func (c *Count) Deciding() ScopedHash { return c.Hashes[len(c.Hashes)-1] }
 
-// Arrival tells when c was first seen, in the order of the tally.
+// Arrival reports when c was first seen, in the order of the tally.
 func (c *Count) Arrival() int64 { return c.Samples[0].Arrival }
 
 // Counts returns what was added up, in an order that is the same everywhere: whoever locks rows in it meets no one

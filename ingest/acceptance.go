@@ -16,7 +16,7 @@ type Acceptance struct {
 	Parts        []Part
 }
 
-// A PartState says whether a part of a request is in the log.
+// A PartState reports whether a part of a request is in the log.
 type PartState uint8
 
 // The states. PartUncertain: the part is in the log, or on its way there, or not; nobody knows, or where it is.
@@ -34,7 +34,7 @@ type Outcome struct {
 	Offset    int64
 }
 
-// WellFormedTraceparent tells whether text is a version 00 traceparent of W3C Trace Context.
+// WellFormedTraceparent reports whether text is a version 00 traceparent of W3C Trace Context.
 func WellFormedTraceparent(text string) bool {
 	if len(text) != 55 || text[:3] != "00-" || text[35] != '-' || text[52] != '-' {
 		return false

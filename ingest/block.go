@@ -66,7 +66,7 @@ func (b *Builder) Add(entry Stored, message []byte) {
 	b.words.add(message)
 }
 
-// Full tells whether the block should be built before anything is added.
+// Full reports whether the block should be built before anything is added.
 func (b *Builder) Full() bool { return b.bytes >= MaxBlockBytes }
 
 // Len is how many entries were added since the last block.

@@ -144,7 +144,7 @@ func (p *Parser) missingFields() {
 	}
 }
 
-// oversized tells whether what was read of the entry up to i is too large already.
+// oversized reports whether what was read of the entry up to i is too large already.
 func (p *Parser) oversized(i int) bool { return p.place(i)-p.entry.line > p.limits.Entry }
 
 // fault rejects the entry being read. path is the pointer from the entry on.

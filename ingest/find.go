@@ -33,7 +33,7 @@ func (k Key) Compare(l Key) int {
 // Key is where the search comes to a block.
 func (s *Search) Key(block *Candidate) Key { return Key{First: s.First(&block.Header), ID: block.ID} }
 
-// Sooner tells whether the search comes to the block at k before that at l.
+// Sooner reports whether the search comes to the block at k before that at l.
 func (s *Search) Sooner(k, l Key) bool {
 	if s.OldestFirst {
 		return k.Compare(l) < 0
@@ -64,7 +64,7 @@ type Blocks interface {
 	Read(block Ref) ([]Stored, error)
 	// Message unescapes the message of an entry.
 	Message(entry []byte) ([]byte, error)
-	// Spent tells whether the search has had its share.
+	// Spent reports whether the search has had its share.
 	Spent() bool
 }
 

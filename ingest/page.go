@@ -13,7 +13,7 @@ type Page struct {
 	bytes  int // of the texts in best
 }
 
-// NewPage starts a page. It gathers one entry more than fits, which tells whether there is a next page.
+// NewPage starts a page. It gathers one entry more than fits, which reports whether there is a next page.
 func NewPage(search *Search) *Page {
 	return &Page{search: search, best: worstFirst{before: search.before}}
 }
@@ -39,7 +39,7 @@ func (p *Page) Offer(entries []Stored, block Ref, message func(entry []byte) ([]
 	return nil
 }
 
-// full tells whether the page holds all that fits and one entry more.
+// full reports whether the page holds all that fits and one entry more.
 func (p *Page) full() bool {
 	return len(p.best.list) > p.search.Limit || p.bytes > p.search.maxBytes() && len(p.best.list) > 1
 }
@@ -51,7 +51,7 @@ type Found struct {
 	block   Ref
 }
 
-// improves tells whether an entry at place is better than one that the page has, or fits in besides.
+// improves reports whether an entry at place is better than one that the page has, or fits in besides.
 func (p *Page) improves(place Place) bool {
 	if horizon := p.search.Start.Horizon; horizon != nil && !p.search.before(place, *horizon) {
 		return false
@@ -69,13 +69,13 @@ func (p *Page) take(found Found) {
 	}
 }
 
-// fullWithout tells whether the page is full although worst, its last entry, goes.
+// fullWithout reports whether the page is full although worst, its last entry, goes.
 func (p *Page) fullWithout(worst Found) bool {
 	n, size := len(p.best.list)-1, p.bytes-len(worst.Text)
 	return n > p.search.Limit || size > p.search.maxBytes() && n > 1
 }
 
-// Complete tells whether no block that begins at first or later can improve the page.
+// Complete reports whether no block that begins at first or later can improve the page.
 func (p *Page) Complete(first Instant) bool { return !p.improves(p.search.Frontier(first)) }
 
 // Result is the page in order, and where the next one starts; nil: there is none.

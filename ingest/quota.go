@@ -10,10 +10,10 @@ import (
 // Positions maps a partition of the log to the next offset that is not yet counted.
 type Positions map[int]int64
 
-// Covers tells whether the record at offset of partition is counted.
+// Covers reports whether the record at offset of partition is counted.
 func (p Positions) Covers(partition int, offset int64) bool { return offset < p[partition] }
 
-// reach tells whether p is as far as q in every partition.
+// reach reports whether p is as far as q in every partition.
 func (p Positions) reach(q Positions) bool {
 	for partition, next := range q {
 		if p[partition] < next {
@@ -36,7 +36,7 @@ type Account struct {
 	Version   int64     // grows
 }
 
-// A Verdict says whether a quota lets a request pass.
+// A Verdict reports whether a quota lets a request pass.
 type Verdict int
 
 // The verdicts.
@@ -99,7 +99,7 @@ type Reservation struct{ At time.Time }
 // later one, which errs on the side of refusing.
 const maxPublished = 1024
 
-// Apply takes the ledger's newest word and tells whether it is that: an older one is ignored.
+// Apply takes the ledger's newest word and reports whether it is that: an older one is ignored.
 func (q *Quota) Apply(account Account) bool {
 	if q.known && account.Version < q.account.Version {
 		return false
@@ -174,7 +174,7 @@ func (q *Quota) Lost(r Reservation, bytes int64, now time.Time) {
 	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: bytes, since: now})
 }
 
-// Doubts tells whether anything was lost before the given time and is not yet resolved.
+// Doubts reports whether anything was lost before the given time and is not yet resolved.
 func (q *Quota) Doubts(before time.Time) bool {
 	for _, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {
@@ -239,7 +239,7 @@ func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int6
 	return calendar.PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
 }
 
-// isSpent tells whether the period's limit has once not covered a request, and was not raised since.
+// isSpent reports whether the period's limit has once not covered a request, and was not raised since.
 func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
@@ -262,7 +262,7 @@ func (q *Quota) addUp() {
 	}
 }
 
-// isCounted tells whether what was accepted at a time is in the account, if the ledger has come as far as the caller
+// isCounted reports whether what was accepted at a time is in the account, if the ledger has come as far as the caller
 // finds with the positions given to it. The account of an earlier period cannot hold it.
 func (q *Quota) isCounted(at time.Time, reached func(Positions) bool) bool {
 	return q.known && at.Before(q.account.Period.End) && (reached(q.account.Counted) || reached(q.marker))

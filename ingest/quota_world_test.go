@@ -68,7 +68,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// overshoot says which period holds more than its quota in the log.
+// overshoot reports which period holds more than its quota in the log.
 func (w *world) overshoot() string {
 	sums := map[time.Time]int64{}
 	for _, partition := range w.log {

@@ -23,7 +23,7 @@ const MaxPageBytes = 8 << 20
 
 func (s *Search) maxBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
 
-// Wants tells whether the search wants an entry, apart from its words.
+// Wants reports whether the search wants an entry, apart from its words.
 func (s *Search) Wants(entry *Stored) bool {
 	switch {
 	case s.From != nil && entry.Time.Compare(*s.From) < 0, s.To != nil && entry.Time.Compare(*s.To) >= 0:
@@ -34,7 +34,7 @@ func (s *Search) Wants(entry *Stored) bool {
 	return s.Start.After == nil || s.before(*s.Start.After, entry.Place)
 }
 
-// MayFind tells whether a block can hold an entry that is wanted.
+// MayFind reports whether a block can hold an entry that is wanted.
 func (s *Search) MayFind(block *Candidate) bool {
 	header := &block.Header
 	switch {
@@ -51,7 +51,7 @@ func (s *Search) MayFind(block *Candidate) bool {
 	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Words.MayHold(s.Words)
 }
 
-// before tells whether p comes before q in the search's order.
+// before reports whether p comes before q in the search's order.
 func (s *Search) before(p, q Place) bool {
 	if s.OldestFirst {
 		return p.Compare(q) < 0

@@ -44,5 +44,5 @@ type SeveritySet uint8
 // With is the set and one more.
 func (s SeveritySet) With(one Severity) SeveritySet { return s | 1<<one }
 
-// Has tells whether one is in the set, or the set is empty.
+// Has reports whether one is in the set, or the set is empty.
 func (s SeveritySet) Has(one Severity) bool { return s == 0 || s&(1<<one) != 0 }

@@ -117,7 +117,7 @@ func (p *Parser) word(i int, want string) int {
 	return after
 }
 
-// isNull tells whether the value at i begins like null.
+// isNull reports whether the value at i begins like null.
 func (p *Parser) isNull(i int) bool {
 	return binary.LittleEndian.Uint32(p.text[i:]) == 'n'|'u'<<8|'l'<<16|'l'<<24
 }

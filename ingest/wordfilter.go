@@ -32,7 +32,7 @@ func (s wordSet) filter() WordFilter {
 	return filter
 }
 
-// MayHold tells whether all words can be in the block. An empty filter knows nothing and affirms.
+// MayHold reports whether all words can be in the block. An empty filter knows nothing and affirms.
 func (f WordFilter) MayHold(words Words) bool {
 	for _, word := range words {
 		if len(f) > 0 && !f.has(hashWord([]byte(word))) {

@@ -92,7 +92,7 @@ func ParseWords(query string) Words {
 	return words
 }
 
-// In tells whether every word stands in the message.
+// In reports whether every word stands in the message.
 func (w Words) In(message []byte) bool {
 	if len(w) == 0 {
 		return true

@@ -18,7 +18,7 @@ func (b Book) Used() int64 { return b.Balances[Consumed] + b.Balances[Overage] }
 // Remaining is what is left of the allowance, in bytes, never below zero.
 func (b Book) Remaining() int64 { return b.Balances[Grant] }
 
-// exhausted tells whether there was an allowance and nothing of it is left.
+// exhausted reports whether there was an allowance and nothing of it is left.
 func (b Book) exhausted() bool { return b.Granted() > 0 && b.Remaining() == 0 }
 
 // A move is a transfer before it has an organization, a cause and a line.

@@ -27,7 +27,7 @@ type Organization struct {
 	Suspended bool
 }
 
-// Provisional tells whether the ledger has only seen logs of the organization so far.
+// Provisional reports whether the ledger has only seen logs of the organization so far.
 func (o Organization) Provisional() bool {
 	return len(o.Plans) == 0
 }

@@ -16,7 +16,7 @@ func crossed(after Book) []int {
 	return percents
 }
 
-// reached tells whether the use is at least percent of the allowance. Without an allowance nothing is reached.
+// reached reports whether the use is at least percent of the allowance. Without an allowance nothing is reached.
 func reached(b Book, percent int) bool {
 	granted := b.Granted()
 	return granted > 0 && b.Used() >= mulDivUp(granted, int64(percent), 100)

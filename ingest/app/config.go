@@ -95,7 +95,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
 }
 
-// checkMemory tells whether the largest body fits into the memory for bodies.
+// checkMemory reports whether the largest body fits into the memory for bodies.
 func (c Config) checkMemory() error {
 	inFlight, maxBody := c.inFlight(), int64(c.maxBody())
 	if inFlight < leastInFlight {

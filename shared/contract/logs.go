@@ -174,7 +174,7 @@ func (l LogsAccepted) check() error {
 	return nil
 }
 
-// isUUID tells whether text is a UUID in its canonical form: lower-case, with hyphens.
+// isUUID reports whether text is a UUID in its canonical form: lower-case, with hyphens.
 func isUUID(text string) bool {
 	if len(text) != 36 {
 		return false

@@ -101,7 +101,7 @@ func (q *Queue) join(key string) (*line, *waiter, error) {
 	return own, w, nil
 }
 
-// free tells whether somebody who comes now gets a slot at once.
+// free reports whether somebody who comes now gets a slot at once.
 func (q *Queue) free(own *line) bool {
 	return q.held < q.limits.Slots && own.held < q.limits.PerKey && len(own.waiters) == 0
 }

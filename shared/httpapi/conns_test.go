@@ -42,7 +42,7 @@ func ask(t *testing.T, conn net.Conn, trust *tls.Config) (*tls.Conn, *http.Respo
 	return secured, answer(t, bufio.NewReader(secured))
 }
 
-// isClosed tells whether the server closes a connection on which it has nothing to say.
+// isClosed reports whether the server closes a connection on which it has nothing to say.
 func isClosed(conn net.Conn, within time.Duration) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(within))
 	_, err := conn.Read(make([]byte, 1))

@@ -139,7 +139,7 @@ func (e *earlyWriter) finish() {
 	}
 }
 
-// skipRest reads the rest of the body and tells whether it has ended.
+// skipRest reads the rest of the body and reports whether it has ended.
 func (e *earlyWriter) skipRest() bool {
 	if e.conn != nil {
 		e.conn.Set(connections.Idle) // it may be closed to make room

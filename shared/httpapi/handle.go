@@ -27,7 +27,7 @@ func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.Hand
 	}
 }
 
-// hasBegun tells whether the status of an answer is out, as far as the router's own writer under w has seen.
+// hasBegun reports whether the status of an answer is out, as far as the router's own writer under w has seen.
 func hasBegun(w http.ResponseWriter) bool {
 	for {
 		if watched, ok := w.(interface{ Status() int }); ok {
@@ -81,7 +81,7 @@ func hide(r *http.Request, err error) *Problem {
 		"The request failed by no fault of yours. If it goes on, report its request_id.")
 }
 
-// reads tells whether r only asks. What the database refuses as a value then came from the client.
+// reads reports whether r only asks. What the database refuses as a value then came from the client.
 func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }

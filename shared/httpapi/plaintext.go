@@ -33,7 +33,7 @@ func (s *Server) seePlaintext(r *http.Request) {
 	})
 }
 
-// trusts tells whether the peer of a connection is one of the trusted proxies.
+// trusts reports whether the peer of a connection is one of the trusted proxies.
 func trusts(trusted []netip.Prefix, remote string) bool {
 	peer, err := netip.ParseAddrPort(remote)
 	return err == nil && within(trusted, peer.Addr().Unmap())

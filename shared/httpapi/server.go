@@ -152,7 +152,7 @@ func (s *Server) gate() http.Handler {
 	})
 }
 
-// secured tells whether the client spoke TLS: to us, or where a trusted proxy stands between, as that proxy says.
+// secured reports whether the client spoke TLS: to us, or where a trusted proxy stands between, as that proxy says.
 func (s *Server) secured(r *http.Request) bool {
 	said := r.Header.Values("X-Forwarded-Proto")
 	trusted := trusts(s.TrustedProxies, r.RemoteAddr)

@@ -209,7 +209,7 @@ func (g *Guard) take(header http.Header, who Principal) error {
 
 func (g *Guard) count(reason string) { g.refused.WithLabelValues(reason).Inc() }
 
-// isProblem tells whether an error is an answer already.
+// isProblem reports whether an error is an answer already.
 func isProblem(err error) bool {
 	var problem *httpapi.Problem
 	return errors.As(err, &problem)

@@ -26,17 +26,17 @@ type Principal struct {
 	RenewAt         time.Time // of a session: from when a use shall renew it; zero: never
 }
 
-// Has tells whether the principal was given scope.
+// Has reports whether the principal was given scope.
 func (p Principal) Has(scope string) bool {
 	return slices.Contains(p.Scopes, scope)
 }
 
-// Reaches tells whether the principal may act for organization: its own, or any where it is bound to the installation.
+// Reaches reports whether the principal may act for organization: its own, or any where it is bound to the installation.
 func (p Principal) Reaches(organization string) bool {
 	return p.Organization == "" || p.Organization == organization
 }
 
-// ReadsNothing tells whether the principal is an API key that may only write. What a newer version may have thought of counts as
+// ReadsNothing reports whether the principal is an API key that may only write. What a newer version may have thought of counts as
 // that.
 func (p Principal) ReadsNothing() bool {
 	switch p.Access {
@@ -51,7 +51,7 @@ func (p Principal) OnlyProject() (project string, alone bool) {
 	return p.Project, p.Access == contract.AccessProject
 }
 
-// ReadsProject tells whether an API key may read a project of its organization.
+// ReadsProject reports whether an API key may read a project of its organization.
 func (p Principal) ReadsProject(project string) bool {
 	own, alone := p.OnlyProject()
 	return !alone || project == own

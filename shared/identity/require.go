@@ -18,7 +18,7 @@ const (
 // secretDigits is how many hexadecimal characters follow a prefix: 192 random bits.
 const secretDigits = 48
 
-// WellFormed tells whether secret is prefix and 48 lower-case hexadecimal characters.
+// WellFormed reports whether secret is prefix and 48 lower-case hexadecimal characters.
 func WellFormed(prefix, secret string) bool {
 	digits, ok := strings.CutPrefix(secret, prefix)
 	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""

@@ -22,7 +22,7 @@ func Reads() []Read { return []Read{ReadLogs, ReadErrors, ReadUsage} }
 // roles are the names of the roles that a session may say, those who may do most first. They are data.
 var roles = []string{"owner", "admin", "developer", "viewer", "billing"}
 
-// RoleReads tells whether a role may look at something. A role that is unknown, of a newer version or none, may not.
+// RoleReads reports whether a role may look at something. A role that is unknown, of a newer version or none, may not.
 func RoleReads(role string, read Read) bool {
 	switch role {
 	case "owner", "admin", "developer", "viewer":
@@ -33,7 +33,7 @@ func RoleReads(role string, read Read) bool {
 	return false
 }
 
-// MayRead tells whether the member who has signed in may look at something.
+// MayRead reports whether the member who has signed in may look at something.
 func (p Principal) MayRead(read Read) bool { return RoleReads(p.Role(), read) }
 
 // RolesThatRead lists the roles that may look at something: whom to ask.

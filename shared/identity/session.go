@@ -90,7 +90,7 @@ func redirect(w http.ResponseWriter, r *http.Request, path string) {
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
-// navigates tells whether a person looks at a page: not a form that is sent, which would be lost on a detour, and not a
+// navigates reports whether a person looks at a page: not a form that is sent, which would be lost on a detour, and not a
 // script that asks for something.
 func navigates(r *http.Request) bool {
 	if r.Method != http.MethodGet {
@@ -102,7 +102,7 @@ func navigates(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html") // of a browser that does not say
 }
 
-// due tells whether a session shall be renewed.
+// due reports whether a session shall be renewed.
 func (c *Credentials) due(session Principal) bool {
 	return !session.RenewAt.IsZero() && !c.clock().Before(session.RenewAt)
 }

@@ -17,7 +17,7 @@ type Bucket struct {
 	full int64
 }
 
-// Full tells whether no token is missing at now, so that the bucket is as good as a new one.
+// Full reports whether no token is missing at now, so that the bucket is as good as a new one.
 func (b *Bucket) Full(now int64) bool { return b.full <= now }
 
 // Scope names the level of a limit.

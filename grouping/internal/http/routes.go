@@ -35,7 +35,7 @@ func (a *API) Mount(router chi.Router) {
 	})
 }
 
-// reaches tells whether the caller may read the project: one of its organization, if the key is not for its own
+// reaches reports whether the caller may read the project: one of its organization, if the key is not for its own
 // alone. The key's own project is one even before its creation was consumed.
 func (a *API) reaches(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())

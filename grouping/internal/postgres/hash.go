@@ -16,7 +16,7 @@ import (
 // fill the table. Those that there is no room for are found by the deciding hash.
 const maxHashes = 100
 
-// hashKey says which errors a hash stands for.
+// hashKey reports which errors a hash stands for.
 type hashKey struct {
 	organization, project string
 	version               int

@@ -19,7 +19,7 @@ const (
 	maxPageBytes = 1 << 20 // of the texts of a page's groups: as JSON they are at most six times as long
 )
 
-// GroupQuery says which groups are wanted. Zero members do not filter.
+// GroupQuery reports which groups are wanted. Zero members do not filter.
 type GroupQuery struct {
 	Project      string // empty: of the whole organization
 	Status       grouping.Status
@@ -67,7 +67,7 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 	}
 }
 
-// filtered tells whether groups may have to be passed over.
+// filtered reports whether groups may have to be passed over.
 func (q *GroupQuery) filtered() bool {
 	return q.Status != "" || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
 }

@@ -199,7 +199,7 @@ func (g *Gate) Found(name string, at time.Time, bytes int64, partition int, offs
 	o.quota.Found(at, bytes, partition, offset)
 }
 
-// Doubts tells whether something was lost before the given time and is not resolved.
+// Doubts reports whether something was lost before the given time and is not resolved.
 func (g *Gate) Doubts(before time.Time) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -111,7 +111,7 @@ func (l *Loan) Grow(bytes int64) (waited time.Duration, err error) {
 // Came notes that useful bytes of the body came: of one holder's bodies the slowest is ended first.
 func (l *Loan) Came(bytes int) { l.useful.Add(int64(bytes)) }
 
-// Over tells whether the loan was ended for others.
+// Over reports whether the loan was ended for others.
 func (l *Loan) Over() bool { return l.over.Load() }
 
 // Whole says that the body is read: from now on its loan ends by itself.
@@ -331,7 +331,7 @@ func (h *holder) comingBack() (bytes int64) {
 	return bytes
 }
 
-// stuck tells whether nothing will come back: everybody waits for everybody.
+// stuck reports whether nothing will come back: everybody waits for everybody.
 func (p *Pool) stuck() bool {
 	for _, h := range p.holders {
 		if !h.stuck() {

@@ -18,7 +18,7 @@ func strictly(in *Intake) *Intake {
 	return in
 }
 
-// checkCharged tells whether the last request was charged as sent in vain, from what becomes of the next one.
+// checkCharged reports whether the last request was charged as sent in vain, from what becomes of the next one.
 func checkCharged(t *testing.T, in *Intake, want bool) {
 	t.Helper()
 	w := serve(in, newPost(bytes.NewReader(body(1))))

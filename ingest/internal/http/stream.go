@@ -84,7 +84,7 @@ func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 	return out.Flush()
 }
 
-// endStream says where a further answer goes on, and whether this one ended against the client's wish.
+// endStream reports where a further answer goes on, and whether this one ended against the client's wish.
 func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, incomplete bool) error {
 	if cursor := NextCursor(r, next); cursor != nil {
 		w.Header().Set(trailerNext, *cursor)
@@ -93,7 +93,7 @@ func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, in
 	return nil
 }
 
-// prefersLines tells whether the client would rather have lines than a JSON document.
+// prefersLines reports whether the client would rather have lines than a JSON document.
 func prefersLines(r *http.Request) bool {
 	lines, document := 0.0, 0.0
 	for _, accepted := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {

@@ -27,7 +27,7 @@ func wastedTooMuch(who string, wait time.Duration) *httpapi.Problem {
 		RetryAfter(wait)
 }
 
-// isServersFault tells whether a request failed by no fault of its sender.
+// isServersFault reports whether a request failed by no fault of its sender.
 func isServersFault(err error) bool {
 	var problem *httpapi.Problem
 	return errors.As(err, &problem) && problem.Status >= http.StatusInternalServerError

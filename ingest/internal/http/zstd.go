@@ -63,7 +63,7 @@ func (r *reading) inflateAtOnce() error {
 	return r.inflateStream(bytes.NewReader(nil))
 }
 
-// isBroken tells whether more room would not help: what a decoder says that runs out of room depends on where it does.
+// isBroken reports whether more room would not help: what a decoder says that runs out of room depends on where it does.
 func isBroken(err error) bool {
 	for _, final := range [...]error{
 		io.ErrUnexpectedEOF, zstd.ErrMagicMismatch, zstd.ErrWindowSizeExceeded, zstd.ErrWindowSizeTooSmall, zstd.ErrUnknownDictionary,

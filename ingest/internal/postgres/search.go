@@ -52,7 +52,7 @@ type scan struct {
 	unpacked     []byte
 }
 
-// Spent tells whether the search has had its share of bytes or of time.
+// Spent reports whether the search has had its share of bytes or of time.
 func (s *scan) Spent() bool {
 	return s.read >= s.store.limits.Bytes || !s.store.clock().Before(s.ends)
 }

@@ -45,7 +45,7 @@ type Caller struct {
 	Ended bool // the key was revoked or has expired
 }
 
-// Known tells whether the request came with a key that is or was one.
+// Known reports whether the request came with a key that is or was one.
 func (c *Caller) Known() bool { return c.ID != "" }
 
 // Authenticate finds whose key it is. The error is the answer to a key that does not count; the caller of one that has ended is known.

@@ -109,10 +109,10 @@ func (p usagePage) Share() string {
 	return fmt.Sprintf("%d%%", p.Percent)
 }
 
-// Exhausted tells whether new logs are refused.
+// Exhausted reports whether new logs are refused.
 func (p usagePage) Exhausted() bool { return p.State == ledger.Exhausted }
 
-// High tells whether little is left.
+// High reports whether little is left.
 func (p usagePage) High() bool { return p.Percent >= 80 }
 
 // thousandths is part of whole, 0 to 1000, rounded down. It divides first where multiplying would overflow.

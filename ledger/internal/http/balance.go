@@ -28,7 +28,7 @@ type periodBody struct {
 	End   time.Time `json:"end"`
 }
 
-// asOfBody says when the answer was true and how much of the log it contains.
+// asOfBody reports when the answer was true and how much of the log it contains.
 type asOfBody struct {
 	Time      time.Time          `json:"time"`
 	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition

@@ -10,7 +10,7 @@ type Period struct {
 	Start, End time.Time
 }
 
-// Contains tells whether t lies in the period.
+// Contains reports whether t lies in the period.
 func (p Period) Contains(t time.Time) bool { return !t.Before(p.Start) && t.Before(p.End) }
 
 // PeriodAt is the period that holds t. anchorDay is 1..31.

@@ -63,7 +63,7 @@ func (c *Conn) Peek() (byte, error) {
 // BeforeIO has f called once, before the next Read, Write or Close.
 func (c *Conn) BeforeIO(f func()) { c.pending.Store(&f) }
 
-// AwaitsIO tells whether what BeforeIO was given has yet to be called.
+// AwaitsIO reports whether what BeforeIO was given has yet to be called.
 func (c *Conn) AwaitsIO() bool { return c.pending.Load() != nil }
 
 func (c *Conn) beginIO() {
@@ -117,7 +117,7 @@ func (c *Conn) begin(pace time.Time) error {
 	return c.Conn.SetWriteDeadline(earlier(c.pace, c.limit))
 }
 
-// end tells whether the pace was what bound the write.
+// end reports whether the pace was what bound the write.
 func (c *Conn) end() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

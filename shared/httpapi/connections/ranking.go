@@ -19,7 +19,7 @@ func newRanking() *ranking {
 	return &ranking{byCount: map[int]*list.List{}, places: map[*network]place{}}
 }
 
-// set says how many n has now.
+// set reports how many n has now.
 func (r *ranking) set(n *network, count int) {
 	old, ranked := r.places[n]
 	if ranked && old.count == count || !ranked && count == 0 {

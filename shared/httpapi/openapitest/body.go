@@ -15,7 +15,7 @@ type body struct {
 	cut   bool // more came than may be kept
 }
 
-// complete says whether text is all of the body.
+// complete reports whether text is all of the body.
 func (b *body) complete() bool { return b.ended && !b.cut }
 
 // add keeps a piece.

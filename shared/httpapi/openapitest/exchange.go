@@ -120,7 +120,7 @@ func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) e
 	return openapi3filter.ValidateRequest(context.Background(), input)
 }
 
-// isPartial says whether the answer names faults of the request: then only a part of it was carried out.
+// isPartial reports whether the answer names faults of the request: then only a part of it was carried out.
 func (e exchange) isPartial() bool {
 	var answer struct{ Errors []any }
 	return json.Unmarshal(e.answered.text, &answer) == nil && len(answer.Errors) > 0
