@@ -40,20 +40,18 @@ import (
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/changes"
-	"github.com/weirlog/weir/tenants/internal/console"
-	"github.com/weirlog/weir/tenants/internal/http"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/passkey"
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/people"
-	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
-	"github.com/weirlog/weir/tenants/internal/registrar"
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/schema"
+	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
@@ -90,9 +88,9 @@ type App struct {
 	leakKeys    *leak.Keys
 	credentials *identity.Credentials
 	events      *unitofwork.Events
-	views       *postgres.Views
+	views       *query.Reader
 	work        *unitofwork.Writer
-	registrar   *registrar.Registrar
+	signIn      signin.Services
 	members     *people.Service
 	invitations *people.Invitations
 	codes       *people.Codes
@@ -101,7 +99,6 @@ type App struct {
 	policies    *registry.Policies
 	keys        *keys.Service
 	exposures   *keys.Exposures
-	failures    *registrar.Failures // to sign in
 	proxies     []netip.Prefix
 	handler     nethttp.Handler
 	endpoint    atomic.Pointer[httpapi.Endpoint]
@@ -195,35 +192,50 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	a.views = postgres.NewViews(query.NewReader(cmp.Or(a.reads, a.pool)))
+	a.views = query.NewReader(cmp.Or(a.reads, a.pool))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
-		Events: a.events, Views: a.views.Reader, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
 		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf,
 	})
-	a.registrar = registrar.New(registrar.Config{
-		Writer: a.work, Views: a.views, Passwords: passwords, Challenges: challenge.NewService(a.pool, a.clock, rand.Reader),
-		RelyingParty: a.relyingParty(), Provider: provider,
+	party := a.relyingParty()
+	a.signIn = signin.New(signin.Config{
+		Work: a.work, Members: membersIn, Organizations: organizationsIn, Passwords: passwords,
+		Challenges: challenge.NewService(a.pool, a.clock, rand.Reader), RelyingParty: party, Provider: provider,
+		Dropped: a.droppedFailures().Inc, Logger: a.logger,
 	})
 	a.registry = registry.NewService(a.work)
 	a.members = people.NewService(people.Config{
-		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.registrar.Beside(), Passwords: passwords, Ways: waysIn(a.registrar.Config),
+		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords, Ways: waysIn(party, provider),
 	})
 	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
 	a.keys = keys.NewService(a.work, a.registry, a.accountLimits().Of)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
-	a.failures = a.registrar.NewFailures(a.droppedFailures().Inc, a.logger)
 	return a.buildUsageConsumer()
 }
 
 // registered is what is registered of organizations, as a reader sees it.
 func registered(in *query.Reader) people.Registry { return registry.NewStore(in) }
 
+// membersIn finds who signs in.
+func membersIn(in *query.Reader) signin.Members { return people.NewStore(in) }
+
+// organizationsIn finds what the organizations of members are called and allow.
+func organizationsIn(in *query.Reader) signin.Organizations { return registry.NewStore(in) }
+
+// A directory finds who reads a page.
+type directory struct {
+	people.Store
+	organizations
+}
+
+type organizations = registry.Store
+
 // waysIn are how members may sign in here beside passwords.
-func waysIn(config registrar.Config) people.Ways {
-	ways := people.Ways{Passkeys: config.RelyingParty != nil}
-	if config.Provider != nil {
-		ways.Provider = config.Provider.Issuer
+func waysIn(party *passkey.RelyingParty, provider *oidc.Provider) people.Ways {
+	ways := people.Ways{Passkeys: party != nil}
+	if provider != nil {
+		ways.Provider = provider.Issuer
 	}
 	return ways
 }
@@ -294,21 +306,19 @@ func (a *App) routes() nethttp.Handler {
 // mount adds what each room serves and shows.
 func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
-	auditing := audit.NewService(audit.NewStore(a.views.Reader), a.registry)
+	auditing := audit.NewService(audit.NewStore(a.views), a.registry)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
-	others := http.New(answers, a.registrar)
-	answers.Mount(router, changed, others.Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
+	answers.Mount(router, changed, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
 		registry.NewAPI(answers, a.registry, a.tokens, a.policies).Mount, keys.NewAPI(answers, a.keys).Mount)
 	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
-	kit := pages.NewKit(pages.Config{Directory: a.views, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
-	shown := console.New(kit, console.Config{
-		Registrar: a.registrar, Views: a.views, Failures: a.failures, Metrics: a.metrics.Registerer,
-	})
-	shown.Mount(router)
-	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, shown.Entrance())
+	readers := directory{people.NewStore(a.views), registry.NewStore(a.views)}
+	kit := pages.NewKit(pages.Config{Directory: readers, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
+	ofSignIn := signin.NewPages(kit, a.signIn, a.metrics.Registerer)
+	ofSignIn.MountOpen(router)
+	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, ofSignIn.Entrance())
 	ofPeople.MountCodes(router)
-	kit.Mount(router, changed, shown.MountSettings, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount,
+	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount,
 		keys.NewPages(kit, a.keys).Mount, audit.NewPages(kit, auditing).Mount)
 }
 
@@ -361,8 +371,8 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.plaintext.Run, a.failures.Run, a.serve,
-		a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.plaintext.Run,
+		a.signIn.Failures.Run, a.serve, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where they are missing.

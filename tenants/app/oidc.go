@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/tenants/internal/console"
 	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
 // OIDCConfig says which identity provider lets members in, beside passwords and passkeys.
@@ -71,6 +71,6 @@ func (a *App) provider() (*oidc.Provider, error) {
 		secret = httpapi.Secret(strings.TrimSpace(string(text)))
 	}
 	return oidc.New(oidc.Config{
-		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: secret, Name: c.Name, Redirect: origin + console.OIDCCallbackPath, Clock: a.clock,
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: secret, Name: c.Name, Redirect: origin + signin.OIDCCallbackPath, Clock: a.clock,
 	}), nil
 }

@@ -21,10 +21,12 @@ import (
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
-	"github.com/weirlog/weir/tenants/internal/postgres"
+	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/schema"
+	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
@@ -90,7 +92,7 @@ func TestQueriesNameTheOrganization(t *testing.T) {
 		}
 	}
 	for as, want := range map[string]int{"org_a": 0, "org_b": 1, tenants.Installation: 1} {
-		for question, found := range asked(t, postgres.NewViews(query.NewReader(pool)), as) {
+		for question, found := range asked(t, query.NewReader(pool), as) {
 			if found != want {
 				t.Errorf("%s: %s finds %d of org_b, want %d", question, as, found, want)
 			}
@@ -99,7 +101,7 @@ func TestQueriesNameTheOrganization(t *testing.T) {
 }
 
 // asked asks every question about org_b and returns how much of it each finds.
-func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
+func asked(t *testing.T, reader *query.Reader, as string) map[string]int {
 	t.Helper()
 	found, start := make(map[string]int), query.Position{}
 	one := func(question string, err error) {
@@ -114,47 +116,47 @@ func asked(t *testing.T, views *postgres.Views, as string) map[string]int {
 			t.Errorf("%s: %v", question, err)
 		}
 	}
-	_, err := views.Organization(t.Context(), pg.Organization(as), "org_b")
+	_, err := registry.NewStore(reader).Organization(t.Context(), pg.Organization(as), "org_b")
 	one("Organization", err)
-	_, err = views.Project(t.Context(), pg.Organization(as), "prj_b")
+	_, err = registry.NewStore(reader).Project(t.Context(), pg.Organization(as), "prj_b")
 	one("Project", err)
-	_, err = keys.NewStore(views.Reader).Key(t.Context(), pg.Organization(as), "key_b")
+	_, err = keys.NewStore(reader).Key(t.Context(), pg.Organization(as), "key_b")
 	one("APIKey", err)
-	_, err = views.ServiceToken(t.Context(), pg.Organization(as), "tok_b")
+	_, err = registry.NewStore(reader).ServiceToken(t.Context(), pg.Organization(as), "tok_b")
 	one("ServiceToken", err)
-	_, err = views.Member(t.Context(), pg.Organization(as), "mem_b")
+	_, err = people.NewStore(reader).Member(t.Context(), pg.Organization(as), "mem_b")
 	one("Member", err)
-	_, err = views.MemberEver(t.Context(), pg.Organization(as), "mem_gone_b")
+	_, err = people.NewStore(reader).MemberEver(t.Context(), pg.Organization(as), "mem_gone_b")
 	one("MemberEver", err)
-	_, err = views.Invitation(t.Context(), pg.Organization(as), "inv_b")
+	_, err = people.NewStore(reader).Invitation(t.Context(), pg.Organization(as), "inv_b")
 	one("Invitation", err)
-	organizations, err := views.Organizations(t.Context(), pg.Organization(as), start, 10)
+	organizations, err := registry.NewStore(reader).Organizations(t.Context(), pg.Organization(as), start, 10)
 	many("Organizations", len(slices.DeleteFunc(organizations, func(o tenants.Organization) bool { return o.ID != "org_b" })), err)
-	projects, err := views.Projects(t.Context(), pg.Organization(as), "org_b", start, 10)
+	projects, err := registry.NewStore(reader).Projects(t.Context(), pg.Organization(as), "org_b", start, 10)
 	many("Projects", len(projects), err)
-	listed, err := keys.NewStore(views.Reader).List(t.Context(), pg.Organization(as), tenants.Project{ID: "prj_b", Organization: "org_b"}, start, 10)
+	listed, err := keys.NewStore(reader).List(t.Context(), pg.Organization(as), tenants.Project{ID: "prj_b", Organization: "org_b"}, start, 10)
 	many("APIKeys", len(listed), err)
-	tokens, err := views.ServiceTokens(t.Context(), pg.Organization(as), "org_b", start, 10)
+	tokens, err := registry.NewStore(reader).ServiceTokens(t.Context(), pg.Organization(as), "org_b", start, 10)
 	many("ServiceTokens", len(tokens), err)
-	lines, err := audit.NewStore(views.Reader).Events(t.Context(), pg.Organization(as), tenants.AuditFilter{Organization: "org_b", Action: "project.created"}, 0, 10)
+	lines, err := audit.NewStore(reader).Events(t.Context(), pg.Organization(as), tenants.AuditFilter{Organization: "org_b", Action: "project.created"}, 0, 10)
 	many("AuditEvents", len(lines), err)
-	actions, err := audit.NewStore(views.Reader).Actions(t.Context(), pg.Organization(as), "org_b")
+	actions, err := audit.NewStore(reader).Actions(t.Context(), pg.Organization(as), "org_b")
 	many("AuditedActions", min(len(actions), 1), err)
-	actors, err := audit.NewStore(views.Reader).Actors(t.Context(), pg.Organization(as), "org_b")
+	actors, err := audit.NewStore(reader).Actors(t.Context(), pg.Organization(as), "org_b")
 	many("Actors", len(actors), err)
-	members, err := views.Members(t.Context(), pg.Organization(as), "org_b", start, 10)
+	members, err := people.NewStore(reader).Members(t.Context(), pg.Organization(as), "org_b", start, 10)
 	many("Members", len(members), err)
-	invitations, err := views.Invitations(t.Context(), pg.Organization(as), "org_b", start, 10)
+	invitations, err := people.NewStore(reader).Invitations(t.Context(), pg.Organization(as), "org_b", start, 10)
 	many("Invitations", min(len(invitations), 1), err)
-	sessions, err := views.Sessions(t.Context(), pg.Organization(as), "mem_b", tenantstest.Noon)
+	sessions, err := signin.NewStore(reader).Sessions(t.Context(), pg.Organization(as), "mem_b", tenantstest.Noon)
 	many("Sessions", len(sessions), err)
-	sessions, err = views.SessionsAfter(t.Context(), pg.Organization(as), "mem_b", tenantstest.Noon, start, 10)
+	sessions, err = signin.NewStore(reader).SessionsAfter(t.Context(), pg.Organization(as), "mem_b", tenantstest.Noon, start, 10)
 	many("SessionsAfter", len(sessions), err)
-	_, err = views.Session(t.Context(), pg.Organization(as), "ses_b")
+	_, err = signin.NewStore(reader).Session(t.Context(), pg.Organization(as), "ses_b")
 	one("Session", err)
-	passkeys, err := views.Passkeys(t.Context(), pg.Organization(as), "mem_b")
+	passkeys, err := signin.NewStore(reader).Passkeys(t.Context(), pg.Organization(as), "mem_b")
 	many("Passkeys", len(passkeys), err)
-	_, err = views.Passkey(t.Context(), pg.Organization(as), "pky_b")
+	_, err = signin.NewStore(reader).Passkey(t.Context(), pg.Organization(as), "pky_b")
 	one("Passkey", err)
 	return found
 }
@@ -201,18 +203,18 @@ func TestProjectionsCanBeRebuilt(t *testing.T) {
 // contents returns what the views show to an operator.
 func contents(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
-	views, all, start := postgres.NewViews(query.NewReader(pool)), "", query.Position{}
+	reader, all, start := query.NewReader(pool), "", query.Position{}
 	for _, name := range []string{"a", "b"} {
 		of := tenants.Project{ID: "prj_" + name, Organization: "org_" + name}
-		organizations, err1 := views.Organizations(t.Context(), tenants.Installation, start, 10)
-		projects, err2 := views.Projects(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
-		listed, err3 := keys.NewStore(views.Reader).List(t.Context(), tenants.Installation, of, start, 10)
-		tokens, err4 := views.ServiceTokens(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
-		members, err5 := views.Members(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
-		gone, err6 := views.MemberEver(t.Context(), pg.Organization(of.Organization), "mem_gone_"+name)
-		invitations, err7 := views.Invitations(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
-		sessions, err8 := views.Sessions(t.Context(), pg.Organization(of.Organization), "mem_"+name, tenantstest.Noon)
-		passkeys, err9 := views.Passkeys(t.Context(), pg.Organization(of.Organization), "mem_"+name)
+		organizations, err1 := registry.NewStore(reader).Organizations(t.Context(), tenants.Installation, start, 10)
+		projects, err2 := registry.NewStore(reader).Projects(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		listed, err3 := keys.NewStore(reader).List(t.Context(), tenants.Installation, of, start, 10)
+		tokens, err4 := registry.NewStore(reader).ServiceTokens(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		members, err5 := people.NewStore(reader).Members(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		gone, err6 := people.NewStore(reader).MemberEver(t.Context(), pg.Organization(of.Organization), "mem_gone_"+name)
+		invitations, err7 := people.NewStore(reader).Invitations(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
+		sessions, err8 := signin.NewStore(reader).Sessions(t.Context(), pg.Organization(of.Organization), "mem_"+name, tenantstest.Noon)
+		passkeys, err9 := signin.NewStore(reader).Passkeys(t.Context(), pg.Organization(of.Organization), "mem_"+name)
 		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +262,7 @@ func TestSessionsOfBeforeAreKnown(t *testing.T) {
 	if err := pg.Migrate(t.Context(), pool, schema.Name, schema.Migrations()...); err != nil {
 		t.Fatal(err)
 	}
-	sessions, err := postgres.NewViews(query.NewReader(pool)).Sessions(t.Context(), "org_a", "mem_a", tenantstest.Noon)
+	sessions, err := signin.NewStore(query.NewReader(pool)).Sessions(t.Context(), "org_a", "mem_a", tenantstest.Noon)
 	if err != nil || len(sessions) != 1 || sessions[0].ID != "ses_live" || !sessions[0].ExpiresAt.Equal(future) {
 		t.Errorf("known: %+v, %v", sessions, err)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/people"
-	"github.com/weirlog/weir/tenants/internal/postgres"
 	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // All are the projections of every concept.
 func All() unitofwork.Projections {
-	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), postgres.Projections())
+	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), signin.Projections())
 }
 
 // NewEvents returns the store of a pool's events, which are projected and audited as they are appended.

@@ -1,0 +1,38 @@
+package signin
+
+import "strings"
+
+// A mark is how a kind of browser or system names itself.
+type mark struct{ part, name string }
+
+// Each browser also says that it is the ones behind it.
+var browserMarks = []mark{
+	{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
+	{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
+}
+
+var systemMarks = []mark{
+	{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"CrOS", "ChromeOS"}, {"Windows", "Windows"},
+	{"Mac OS X", "macOS"}, {"Linux", "Linux"},
+}
+
+// clientName says in words what a client says it is (User-Agent). It is for recognizing it, and proves nothing.
+func clientName(agent string) string {
+	browser, system := find(browserMarks, agent), find(systemMarks, agent)
+	switch {
+	case browser != "" && system != "":
+		return browser + " on " + system
+	case browser+system != "":
+		return browser + system
+	}
+	return "Unknown browser"
+}
+
+func find(marks []mark, agent string) string {
+	for _, mark := range marks {
+		if strings.Contains(agent, mark.part) {
+			return mark.name
+		}
+	}
+	return ""
+}

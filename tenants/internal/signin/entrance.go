@@ -1,0 +1,37 @@
+package signin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// An Entrance lets browsers in whose members came by a code.
+type Entrance struct{ pages *Pages }
+
+// Entrance is that of the pages.
+func (p *Pages) Entrance() Entrance { return Entrance{p} }
+
+// Limit counts an attempt under a name, or says how long to wait for the next one: 0 means that it was counted.
+func (e Entrance) Limit(r *http.Request, name string) (wait time.Duration) {
+	return e.pages.limit(r, name)
+}
+
+// Anonymous is a request of somebody who is not known yet, from a browser that may be.
+func (e Entrance) Anonymous(r *http.Request) unitofwork.Request { return e.pages.anonymous(r) }
+
+// LetIn gives the browser its session, and leads to where its holder wanted to go.
+func (e Entrance) LetIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+	return e.pages.letIn(w, r, entry)
+}
+
+// LetInByCode leads whoever has come in by a code alone to where they can add what they sign in with from then on.
+func (e Entrance) LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+	if e.pages.services.Passkeys.Usable() {
+		return e.pages.letInTo(w, r, entry, passkeysPath+"/new")
+	}
+	return e.pages.letInTo(w, r, entry, pages.AccountPath)
+}

@@ -1,0 +1,100 @@
+package signin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// sessionPrefix is that of the ids of sessions.
+const sessionPrefix = "ses_"
+
+// start lets a member in. When the unit is committed, the session is in force, unless the broker is slow or away. The secret is
+// in no other place.
+func start(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (entry tenants.Entry, err error) {
+	secret, err := tenants.NewSecret(tenants.SessionPrefix, u.Random)
+	if err != nil {
+		return entry, err
+	}
+	if err := endOldest(ctx, u, member); err != nil {
+		return entry, err
+	}
+	cmd := tenants.StartSession{ID: sessionPrefix + u.IDs(), Member: member, Method: method, Digest: secret.Digest(), At: u.Now()}
+	session, err := unitofwork.Change(ctx, u, sessionStream(member.Organization, cmd.ID),
+		func(s tenants.Session) ([]tenants.Event, error) { return s.Start(cmd) })
+	if err != nil {
+		return entry, err
+	}
+	devices, err := keepDevice(ctx, u, session)
+	return tenants.Entry{Session: session, Secret: secret, Devices: devices}, err
+}
+
+// endOldest ends the oldest sessions of a member who has as many as there may be, so that there is room for one more.
+func endOldest(ctx context.Context, u *unitofwork.Unit, member tenants.Member) error {
+	sessions, err := NewStore(u.Reader()).Sessions(ctx, pg.Organization(member.Organization), member.ID, u.Now())
+	if err != nil {
+		return err
+	}
+	cmd := tenants.Revoke{Reason: "the member has signed in many times since", At: u.Now()}
+	for _, session := range sessions[:max(0, len(sessions)+1-u.Limits.Sessions)] {
+		_, err := unitofwork.Change(ctx, u, sessionStream(member.Organization, session.ID),
+			func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letIn lets a member in who has proved who they are.
+func (b *base) letIn(ctx context.Context, request unitofwork.Request, proved tenants.Member, method tenants.SignInMethod) (entry tenants.Entry, err error) {
+	u, err := b.Work.Begin(ctx, proved.Organization, request)
+	if err != nil {
+		return entry, err
+	}
+	defer u.Rollback(ctx)
+	if entry, err = b.startAgain(ctx, u, proved, method); err != nil {
+		return entry, err
+	}
+	return entry, u.Commit(ctx)
+}
+
+// startAgain starts a session for a member who has proved who they are. One who was removed meanwhile, or got another
+// password, stays outside.
+func (b *base) startAgain(ctx context.Context, u *unitofwork.Unit, proved tenants.Member, method tenants.SignInMethod) (tenants.Entry, error) {
+	member, err := b.Members(u.Reader()).Member(ctx, pg.Organization(proved.Organization), proved.ID)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
+		err = ErrSignIn
+	}
+	if err == nil && method == tenants.ByPassword {
+		err = b.allowed(ctx, u.Reader(), member.Organization)
+	}
+	if err != nil {
+		return tenants.Entry{}, err
+	}
+	return start(ctx, u, member, method)
+}
+
+// stillOpen is unitofwork.ErrRemoved where a session has ended: what it leaves behind must not outlive it.
+func stillOpen(ctx context.Context, u *unitofwork.Unit, organization, id string) error {
+	session, err := NewStore(u.Reader()).Session(ctx, pg.Organization(organization), id)
+	if errors.Is(err, tenants.ErrNotFound) || err == nil && !session.Revocation.At.IsZero() {
+		return unitofwork.ErrRemoved
+	}
+	return err
+}
+
+// confirm notes that the caller, who has a session, has proved anew who they are. The secret is the new one of the session.
+func (b *base) confirm(ctx context.Context, request unitofwork.Request, id string, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
+	secret, err := tenants.NewSecret(tenants.SessionPrefix, b.Work.Random)
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	cmd := tenants.ConfirmSession{Method: method, Digest: secret.Digest(), At: b.Work.Now()}
+	session, err := own(ctx, b.Work, request, sessionStream(request.Caller.Organization, id),
+		func(s tenants.Session) ([]tenants.Event, error) { return s.Confirm(cmd) })
+	return session, secret, err
+}

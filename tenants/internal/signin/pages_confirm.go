@@ -1,0 +1,121 @@
+package signin
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+)
+
+type confirmPage struct {
+	Member   tenants.Member
+	To       string // "": to the page that the reader keeps open beside this one
+	Password ui.Field
+	Passkeys bool   // the reader has some, and they work here
+	Off      bool   // the organization has switched passwords off
+	Provider string // by which the reader may sign in again; "": there is none
+	ByOIDC   string // address that leads there
+}
+
+// showConfirm asks who is there. Without a destination it was opened beside a form that came too late.
+func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
+	beside := r.URL.Query().Get("to") == ""
+	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLasts {
+		return p.writeConfirm(w, r, http.StatusOK, nil)
+	}
+	if !beside {
+		http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
+		return nil
+	}
+	p.Write(w, r, http.StatusOK, "confirm-done", ui.View{Title: "Thank you, it is you"})
+	return nil
+}
+
+func (p *Pages) writeConfirm(w http.ResponseWriter, r *http.Request, status int, flash *ui.Flash) error {
+	member, err := p.Member(r)
+	if err != nil {
+		return err
+	}
+	passkeys, err := p.services.Passkeys.OfCaller(r.Context(), pages.CallerOf(r))
+	if err != nil {
+		return err
+	}
+	off, err := p.services.Passwords.Off(r.Context(), member.Organization)
+	if err != nil {
+		return err
+	}
+	page := confirmPage{Member: member, Off: off, Passkeys: p.services.Passkeys.Usable() && len(passkeys) > 0, Password: ui.Field{
+		Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true,
+	}}
+	if r.FormValue("to") != "" {
+		page.To = pages.Destination(r)
+	}
+	if p.services.Provider.Name() != "" && off {
+		page.Provider, page.ByOIDC = p.services.Provider.Name(), oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, pages.AccountPath))
+	}
+	p.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})
+	return nil
+}
+
+func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	if wait := p.limitMember(r); wait > 0 {
+		return p.writeConfirm(w, r, http.StatusTooManyRequests, pages.TooMany(w, r, wait))
+	}
+	session, secret, err := p.services.Passwords.Confirm(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID,
+		tenants.Password(r.PostForm.Get("password")))
+	if pages.IsBusy(err) {
+		return p.writeConfirm(w, r, http.StatusTooManyRequests, pages.Busy(w, r))
+	}
+	if errors.Is(err, ErrPasswordsOff) {
+		return problemOf(err, "password", "")
+	}
+	if errors.Is(err, ErrSignIn) {
+		if err := p.confirmFailed(r); err != nil {
+			return err
+		}
+		return p.writeConfirm(w, r, http.StatusUnprocessableEntity,
+			&ui.Flash{Text: "This is not your password. Check it and try again.", Fault: true})
+	}
+	if err != nil {
+		return ended(err)
+	}
+	p.goOn(w, r, session, secret)
+	return nil
+}
+
+// confirmFailed notes that whoever has a member's session does not know the member's password.
+func (p *Pages) confirmFailed(r *http.Request) error {
+	member, err := p.Member(r)
+	if err != nil {
+		return err
+	}
+	httpapi.Logger(r.Context()).Warn("a member did not confirm who they are", slog.String("member", member.ID), slog.String("network", p.network(r)))
+	p.services.Failures.Wrong(member.Email, p.network(r))
+	return nil
+}
+
+// goOn leads a member who has confirmed back to where they wanted to go.
+func (p *Pages) goOn(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
+	p.keepSession(w, session, secret)
+	to := pages.ConfirmPath
+	if r.PostForm.Get("to") != "" {
+		to = pages.Destination(r)
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// limitMember counts an attempt of the member who has signed in.
+func (p *Pages) limitMember(r *http.Request) (wait time.Duration) {
+	return p.byMember.take(pages.CallerOf(r).ID)
+}

@@ -1,0 +1,81 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/shared/fair"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// deviceCookie carries the secrets by which a browser is known again. It proves nothing about who sits there.
+const deviceCookie = "__Host-weir-device"
+
+// deviceSeparator stands between the secrets: a browser may be that of several members.
+const deviceSeparator = "."
+
+// Bounds of looking devices up, which anybody can ask for with a cookie of their own making before any attempt is counted:
+// networks take turns.
+const (
+	lookups           = 2
+	lookupsPerNetwork = 1
+	lookupsWaiting    = 16   // for one network
+	lookupsQueued     = 1024 // in all
+	lookupPatience    = 3 * time.Second
+)
+
+func newLookups() *fair.Queue {
+	return fair.NewQueue(fair.Limits{Slots: lookups, PerKey: lookupsPerNetwork, Waiting: lookupsWaiting, Queued: lookupsQueued})
+}
+
+// devicesOf is what a browser has in its cookie, as far as it can be a secret.
+func devicesOf(r *http.Request) (secrets []tenants.Secret) {
+	cookie, err := r.Cookie(deviceCookie)
+	if err != nil {
+		return nil
+	}
+	for text := range strings.SplitSeq(cookie.Value, deviceSeparator) {
+		secret, err := tenants.ParseSecret(tenants.DevicePrefix, text)
+		if err == nil && len(secrets) < tenants.MaxDeviceSecrets {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets
+}
+
+// keepDevices lets the browser be known again.
+func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
+	texts := make([]string, len(secrets))
+	for i, secret := range secrets {
+		texts[i] = secret.Reveal()
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: deviceCookie, Value: strings.Join(texts, deviceSeparator), Path: "/", MaxAge: int(tenants.DeviceLasts / time.Second),
+		Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// recognized is an anonymous request, with the device by which the browser is known to the member with an address. It
+// fails with fair.ErrFull.
+func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
+	request := p.anonymous(r)
+	if len(request.Devices) == 0 {
+		return request, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), lookupPatience)
+	defer cancel()
+	release, err := p.lookups.Acquire(ctx, p.network(r))
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fair.ErrFull
+	}
+	if err != nil {
+		return request, err
+	}
+	defer release()
+	request.Device, err = p.services.Sessions.Recognize(r.Context(), email, request.Devices)
+	return request, err
+}

@@ -1,0 +1,219 @@
+package signin
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/pages"
+)
+
+const (
+	passkeysPath       = pages.AccountPath + "/passkeys"
+	signInPasskeyPath  = identity.SignInPath + "/passkey"
+	confirmPasskeyPath = pages.ConfirmPath + "/passkey"
+)
+
+// ticketCookie carries the ticket for an answer. It is another browser's affair otherwise.
+const ticketCookie = "__Host-weir-challenge"
+
+// keepTicket lets the browser answer what it was asked, or forget it.
+func keepTicket(w http.ResponseWriter, ticket string, seconds int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: ticketCookie, Value: ticket, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// takeTicket is the ticket that a browser has, which it then forgets; "" where it has none.
+func takeTicket(w http.ResponseWriter, r *http.Request) string {
+	cookie, err := r.Cookie(ticketCookie)
+	if err != nil {
+		return ""
+	}
+	keepTicket(w, "", -1)
+	return cookie.Value
+}
+
+// withPasskeys lets requests through where passkeys can be used.
+func (p *Pages) withPasskeys(next pages.Handler) pages.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if !p.services.Passkeys.Usable() {
+			return httpapi.NotFound("page", r.URL.Path)
+		}
+		return next(w, r)
+	}
+}
+
+// put puts a question to the browser that asks for it, by a script.
+func put(w http.ResponseWriter, asked Asked, err error) error {
+	if err != nil {
+		return ended(passkeyProblem(err))
+	}
+	keepTicket(w, asked.Ticket.Reveal(), int(challenge.Lasts.Seconds()))
+	w.Header().Set("Cache-Control", "no-store")
+	httpapi.WriteJSON(w, http.StatusOK, asked.Options)
+	return nil
+}
+
+// passkeyFault says why a passkey was not accepted, nil where that was not the reason.
+func passkeyFault(err error) *ui.Flash {
+	switch {
+	case errors.Is(err, challenge.ErrNone):
+		return &ui.Flash{Text: "That took too long, or was done in another browser. Try again.", Fault: true}
+	case errors.Is(err, ErrSuspected):
+		return &ui.Flash{Text: "There may be a copy of this passkey, so it works no more. Use your password, and remove the passkey from your account.", Fault: true}
+	case errors.Is(err, ErrPasskey):
+		return &ui.Flash{Text: "This passkey was not accepted. It may have been removed here: use your password.", Fault: true}
+	}
+	return nil
+}
+
+func passkeyProblem(err error) error {
+	if flash := passkeyFault(err); flash != nil {
+		return httpapi.NewProblem(http.StatusUnprocessableEntity, httpapi.CodeInvalidRequest, flash.Text)
+	}
+	return err
+}
+
+func (p *Pages) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
+	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, pages.TooMany(w, r, wait).Text)
+	}
+	asked, err := p.services.Passkeys.AskWho(r.Context())
+	return put(w, asked, err)
+}
+
+func (p *Pages) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	entry, err := p.services.Passkeys.SignIn(r.Context(), p.anonymous(r), takeTicket(w, r), answerOf(r))
+	if flash := passkeyFault(err); flash != nil {
+		p.writeSignIn(w, r, http.StatusUnprocessableEntity, "", flash)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.letIn(w, r, entry)
+}
+
+// answerOf is what the browser's authenticator has said.
+func answerOf(r *http.Request) []byte {
+	return []byte(r.PostForm.Get("credential"))
+}
+
+func (p *Pages) askToConfirm(w http.ResponseWriter, r *http.Request) error {
+	if wait := p.limitMember(r); wait > 0 {
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, pages.TooMany(w, r, wait).Text)
+	}
+	asked, err := p.services.Passkeys.AskToConfirm(r.Context(), pages.CallerOf(r), sessionID(r))
+	return put(w, asked, err)
+}
+
+func (p *Pages) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	session, secret, err := p.services.Passkeys.Confirm(r.Context(), p.requestOf(r), sessionID(r), takeTicket(w, r), answerOf(r))
+	if flash := passkeyFault(err); flash != nil {
+		return p.writeConfirm(w, r, http.StatusUnprocessableEntity, flash)
+	}
+	if err != nil {
+		return ended(err)
+	}
+	p.goOn(w, r, session, secret)
+	return nil
+}
+
+// sessionID is the session of whoever has signed in.
+func sessionID(r *http.Request) string {
+	return identity.FromContext(r.Context()).ID
+}
+
+type newPasskeyPage struct {
+	pages.Settings
+	Name ui.Field
+}
+
+func (p *Pages) showNewPasskey(w http.ResponseWriter, r *http.Request) error {
+	return p.writeNewPasskey(w, r, http.StatusOK, "", nil, nil)
+}
+
+func (p *Pages) writeNewPasskey(w http.ResponseWriter, r *http.Request, status int, name string, fault error, flash *ui.Flash) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, status, "passkey-new", ui.View{
+		Title: "Add a passkey", Tabs: pages.Tabs(r, pages.AccountPath), Flash: flash,
+		Data: newPasskeyPage{shown, ui.Field{
+			Name: "name", Label: "Name", Value: name, Fault: pages.FaultOf(fault, "name"), MaxLength: 200, Required: true, Autocomplete: "off",
+			Hint: "Where the passkey is kept, such as laptop, phone or security key.",
+		}},
+	})
+	return nil
+}
+
+func (p *Pages) askForPasskey(w http.ResponseWriter, r *http.Request) error {
+	asked, err := p.services.Passkeys.AskToRegister(r.Context(), pages.CallerOf(r), sessionID(r))
+	return put(w, asked, err)
+}
+
+func (p *Pages) registerPasskey(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	name, ticket := r.PostForm.Get("name"), takeTicket(w, r)
+	_, err := p.services.Passkeys.Register(r.Context(), p.requestOf(r), sessionID(r), ticket, name, answerOf(r))
+	flash := passkeyFault(err)
+	if errors.Is(err, tenants.ErrTooMany) {
+		flash = &ui.Flash{Text: "You have as many passkeys as can be. Remove one that you do not use.", Fault: true}
+	}
+	if flash != nil || pages.IsInvalid(err) {
+		return p.writeNewPasskey(w, r, http.StatusUnprocessableEntity, name, err, flash)
+	}
+	if err != nil {
+		return ended(err)
+	}
+	ui.SetFlash(w, "passkey-added")
+	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
+	return nil
+}
+
+type removePasskeyPage struct {
+	pages.Settings
+	Passkey tenants.Passkey
+}
+
+func (p *Pages) showRemovePasskey(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "id")
+	found, err := p.services.Passkeys.Own(r.Context(), pages.CallerOf(r), id)
+	if err != nil {
+		return problemOf(err, "passkey", id)
+	}
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	p.Write(w, r, http.StatusOK, "passkey-remove", ui.View{
+		Title: "Remove a passkey", Tabs: pages.Tabs(r, pages.AccountPath), Data: removePasskeyPage{shown, found},
+	})
+	return nil
+}
+
+func (p *Pages) removePasskey(w http.ResponseWriter, r *http.Request) error {
+	id := chi.URLParam(r, "id")
+	if err := p.services.Passkeys.Remove(r.Context(), p.requestOf(r), id); err != nil {
+		return problemOf(err, "passkey", id)
+	}
+	ui.SetFlash(w, "passkey-removed")
+	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,91 @@
+package signin
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/pages"
+)
+
+const oidcPath = identity.SignInPath + "/oidc"
+
+// OIDCCallbackPath is where an identity provider sends people back to.
+const OIDCCallbackPath = oidcPath + "/callback"
+
+// providerTicketLasts is how long the browser keeps its ticket; the server decides anew.
+const providerTicketLasts = 600 // seconds
+
+// withProvider lets requests through where there is an identity provider.
+func (p *Pages) withProvider(next pages.Handler) pages.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if p.services.Provider.Name() == "" {
+			return httpapi.NotFound("page", r.URL.Path)
+		}
+		return next(w, r)
+	}
+}
+
+// startOIDC leads to the identity provider. It is a link, not a form: the console's policy lets forms lead nowhere else.
+func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
+	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
+		p.writeSignIn(w, r, http.StatusTooManyRequests, "", pages.TooMany(w, r, wait))
+		return nil
+	}
+	address, ticket, err := p.services.Provider.Start(r.Context(), pages.Destination(r))
+	if err != nil {
+		return p.writeOIDCFault(w, r, err)
+	}
+	keepTicket(w, ticket.Reveal(), providerTicketLasts)
+	http.Redirect(w, r, address, http.StatusSeeOther)
+	return nil
+}
+
+// finishOIDC takes whoever the identity provider sends back.
+func (p *Pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
+	query, ticket := r.URL.Query(), takeTicket(w, r)
+	if query.Get("code") == "" {
+		return p.writeOIDCFault(w, r, oidc.ErrRefused) // it says error=access_denied, or nothing at all
+	}
+	in, err := p.services.Provider.SignIn(r.Context(), p.anonymous(r), ticket, query.Get("state"), query.Get("code"))
+	if err != nil {
+		return p.writeOIDCFault(w, r, err)
+	}
+	if in.First { // they are told what that means before anything else
+		ui.SetFlash(w, "identified")
+		in.To = pages.AccountPath
+	}
+	return p.letInTo(w, r, in.Entry, in.To)
+}
+
+// writeOIDCFault says why the identity provider lets nobody in, beside the other ways.
+func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
+	var text string
+	name, status := p.services.Provider.Name(), http.StatusUnprocessableEntity
+	switch {
+	case errors.Is(err, challenge.ErrNone):
+		text = "That took too long, or was begun in another browser. Try again."
+	case errors.Is(err, ErrStranger):
+		text = "You are known to " + name + ", but no member here has your e-mail address. Ask an owner or admin to invite you by that address."
+	case errors.Is(err, tenants.ErrOtherIdentity):
+		text = "The member with your e-mail address is somebody else at " + name + ". If that was you, ask an owner or admin for a code to " +
+			"set a new password: after that you can sign in by " + name + " again. Else ask them to remove that member and to invite you."
+	case errors.Is(err, ErrUnverified):
+		text = name + " has not verified your e-mail address. Have it verified there, or use your password."
+	case errors.Is(err, oidc.ErrAway):
+		text, status = name+" can't be reached now. Try again, or use your password.", http.StatusServiceUnavailable
+	case errors.Is(err, oidc.ErrRefused):
+		text = "Signing in by " + name + " did not work. Try again, or use your password."
+	default:
+		return err
+	}
+	httpapi.Logger(r.Context()).Warn("nobody was let in by the identity provider", slog.String("error", err.Error()))
+	p.writeSignIn(w, r, status, "", &ui.Flash{Text: text, Fault: true})
+	return nil
+}

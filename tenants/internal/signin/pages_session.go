@@ -1,0 +1,165 @@
+package signin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+)
+
+type signInPage struct {
+	To       string // where the reader wanted to go
+	Fields   []ui.Field
+	Passkeys bool   // work here
+	Provider string // name of the identity provider; "": there is none
+	ByOIDC   string // address that leads there
+}
+
+func (p *Pages) showSignIn(w http.ResponseWriter, r *http.Request) error {
+	if _, err := p.Guard.Session(r); err == nil {
+		http.Redirect(w, r, pages.Destination(r), http.StatusSeeOther)
+		return nil
+	}
+	p.writeSignIn(w, r, http.StatusOK, "", ui.TakeFlash(w, r, map[string]string{
+		"signed-out":     "You have signed out.",
+		"password-reset": "Your password was set. Sign in with it; passkeys of before work no more.",
+	}))
+	return nil
+}
+
+func (p *Pages) writeSignIn(w http.ResponseWriter, r *http.Request, status int, email string, flash *ui.Flash) {
+	page := signInPage{To: pages.Destination(r), Passkeys: p.services.Passkeys.Usable(), Fields: []ui.Field{
+		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
+		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
+	}}
+	if p.services.Provider.Name() != "" {
+		page.Provider, page.ByOIDC = p.services.Provider.Name(), oidcPath+"?to="+url.QueryEscape(page.To)
+	}
+	p.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
+}
+
+// signIn lets a member in who knows the password. The session is always a new one with a new secret, so a cookie that
+// somebody planted before means nothing; a session that the browser had before ends.
+func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	email := tenants.NormalEmail(r.PostForm.Get("email"))
+	request, err := p.recognized(r, email)
+	known := request.Device.Known()
+	if err == nil {
+		if wait := p.limitSignIn(r, request.Device, email); wait > 0 {
+			p.metrics.signIn(outcomeLimited, known)
+			p.services.Failures.Refused(email, p.network(r))
+			httpapi.Logger(r.Context()).Warn("a sign-in was refused: there were too many attempts", slog.String("address", addressHash(email)),
+				slog.String("network", p.network(r)), slog.Bool("known_device", known))
+			p.writeSignIn(w, r, http.StatusTooManyRequests, email, pages.TooMany(w, r, wait))
+			return nil
+		}
+	}
+	var entry tenants.Entry
+	if err == nil {
+		entry, err = p.services.Passwords.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
+	}
+	switch {
+	case errors.Is(err, ErrSignIn):
+		p.metrics.signIn(outcomeWrong, known)
+		p.services.Failures.Wrong(email, p.network(r))
+		httpapi.Logger(r.Context()).Warn("a sign-in failed", slog.String("address", addressHash(email)),
+			slog.String("network", p.network(r)), slog.Bool("known_device", known))
+		p.writeSignIn(w, r, http.StatusUnprocessableEntity, email,
+			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
+		return nil
+	case errors.Is(err, ErrPasswordsOff):
+		p.metrics.signIn(outcomeOff, known)
+		p.writeSignIn(w, r, http.StatusUnprocessableEntity, email, &ui.Flash{Fault: true, Text: "Your organization has switched passwords off. " +
+			"Sign in with a passkey, or by the identity provider. If you can do neither, ask an owner or admin for a link that lets you in."})
+		return nil
+	case pages.IsBusy(err):
+		p.metrics.signIn(outcomeBusy, known)
+		p.writeSignIn(w, r, http.StatusTooManyRequests, email, pages.Busy(w, r))
+		return nil
+	case err != nil:
+		return err
+	}
+	p.metrics.signIn(outcomeIn, known)
+	return p.letIn(w, r, entry)
+}
+
+// addressHash stands for an e-mail address in the log: whoever knows the address finds it, nobody reads it.
+func addressHash(email string) string {
+	sum := sha256.Sum256([]byte(email))
+	return hex.EncodeToString(sum[:8])
+}
+
+// letIn leads whoever has signed in to where they wanted to go.
+func (p *Pages) letIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+	return p.letInTo(w, r, entry, pages.Destination(r))
+}
+
+// letInTo gives the browser its new session instead of one that it had before, and leads to a page.
+func (p *Pages) letInTo(w http.ResponseWriter, r *http.Request, entry tenants.Entry, to string) error {
+	if err := p.endSession(r); err != nil {
+		return err
+	}
+	p.keepSession(w, entry.Session, entry.Secret)
+	keepDevices(w, entry.Devices)
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// keepSession gives the browser the secret of its session, for as long as that lasts unless it is renewed.
+func (p *Pages) keepSession(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
+	lasts := session.ExpiresAt.Sub(p.Clock()).Round(time.Second)
+	http.SetCookie(w, pages.SessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
+}
+
+// limitSignIn counts an attempt to sign in: by the device where it is the member's, and like a stranger's otherwise.
+func (p *Pages) limitSignIn(r *http.Request, device tenants.Device, email string) (wait time.Duration) {
+	if device.Known() {
+		return p.byDevice.take(device.Hash)
+	}
+	return p.limit(r, email)
+}
+
+// limit counts an attempt, per address it comes from and per address it is about.
+func (p *Pages) limit(r *http.Request, email string) (wait time.Duration) {
+	if wait = p.byNetwork.take(p.network(r)); wait > 0 {
+		return wait
+	}
+	return p.byEmail.take(email)
+}
+
+// network is where a request comes from, as attempts are counted.
+func (p *Pages) network(r *http.Request) string {
+	return httpapi.ClientNetwork(httpapi.ClientAddress(r, p.TrustedProxies)).String()
+}
+
+func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := p.endSession(r); err != nil {
+		return err
+	}
+	http.SetCookie(w, pages.SessionCookie("", -1))
+	ui.SetFlash(w, "signed-out")
+	http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)
+	return nil
+}
+
+// endSession ends the session that the browser has, if any.
+func (p *Pages) endSession(r *http.Request) error {
+	principal, err := p.Guard.Session(r)
+	if err != nil {
+		return nil //nolint:nilerr // there is none, or it has ended
+	}
+	request := p.requestOf(r.WithContext(identity.NewContext(r.Context(), principal)))
+	return p.services.Sessions.SignOut(r.Context(), request, principal.ID)
+}

@@ -1,0 +1,258 @@
+package signin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/passkey"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Why a passkey lets nobody in.
+var (
+	ErrPasskey   = errors.New("the passkey was not accepted")
+	ErrSuspected = errors.New("there may be a copy of the passkey")
+)
+
+// What questions are for. An answer for another purpose is none.
+const (
+	forPasskey = "register a passkey"
+	forSignIn  = "sign in by passkey"
+	forConfirm = "confirm by passkey"
+)
+
+// passkeyPrefix is that of the ids of passkeys.
+const passkeyPrefix = "pky_"
+
+// Passkeys decides about passkeys. It may be asked only where they can be used.
+type Passkeys struct{ *base }
+
+// Usable tells whether passkeys can be used here.
+func (p *Passkeys) Usable() bool { return p.RelyingParty != nil }
+
+// Asked is what a browser was asked, and its ticket for the answer.
+type Asked struct {
+	Options any // for the browser, as JSON
+	Ticket  tenants.Secret
+}
+
+// AskToRegister asks the browser of a caller's session for a new passkey.
+func (p *Passkeys) AskToRegister(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
+	holder, err := p.holder(ctx, caller.Organization, caller.ID)
+	if err != nil {
+		return Asked{}, err
+	}
+	question, err := p.RelyingParty.AskToRegister(holder)
+	return p.asking(ctx, forPasskey, session, question, err)
+}
+
+// Register adds the passkey that the browser of a caller's session has made. It fails with ErrPasskey or
+// challenge.ErrNone where the answer is none, and with ErrRemoved where the session has ended.
+func (p *Passkeys) Register(ctx context.Context, request unitofwork.Request, session, ticket, name string, answer []byte) (tenants.Passkey, error) {
+	cmd := tenants.RegisterPasskey{ID: passkeyPrefix + p.Work.IDs(), Name: name, At: p.Work.Now()}
+	if err := cmd.Check(); err != nil { // before the challenge is used up
+		return tenants.Passkey{}, err
+	}
+	holder, data, err := p.answering(ctx, request.Caller, ticket, forPasskey, session)
+	if err != nil {
+		return tenants.Passkey{}, err
+	}
+	cmd.Member, cmd.Existing = holder.Member, len(holder.Passkeys)
+	if cmd.Credential, err = p.RelyingParty.Registered(holder, data, answer); err != nil {
+		return tenants.Passkey{}, passkeyError(err)
+	}
+	registered, err := p.register(ctx, request, session, cmd)
+	if pg.IsUnique(err) {
+		err = fmt.Errorf("register a credential that somebody has: %w", ErrPasskey)
+	}
+	return registered, err
+}
+
+func (p *Passkeys) register(ctx context.Context, request unitofwork.Request, session string,
+	cmd tenants.RegisterPasskey) (registered tenants.Passkey, err error) {
+	u, err := p.Work.Begin(ctx, cmd.Member.Organization, request)
+	if err != nil {
+		return registered, err
+	}
+	defer u.Rollback(ctx)
+	if err := stillOpen(ctx, u, cmd.Member.Organization, session); err != nil {
+		return registered, err
+	}
+	registered, err = unitofwork.Change(ctx, u, passkeyStream(cmd.Member.Organization, cmd.ID),
+		func(p tenants.Passkey) ([]tenants.Event, error) { return p.Register(cmd) })
+	if err != nil {
+		return registered, err
+	}
+	return registered, u.Commit(ctx)
+}
+
+// AskWho asks a browser for any passkey.
+func (p *Passkeys) AskWho(ctx context.Context) (Asked, error) {
+	question, err := p.RelyingParty.AskWho()
+	return p.asking(ctx, forSignIn, "", question, err)
+}
+
+// SignIn starts a session for the member who has answered AskWho. It fails with ErrPasskey, ErrSuspected
+// or challenge.ErrNone.
+func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticket string, answer []byte) (tenants.Entry, error) {
+	data, err := p.Challenges.Take(ctx, ticket, forSignIn, "")
+	if err != nil {
+		return tenants.Entry{}, err
+	}
+	holder, proof, err := p.RelyingParty.Who(data, answer, func(member string) (passkey.Holder, error) {
+		return p.holder(ctx, tenants.Installation, member)
+	})
+	if err == nil {
+		request = request.By(holder.Member)
+		err = p.use(ctx, request, holder, proof)
+	}
+	if err != nil {
+		return tenants.Entry{}, passkeyError(err)
+	}
+	entry, err := p.letIn(ctx, request, holder.Member, tenants.ByPasskey)
+	return entry, passkeyError(err)
+}
+
+// AskToConfirm asks the browser of a caller's session for one of the caller's passkeys.
+func (p *Passkeys) AskToConfirm(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
+	holder, err := p.holder(ctx, caller.Organization, caller.ID)
+	if err != nil {
+		return Asked{}, err
+	}
+	if len(holder.Passkeys) == 0 {
+		return Asked{}, ErrPasskey
+	}
+	question, err := p.RelyingParty.AskAgain(holder)
+	return p.asking(ctx, forConfirm, session, question, err)
+}
+
+// Confirm lets the caller, who has a session, prove anew who they are. It fails with ErrPasskey, ErrSuspected or
+// challenge.ErrNone.
+func (p *Passkeys) Confirm(ctx context.Context, request unitofwork.Request, session, ticket string, answer []byte) (tenants.Session, tenants.Secret, error) {
+	holder, data, err := p.answering(ctx, request.Caller, ticket, forConfirm, session)
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	proof, err := p.RelyingParty.Again(holder, data, answer)
+	if err == nil {
+		err = p.use(ctx, request, holder, proof)
+	}
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, passkeyError(err)
+	}
+	return p.confirm(ctx, request, session, tenants.ByPasskey)
+}
+
+// Remove ends a passkey of the caller. It fails with ErrLastWay.
+func (p *Passkeys) Remove(ctx context.Context, request unitofwork.Request, id string) error {
+	found, err := p.Own(ctx, request.Caller, id)
+	if err != nil {
+		return err
+	}
+	u, err := p.Work.Begin(ctx, found.Organization, request)
+	if err != nil {
+		return err
+	}
+	defer u.Rollback(ctx)
+	member, err := p.Members(u.Reader()).Member(ctx, pg.Organization(found.Organization), found.Member)
+	if err == nil {
+		err = p.keepsAWay(ctx, u, member, id)
+	}
+	if err == nil {
+		err = remove(ctx, u, found)
+	}
+	if err != nil {
+		return err
+	}
+	return u.Commit(ctx)
+}
+
+func remove(ctx context.Context, u *unitofwork.Unit, passkey tenants.Passkey) error {
+	at := u.Now()
+	_, err := unitofwork.Change(ctx, u, passkeyStream(passkey.Organization, passkey.ID),
+		func(p tenants.Passkey) ([]tenants.Event, error) { return p.Remove(at) })
+	return err
+}
+
+// OfCaller lists the passkeys of the caller, oldest first.
+func (p *Passkeys) OfCaller(ctx context.Context, caller tenants.Caller) ([]tenants.Passkey, error) {
+	return p.store.Passkeys(ctx, pg.Organization(caller.Organization), caller.ID)
+}
+
+// Own returns a passkey of the caller, or ErrNotFound.
+func (p *Passkeys) Own(ctx context.Context, caller tenants.Caller, id string) (tenants.Passkey, error) {
+	if !tenants.IsID(id) {
+		return tenants.Passkey{}, fmt.Errorf("passkey %q: %w", id, tenants.ErrNotFound)
+	}
+	found, err := p.store.Passkey(ctx, pg.Organization(caller.Organization), id)
+	if err == nil && found.Member != caller.ID {
+		err = fmt.Errorf("passkey %q: %w", id, tenants.ErrNotFound)
+	}
+	return found, err
+}
+
+// holder returns a member with their passkeys, or ErrNotFound.
+func (p *Passkeys) holder(ctx context.Context, organization, member string) (holder passkey.Holder, err error) {
+	if !tenants.IsID(member) {
+		return holder, fmt.Errorf("a holder of passkeys: %w", tenants.ErrNotFound)
+	}
+	if holder.Member, err = p.Members(p.Work.Views).Member(ctx, pg.Organization(organization), member); err != nil {
+		return holder, err
+	}
+	holder.Passkeys, err = p.store.Passkeys(ctx, pg.Organization(organization), member)
+	return holder, err
+}
+
+// asking keeps a question that could be put.
+func (p *Passkeys) asking(ctx context.Context, purpose, subject string, question passkey.Question, err error) (Asked, error) {
+	if err != nil {
+		return Asked{}, err
+	}
+	ticket, err := p.Challenges.Ask(ctx, challenge.Question{Purpose: purpose, Subject: subject, Data: question.Data, Lasts: challenge.Lasts})
+	return Asked{Options: question.Options, Ticket: ticket}, err
+}
+
+// answering returns who answers what.
+func (p *Passkeys) answering(ctx context.Context, caller tenants.Caller, ticket, purpose, subject string) (passkey.Holder, []byte, error) {
+	data, err := p.Challenges.Take(ctx, ticket, purpose, subject)
+	if err != nil {
+		return passkey.Holder{}, nil, err
+	}
+	holder, err := p.holder(ctx, caller.Organization, caller.ID)
+	return holder, data, err
+}
+
+// use lets a holder in by what was proved, or fails with ErrNotFound or ErrSuspected.
+func (p *Passkeys) use(ctx context.Context, request unitofwork.Request, holder passkey.Holder, proof passkey.Proof) error {
+	for _, known := range holder.Passkeys {
+		if !bytes.Equal(known.Credential.ID, proof.Credential) {
+			continue
+		}
+		cmd := tenants.UsePasskey{Counter: proof.Counter, BackedUp: proof.BackedUp, At: p.Work.Now()}
+		used, err := own(ctx, p.Work, request, passkeyStream(holder.Organization, known.ID),
+			func(p tenants.Passkey) ([]tenants.Event, error) { return p.Use(cmd) })
+		if err == nil && !used.SuspectedAt.IsZero() {
+			err = ErrSuspected
+		}
+		return err
+	}
+	return tenants.ErrNotFound
+}
+
+func passkeyStream(organization, id string) eventstore.Stream {
+	return unitofwork.Stream(organization, "passkey", id)
+}
+
+// passkeyError is ErrPasskey for whatever a passkey is refused for: nobody learns which of them are known.
+func passkeyError(err error) error {
+	if errors.Is(err, passkey.ErrRefused) || errors.Is(err, tenants.ErrNotFound) || errors.Is(err, ErrSignIn) {
+		return fmt.Errorf("%w: %w", ErrPasskey, err)
+	}
+	return err
+}

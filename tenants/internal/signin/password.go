@@ -1,0 +1,156 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// ErrSignIn says that there is no member with that address and password. It does not say which of them is wrong, and
+// takes the same time for both.
+var ErrSignIn = errors.New("no member has this address and password")
+
+// ErrPassword says that the password that somebody has shown is not the member's.
+var ErrPassword = errors.New("the password is not the member's")
+
+// Passwords decides about passwords of members.
+type Passwords struct{ *base }
+
+// Off tells whether an organization has switched passwords off.
+func (p *Passwords) Off(ctx context.Context, organization string) (bool, error) {
+	return p.passwordsOff(ctx, p.Work.Views, organization)
+}
+
+// SignIn starts, for a request of whoever it may be, a session for the member with an address and a password,
+// or fails with ErrSignIn. See Sessions.Start.
+func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, email string, chosen tenants.Password) (tenants.Entry, error) {
+	member, err := p.authenticate(ctx, request, email, chosen)
+	if err != nil {
+		return tenants.Entry{}, err
+	}
+	return p.letIn(ctx, request.By(member), member, tenants.ByPassword)
+}
+
+// authenticate compares a password with that of the member who has the address, and with nobody's where none has it.
+func (p *Passwords) authenticate(ctx context.Context, request unitofwork.Request, email string, shown tenants.Password) (tenants.Member, error) {
+	member, err := p.member(ctx, email)
+	if errors.Is(err, tenants.ErrNotFound) {
+		if err := p.Config.Passwords.MatchNothing(ctx, askerOf(request), shown); err != nil {
+			return tenants.Member{}, err
+		}
+		return tenants.Member{}, ErrSignIn
+	}
+	if err != nil {
+		return tenants.Member{}, err
+	}
+	return member, p.matches(ctx, request, member, shown)
+}
+
+// matches is nil for the member's password, and ErrSignIn for another.
+func (p *Passwords) matches(ctx context.Context, request unitofwork.Request, member tenants.Member, shown tenants.Password) error {
+	right, err := p.Config.Passwords.Matches(ctx, askerOf(request), member.PasswordHash, shown)
+	if err != nil {
+		return fmt.Errorf("cannot compare the password of %q: %w", member.ID, err)
+	}
+	if !right {
+		return ErrSignIn
+	}
+	return nil
+}
+
+// Confirm lets the caller, who has a session, prove anew who they are, or fails with ErrSignIn. The secret is
+// the new one of the session.
+func (p *Passwords) Confirm(ctx context.Context, request unitofwork.Request, session string, shown tenants.Password) (tenants.Session, tenants.Secret, error) {
+	member, err := p.caller(ctx, request)
+	if err == nil {
+		err = p.matches(ctx, request, member, shown)
+	}
+	if err != nil {
+		return tenants.Session{}, tenants.Secret{}, err
+	}
+	return p.confirm(ctx, request, session, tenants.ByPassword)
+}
+
+// caller is the member who asks; ErrPasswordsOff where their organization has switched passwords off.
+func (p *Passwords) caller(ctx context.Context, request unitofwork.Request) (tenants.Member, error) {
+	member, err := p.Members(p.Work.Views).Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
+	if err == nil {
+		err = p.allowed(ctx, p.Work.Views, member.Organization)
+	}
+	return member, err
+}
+
+// Change gives the caller, who shows the password of before, another one, and ends the caller's sessions but the
+// one called session. It fails with ErrPassword.
+func (p *Passwords) Change(ctx context.Context, request unitofwork.Request, session string, before, chosen tenants.Password) error {
+	cmd := tenants.ChangePassword{Password: chosen, At: p.Work.Now()}
+	if err := cmd.Check(); err != nil {
+		return err
+	}
+	member, err := p.caller(ctx, request)
+	if err != nil {
+		return err
+	}
+	if err := p.uncommon(ctx, chosen, member); err != nil {
+		return err
+	}
+	right, err := p.Config.Passwords.Matches(ctx, askerOf(request), member.PasswordHash, before)
+	if err == nil && !right {
+		err = ErrPassword
+	}
+	if err != nil {
+		return fmt.Errorf("change the password of %q: %w", member.ID, err)
+	}
+	if cmd.PasswordHash, err = p.Config.Passwords.Hash(ctx, askerOf(request), chosen); err != nil {
+		return err
+	}
+	cmd.Before = member.PasswordHash
+	return p.change(ctx, request, session, member, cmd)
+}
+
+func (p *Passwords) change(ctx context.Context, request unitofwork.Request, session string, member tenants.Member, cmd tenants.ChangePassword) error {
+	u, err := p.Work.Begin(ctx, member.Organization, request)
+	if err != nil {
+		return err
+	}
+	defer u.Rollback(ctx)
+	_, err = unitofwork.Change(ctx, u, memberStream(member),
+		func(m tenants.Member) ([]tenants.Event, error) { return m.ChangePassword(cmd) })
+	if errors.Is(err, tenants.ErrNotFound) {
+		return ErrPassword // got another one while this one was compared
+	}
+	if err != nil {
+		return err
+	}
+	if err := endAll(ctx, u, member, "the password was changed", session, request.Devices); err != nil {
+		return err
+	}
+	return u.Commit(ctx)
+}
+
+// uncommon refuses a password of a member that is among the first that anybody would try who knows them and their
+// organization.
+func (p *Passwords) uncommon(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
+	found, err := p.Organizations(p.Work.Views).Organization(ctx, tenants.Installation, member.Organization)
+	if err != nil {
+		return err
+	}
+	return password.CheckCommon(chosen, found.Name, member.Email, member.Name)
+}
+
+// askerOf is whose turn it is when a password is hashed for a request.
+func askerOf(r unitofwork.Request) password.Asker {
+	switch {
+	case r.Device.Known():
+		return password.Known(r.Device.Organization)
+	case r.Caller.ID != "":
+		return password.Known(r.Caller.Organization)
+	}
+	return password.Stranger(httpapi.ClientNetwork(r.Address).String())
+}

@@ -1,0 +1,138 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+const forProvider = "sign in by an identity provider"
+
+// providerLasts is how long somebody has to sign in at the identity provider.
+const providerLasts = 10 * time.Minute
+
+// Why nobody is let in whom an identity provider knows.
+var (
+	ErrStranger   = errors.New("no member has this address")
+	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
+)
+
+// A Provider lets members in who sign in at the identity provider. It may be asked only where there is one.
+type Provider struct{ *base }
+
+// Name is what people call the identity provider; "" where there is none.
+func (p *Provider) Name() string {
+	if p.Config.Provider == nil {
+		return ""
+	}
+	return p.Config.Provider.Name
+}
+
+// Start begins a sign-in at the identity provider, after which its holder wants to go to a page. It returns
+// the address to go to.
+func (p *Provider) Start(ctx context.Context, to string) (address string, ticket tenants.Secret, err error) {
+	data, err := json.Marshal(to)
+	if err != nil {
+		return "", ticket, err
+	}
+	if ticket, err = p.Challenges.Ask(ctx, challenge.Question{Purpose: forProvider, Data: data, Lasts: providerLasts}); err != nil {
+		return "", ticket, err
+	}
+	address, err = p.Config.Provider.Start(ctx, ticket)
+	return address, ticket, err
+}
+
+// A ProviderSignIn is what follows when an identity provider has said who somebody is.
+type ProviderSignIn struct {
+	tenants.Entry
+	To    string // where they wanted to go
+	First bool   // nobody knew yet who the member is at the provider
+}
+
+// SignIn starts a session for the member who is somebody at the identity provider. Of whom that is not known it
+// goes by the e-mail address that the provider has verified, once: from then on the address does not count. It fails with
+// challenge.ErrNone, ErrStranger, ErrUnverified, tenants.ErrOtherIdentity, or an error of package oidc.
+func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticket, state, code string) (in ProviderSignIn, err error) {
+	known, err := challenge.ParseTicket(ticket)
+	if err != nil || !oidc.Began(known, state) {
+		return in, challenge.ErrNone
+	}
+	if in.To, err = p.wanted(ctx, ticket); err != nil {
+		return in, err
+	}
+	person, err := p.Config.Provider.Finish(ctx, known, code)
+	if err != nil {
+		return in, err
+	}
+	member, err := p.memberAs(ctx, person)
+	if err != nil {
+		return in, err
+	}
+	in.Entry, in.First, err = p.letInAs(ctx, request.By(member), member, person.Identity)
+	if errors.Is(err, ErrSignIn) || errors.Is(err, tenants.ErrNotFound) { // is no member any more
+		err = fmt.Errorf("%w: %w", ErrStranger, err)
+	}
+	return in, err
+}
+
+// memberAs is the member who is a person at the provider, or who has the address that it has verified.
+func (p *Provider) memberAs(ctx context.Context, person oidc.Person) (tenants.Member, error) {
+	member, err := p.Members(p.Work.Views).MemberByIdentity(ctx, person.Identity)
+	if !errors.Is(err, tenants.ErrNotFound) {
+		return member, err
+	}
+	if person.Email == "" {
+		return member, ErrUnverified
+	}
+	member, err = p.member(ctx, person.Email)
+	if errors.Is(err, tenants.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", ErrStranger, err)
+	}
+	return member, err
+}
+
+// letInAs keeps who a member is at the provider, says whether nobody knew that yet, and lets the member in.
+func (p *Provider) letInAs(ctx context.Context, request unitofwork.Request, member tenants.Member,
+	identity tenants.ProviderIdentity) (entry tenants.Entry, first bool, err error) {
+	u, err := p.Work.Begin(ctx, member.Organization, request)
+	if err != nil {
+		return entry, false, err
+	}
+	defer u.Rollback(ctx)
+	if first, err = identify(ctx, u, member, identity); err != nil {
+		return entry, first, err
+	}
+	if entry, err = p.startAgain(ctx, u, member, tenants.ByOIDC); err != nil {
+		return entry, first, err
+	}
+	return entry, first, u.Commit(ctx)
+}
+
+// identify keeps who a member is at the provider, and says whether nobody knew that yet.
+func identify(ctx context.Context, u *unitofwork.Unit, member tenants.Member, identity tenants.ProviderIdentity) (first bool, err error) {
+	thing, err := unitofwork.Load[tenants.Member](ctx, u, memberStream(member))
+	if err != nil {
+		return false, err
+	}
+	events, err := thing.State.Identify(tenants.Identify{Identity: identity, At: u.Now()})
+	if err != nil {
+		return false, err
+	}
+	return len(events) > 0, unitofwork.Append(ctx, u, &thing, events)
+}
+
+// wanted is where the holder of a ticket wanted to go.
+func (p *Provider) wanted(ctx context.Context, ticket string) (to string, err error) {
+	data, err := p.Challenges.Take(ctx, ticket, forProvider, "")
+	if err != nil {
+		return "", err
+	}
+	return to, json.Unmarshal(data, &to)
+}

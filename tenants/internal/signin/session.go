@@ -1,0 +1,181 @@
+package signin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Sessions decides about sessions.
+type Sessions struct{ *base }
+
+// Renew keeps the session of a caller from ending for want of use. It returns the secret that the session has
+// now, which follows from the one presented: the same one for everybody who asks with that, so that several tabs at once
+// and an answer that got lost do no harm. Where nothing is due, that is the one presented.
+func (s *Sessions) Renew(ctx context.Context, request unitofwork.Request, id string, presented tenants.Secret) (tenants.Session, tenants.Secret, error) {
+	salt, err := s.salt()
+	if err != nil {
+		return tenants.Session{}, presented, err
+	}
+	cmd := tenants.RenewSession{Presented: presented.Digest().Hash, Digest: presented.Next(salt).Digest(), Salt: salt, At: s.Work.Now()}
+	session, err := own(ctx, s.Work, request, sessionStream(request.Caller.Organization, id),
+		func(s tenants.Session) ([]tenants.Event, error) { return s.Renew(cmd) })
+	if next := presented.Next(session.Replaced.Salt); err == nil && next.Digest() == session.Digest {
+		return session, next, nil
+	}
+	return session, presented, err
+}
+
+// salt is what makes a secret from the one before it: 192 random bits, in hexadecimal.
+func (s *Sessions) salt() (string, error) {
+	drawn, err := tenants.NewSecret("", s.Work.Random)
+	return drawn.Reveal(), err
+}
+
+// SignOut ends a session of the caller. When it returns, no replica that follows the broker
+// lets it in for longer than a record takes to get there.
+func (s *Sessions) SignOut(ctx context.Context, request unitofwork.Request, id string) error {
+	cmd := tenants.Revoke{Reason: "signed out", At: s.Work.Now()}
+	_, err := own(ctx, s.Work, request, sessionStream(request.Caller.Organization, id),
+		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+	return err
+}
+
+// List lists at most limit sessions of a member whom the caller, a service token, reaches and manages, after a position:
+// those that have neither ended nor expired.
+func (s *Sessions) List(ctx context.Context, caller tenants.Caller, member string, after query.Position, limit int) ([]SeenSession, error) {
+	if !tenants.IsID(member) {
+		return nil, fmt.Errorf("member %q: %w", member, tenants.ErrNotFound)
+	}
+	of, err := s.Members(s.Work.Views).Member(ctx, pg.Organization(caller.Organization), member)
+	if err != nil {
+		return nil, err
+	}
+	if !caller.Role().MayManage(of.Role) {
+		return nil, fmt.Errorf("sessions of an %s: %w", of.Role, tenants.ErrForbidden)
+	}
+	return s.store.SessionsAfter(ctx, pg.Organization(caller.Organization), member, s.Work.Now(), after, limit)
+}
+
+// OfCaller lists the sessions of the caller that have neither ended nor expired at now, oldest first.
+func (s *Sessions) OfCaller(ctx context.Context, caller tenants.Caller, now time.Time) ([]SeenSession, error) {
+	return s.store.Sessions(ctx, pg.Organization(caller.Organization), caller.ID, now)
+}
+
+// Revoke ends a session of a member whom the caller reaches and manages.
+func (s *Sessions) Revoke(ctx context.Context, request unitofwork.Request, id, reason string) (SeenSession, error) {
+	if !tenants.IsID(id) {
+		return SeenSession{}, fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
+	}
+	found, err := s.store.Session(ctx, pg.Organization(request.Caller.Organization), id)
+	if err != nil {
+		return SeenSession{}, err
+	}
+	u, err := s.Work.Begin(ctx, found.Organization, request)
+	if err != nil {
+		return found, err
+	}
+	defer u.Rollback(ctx)
+	if err := s.manages(ctx, u, found.Session); err != nil {
+		return found, err
+	}
+	if found.Session, err = endInDevice(ctx, u, found.Session, reason); err != nil {
+		return found, err
+	}
+	return found, u.Commit(ctx)
+}
+
+// manages is nil where the caller manages the member of a session, who may have been removed.
+func (s *Sessions) manages(ctx context.Context, u *unitofwork.Unit, session tenants.Session) error {
+	by, err := u.Role(ctx)
+	if err != nil {
+		return err
+	}
+	member, err := s.Members(u.Reader()).MemberEver(ctx, pg.Organization(session.Organization), session.Member)
+	if err == nil && !by.MayManage(member.Role) {
+		err = fmt.Errorf("an %s as %q: %w", member.Role, by, tenants.ErrForbidden)
+	}
+	return err
+}
+
+// EndOwn ends a session of the caller, who has signed in.
+func (s *Sessions) EndOwn(ctx context.Context, request unitofwork.Request, id string) error {
+	found, err := s.store.Session(ctx, pg.Organization(request.Caller.Organization), id)
+	if err == nil && found.Member != request.Caller.ID {
+		err = fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	u, err := s.Work.Begin(ctx, found.Organization, request)
+	if err != nil {
+		return err
+	}
+	defer u.Rollback(ctx)
+	if _, err := endInDevice(ctx, u, found.Session, "signed out from another session"); err != nil {
+		return err
+	}
+	return u.Commit(ctx)
+}
+
+// endInDevice ends a session and makes a stranger of the browser in which it was started.
+func endInDevice(ctx context.Context, u *unitofwork.Unit, session tenants.Session, reason string) (tenants.Session, error) {
+	if err := forgetDeviceOf(ctx, u.Tx(), pg.Organization(session.Organization), session.ID); err != nil {
+		return session, err
+	}
+	cmd := tenants.Revoke{Reason: reason, At: u.Now()}
+	return unitofwork.Change(ctx, u, sessionStream(session.Organization, session.ID),
+		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+}
+
+// EndOthers ends all sessions of the caller but the one that asks: all of them or none.
+func (s *Sessions) EndOthers(ctx context.Context, request unitofwork.Request, own string) error {
+	caller := tenants.Member{ID: request.Caller.ID, Organization: request.Caller.Organization}
+	u, err := s.Work.Begin(ctx, caller.Organization, request)
+	if err != nil {
+		return err
+	}
+	defer u.Rollback(ctx)
+	if err := endAll(ctx, u, caller, "signed out from another session", own, request.Devices); err != nil {
+		return err
+	}
+	return u.Commit(ctx)
+}
+
+// endAll ends the sessions that a member has open, but the one called except, and makes strangers of their browsers, but of
+// the one that has some secrets.
+func endAll(ctx context.Context, u *unitofwork.Unit, member tenants.Member, reason, except string, devices []tenants.Secret) error {
+	cmd := tenants.Revoke{Reason: reason, At: u.Now()}
+	err := eachSession(ctx, u, member, except, func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
+	if err != nil {
+		return err
+	}
+	return forgetDevices(ctx, u.Tx(), pg.Organization(member.Organization), member.ID, hashesOf(devices))
+}
+
+// eachSession keeps a decision on each session that a member has open, but not on the one called except.
+func eachSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, except string, decide func(tenants.Session) ([]tenants.Event, error)) error {
+	sessions, err := NewStore(u.Reader()).Sessions(ctx, pg.Organization(member.Organization), member.ID, u.Now())
+	if err != nil {
+		return err
+	}
+	for _, session := range sessions {
+		if session.ID == except {
+			continue
+		}
+		if _, err := unitofwork.Change(ctx, u, sessionStream(member.Organization, session.ID), decide); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sessionStream(organization, id string) eventstore.Stream {
+	return unitofwork.Stream(organization, "session", id)
+}

@@ -1,0 +1,58 @@
+package signin
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// DeviceOf returns the device with one of some hashes in which the member with a normal address has signed in, or
+// ErrNotFound. It is for signing in, before anybody can say which organization they are of. The work is the same whether
+// there is such a member or not.
+func (s Store) DeviceOf(ctx context.Context, email string, hashes []string, now time.Time) (tenants.Device, error) {
+	return query.One(ctx, s.reader, tenants.Installation, pgx.RowToStructByPos[tenants.Device], `
+		SELECT organization, member, hash, session, used_at, expires_at FROM devices
+		WHERE `+query.Visible+` AND hash = ANY($3) AND expires_at > $4 AND EXISTS (
+			SELECT FROM members m WHERE m.organization = devices.organization AND m.id = devices.member AND m.email = $2 AND m.removed_at IS NULL)
+		LIMIT 1`, email, hashes, now)
+}
+
+// replaceDevices keeps a device of a member in place of those with some hashes, and returns the hashes of these. Of the
+// member's devices only the last used are kept.
+func replaceDevices(ctx context.Context, tx pgx.Tx, device tenants.Device, instead []string) (replaced []string, err error) {
+	rows, err := tx.Query(ctx, `DELETE FROM devices WHERE organization = $1 AND member = $2 AND (hash = ANY($3) OR expires_at <= $4) RETURNING hash`,
+		device.Organization, device.Member, instead, device.UsedAt)
+	if err != nil {
+		return nil, err
+	}
+	if replaced, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return nil, err
+	}
+	err = query.ExactlyOne(ctx, tx, `INSERT INTO devices (organization, member, hash, session, used_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		device.Organization, device.Member, device.Hash, device.Session, device.UsedAt, device.ExpiresAt)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(ctx, `
+		DELETE FROM devices WHERE organization = $1 AND member = $2 AND hash IN (
+			SELECT hash FROM devices WHERE organization = $1 AND member = $2 ORDER BY used_at DESC, hash OFFSET $3)`,
+		device.Organization, device.Member, tenants.MaxDevices)
+	return replaced, err
+}
+
+// forgetDevices forgets the devices of a member but those with some hashes.
+func forgetDevices(ctx context.Context, tx pgx.Tx, organization pg.Organization, member string, except []string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM devices WHERE organization = $1 AND member = $2 AND hash <> ALL($3)`, organization, member, except)
+	return err
+}
+
+// forgetDeviceOf forgets the device in which a session was started.
+func forgetDeviceOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, session string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM devices WHERE organization = $1 AND session = $2`, organization, session)
+	return err
+}

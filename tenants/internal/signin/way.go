@@ -1,0 +1,35 @@
+package signin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// ErrPasswordsOff says that the organization of a member has switched passwords off. It is told only to who has shown the
+// right one, or has a session.
+var ErrPasswordsOff = errors.New("the organization has switched passwords off")
+
+// ErrLastWay says that a member could not sign in any more.
+var ErrLastWay = errors.New("this is the only way in that the member has while passwords are switched off")
+
+// keepsAWay is ErrLastWay where a member, in an organization without passwords, has no other way in than one passkey.
+func (b *base) keepsAWay(ctx context.Context, u *unitofwork.Unit, member tenants.Member, without string) error {
+	off, err := b.passwordsOff(ctx, u.Reader(), member.Organization)
+	if err != nil || !off || b.Config.Provider != nil && member.Identity.Issuer == b.Config.Provider.Issuer {
+		return err
+	}
+	passkeys, err := NewStore(u.Reader()).Passkeys(ctx, pg.Organization(member.Organization), member.ID)
+	if err != nil {
+		return err
+	}
+	for _, other := range passkeys {
+		if other.ID != without && other.SuspectedAt.IsZero() {
+			return nil
+		}
+	}
+	return ErrLastWay
+}
