@@ -13,7 +13,7 @@ const (
 	maxNetworks  = 5
 )
 
-// SignInFailures are the attempts to sign in as a member that did not succeed and were not told yet, or one outgoingEvent of them.
+// SignInFailures are the attempts to sign in as a member that did not succeed and are not reported yet, or one report of them.
 type SignInFailures struct {
 	ID           string // empty until they are told
 	Organization string
@@ -80,7 +80,7 @@ func (f SignInFailures) Tell(id string, at time.Time) MemberSignInsFailed {
 	}
 }
 
-// Apply brings a outgoingEvent forward: it is one event.
+// Apply brings a report forward: it is one event.
 func (f *SignInFailures) Apply(event Event) {
 	switch e := event.(type) {
 	case MemberSignInsFailed:

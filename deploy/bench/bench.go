@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Config reports what to measure.
+// Config sets what to measure.
 type Config struct {
 	Program       string   // the binary that is measured, run with `run`
 	Dir           string   // for everything that is written; it must be empty, and stays as it is afterwards

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Config reports what to measure.
+// Config sets what to measure.
 type Config struct {
 	Program     string   // the binary that is measured, run with `run`, and that attacks
 	AttackWith  []string // arguments that make Program read a job and attack, see Attack

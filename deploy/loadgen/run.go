@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// Config reports where to send what.
+// Config sets where to send what.
 type Config struct {
 	APIKey       string
 	ServiceToken string // billing:read

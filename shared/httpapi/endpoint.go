@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// ServerConfig reports where a service listens. Embed it in a service's configuration.
+// ServerConfig sets where a service listens. Embed it in a service's configuration.
 type ServerConfig struct {
 	Listen         string   `help:"Address of the HTTPS listener, such as :8443 or 127.0.0.1:0. Empty: no listener of its own." env:"WEIR_LISTEN"`
 	TLSCertFile    string   `help:"PEM file with the server's certificate." env:"WEIR_TLS_CERT_FILE"`
@@ -24,7 +24,7 @@ type ServerConfig struct {
 	Connections ConnectionConfig `embed:""`
 }
 
-// ConnectionConfig reports how many connections a listener holds.
+// ConnectionConfig sets how many connections a listener holds.
 type ConnectionConfig struct {
 	Max           int `name:"max-connections" help:"How many connections may be open. 0: 2048, or as many as the process may open files for. Beyond it, idle ones are closed." env:"WEIR_MAX_CONNECTIONS"`
 	MaxPerNetwork int `name:"max-connections-per-network" help:"How many of them may be of one client network: an IPv4 address, or 64 bits of IPv6; trusted proxies are not bound. 0: 512." env:"WEIR_MAX_CONNECTIONS_PER_NETWORK"`

@@ -20,7 +20,7 @@ const (
 	drainTimeout = time.Second
 )
 
-// Config reports where a process shows its metrics. Embed it in a service's configuration.
+// Config sets where a process shows its metrics. Embed it in a service's configuration.
 type Config struct {
 	MetricsListen string `help:"Address of a plain HTTP listener with /metrics and /debug/pprof, such as 127.0.0.1:9464. Keep it off public networks. Empty: none." env:"WEIR_METRICS_LISTEN"`
 

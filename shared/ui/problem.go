@@ -8,7 +8,7 @@ import (
 
 const problemPage = "problem"
 
-// Handle makes a handler of a function that returns its failure, which becomes a page: a httpapi.Problem reports what it
+// Handle makes a handler of a function that returns its failure, which becomes a page: an httpapi.Problem shows what it
 // says, anything else shows nothing of the inside.
 func (p *Pages) Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -2,11 +2,13 @@ package app_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A key and its successor both work for the overlap, everywhere, and for the same; then the old one ends by itself.
@@ -16,9 +18,12 @@ func TestRotation(t *testing.T) {
 	n := w.follow(t)
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "PATCH", "/v1/api-keys/"+acme.key, `{"name":"Checkout","rate_per_minute":30}`)
-	if got := n.knows(t, acme.secret, nil); got.RatePerMinute != 30 {
-		t.Errorf("the limit in force is %d, want 30", got.RatePerMinute)
-	}
+	testenv.Eventually(t, patience, func() error {
+		if got := n.knows(t, acme.secret, nil); got.RatePerMinute != 30 {
+			return fmt.Errorf("the limit in force is %d, want 30", got.RatePerMinute)
+		}
+		return nil
+	})
 	rotated := p.must(t, 201, "POST", "/v1/api-keys/"+acme.key+"/rotate", `{"overlap_seconds":3600}`)
 	old, successor := n.knows(t, acme.secret, nil), n.knows(t, rotated.get("key"), nil)
 	if old.ID = successor.ID; text(old) != text(successor) {

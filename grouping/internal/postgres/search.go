@@ -19,7 +19,7 @@ const (
 	maxPageBytes = 1 << 20 // of the texts of a page's groups: as JSON they are at most six times as long
 )
 
-// GroupQuery reports which groups are wanted. Zero members do not filter.
+// GroupQuery selects groups. Zero members do not filter.
 type GroupQuery struct {
 	Project      string // empty: of the whole organization
 	Status       grouping.Status

@@ -248,6 +248,27 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
+// The last that a lane has left behind is tried again too where it fails, though nothing more is published.
+func TestALanesLastTurnIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	const last = 999
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.last.fails", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("flood", 0, last+1)...)
+	var failures atomic.Int64
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if records[len(records)-1].Offset == last && failures.Add(1) <= 6 { // two turns, each of three tries
+			return errors.New("somebody else is down")
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
+	bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, last+1, 4*bustest.Patience)
+	bustest.InOrder(t, pool)
+}
+
 // Neither does what goes wrong with a lane in one partition hold up the same lane in its others.
 func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,8 @@ func (a *assignment) serveStretch(ctx context.Context, s *stretch) error {
 	if errors.As(err, &passing) {
 		a.turns.fail(s.place)
 		a.turns.add(s.lane) // reading ahead has taken it out, if this was to be its last turn
-		return nil          // was logged; they come again at another turn
+		a.readAhead(ctx, nil)
+		return nil // was logged; they come again at another turn
 	}
 	if err != nil {
 		return err

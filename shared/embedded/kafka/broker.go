@@ -22,7 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// Config reports where a broker lives and how it behaves.
+// Config sets where a broker lives and how it behaves.
 type Config struct {
 	Dir    string       // data directory, made when missing; "" keeps everything in memory until Close
 	Port   int          // TCP port on 127.0.0.1; 0 takes a free one

@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Config reports where a server lives and how it runs.
+// Config sets where a server lives and how it runs.
 type Config struct {
 	Dir      string       // its data, password and log; made when missing
 	Port     int          // TCP port on 127.0.0.1; 0 takes a free one

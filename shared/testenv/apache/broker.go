@@ -20,7 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Config reports where a node lives.
+// Config sets where a node lives.
 type Config struct {
 	Dir   string // its data, settings and log; removed by Stop
 	Cache string // where jars are kept between runs; "" means DefaultCache

@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 )
 
-// readScope is what a service token needs that may read the audit and api.Nothing else here.
+// readScope is what a service token needs that may read the audit and nothing else here.
 const readScope = "audit:read"
 
 // An API serves audits to service tokens.

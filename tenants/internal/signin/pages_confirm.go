@@ -58,7 +58,7 @@ func (p *Pages) writeConfirm(w http.ResponseWriter, r *http.Request, status int,
 	if r.FormValue("to") != "" {
 		page.To = pages.Destination(r)
 	}
-	if p.services.Provider.Name() != "" && off {
+	if p.services.Provider.Usable() && off {
 		page.Provider, page.ByOIDC = p.services.Provider.Name(), oidcPath+"?to="+url.QueryEscape(cmp.Or(page.To, pages.AccountPath))
 	}
 	p.Write(w, r, status, "confirm", ui.View{Title: "Confirm that it is you", Flash: flash, Data: page})

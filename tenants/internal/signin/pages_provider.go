@@ -25,7 +25,7 @@ const providerTicketLasts = 600 // seconds
 // withProvider lets requests through where there is an identity provider.
 func (p *Pages) withProvider(next pages.Handler) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if p.services.Provider.Name() == "" {
+		if !p.services.Provider.Usable() {
 			return httpapi.NotFound("page", r.URL.Path)
 		}
 		return next(w, r)

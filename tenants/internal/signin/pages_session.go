@@ -41,7 +41,7 @@ func (p *Pages) writeSignIn(w http.ResponseWriter, r *http.Request, status int, 
 		{Name: "email", Label: "E-mail", Type: "email", Value: email, Autocomplete: "username", Required: true},
 		{Name: "password", Label: "Password", Type: "password", Autocomplete: "current-password", Required: true},
 	}}
-	if p.services.Provider.Name() != "" {
+	if p.services.Provider.Usable() {
 		page.Provider, page.ByOIDC = p.services.Provider.Name(), oidcPath+"?to="+url.QueryEscape(page.To)
 	}
 	p.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})

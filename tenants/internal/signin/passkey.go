@@ -33,7 +33,7 @@ const passkeyPrefix = "pky_"
 // Passkeys decides about passkeys. It may be asked only where they can be used.
 type Passkeys struct{ *base }
 
-// Usable tells whether passkeys can be used here.
+// Usable reports whether passkeys can be used here.
 func (p *Passkeys) Usable() bool { return p.RelyingParty != nil }
 
 // Asked is what a browser was asked, and its ticket for the answer.

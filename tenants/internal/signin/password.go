@@ -28,7 +28,7 @@ func (p *Passwords) Off(ctx context.Context, organization string) (bool, error) 
 }
 
 // SignIn starts, for a request of whoever it may be, a session for the member with an address and a password,
-// or fails with ErrSignIn. See Sessions.Start.
+// or fails with ErrSignIn.
 func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, email string, chosen tenants.Password) (tenants.Entry, error) {
 	member, err := p.authenticate(ctx, request, email, chosen)
 	if err != nil {

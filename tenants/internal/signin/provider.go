@@ -27,9 +27,12 @@ var (
 // A Provider lets members in who sign in at the identity provider. It may be asked only where there is one.
 type Provider struct{ *base }
 
+// Usable reports whether there is an identity provider.
+func (p *Provider) Usable() bool { return p.Config.Provider != nil }
+
 // Name is what people call the identity provider; "" where there is none.
 func (p *Provider) Name() string {
-	if p.Config.Provider == nil {
+	if !p.Usable() {
 		return ""
 	}
 	return p.Config.Provider.Name

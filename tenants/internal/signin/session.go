@@ -24,12 +24,23 @@ func (s *Sessions) Renew(ctx context.Context, request unitofwork.Request, id str
 		return tenants.Session{}, presented, err
 	}
 	cmd := tenants.RenewSession{Presented: presented.Digest().Hash, Digest: presented.Next(salt).Digest(), Salt: salt, At: s.Work.Now()}
-	session, err := own(ctx, s.Work, request, sessionStream(request.Caller.Organization, id),
-		func(s tenants.Session) ([]tenants.Event, error) { return s.Renew(cmd) })
+	session, err := s.renew(ctx, request, sessionStream(request.Caller.Organization, id), cmd)
 	if next := presented.Next(session.Replaced.Salt); err == nil && next.Digest() == session.Digest {
 		return session, next, nil
 	}
 	return session, presented, err
+}
+
+// renew looks first: most who ask are early, and a unit of work is one at a time for the whole installation.
+func (s *Sessions) renew(ctx context.Context, request unitofwork.Request, of eventstore.Stream, cmd tenants.RenewSession) (tenants.Session, error) {
+	session, _, err := eventstore.Load[tenants.Session](ctx, s.Work.Events, of)
+	if err != nil {
+		return session, err
+	}
+	if events, err := session.Renew(cmd); err != nil || len(events) == 0 {
+		return session, err
+	}
+	return own(ctx, s.Work, request, of, func(s tenants.Session) ([]tenants.Event, error) { return s.Renew(cmd) })
 }
 
 // salt is what makes a secret from the one before it: 192 random bits, in hexadecimal.
