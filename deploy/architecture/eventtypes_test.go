@@ -14,8 +14,8 @@ import (
 // eventConsumers are the packages that look for an event type, by its constant in shared/contract. All others pass over it.
 var eventConsumers = map[string][]string{
 	"TypeLogsAccepted":        {"shared/contract"}, // ParseLogsAccepted, which ingest, ledger and grouping call
-	"TypeCredentialChanged":   {"shared/identity"},
-	"TypeAccountChanged":      {"ingest/internal/bus"},
+	"TypeCredentialChanged":   {"shared/identity", "tenants/internal/bus"},
+	"TypeAccountChanged":      {"ingest/internal/bus", "tenants/internal/bus"},
 	"TypeAccountsCounted":     {"ingest/internal/bus"},
 	"TypeOrganizationCreated": {"ledger/internal/bus"},
 	"TypeOrganizationRenamed": nil,

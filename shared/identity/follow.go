@@ -11,12 +11,12 @@ import (
 // Follow returns a reader that keeps the credentials as weir.credentials.v1 has them. from configures the reading; its Topic and
 // its Apply are ignored, here and below.
 func (c *Credentials) Follow(from state.Config, logger *slog.Logger) *state.Reader {
-	from.Topic, from.Apply = contract.TopicCredentials, c.consume
+	from.Topic, from.Apply = contract.TopicCredentials, c.Consume
 	return state.NewReader(from, logger)
 }
 
-// consume passes over types that it does not consume: a newer tenants may publish more. Tombstones may have none.
-func (c *Credentials) consume(record bus.Record) error {
+// Consume takes a record of weir.credentials.v1. It passes over other types: a newer tenants may publish more. Tombstones may have none.
+func (c *Credentials) Consume(record bus.Record) error {
 	if len(record.Value) > 0 && record.Header(contract.HeaderType) != contract.TypeCredentialChanged {
 		return nil
 	}

@@ -14,7 +14,7 @@ func TestUnknownTypesOfCredentialsPass(t *testing.T) {
 	consume := func(eventType, value string) {
 		t.Helper()
 		record := bus.Record{Key: []byte(key), Value: []byte(value), Headers: []bus.Header{{Key: contract.HeaderType, Value: []byte(eventType)}}}
-		if err := credentials.consume(record); err != nil {
+		if err := credentials.Consume(record); err != nil {
 			t.Fatalf("%s: %v", eventType, err)
 		}
 	}

@@ -91,8 +91,11 @@ func (a *answers) try(key string, least, want int64) (l *loan, freed <-chan stru
 	return l, nil, nil
 }
 
-// makeRoom stops readers until what is missing will come back, or none is left.
+// makeRoom stops readers until what is missing will come back; none where all of them hold too little.
 func (a *answers) makeRoom(missing int64) {
+	if a.ending+a.sent() < missing {
+		return
+	}
 	for a.ending < missing {
 		of := a.busiest()
 		if of == nil {
@@ -105,6 +108,16 @@ func (a *answers) makeRoom(missing int64) {
 		a.stops++
 		oldest.stop()
 	}
+}
+
+// sent is how many bytes come back if all readers are stopped.
+func (a *answers) sent() (bytes int64) {
+	for _, of := range a.holders {
+		for _, l := range of.sending {
+			bytes += l.bytes
+		}
+	}
+	return bytes
 }
 
 // busiest is the holder of most bytes among those whose answers are being sent, or nil.
@@ -125,9 +138,14 @@ func (a *answers) add(l *loan, bytes int64) {
 		a.ending += bytes
 	}
 	if bytes < 0 {
-		close(a.freed)
-		a.freed = make(chan struct{})
+		a.wake()
 	}
+}
+
+// wake lets those who wait for memory try again.
+func (a *answers) wake() {
+	close(a.freed)
+	a.freed = make(chan struct{})
 }
 
 // shrink gives back what is above bytes.
@@ -141,10 +159,12 @@ func (l *loan) shrink(bytes int64) {
 func (l *loan) canGiveWay(stop func()) {
 	l.answers.mu.Lock()
 	defer l.answers.mu.Unlock()
-	if l.stop == nil {
-		l.of.sending = append(l.of.sending, l)
-	}
+	first := l.stop == nil
 	l.stop = stop
+	if first {
+		l.of.sending = append(l.of.sending, l)
+		l.answers.wake() // who waits may have found nobody to stop
+	}
 }
 
 // close gives everything back. It is called once.

@@ -23,7 +23,7 @@ func NewAccountLimits() *AccountLimits {
 
 // Apply takes a record of weir.accounts.v1.
 func (c *AccountLimits) Apply(record weirbus.Record) error {
-	if string(record.Key) == contract.AccountsCountedKey || len(record.Value) == 0 {
+	if record.Header(contract.HeaderType) != contract.TypeAccountChanged || len(record.Value) == 0 {
 		return nil
 	}
 	var account contract.Account

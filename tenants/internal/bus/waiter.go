@@ -51,13 +51,12 @@ func (c *CredentialWaiter) Wake() { c.wake() }
 
 // Apply takes a record of weir.credentials.v1.
 func (c *CredentialWaiter) Apply(record weirbus.Record) error {
-	key := string(record.Key)
-	if err := c.credentials.Apply(key, record.Value); err != nil {
+	if err := c.credentials.Consume(record); err != nil {
 		return err
 	}
 	var credential contract.Credential
-	if len(record.Value) > 0 && json.Unmarshal(record.Value, &credential) == nil {
-		c.release(key, credential)
+	if record.Header(contract.HeaderType) == contract.TypeCredentialChanged && json.Unmarshal(record.Value, &credential) == nil {
+		c.release(string(record.Key), credential)
 	}
 	return nil
 }

@@ -25,7 +25,12 @@ func credentialRecord(t *testing.T, key, state string, version int64) weirbus.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	return weirbus.Record{Key: []byte(key), Value: value}
+	return weirbus.Record{Key: []byte(key), Value: value, Headers: []weirbus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeCredentialChanged)}}}
+}
+
+func ofUnknownType(r weirbus.Record) weirbus.Record {
+	r.Headers[0].Value = []byte("weir.credentials.v9.merged")
+	return r
 }
 
 func awaited(state string) Awaited { return Awaited{Key: "k", State: state, Version: 2} }
@@ -40,6 +45,7 @@ func TestWatchWaitsForTheState(t *testing.T) {
 		credentialRecord(t, "other", contract.CredentialRevoked, 2),
 		credentialRecord(t, "k", contract.CredentialActive, 2),
 		credentialRecord(t, "k", contract.CredentialRevoked, 1),
+		ofUnknownType(credentialRecord(t, "k", contract.CredentialRevoked, 2)),
 		{Key: []byte("k"), Value: []byte("{")},
 		{Key: []byte("k")},
 	} {
