@@ -33,6 +33,19 @@ type Fact struct {
 	Body         []byte // JSON
 }
 
+// Save puts facts into the outbox, in the transaction that makes them true, like Queue.
+func Save(ctx context.Context, tx pgx.Tx, facts []Fact) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	var batch pgx.Batch
+	Queue(&batch, facts)
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return fmt.Errorf("cannot save %d events: %w", len(facts), err)
+	}
+	return nil
+}
+
 // Queue puts facts into the outbox. A fact whose id was queued before is left out.
 func Queue(batch *pgx.Batch, facts []Fact) {
 	if len(facts) == 0 {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -16,9 +15,6 @@ import (
 
 // saveEvents puts the events of new groups into the outbox, in an order that all workers keep.
 func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) error {
-	if len(created) == 0 {
-		return nil
-	}
 	facts := make([]outbox.Fact, len(created))
 	for i, group := range created {
 		facts[i] = outboxFact(group)
@@ -26,12 +22,7 @@ func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) err
 	slices.SortFunc(facts, func(a, b outbox.Fact) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.ID, b.ID))
 	})
-	var batch pgx.Batch
-	outbox.Queue(&batch, facts)
-	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return fmt.Errorf("cannot save %d events: %w", len(facts), err)
-	}
-	return nil
+	return outbox.Save(ctx, tx, facts)
 }
 
 // outboxFact is the creation of a group as the outbox keeps it.

@@ -13,19 +13,11 @@ import (
 
 // saveEvents puts events into the outbox.
 func saveEvents(ctx context.Context, tx pgx.Tx, events []ledger.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
 	facts := make([]outbox.Fact, len(events))
 	for i, event := range events {
 		facts[i] = outboxFact(event)
 	}
-	var batch pgx.Batch
-	outbox.Queue(&batch, facts)
-	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return fmt.Errorf("cannot save %d events: %w", len(events), err)
-	}
-	return nil
+	return outbox.Save(ctx, tx, facts)
 }
 
 // outboxFact is an event as the outbox keeps it.
