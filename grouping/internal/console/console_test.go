@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -10,18 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/console"
-	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/service"
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -36,26 +30,9 @@ func newPages(t *testing.T) http.Handler {
 	if err := credentials.Apply(contract.CredentialKey(session), issued); err != nil {
 		t.Fatal(err)
 	}
-	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	groups := service.New(service.Config{NewGroups: math.MaxInt, Reads: pool, AtOnce: 2, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
-		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: "entry", Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),
-			Severity: grouping.SeverityError, Environment: "prod", Error: grouping.Error{Type: typ, StackTrace: []string{"at com.acme.A.b(A.java:1)"}}})
-	}
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		_, err := groups.Count(t.Context(), tx, tally)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	console.Mount(router, console.Config{Service: groups, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Service: groupingtest.New(t), Directory: projects, Guard: guard})
 	return router
 }
 

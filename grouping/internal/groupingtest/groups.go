@@ -1,0 +1,40 @@
+// Package groupingtest is a service with groups on a fresh database, without a broker. Tests alone may use it.
+package groupingtest
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/grouping/internal/service"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+// New has a group of two AlphaErrors, the last one seen last, and one of a BetaError, in project shop of organization acme.
+func New(t *testing.T) *service.Service {
+	t.Helper()
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	groups := service.New(service.Config{NewGroups: math.MaxInt, Reads: pool, AtOnce: 2, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
+		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: "entry", Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),
+			Severity: grouping.SeverityError, Environment: "prod", Error: grouping.Error{Type: typ, StackTrace: []string{"at com.acme.A.b(A.java:1)"}}})
+	}
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := groups.Count(t.Context(), tx, tally)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return groups
+}
