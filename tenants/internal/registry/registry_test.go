@@ -81,7 +81,7 @@ func TestAPI(t *testing.T) {
 		says                   string
 	}{
 		"an organization by no operator": {acme, "POST", "/v1/organizations", `{"name":"Other","tier":"indie"}`, 403, "forbidden"},
-		"an organization":                {acme, "GET", "/v1/organizations/" + acme, "", 200, `"Acme"`},
+		"an organization":                {acme, "GET", "/v1/organizations/" + acme, "", 200, `"id":"` + acme + `"`},
 		"a foreign organization":         {acme, "GET", "/v1/organizations/org_a", "", 404, "org_a"},
 		"another name":                   {acme, "PATCH", "/v1/organizations/" + acme, `{"name":"Acme & Co"}`, 200, `Acme`},
 		"no name":                        {acme, "PATCH", "/v1/organizations/" + acme, `{"name":" "}`, 400, "/name"},
