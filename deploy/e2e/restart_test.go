@@ -109,9 +109,12 @@ func paste(t *testing.T, env map[string]string, hints ...hint) {
 	running := launch(t, build(t, "deploy/cmd/weir"), given, "run")
 	awaitEnv(t, running, dataDir)
 	provideCurl(t)
-	if commands := strings.Count(running.output.String(), "curl "); commands != len(hints) {
-		t.Errorf("%d commands are printed, want %d:\n%s", commands, len(hints), running.output)
-	}
+	testenv.Eventually(t, viewTimeout, func() error { // they follow the line that it is ready
+		if commands := strings.Count(running.output.String(), "curl "); commands != len(hints) {
+			return fmt.Errorf("%d commands are printed, want %d:\n%s", commands, len(hints), running.output)
+		}
+		return nil
+	})
 	for _, h := range hints {
 		command, want := printed(t, running.output.String(), h.title), h.want
 		testenv.Eventually(t, viewTimeout, func() error {
