@@ -1,27 +1,34 @@
 package allinone
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"path/filepath"
 	"time"
 )
 
-// WriteHints writes what runs where, with commands to paste into any POSIX shell.
+// WriteHints writes what runs where, with commands to paste into any POSIX shell. It writes once: who reads the first line has the rest.
 func (a *App) WriteHints(out io.Writer, took time.Duration) {
-	fmt.Fprintf(out, `Weir is ready after %.1f s: %s
+	var text bytes.Buffer
+	a.compose(&text, took)
+	_, _ = out.Write(text.Bytes())
+}
+
+func (a *App) compose(text *bytes.Buffer, took time.Duration) {
+	fmt.Fprintf(text, `Weir is ready after %.1f s: %s
 Data in %s. Ctrl-C stops in order; the next start finds everything as it was.
 `, took.Seconds(), a.env.BaseURL, a.dir.path)
 	if a.env.ConsolePassword != "" {
-		fmt.Fprintf(out, "Console: %s as %s, password in %s\n", a.env.ConsoleURL, a.env.ConsoleEmail, filepath.Join(a.dir.path, EnvFile))
+		fmt.Fprintf(text, "Console: %s as %s, password in %s\n", a.env.ConsoleURL, a.env.ConsoleEmail, filepath.Join(a.dir.path, EnvFile))
 	} else {
-		fmt.Fprintf(out, "Console: %s\n", a.env.ConsoleURL)
+		fmt.Fprintf(text, "Console: %s\n", a.env.ConsoleURL)
 	}
 	hints := demoHints
 	if a.env.APIKey == "" {
 		hints = firstHints
 	}
-	fmt.Fprintf(out, hints, quote(a.dir.env()))
+	fmt.Fprintf(text, hints, quote(a.dir.env()))
 }
 
 // demoHints are what to try with the demo organization.
