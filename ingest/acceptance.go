@@ -4,16 +4,17 @@ import "time"
 
 // An Acceptance is a request that passed everything and is about to be published.
 type Acceptance struct {
-	Batch        string // its UUID
-	Organization string
-	Project      string
-	Environment  string // of the key
-	Key          string // its id
-	At           time.Time
-	Idempotency  string // stands for project and idempotency key; empty without one
-	Digest       string // of the body; set together with Idempotency
-	Traceparent  string // as the client sent it, if it is well formed
-	Parts        []Part
+	Batch         string // its UUID
+	Organization  string
+	Project       string
+	Environment   string // of the key
+	Key           string // its id
+	At            time.Time
+	RetentionDays int    // for which its entries are kept
+	Idempotency   string // stands for project and idempotency key; empty without one
+	Digest        string // of the body; set together with Idempotency
+	Traceparent   string // as the client sent it, if it is well formed
+	Parts         []Part
 }
 
 // A PartState reports whether a part of a request is in the log.

@@ -25,15 +25,16 @@ func (p Positions) reach(q Positions) bool {
 
 // An Account is the ledger's word on one organization's quota.
 type Account struct {
-	Period    calendar.Period
-	AnchorDay int   // 1..31
-	Limit     int64 // bytes for Period
-	NextLimit int64 // bytes for a period after it
-	Used      int64 // bytes counted in Period
-	Exhausted bool
-	Suspended bool
-	Counted   Positions // what lies below is in Used
-	Version   int64     // grows
+	Period        calendar.Period
+	AnchorDay     int   // 1..31
+	Limit         int64 // bytes for Period
+	NextLimit     int64 // bytes for a period after it
+	Used          int64 // bytes counted in Period
+	Exhausted     bool
+	Suspended     bool
+	RetentionDays int       // for which what is accepted now is kept
+	Counted       Positions // what lies below is in Used
+	Version       int64     // grows
 }
 
 // A Verdict reports whether a quota lets a request pass.
@@ -93,7 +94,10 @@ type doubtful struct {
 
 // A Reservation is the part of a quota that one request holds while it is being published. Each of its bytes has to be
 // reported as published, released or lost.
-type Reservation struct{ At time.Time }
+type Reservation struct {
+	At            time.Time
+	RetentionDays int // for which the request's entries are kept
+}
 
 // maxPublished is how many published records a Quota tells apart. Beyond it some are counted only together with a
 // later one, which errs on the side of refusing.
@@ -157,7 +161,7 @@ func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 		return Reservation{}, Contended
 	}
 	q.uncertain += bytes
-	return Reservation{At: now}, Admitted
+	return Reservation{At: now, RetentionDays: q.account.RetentionDays}, Admitted
 }
 
 // Published reports that bytes of a reservation are in the log.

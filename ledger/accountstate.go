@@ -11,6 +11,7 @@ type AccountState struct {
 	Book              Book // of the latest period
 	Tier              Tier
 	RequestsPerMinute int
+	RetentionDays     int   // of what is accepted now
 	NextQuota         int64 // of the period after Book's
 	Version           int64 // grows with every change
 }
@@ -27,6 +28,7 @@ func (t Tiers) AccountState(o Organization, book Book, version int64, at time.Ti
 		return AccountState{}, fmt.Errorf("organization %q: %w", o.ID, err)
 	}
 	return AccountState{
-		Organization: o, Book: book, Tier: tier, RequestsPerMinute: terms.RequestsPerMinute, NextQuota: next.Quota, Version: version,
+		Organization: o, Book: book, Tier: tier, RequestsPerMinute: terms.RequestsPerMinute, RetentionDays: terms.RetentionDays,
+		NextQuota: next.Quota, Version: version,
 	}, nil
 }

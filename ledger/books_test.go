@@ -304,7 +304,7 @@ func TestDefaultTiers(t *testing.T) {
 		t.Error(err)
 	}
 	want := Tiers{
-		Indie: {1 << 30, 60}, Bootstrapper: {10 << 30, 300}, Compliance: {50 << 30, 600}, Scale: {500 << 30, 1800},
+		Indie: {1 << 30, 60, 7}, Bootstrapper: {10 << 30, 300, 30}, Compliance: {50 << 30, 600, 365}, Scale: {500 << 30, 1800, 90},
 	}
 	if !reflect.DeepEqual(tiers, want) {
 		t.Errorf("tiers %v, want %v", tiers, want)

@@ -24,6 +24,7 @@ const gibibyte = int64(1) << 30
 type Terms struct {
 	Quota             int64 // bytes per period, at least 1
 	RequestsPerMinute int   // at least 1
+	RetentionDays     int   // for how long what is accepted is kept, 1..tier.MaxRetentionDays
 }
 
 // Tiers holds the terms of every tier.
@@ -32,10 +33,10 @@ type Tiers map[Tier]Terms
 // DefaultTiers are the terms that hold where settings say nothing else.
 func DefaultTiers() Tiers {
 	return Tiers{
-		Indie:        {Quota: 1 * gibibyte, RequestsPerMinute: 60},
-		Bootstrapper: {Quota: 10 * gibibyte, RequestsPerMinute: 300},
-		Compliance:   {Quota: 50 * gibibyte, RequestsPerMinute: 600},
-		Scale:        {Quota: 500 * gibibyte, RequestsPerMinute: 1800},
+		Indie:        {Quota: 1 * gibibyte, RequestsPerMinute: 60, RetentionDays: tier.RetentionDays(tier.Indie)},
+		Bootstrapper: {Quota: 10 * gibibyte, RequestsPerMinute: 300, RetentionDays: tier.RetentionDays(tier.Bootstrapper)},
+		Compliance:   {Quota: 50 * gibibyte, RequestsPerMinute: 600, RetentionDays: tier.RetentionDays(tier.Compliance)},
+		Scale:        {Quota: 500 * gibibyte, RequestsPerMinute: 1800, RetentionDays: tier.RetentionDays(tier.Scale)},
 	}
 }
 
@@ -60,6 +61,9 @@ func (t Tiers) Validate() error {
 		}
 		if terms.RequestsPerMinute < 1 {
 			errs = append(errs, fmt.Errorf("tier %q: %d requests per minute is below 1", of, terms.RequestsPerMinute))
+		}
+		if terms.RetentionDays < 1 || terms.RetentionDays > tier.MaxRetentionDays {
+			errs = append(errs, fmt.Errorf("tier %q: a retention of %d days is outside 1..%d", of, terms.RetentionDays, tier.MaxRetentionDays))
 		}
 	}
 	return errors.Join(errs...)

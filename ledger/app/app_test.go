@@ -56,7 +56,7 @@ func TestChargedOnce(t *testing.T) {
 
 	accounts := r.awaitCounted()
 	const used = 100 + 50 + 60 + 200 + 150
-	if got := accounts["acme"]; got.Used != used || got.Quota != 1000 || got.State != contract.AccountActive || got.RequestsPerMinute != 60 {
+	if got := accounts["acme"]; got.Used != used || got.Quota != 1000 || got.State != contract.AccountActive || got.RequestsPerMinute != 60 || got.RetentionDays != 7 {
 		t.Errorf("account %+v, want %d used", got, used)
 	}
 	if got := accounts["other"].Used; got != 7 {
@@ -182,12 +182,12 @@ func TestNewTermsAfterRestart(t *testing.T) {
 	r.create("acme", "indie")
 	r.awaitAccount("acme")
 	stop()
-	r.config.TierIndieBytes, r.config.TierIndieRequests = 5000, 7
+	r.config.TierIndieBytes, r.config.TierIndieRequests, r.config.TierIndieRetention = 5000, 7, 14
 	_, _ = r.start()
 	testenv.Eventually(t, patience, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if got := r.accounts["acme"]; got.RequestsPerMinute != 7 || got.NextQuota != 5000 || got.Quota != 1000 {
+		if got := r.accounts["acme"]; got.RequestsPerMinute != 7 || got.RetentionDays != 14 || got.NextQuota != 5000 || got.Quota != 1000 {
 			return fmt.Errorf("account %+v", got)
 		}
 		return nil

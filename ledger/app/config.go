@@ -25,14 +25,18 @@ type Config struct {
 
 	BrokerAccess sharedbus.Access `embed:"" prefix:"brokers-"`
 
-	TierIndieBytes           int64 `help:"Quota of tier indie, bytes per period." env:"WEIR_TIER_INDIE_BYTES" default:"1073741824"`
-	TierIndieRequests        int   `help:"Requests per minute of tier indie." env:"WEIR_TIER_INDIE_REQUESTS" default:"60"`
-	TierBootstrapperBytes    int64 `help:"Quota of tier bootstrapper, bytes per period." env:"WEIR_TIER_BOOTSTRAPPER_BYTES" default:"10737418240"`
-	TierBootstrapperRequests int   `help:"Requests per minute of tier bootstrapper." env:"WEIR_TIER_BOOTSTRAPPER_REQUESTS" default:"300"`
-	TierComplianceBytes      int64 `help:"Quota of tier compliance, bytes per period." env:"WEIR_TIER_COMPLIANCE_BYTES" default:"53687091200"`
-	TierComplianceRequests   int   `help:"Requests per minute of tier compliance." env:"WEIR_TIER_COMPLIANCE_REQUESTS" default:"600"`
-	TierScaleBytes           int64 `help:"Quota of tier scale, bytes per period." env:"WEIR_TIER_SCALE_BYTES" default:"536870912000"`
-	TierScaleRequests        int   `help:"Requests per minute of tier scale." env:"WEIR_TIER_SCALE_REQUESTS" default:"1800"`
+	TierIndieBytes            int64 `help:"Quota of tier indie, bytes per period." env:"WEIR_TIER_INDIE_BYTES" default:"1073741824"`
+	TierIndieRequests         int   `help:"Requests per minute of tier indie." env:"WEIR_TIER_INDIE_REQUESTS" default:"60"`
+	TierIndieRetention        int   `help:"For how many days what is accepted is kept, tier indie; for what comes from now on." env:"WEIR_TIER_INDIE_RETENTION_DAYS" default:"7"`
+	TierBootstrapperBytes     int64 `help:"Quota of tier bootstrapper, bytes per period." env:"WEIR_TIER_BOOTSTRAPPER_BYTES" default:"10737418240"`
+	TierBootstrapperRequests  int   `help:"Requests per minute of tier bootstrapper." env:"WEIR_TIER_BOOTSTRAPPER_REQUESTS" default:"300"`
+	TierBootstrapperRetention int   `help:"For how many days what is accepted is kept, tier bootstrapper; for what comes from now on." env:"WEIR_TIER_BOOTSTRAPPER_RETENTION_DAYS" default:"30"`
+	TierComplianceBytes       int64 `help:"Quota of tier compliance, bytes per period." env:"WEIR_TIER_COMPLIANCE_BYTES" default:"53687091200"`
+	TierComplianceRequests    int   `help:"Requests per minute of tier compliance." env:"WEIR_TIER_COMPLIANCE_REQUESTS" default:"600"`
+	TierComplianceRetention   int   `help:"For how many days what is accepted is kept, tier compliance; for what comes from now on." env:"WEIR_TIER_COMPLIANCE_RETENTION_DAYS" default:"365"`
+	TierScaleBytes            int64 `help:"Quota of tier scale, bytes per period." env:"WEIR_TIER_SCALE_BYTES" default:"536870912000"`
+	TierScaleRequests         int   `help:"Requests per minute of tier scale." env:"WEIR_TIER_SCALE_REQUESTS" default:"1800"`
+	TierScaleRetention        int   `help:"For how many days what is accepted is kept, tier scale; for what comes from now on." env:"WEIR_TIER_SCALE_RETENTION_DAYS" default:"90"`
 
 	BatchRecords  int           `help:"Most records that one transaction applies." env:"WEIR_LEDGER_BATCH_RECORDS" default:"5000"`
 	BatchWait     time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_LEDGER_BATCH_WAIT" default:"10ms"`
@@ -56,10 +60,10 @@ func (c Config) Validate() error {
 func (c Config) tiers() ledger.Tiers {
 	tiers := ledger.DefaultTiers()
 	for tier, set := range map[ledger.Tier]ledger.Terms{
-		ledger.Indie:        {Quota: c.TierIndieBytes, RequestsPerMinute: c.TierIndieRequests},
-		ledger.Bootstrapper: {Quota: c.TierBootstrapperBytes, RequestsPerMinute: c.TierBootstrapperRequests},
-		ledger.Compliance:   {Quota: c.TierComplianceBytes, RequestsPerMinute: c.TierComplianceRequests},
-		ledger.Scale:        {Quota: c.TierScaleBytes, RequestsPerMinute: c.TierScaleRequests},
+		ledger.Indie:        {Quota: c.TierIndieBytes, RequestsPerMinute: c.TierIndieRequests, RetentionDays: c.TierIndieRetention},
+		ledger.Bootstrapper: {Quota: c.TierBootstrapperBytes, RequestsPerMinute: c.TierBootstrapperRequests, RetentionDays: c.TierBootstrapperRetention},
+		ledger.Compliance:   {Quota: c.TierComplianceBytes, RequestsPerMinute: c.TierComplianceRequests, RetentionDays: c.TierComplianceRetention},
+		ledger.Scale:        {Quota: c.TierScaleBytes, RequestsPerMinute: c.TierScaleRequests, RetentionDays: c.TierScaleRetention},
 	} {
 		terms := tiers[tier]
 		if set.Quota != 0 {
@@ -67,6 +71,9 @@ func (c Config) tiers() ledger.Tiers {
 		}
 		if set.RequestsPerMinute != 0 {
 			terms.RequestsPerMinute = set.RequestsPerMinute
+		}
+		if set.RetentionDays != 0 {
+			terms.RetentionDays = set.RetentionDays
 		}
 		tiers[tier] = terms
 	}

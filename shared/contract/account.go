@@ -1,6 +1,11 @@
 package contract
 
-import "time"
+import (
+	"cmp"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract/tier"
+)
 
 // States of an account.
 const (
@@ -21,9 +26,13 @@ type Account struct {
 	NextQuota         int64     `json:"next_quota"`   // bytes that a following period grants
 	Used              int64     `json:"used"`         // bytes charged in this period
 	State             string    `json:"state"`
-	Counted           Positions `json:"counted"` // everything below these offsets of weir.logs.v1 is in Used
-	Version           int64     `json:"version"` // grows with every change; an older one is ignored
+	RetentionDays     int       `json:"retention_days,omitempty"` // see Retention
+	Counted           Positions `json:"counted"`                  // everything below these offsets of weir.logs.v1 is in Used
+	Version           int64     `json:"version"`                  // grows with every change; an older one is ignored
 }
+
+// Retention is for how many days what the organization sends now is kept. Accounts that were published without it have their tier's default.
+func (a Account) Retention() int { return cmp.Or(a.RetentionDays, tier.RetentionDays(a.Tier)) }
 
 // AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its id.
 const AccountsCountedKey = "counted"

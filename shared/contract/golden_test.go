@@ -39,6 +39,9 @@ func samples() map[string]any {
 		contract.TypeAccountChanged: &contract.Account{Organization: "org_1", Tier: "indie", RequestsPerMinute: 60, AnchorDay: 1,
 			PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0), Quota: 1 << 30, NextQuota: 1 << 30, Used: 42,
 			State: contract.AccountActive, Counted: contract.Positions{0: 12, 11: 3}, Version: 9},
+		contract.TypeAccountChanged + ".retention": &contract.Account{Organization: "org_1", Tier: "indie", RequestsPerMinute: 60, AnchorDay: 1,
+			PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0), Quota: 1 << 30, NextQuota: 1 << 30, Used: 42,
+			State: contract.AccountActive, RetentionDays: 14, Counted: contract.Positions{0: 12, 11: 3}, Version: 9},
 		contract.TypeAccountsCounted:     &contract.AccountsCounted{Counted: contract.Positions{0: 12, 11: 3}},
 		contract.TypeOrganizationCreated: &contract.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: "scale", CreatedAt: at},
 		contract.TypeOrganizationRenamed: &contract.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", RenamedAt: at},
@@ -91,7 +94,7 @@ func TestNoGoldenFileIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := slices.Collect(maps.Keys(samples()))
-	known = append(known, contract.TypeLogsAccepted)
+	known = append(known, contract.TypeLogsAccepted, contract.TypeLogsAccepted+".retention")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 		if !slices.Contains(known, name) {

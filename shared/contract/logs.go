@@ -2,12 +2,15 @@ package contract
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/tier"
 )
 
 // Header names of LogsAccepted beside the common ones.
@@ -22,6 +25,7 @@ const (
 	HeaderEntries     = "ce_entries"
 	HeaderBytes       = "ce_bytes"
 	HeaderErrors      = "ce_errors"
+	HeaderRetention   = "ce_retention"
 	HeaderIdempotency = "ce_idempotency"
 	HeaderDigest      = "ce_digest"
 )
@@ -48,6 +52,8 @@ type LogsAccepted struct {
 	Bytes   int64 // what is charged: the lengths of the lines, their newlines not counted
 	Errors  int   // how many entries carry an error payload
 
+	RetentionDays int // see Retention
+
 	Idempotency string // identifies (project, Idempotency-Key); empty when the client sent none
 	Digest      string // identifies the request's body; set together with Idempotency
 	Traceparent string
@@ -59,6 +65,10 @@ type LogsAccepted struct {
 func (l LogsAccepted) ID() string {
 	return l.Batch + "/" + strconv.Itoa(l.Part)
 }
+
+// Retention is for how many days the entries are kept: the retention of their organization when they were accepted, whatever its tier is later.
+// Records that were published without it, when nothing was removed, have the longest.
+func (l LogsAccepted) Retention() int { return cmp.Or(l.RetentionDays, tier.LongestRetentionDays) }
 
 // EntryID is an entry's id as clients see it: opaque, URL-safe, at most 64 characters.
 func EntryID(batch string, index int) string {
@@ -102,6 +112,9 @@ func (l LogsAccepted) Headers() map[string]string {
 		HeaderBytes:        strconv.FormatInt(l.Bytes, 10),
 		HeaderErrors:       strconv.Itoa(l.Errors),
 	}
+	if l.RetentionDays != 0 {
+		headers[HeaderRetention] = strconv.Itoa(l.RetentionDays)
+	}
 	setIfAny(headers, HeaderIdempotency, l.Idempotency)
 	setIfAny(headers, HeaderDigest, l.Digest)
 	setIfAny(headers, HeaderTraceparent, l.Traceparent)
@@ -138,6 +151,9 @@ func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccep
 		Traceparent:  attributes.Traceparent,
 		Lines:        lines,
 	}
+	if header(HeaderRetention) != "" {
+		logs.RetentionDays = int(n.read(HeaderRetention))
+	}
 	return logs, errors.Join(n.err, logs.check())
 }
 
@@ -168,6 +184,8 @@ func (l LogsAccepted) check() error {
 	case l.Part < 1 || l.Part > l.Parts || l.First < 0 || l.Entries < 1 || l.Bytes < 0 || l.Errors < 0:
 		return fmt.Errorf("cannot read event %q: part %d of %d, first %d, entries %d, bytes %d, errors %d",
 			l.ID(), l.Part, l.Parts, l.First, l.Entries, l.Bytes, l.Errors)
+	case l.RetentionDays < 0 || l.RetentionDays > tier.MaxRetentionDays:
+		return fmt.Errorf("cannot read event %q: retention of %d days is outside 1..%d", l.ID(), l.RetentionDays, tier.MaxRetentionDays)
 	case (l.Idempotency == "") != (l.Digest == ""):
 		return fmt.Errorf("cannot read event %q: idempotency %q without digest %q", l.ID(), l.Idempotency, l.Digest)
 	}

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"bytes"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,16 +54,32 @@ func parseWire(t *testing.T, record []byte) (contract.LogsAccepted, error) {
 
 // The form of LogsAccepted that was published can be read for ever, and is still written.
 func TestGoldenLogsAccepted(t *testing.T) {
-	golden := readGolden(t, contract.TypeLogsAccepted+".txt", wire(accepted()))
-	read, err := parseWire(t, golden)
-	if err != nil {
-		t.Fatal(err)
+	kept := accepted()
+	kept.RetentionDays = 90
+	for name, sample := range map[string]contract.LogsAccepted{"": accepted(), ".retention": kept} {
+		golden := readGolden(t, contract.TypeLogsAccepted+name+".txt", wire(sample))
+		read, err := parseWire(t, golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written := wire(read); !bytes.Equal(written, golden) {
+			t.Errorf("written as\n%s\nwas published as\n%s", written, golden)
+		}
+		if !reflect.DeepEqual(read, sample) {
+			t.Errorf("read %+v, want %+v", read, sample)
+		}
 	}
-	if written := wire(read); !bytes.Equal(written, golden) {
-		t.Errorf("written as\n%s\nwas published as\n%s", written, golden)
+}
+
+// Entries keep the retention that they were accepted with; older records, which name none, the longest of all tiers.
+func TestRetentionOfEntries(t *testing.T) {
+	logs := accepted()
+	if got := logs.Retention(); got != 365 {
+		t.Errorf("%d days without a header, want 365", got)
 	}
-	if want := accepted(); string(read.Lines) != string(want.Lines) || read.ID() != want.ID() || read.Time != want.Time {
-		t.Errorf("read %+v, want %+v", read, want)
+	logs.RetentionDays = 7
+	if got := logs.Retention(); got != 7 {
+		t.Errorf("%d days, want 7", got)
 	}
 }
 
@@ -78,6 +95,9 @@ func TestParseLogsAcceptedRefuses(t *testing.T) {
 		{contract.HeaderOrganization, "", `organization ""`},
 		{contract.HeaderBatch, "01939c5e-8f00-7cc3-98c4-dc0c0c07398G", "98G"},
 		{contract.HeaderDigest, "", "without digest"},
+		{contract.HeaderRetention, "-1", "retention of -1 days"},
+		{contract.HeaderRetention, "3651", "retention of 3651 days"},
+		{contract.HeaderRetention, "long", `ce_retention="long"`},
 	}
 	for _, c := range cases {
 		t.Run(c.header+"="+c.value, func(t *testing.T) {

@@ -174,6 +174,9 @@ func (g *Gate) reserve(
 	return Reservation{o: o, held: held, g: g}, verdict, o.quota.Status(now)
 }
 
+// RetentionDays is for how long the request's entries are kept.
+func (r Reservation) RetentionDays() int { return r.held.RetentionDays }
+
 // Settle gives the quota what became of each part of the request, and returns the organization's quota then.
 func (r Reservation) Settle(outcomes []ingest.Outcome) ingest.QuotaStatus {
 	r.o.mu.Lock()

@@ -54,9 +54,10 @@ func accountChanged(r bus.Record, accounts Accounts) error {
 		Period:    calendar.Period{Start: account.PeriodStart.UTC(), End: account.PeriodEnd.UTC()},
 		AnchorDay: account.AnchorDay,
 		Limit:     account.Quota, NextLimit: account.NextQuota, Used: account.Used,
-		Exhausted: account.State == contract.AccountExhausted,
-		Suspended: account.State == contract.AccountSuspended,
-		Counted:   ingest.Positions(account.Counted), Version: account.Version,
+		Exhausted:     account.State == contract.AccountExhausted,
+		Suspended:     account.State == contract.AccountSuspended,
+		RetentionDays: account.Retention(),
+		Counted:       ingest.Positions(account.Counted), Version: account.Version,
 	})
 	return nil
 }

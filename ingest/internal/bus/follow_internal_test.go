@@ -9,10 +9,12 @@ import (
 )
 
 // seenAccounts counts what is applied.
-type seenAccounts struct{ changed, marked int }
+type seenAccounts struct{ changed, marked, retention int }
 
-func (s *seenAccounts) Apply(string, int, ingest.Account) { s.changed++ }
-func (s *seenAccounts) Mark(ingest.Positions)             { s.marked++ }
+func (s *seenAccounts) Apply(_ string, _ int, account ingest.Account) {
+	s.changed, s.retention = s.changed+1, account.RetentionDays
+}
+func (s *seenAccounts) Mark(ingest.Positions) { s.marked++ }
 
 // Both types of weir.accounts.v1 are applied; one that a newer ledger publishes changes nothing and is no failure.
 func TestTypesOfAccounts(t *testing.T) {
@@ -20,7 +22,8 @@ func TestTypesOfAccounts(t *testing.T) {
 		eventType, value string
 		want             seenAccounts
 	}{
-		{contract.TypeAccountChanged, `{}`, seenAccounts{changed: 1}},
+		{contract.TypeAccountChanged, `{"tier":"scale"}`, seenAccounts{changed: 1, retention: 90}},
+		{contract.TypeAccountChanged, `{"tier":"scale","retention_days":14}`, seenAccounts{changed: 1, retention: 14}},
 		{contract.TypeAccountsCounted, `{}`, seenAccounts{marked: 1}},
 		{"weir.accounts.v1.sung", `{}`, seenAccounts{}},
 		{"weir.accounts.v1.sung", `no JSON`, seenAccounts{}},

@@ -105,7 +105,7 @@ func (p *Publisher) message(accepted ingest.Acceptance, index int) *message.Mess
 		Batch: accepted.Batch, Part: index + 1, Parts: len(accepted.Parts), First: part.First,
 		Organization: accepted.Organization, Project: accepted.Project, Environment: accepted.Environment, Key: accepted.Key,
 		Source: Source, Time: accepted.At,
-		Entries: part.Count, Bytes: part.Bytes, Errors: part.Errors,
+		Entries: part.Count, Bytes: part.Bytes, Errors: part.Errors, RetentionDays: accepted.RetentionDays,
 		Idempotency: accepted.Idempotency, Digest: accepted.Digest, Traceparent: accepted.Traceparent, Lines: part.Lines,
 	}
 	m := message.NewMessage(event.ID(), part.Lines)

@@ -109,7 +109,9 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	// Whether the client still listens must not decide what becomes of a request that is half written.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout+time.Duration(bytes/publishPace)*time.Second)
 	defer cancel()
-	outcomes, err := s.Publisher.Publish(ctx, s.acceptance(sent, now, key))
+	accepted := s.acceptance(sent, now, key)
+	accepted.RetentionDays = reservation.RetentionDays()
+	outcomes, err := s.Publisher.Publish(ctx, accepted)
 	quota := reservation.Settle(outcomes)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", ErrNotPublished, err)

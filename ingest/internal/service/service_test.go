@@ -63,6 +63,26 @@ func TestAcceptSettlesEachPart(t *testing.T) {
 	}
 }
 
+// published is a publisher that remembers what it was given.
+type published struct{ last ingest.Acceptance }
+
+func (p *published) Publish(_ context.Context, accepted ingest.Acceptance) ([]ingest.Outcome, error) {
+	p.last = accepted
+	return nil, nil
+}
+
+// A batch is kept as long as its organization's account says when it is accepted; an account that changes holds for what comes after.
+func TestAcceptStampsRetention(t *testing.T) {
+	log := &published{}
+	s := newService(log)
+	for i, days := range []int{7, 90} {
+		s.Gate.Apply("org", 100, ingest.Account{Period: calendar.PeriodAt(start, 1), Limit: 100, RetentionDays: days, Version: int64(2 + i)})
+		if _, err := s.Accept(t.Context(), submission(1, "")); err != nil || log.last.RetentionDays != days {
+			t.Errorf("%v, to be kept for %d days, want %d", err, log.last.RetentionDays, days)
+		}
+	}
+}
+
 // A batch under an idempotency key is taken in once; what failed may be sent again.
 func TestAcceptOnce(t *testing.T) {
 	failing := newService(outcomes{err: errors.New("no broker"), parts: []ingest.Outcome{{Bytes: 10}}})

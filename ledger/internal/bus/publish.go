@@ -172,7 +172,8 @@ func newAccount(state ledger.AccountState, counted contract.Positions) contract.
 	return contract.Account{
 		Organization: o.ID, Tier: string(state.Tier), RequestsPerMinute: state.RequestsPerMinute, AnchorDay: o.AnchorDay,
 		PeriodStart: book.Period.Start.UTC(), PeriodEnd: book.Period.End.UTC(),
-		Quota: book.Granted(), NextQuota: state.NextQuota, Used: book.Used(), State: o.State(book), Counted: counted, Version: state.Version,
+		Quota: book.Granted(), NextQuota: state.NextQuota, Used: book.Used(), State: o.State(book),
+		RetentionDays: state.RetentionDays, Counted: counted, Version: state.Version,
 	}
 }
 

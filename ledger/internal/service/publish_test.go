@@ -81,8 +81,26 @@ func TestNewTermsRepublish(t *testing.T) {
 	if due := republish(); len(due) != 0 {
 		t.Errorf("the same terms made accounts due: %v", due)
 	}
-	l.Tiers[ledger.Indie] = ledger.Terms{Quota: 500, RequestsPerMinute: 7}
+	l.Tiers[ledger.Indie] = ledger.Terms{Quota: 500, RequestsPerMinute: 7, RetentionDays: 7}
 	if due := republish(); len(due) != 1 || due[0] != 500 {
 		t.Errorf("next quotas %v, want 500", due)
+	}
+}
+
+// A ledger that publishes retention for the first time publishes all accounts anew, under a version that replaces the old ones.
+func TestRetentionIsPublishedAnew(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	l.As(t, l.RepublishOnNewTerms)
+	before := roundOf(t, l)
+	markPublished(t, l, before)
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE published_terms SET terms = (SELECT jsonb_object_agg(key, value - 'RetentionDays') FROM jsonb_each(terms))`)
+		return err
+	})
+	l.As(t, l.RepublishOnNewTerms)
+	anew := roundOf(t, l)
+	if len(anew.Accounts) != 1 || anew.Accounts[0].RetentionDays != l.Tiers[ledger.Indie].RetentionDays || anew.Accounts[0].Version <= before.Accounts[0].Version {
+		t.Errorf("published %+v, want one with a retention, newer than %+v", anew.Accounts, before.Accounts)
 	}
 }
