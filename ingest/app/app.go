@@ -168,7 +168,7 @@ func (a *App) SeePlaintext(request httpapi.PlaintextRequest) { a.watch.See(reque
 
 // The log store takes what has gathered in consumerWait, or consumerBytes: blocks compress better when they are larger.
 const (
-	consumerWait  = 100 * time.Millisecond
+	consumerWait  = 40 * time.Millisecond
 	consumerBytes = 8 << 20
 )
 

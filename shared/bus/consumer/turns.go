@@ -164,7 +164,7 @@ func (a *assignment) serveStretch(ctx context.Context, s *stretch) error {
 	a.turns.succeed(s.place)
 	a.settle()
 	if p := a.turns.paces[s.lane]; p != nil {
-		p.learn(a.spent, a.consumer.cfg.Lanes.Target, s.taken, s.limit, a.consumer.mostWork())
+		p.learn(a.spent, a.consumer.cfg.Lanes.Turn, s.taken, s.limit, a.consumer.mostWork())
 	}
 	return nil
 }
