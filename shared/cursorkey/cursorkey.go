@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 )
 
 //go:embed migrations/*.sql
@@ -19,6 +20,11 @@ var migrations embed.FS
 
 // Migrations make the key, once for all.
 func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "cursorkey", FS: migrations} }
+
+// Bound is that of its table, for a prune.Pruner.
+func Bound() prune.Bound {
+	return prune.Bound{Table: "cursor_key", Keeps: "one row", By: "its primary key"}
+}
 
 // Read reads the key of the pool's schema.
 func Read(ctx context.Context, pool *pgxpool.Pool) (key []byte, err error) {

@@ -184,13 +184,13 @@ func TestTables(t *testing.T) {
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP weir_prune_oldest_age_seconds Age of the oldest row that the last run left in a table; 0 if it left none.
 # TYPE weir_prune_oldest_age_seconds gauge
-weir_prune_oldest_age_seconds{table="inbox_days"} 43200
+weir_prune_oldest_age_seconds{table="inbox"} 43200
 weir_prune_oldest_age_seconds{table="inbox_idempotency"} 0
 # HELP weir_pruned_total What was removed from a table beyond its bound: rows, or days of a partitioned table.
 # TYPE weir_pruned_total counter
-weir_pruned_total{table="inbox_days"} 1
+weir_pruned_total{table="inbox"} 1
 weir_pruned_total{table="inbox_idempotency"} 1
-`)); err != nil {
+`), "weir_prune_oldest_age_seconds", "weir_pruned_total"); err != nil {
 		t.Error(err)
 	}
 	if got := filter(t, pool, old, young); !slices.Equal(got, []inbox.Verdict{fresh, duplicate}) {

@@ -19,7 +19,9 @@ func Tables(clock func() time.Time) []prune.Table { return []prune.Table{days{cl
 // days are the partitions of inbox; each goes as a whole.
 type days struct{ clock func() time.Time }
 
-func (days) Name() string { return "inbox_days" }
+func (days) Name() string { return "inbox" }
+
+func (days) Keeps() string { return "7 days, each a partition" }
 
 func (d days) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	dropped, err := pg.DropDaysBefore(ctx, tx, "inbox", d.clock().Add(-Retention))
@@ -34,6 +36,8 @@ func (days) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 type keys struct{ clock func() time.Time }
 
 func (keys) Name() string { return "inbox_idempotency" }
+
+func (keys) Keeps() string { return "7 days" }
 
 func (k keys) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	tag, err := tx.Exec(ctx, `DELETE FROM inbox_idempotency WHERE accepted_at < $1`, k.clock().Add(-Retention))

@@ -31,6 +31,8 @@ type facts struct {
 
 func (facts) Name() string { return "facts" }
 
+func (facts) Keeps() string { return "what is still to be published, and the newest 10,000 facts" }
+
 func (f facts) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err

@@ -68,6 +68,22 @@ func relationExists(ctx context.Context, tx pgx.Tx, name string) (bool, error) {
 	return exists, err
 }
 
+// Days lists the UTC days that table has partitions of, the oldest first.
+func Days(ctx context.Context, tx pgx.Tx, table string) ([]time.Time, error) {
+	rows, err := tx.Query(ctx, `SELECT right(child.relname, 8) FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
+		WHERE inhparent = to_regclass($1) ORDER BY 1`, pgx.Identifier{table}.Sanitize())
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (day time.Time, err error) {
+		var name string
+		if err := row.Scan(&name); err != nil {
+			return day, err
+		}
+		return time.Parse("20060102", name)
+	})
+}
+
 // DropDaysBefore drops table's day partitions that lie wholly before the UTC day of at, and returns their names.
 func DropDaysBefore(ctx context.Context, tx pgx.Tx, table string, at time.Time) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT child.relname

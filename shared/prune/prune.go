@@ -18,8 +18,10 @@ import (
 
 // A Table grows until it is pruned to its bound.
 type Table interface {
-	// Name is unique within a service: "facts".
+	// Name is as the schema has it: "facts".
 	Name() string
+	// Keeps says what the bound is, as in Bound.
+	Keeps() string
 	// Prune removes at most one transaction's worth of what lies beyond the bound, and reports whether more may be left.
 	Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error)
 	// Oldest is the time of the oldest row; zero in an empty table.
@@ -29,10 +31,11 @@ type Table interface {
 // interval is the time between two runs.
 const interval = 10 * time.Minute
 
-// Config is what a Pruner works on. All of it is required but Metrics.
+// Config is what a Pruner works on. All of it is required but Metrics and Fixed.
 type Config struct {
 	Pool    *pgxpool.Pool
 	Tables  []Table
+	Fixed   []Bound // of the schema's other tables: they hold no more rows than there are things, and nothing of them has to go
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
@@ -42,11 +45,12 @@ type Config struct {
 type Pruner struct {
 	cfg     Config
 	metrics map[string]*metrics // by table
+	sizes   *sizes
 }
 
 // New registers the metrics of the tables.
 func New(cfg Config) *Pruner {
-	p := &Pruner{cfg: cfg, metrics: make(map[string]*metrics)}
+	p := &Pruner{cfg: cfg, metrics: make(map[string]*metrics), sizes: newSizes(cfg.Metrics)}
 	for _, table := range cfg.Tables {
 		p.metrics[table.Name()] = newMetrics(cfg.Metrics, table.Name(), cfg.Clock)
 	}
@@ -77,7 +81,7 @@ func (p *Pruner) RunOnce(ctx context.Context) error {
 			failed = append(failed, fmt.Errorf("cannot prune %s: %w", table.Name(), err))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, p.sizes.measure(ctx, p.cfg.Pool))...)
 }
 
 func (p *Pruner) prune(ctx context.Context, table Table) error {
@@ -89,11 +93,17 @@ func (p *Pruner) prune(ctx context.Context, table Table) error {
 	}
 }
 
+// waitForLock is how long a transaction waits for a lock at most: whoever comes later waits behind it.
+const waitForLock = `SET LOCAL lock_timeout = '2s'`
+
 // pruneSome is one transaction. Metrics count what is committed.
 func (p *Pruner) pruneSome(ctx context.Context, table Table) (more bool, err error) {
 	var removed int64
 	var oldest time.Time
 	err = pg.InTx(ctx, p.cfg.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, waitForLock); err != nil {
+			return err
+		}
 		if removed, more, err = table.Prune(ctx, tx); err != nil {
 			return err
 		}

@@ -28,6 +28,8 @@ type fakeTable struct {
 
 func (f *fakeTable) Name() string { return f.name }
 
+func (f *fakeTable) Keeps() string { return "what is left" }
+
 func (f *fakeTable) Prune(context.Context, pgx.Tx) (removed int64, more bool, err error) {
 	select {
 	case f.runs <- struct{}{}:
@@ -75,7 +77,7 @@ weir_prune_oldest_age_seconds{table="full"} 3600
 weir_pruned_total{table="broken"} 0
 weir_pruned_total{table="empty"} 0
 weir_pruned_total{table="full"} 5
-`)); err != nil {
+`), "weir_prune_oldest_age_seconds", "weir_pruned_total"); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,23 @@
+package prune
+
+// A Bound says what a table keeps, and what holds it to that. Every table has one: a test walks the catalogue.
+type Bound struct {
+	Table string // as its schema calls it
+	Keeps string // such as "published facts but for the newest 10,000"
+	By    string // what enforces it
+}
+
+// byPruner enforces the bounds of Tables.
+const byPruner = "shared/prune"
+
+// migrations is the table that shared/pg makes in every schema.
+var migrations = Bound{Table: "migrations", Keeps: "a row for each migration that there is", By: "shared/pg"}
+
+// Bounds are those of all tables that the Pruner knows of.
+func (p *Pruner) Bounds() []Bound {
+	bounds := append([]Bound{migrations}, p.cfg.Fixed...)
+	for _, table := range p.cfg.Tables {
+		bounds = append(bounds, Bound{Table: table.Name(), Keeps: table.Keeps(), By: byPruner})
+	}
+	return bounds
+}

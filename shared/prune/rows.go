@@ -1,0 +1,65 @@
+package prune
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// batch is how many rows one transaction removes at most.
+const batch = 10_000
+
+// Rows are a table whose rows go once they are old. Identifiers and conditions are SQL of the caller's own.
+type Rows struct {
+	Table  string
+	Bound  string           // see Table.Keeps
+	Age    string           // the column, or expression, by which rows age
+	Before func() time.Time // rows of before that go; see Ago
+	Only   string           // further condition of the rows that may go, of which "t" is the table; empty: all
+}
+
+// Ago is what lies a span before now.
+func Ago(span time.Duration, clock func() time.Time) func() time.Time {
+	return func() time.Time { return clock().Add(-span) }
+}
+
+// Name implements Table.
+func (r Rows) Name() string { return r.Table }
+
+// Keeps implements Table.
+func (r Rows) Keeps() string { return r.Bound }
+
+// Prune implements Table. It passes over rows that somebody works with.
+func (r Rows) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM %[1]s AS t WHERE %[2]s < $1%[3]s LIMIT %[4]d FOR UPDATE SKIP LOCKED))`, r.Table, r.Age, r.and(), batch),
+		r.Before())
+	return tag.RowsAffected(), tag.RowsAffected() == batch, err
+}
+
+func (r Rows) and() string {
+	if r.Only == "" {
+		return ""
+	}
+	return " AND " + r.Only
+}
+
+// Oldest implements Table.
+func (r Rows) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	var oldest *time.Time
+	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(%s) FROM %s AS t`, r.Age, r.Table)).Scan(&oldest)
+	if err != nil || oldest == nil {
+		return time.Time{}, err
+	}
+	return *oldest, nil
+}

@@ -1,0 +1,44 @@
+package prune
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// sizes are how large the tables of a schema are on disk, so that one whose bound does not hold is seen.
+type sizes struct{ bytes *prometheus.GaugeVec }
+
+func newSizes(registerer prometheus.Registerer) *sizes {
+	return &sizes{promauto.With(registerer).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "weir_table_bytes", Help: "Size of a table on disk with its indexes and partitions, as of the last run.",
+	}, []string{"table"})}
+}
+
+// tableSizes counts a partition to its table.
+const tableSizes = `SELECT coalesce(parent.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
+	FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class parent ON parent.oid = i.inhparent
+	WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') GROUP BY 1`
+
+func (s *sizes) measure(ctx context.Context, pool *pgxpool.Pool) error {
+	rows, err := pool.Query(ctx, tableSizes)
+	if err != nil {
+		return fmt.Errorf("cannot measure the tables: %w", err)
+	}
+	var table string
+	var bytes *int64 // null: the partition has just been dropped
+	_, err = pgx.ForEachRow(rows, []any{&table, &bytes}, func() error {
+		if bytes != nil {
+			s.bytes.WithLabelValues(table).Set(float64(*bytes))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot measure the tables: %w", err)
+	}
+	return nil
+}
