@@ -28,7 +28,6 @@ import (
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
@@ -55,6 +54,7 @@ type App struct {
 	projects    *state.Reader // their names, for people
 	accounts    *bus.Accounts
 	checker     *service.Checker
+	pruner      *prune.Pruner
 	plaintext   *exposure.Watch
 	handler     nethttp.Handler
 	endpoint    *httpapi.Endpoint
@@ -90,7 +90,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build() (err error) {
-	a.service = &service.Service{Reads: a.reads, Tiers: a.config.tiers(), Clock: a.clock}
+	a.service = &service.Service{Reads: a.reads, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock}
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
@@ -106,6 +106,7 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
 		Logger: a.logger, Metrics: a.metrics.Registerer,
 	})
+	a.pruner = a.newPruner()
 	if err := a.buildAPI(); err != nil {
 		return err
 	}
@@ -200,8 +201,7 @@ func (a *App) Report() service.Report { return a.checker.Report() }
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	pruner := prune.New(prune.Config{Pool: a.pool, Tables: inbox.Tables(a.clock), Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger})
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run, pruner.Run,
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run, a.pruner.Run,
 		a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -42,6 +43,9 @@ type Config struct {
 	BatchWait     time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_LEDGER_BATCH_WAIT" default:"10ms"`
 	CheckInterval time.Duration `help:"How often what was just applied is checked." env:"WEIR_LEDGER_CHECK_INTERVAL" default:"10s"`
 
+	TransfersMonths int `help:"For how many months each transfer is kept. What older ones came to is kept by period." env:"WEIR_LEDGER_TRANSFERS_MONTHS" default:"25"`
+	BooksMonths     int `help:"For how many months after its end the books of a period are kept." env:"WEIR_LEDGER_BOOKS_MONTHS" default:"120"`
+
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil
@@ -53,7 +57,13 @@ func (c Config) Validate() error {
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
 		errs = append(errs, errors.New("WEIR_LEDGER_* can't be negative"))
 	}
-	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.tiers().Validate())...)
+	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.tiers().Validate(), c.kept().Validate())...)
+}
+
+// kept is the default retention, where the configuration does not say otherwise.
+func (c Config) kept() ledger.Retention {
+	kept := ledger.DefaultRetention()
+	return ledger.Retention{Transfers: cmp.Or(c.TransfersMonths, kept.Transfers), Books: cmp.Or(c.BooksMonths, kept.Books)}
 }
 
 // tiers are the default terms, where the configuration does not say otherwise.

@@ -52,5 +52,8 @@ func answer(err error, organization string) error {
 	if errors.Is(err, ledger.ErrNoOrganization) {
 		return httpapi.NotFound("organization", organization)
 	}
+	if errors.Is(err, ledger.ErrNotKept) {
+		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is not kept any more.", "Use a later time.")
+	}
 	return err
 }

@@ -39,7 +39,7 @@ func New(t testing.TB) *Ledger {
 func On(pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
-	l.Service = &service.Service{Reads: l.Pool, Tiers: smallTiers(), Clock: l.Now}
+	l.Service = &service.Service{Reads: l.Pool, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now}
 	return l
 }
 

@@ -108,7 +108,10 @@ func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book le
 	}
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint, booked_at <= $5 FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND booked_at > $4
-		GROUP BY 1, 2, 4`, organization, book.Period.Start, book.Period.End, s.by, next.by)
+		GROUP BY 1, 2, 4
+		UNION ALL SELECT from_account, to_account, sum(amount)::bigint, true FROM folded_transfers
+		WHERE organization = $1 AND period_start = $2 AND $6 GROUP BY 1, 2`,
+		organization, book.Period.Start, book.Period.End, s.by, next.by, s.by.IsZero())
 	if err != nil {
 		return next, all, err
 	}

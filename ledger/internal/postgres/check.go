@@ -31,9 +31,10 @@ func checkBooks(ctx context.Context, tx pgx.Tx, books map[string][]ledger.Book) 
 	var violations []ledger.Violation
 	for organization, held := range books {
 		for _, book := range held {
-			rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
-				WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 GROUP BY from_account, to_account`,
-				organization, book.Period.Start, book.Period.End)
+			rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM (
+					SELECT from_account, to_account, amount FROM transfers WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3
+					UNION ALL SELECT from_account, to_account, amount FROM folded_transfers WHERE organization = $1 AND period_start = $2) booked
+				GROUP BY from_account, to_account`, organization, book.Period.Start, book.Period.End)
 			if err != nil {
 				return nil, err
 			}

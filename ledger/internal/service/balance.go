@@ -61,6 +61,9 @@ func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Orga
 		return Balance{}, err
 	}
 	period := calendar.PeriodAt(at, o.AnchorDay)
+	if period.Start.Before(s.Kept.TransfersSince(s.Clock())) {
+		return Balance{}, ledger.ErrNotKept
+	}
 	balances, err := postgres.BalancesAt(ctx, tx, organization, period, at)
 	if err != nil {
 		return Balance{}, err

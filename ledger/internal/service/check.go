@@ -115,6 +115,9 @@ func (c *Checker) reread(ctx context.Context, ranges []ledger.Range) ([]ledger.V
 func (c *Checker) checkDatabase(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
 	checked, now := maps.Clone(c.checked), c.Clock()
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
+		if err := postgres.HoldDays(ctx, tx); err != nil {
+			return err
+		}
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
@@ -178,6 +181,9 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, log Log) ([]ledger.Violatio
 
 func verifyDatabase(ctx context.Context, pool *pgxpool.Pool) (found []ledger.Violation, ranges []ledger.Range, err error) {
 	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
+		if err := postgres.HoldDays(ctx, tx); err != nil {
+			return err
+		}
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}

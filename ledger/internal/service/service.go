@@ -17,6 +17,7 @@ import (
 type Service struct {
 	Reads *pgxpool.Pool // for those who ask
 	Tiers ledger.Tiers
+	Kept  ledger.Retention
 	Clock func() time.Time
 }
 

@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// transferDays are the partitions of transfers. A day goes as a whole: what its transfers came to is added to the sums of their periods, and what
+// was used on it goes as well.
+type transferDays struct {
+	kept  ledger.Retention
+	clock func() time.Time
+}
+
+func (transferDays) Name() string { return "transfers" }
+
+func (d transferDays) Keeps() string {
+	return fmt.Sprintf("%d months, each day a partition", d.kept.Transfers)
+}
+
+// foldDay adds up the partition that it is formatted with.
+const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, source, reason, from_account, to_account, amount, entries, transfers)
+	SELECT organization, period_start, source, reason, from_account, to_account, sum(amount), sum(entries), count(*) FROM %s GROUP BY 1, 2, 3, 4, 5, 6
+	ON CONFLICT (organization, period_start, source, reason, from_account, to_account) DO UPDATE
+		SET amount = f.amount + excluded.amount, entries = f.entries + excluded.entries, transfers = f.transfers + excluded.transfers`
+
+// Prune folds the oldest day. Until it has added up, others still read the day, but nobody writes to it; only then it locks the whole table,
+// for no longer than dropping takes.
+func (d transferDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	days, err := pg.Days(ctx, tx, "transfers")
+	since := d.kept.TransfersSince(d.clock())
+	if err != nil || len(days) == 0 || !days[0].Before(since) {
+		return 0, false, err
+	}
+	day, partition := days[0], pgx.Identifier{pg.DayPartition("transfers", days[0])}.Sanitize()
+	for _, statement := range []string{`LOCK TABLE ` + partition + ` IN SHARE MODE`, fmt.Sprintf(foldDay, partition), `DROP TABLE ` + partition} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return 0, false, fmt.Errorf("cannot fold %s: %w", partition, err)
+		}
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM usage WHERE day = $1::date`, day)
+	return 1, len(days) > 1 && days[1].Before(since), err
+}
+
+func (transferDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	days, err := pg.Days(ctx, tx, "transfers")
+	if err != nil || len(days) == 0 {
+		return time.Time{}, err
+	}
+	return days[0], nil
+}
+
+// HoldDays keeps the days of transfers from being folded until the transaction ends. It has to be the first statement of a snapshot: one that is
+// older than a fold would see neither the transfers nor their sums.
+func HoldDays(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `LOCK TABLE ONLY transfers IN ACCESS SHARE MODE`)
+	return err
+}

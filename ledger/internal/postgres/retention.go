@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// Tables are those of the ledger that age, for a prune.Pruner.
+func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
+	return []prune.Table{
+		transferDays{kept, clock},
+		appliedRanges{clock},
+		prune.Rows{
+			Table: "books", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
+			Before: func() time.Time { return kept.BooksSince(clock()) },
+		},
+	}
+}
+
+// Fixed are the bounds of the others.
+func Fixed() []prune.Bound {
+	return []prune.Bound{
+		{Table: "organizations", Keeps: "a row for each organization", By: "the organizations that there are"},
+		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
+		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
+		{Table: "usage", Keeps: "as many days as transfers", By: "the fold of transfers"},
+		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
+	}
+}
+
+// rangesKept is longer than the log is kept by default: with what is gone from there a range can't be compared.
+const rangesKept = 8 * 24 * time.Hour
+
+// appliedRanges are the ranges. The newest of each partition stays: it says how far the partition was applied at any later time.
+type appliedRanges struct{ clock func() time.Time }
+
+func (appliedRanges) Name() string { return "ranges" }
+
+func (appliedRanges) Keeps() string { return "8 days, and the newest of each partition" }
+
+// rangesAtOnce are removed of each partition in one transaction.
+const rangesAtOnce = 1000
+
+// ofEachPartition looks the oldest ranges of each partition up by their index.
+const ofEachPartition = `(SELECT DISTINCT partition FROM bus_positions WHERE group_name = $1 AND topic = $2) p
+	CROSS JOIN LATERAL (SELECT ranges.ctid, booked_at, first_offset FROM ranges WHERE partition = p.partition ORDER BY booked_at LIMIT $3) r`
+
+func (a appliedRanges) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	var most int64
+	err = tx.QueryRow(ctx, `WITH old AS (SELECT partition, r.* FROM `+ofEachPartition+` WHERE booked_at < $4
+				AND first_offset < (SELECT max(first_offset) FROM ranges newest WHERE newest.partition = p.partition)),
+			gone AS (DELETE FROM ranges WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)))
+		SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM old GROUP BY partition) counted`,
+		contract.GroupLedger, contract.TopicLogs, rangesAtOnce, a.clock().Add(-rangesKept)).Scan(&removed, &most)
+	return removed, most == rangesAtOnce, err
+}
+
+func (appliedRanges) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	var oldest *time.Time
+	err := tx.QueryRow(ctx, `SELECT min(booked_at) FROM `+ofEachPartition, contract.GroupLedger, contract.TopicLogs, 1).Scan(&oldest)
+	if err != nil || oldest == nil {
+		return time.Time{}, err
+	}
+	return *oldest, nil
+}

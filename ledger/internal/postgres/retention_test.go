@@ -1,0 +1,156 @@
+package postgres_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// prune keeps the tables of the ledger within their bounds, as of its clock.
+func (l checkedLedger) prune(t *testing.T) {
+	t.Helper()
+	err := prune.New(prune.Config{
+		Pool: l.Pool, Tables: postgres.Tables(l.Now, ledger.DefaultRetention()), Clock: l.Now, Metrics: prometheus.NewRegistry(),
+		Logger: slog.New(slog.DiscardHandler),
+	}).RunOnce(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l checkedLedger) count(t *testing.T, table string) (n int) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT count(*) FROM `+table).Scan(&n)
+	})
+	return n
+}
+
+// Transfers go after 25 months and leave what they came to, so that books still agree with them, half folded ones too; books go after ten years.
+func TestTransfersFold(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.Start(t, "acme", ledger.Scale)
+	var last ledger.Range
+	for range 4 {
+		last = l.chargeRange(t, "acme", 10, l.Now())
+		l.chargeRange(t, "other", 5, l.Pass(24*time.Hour))
+	}
+	whole := l.count(t, "transfers")
+	l.prune(t)
+	if n := l.count(t, "transfers"); n != whole {
+		t.Fatalf("%d of %d transfers are left at once", n, whole)
+	}
+	l.SetClock(ledgertest.November.AddDate(0, 25, 2)) // two of the days are too old
+	l.prune(t)
+	if n, folded := l.count(t, "transfers"), l.count(t, "folded_transfers"); n == 0 || n == whole || folded == 0 {
+		t.Fatalf("%d of %d transfers are left, and %d sums", n, whole, folded)
+	}
+	l.CheckSound(t)
+	if found := l.checked(t, &postgres.BookCheck{}, last); len(found) > 0 {
+		t.Errorf("the running check finds %v", found)
+	}
+	if days := l.count(t, "usage"); days != 5 {
+		t.Errorf("usage has %d rows, want those of the days that are left", days)
+	}
+	if _, err := l.Balance(t.Context(), "acme", ledgertest.November.Add(time.Hour)); err != ledger.ErrNotKept { //nolint:errorlint // exactly it
+		t.Errorf("the balance of then: %v", err)
+	}
+	l.exec(t, `UPDATE folded_transfers SET amount = amount + 1 WHERE organization = 'other'`)
+	if found := l.verified(t); len(found) != 1 || found[0] != ledger.BalanceIsTransfers {
+		t.Errorf("sums that were tampered with: %v", found)
+	}
+	l.SetClock(ledgertest.November.AddDate(10, 2, 0))
+	l.prune(t)
+	for _, table := range []string{"transfers", "folded_transfers", "books", "usage"} {
+		if n := l.count(t, table); n != 0 {
+			t.Errorf("%d rows of %s are left after ten years", n, table)
+		}
+	}
+}
+
+// verified is what a check of everything finds.
+func (l checkedLedger) verified(t *testing.T) (found []string) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		violations, err := postgres.Verify(ctx, tx)
+		for _, v := range violations {
+			found = append(found, v.Invariant)
+		}
+		return err
+	})
+	return found
+}
+
+// A check that began before a fold sees the transfers, and the fold waits for it.
+func TestFoldWaitsForChecks(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.chargeRange(t, "acme", 10, l.Now())
+	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
+	fold := postgres.Tables(l.Now, ledger.DefaultRetention())[0]
+	l.As(t, func(ctx context.Context, check pgx.Tx) error {
+		if err := postgres.HoldDays(ctx, check); err != nil {
+			return err
+		}
+		err := l.Try(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '1ms'`); err != nil {
+				return err
+			}
+			_, _, err := fold.Prune(ctx, tx)
+			return err
+		})
+		if err == nil {
+			t.Error("the day is folded while a check reads")
+		}
+		return nil
+	})
+	l.prune(t)
+	if n := l.count(t, "transfers"); n != 0 {
+		t.Errorf("%d transfers are left", n)
+	}
+}
+
+// Ranges go after 8 days, but for the newest of each partition, which says how far it was applied.
+func TestRangesGo(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($1, $2, 0, 9, 1, ''), ($1, $2, 1, 9, 1, '')`,
+			contract.GroupLedger, contract.TopicLogs)
+		if err != nil {
+			return err
+		}
+		for _, r := range []ledger.Range{
+			{Partition: 0, First: 0, Next: 1, Booked: l.Now().AddDate(0, 0, -10)},
+			{Partition: 0, First: 1, Next: 2, Booked: l.Now().AddDate(0, 0, -9)},
+			{Partition: 0, First: 2, Next: 9, Booked: l.Now().AddDate(0, 0, -7)},
+			{Partition: 1, First: 0, Next: 8, Booked: l.Now().AddDate(0, 0, -30)},
+			{Partition: 1, First: 8, Next: 9, Booked: l.Now().AddDate(0, 0, -20)},
+		} {
+			r.From, r.To = r.Booked, r.Booked
+			if err := postgres.SaveRanges(ctx, tx, []ledger.Range{r}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	l.prune(t)
+	if n := l.count(t, "ranges"); n != 2 {
+		t.Errorf("%d ranges are left, want the young one and the newest of the idle partition", n)
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		applied, err := postgres.PositionsAt(ctx, tx, l.Now())
+		if applied[0] != 9 || applied[1] != 9 {
+			t.Errorf("applied through %v", applied)
+		}
+		return err
+	})
+}

@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Retention is for how many months books are kept, and for how many of these each of their transfers. What older transfers came to is
+// kept as sums by period as long as the book.
+type Retention struct{ Transfers, Books int }
+
+// DefaultRetention holds where settings say nothing else: the transfers of two years can be compared with those a year before, and books are
+// kept for as long as accounts have to be.
+func DefaultRetention() Retention { return Retention{Transfers: 25, Books: 120} }
+
+// ErrNotKept is the error for what was so long ago that it is not kept any more.
+var ErrNotKept = errors.New("that is not kept any more")
+
+// leastTransfers are the months that a running period, and the one that has just ended, may reach back.
+const leastTransfers = 3
+
+// Validate returns what is wrong with the retention.
+func (r Retention) Validate() error {
+	if r.Transfers < leastTransfers || r.Books < r.Transfers {
+		return fmt.Errorf("transfers for %d months and books for %d: transfers need at least %d, and books as many as transfers",
+			r.Transfers, r.Books, leastTransfers)
+	}
+	return nil
+}
+
+// TransfersSince is from which day on all transfers are kept.
+func (r Retention) TransfersSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers) }
+
+// BooksSince is since when books are kept: those that ended before go.
+func (r Retention) BooksSince(now time.Time) time.Time { return monthsBefore(now, r.Books) }
+
+func monthsBefore(now time.Time, months int) time.Time {
+	year, month, day := now.UTC().Date()
+	return time.Date(year, month-time.Month(months), day, 0, 0, 0, 0, time.UTC)
+}
