@@ -18,13 +18,17 @@ func (f AuditFault) String() string {
 	return fmt.Sprintf("line %d %s", f.Sequence, f.Detail)
 }
 
-// An AuditCheck compares a log, line by line from the first, with what the events say that it must be. Its zero value has
-// seen nothing yet.
+// An AuditCheck compares a log, line by line from the first that is kept, with what the events say that it must be. Its zero value
+// has seen nothing yet.
 type AuditCheck struct {
+	Gone   int64        // lines that were removed because of their age
 	Lines  int64        // in the log
 	Head   string       // hash of the last line, "" where there is none
 	Faults []AuditFault // at most 100; Lines goes on
 }
+
+// Begin says behind which line the log begins, where that is not its first.
+func (c *AuditCheck) Begin(sequence int64, hash string) { c.Gone, c.Head = sequence, hash }
 
 // Next compares the line with the next number as it is kept with that which the events tell of; nil is for none.
 func (c *AuditCheck) Next(sequence int64, kept, told *AuditEvent) {

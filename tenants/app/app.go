@@ -34,6 +34,7 @@ import (
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/audit"
@@ -81,6 +82,7 @@ type App struct {
 	publisher   *publisher.Publisher
 	relay       *relay.Relay
 	tombstones  *relay.Relay // of sessions that are past
+	pruner      *prune.Pruner
 	state       *state.Reader
 	accounts    *state.Reader
 	usage       *consumer.Consumer
@@ -181,6 +183,7 @@ func (a *App) assemble() (err error) {
 		Pool: a.pool, Name: bus.TombstonesName, Publisher: a.publisher, Read: bus.NewSessionTombstones(a.events, a.clock).Read,
 		Interval: tombstonesInterval, Metrics: a.metrics.Registerer,
 	}, a.logger)
+	a.pruner = a.newPruner()
 	a.credentials = identity.NewCredentials(a.clock)
 	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
 	a.state = a.follow(contract.TopicCredentials, waiter.Apply)
@@ -372,7 +375,7 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.plaintext.Run,
-		a.signIn.Failures.Run, a.serve, a.metrics.Run)
+		a.signIn.Failures.Run, a.pruner.Run, a.serve, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where they are missing.

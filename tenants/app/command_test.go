@@ -170,7 +170,7 @@ func TestVerifyAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
-	clean := regexp.MustCompile(`(?m)^\*\t1\t[0-9a-f]{64}$\n^` + acme.organization + `\t4\t[0-9a-f]{64}$`)
+	clean := regexp.MustCompile(`(?m)^\*\t1\t[0-9a-f]{64}\t0$\n^` + acme.organization + `\t4\t[0-9a-f]{64}\t0$`)
 	if got := tenants.must(t, "audit", "verify"); !clean.MatchString(got) {
 		t.Errorf("verified:\n%s", got)
 	}

@@ -38,6 +38,8 @@ type Config struct {
 
 	OIDC OIDCConfig `embed:"" prefix:"oidc-"`
 
+	AuditDays int `help:"For how many days the audit keeps a line." env:"WEIR_AUDIT_DAYS" default:"400"`
+
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
 
 	LeakReports  bool   `help:"Take reports of leaked API keys at /v1/leak-reports, signed as GitHub's secret scanning signs them." env:"WEIR_LEAK_REPORTS"`
@@ -56,6 +58,9 @@ type Config struct {
 func (c Config) Validate() error {
 	errs := []error{c.ServerConfig.Validate(), c.Limits.Validate()}
 	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
+	if c.AuditDays != 0 && c.AuditDays < leastAuditDays {
+		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, leastAuditDays))
+	}
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
 	}

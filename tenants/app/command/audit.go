@@ -20,8 +20,8 @@ type verifyAudit struct {
 func (verifyAudit) Help() string {
 	return `Every line of the audit has a hash of itself and the hash of the line before. This reads all lines, computes the hashes
 anew, and compares each line with the event that it tells of: it finds lines that were edited, removed, added, exchanged
-or cut off. For each organization it prints its id, how many lines there are and the hash of the last; keep these
-somewhere else, and nobody can rewrite audit and events together without your noticing. It changes nothing, and ends with
+or cut off. Where the oldest lines were removed because of their age, it begins with the hash of the last of these. For each
+organization it prints its id, how many lines there are, the hash of the last, and how many are gone; keep these somewhere else, and nobody can rewrite audit and events together without your noticing. It changes nothing, and ends with
 status 1 where something was found.`
 }
 
@@ -32,7 +32,7 @@ var errTampered = errors.New("the audit was tampered with")
 func (c *verifyAudit) Run(ctx context.Context, _ *slog.Logger) error {
 	var found error
 	err := app.CheckAudits(ctx, c.DatabaseURL, c.Organization, func(organization string, check tenants.AuditCheck) {
-		row(os.Stdout, organization, check.Lines, check.Head)
+		row(os.Stdout, organization, check.Lines, check.Head, check.Gone)
 		for _, fault := range check.Faults {
 			fmt.Fprintf(os.Stderr, "%s: %s\n", organization, fault)
 			found = errTampered

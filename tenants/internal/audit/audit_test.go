@@ -79,7 +79,7 @@ func checkAudit(t *testing.T, pool *pgxpool.Pool, organization string) tenants.A
 // unguard turns off what keeps the audit as it is, as one who owns the table can, and a superuser.
 func unguard(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	for _, statement := range []string{`ALTER TABLE audit_events DISABLE TRIGGER audit_events_are_kept`, `GRANT ALL ON audit_events TO CURRENT_USER`} {
+	for _, statement := range []string{`ALTER TABLE audit_events DISABLE TRIGGER USER`, `GRANT ALL ON audit_events TO CURRENT_USER`} {
 		if err := asSystem(t, pool, statement); err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,13 @@ func Check(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, o
 
 // checkTold goes through the lines that the events tell of, and returns the number of the last.
 func checkTold(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.AuditCheck) (last int64, err error) {
-	head := tenants.AuditEvent{Hash: tenants.AuditStart}
+	head, err := anchorOf(ctx, tx, trail.organization)
+	if err != nil {
+		return 0, err
+	}
+	if head.Sequence > 0 {
+		check.Begin(head.Sequence, head.Hash)
+	}
 	for {
 		told, err := trail.next(ctx, tx, head)
 		if err != nil || len(told) == 0 {

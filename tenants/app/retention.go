@@ -1,0 +1,38 @@
+package app
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/retention"
+)
+
+// auditDays holds where the configuration does not say otherwise: a year, and some time to look back at it.
+const auditDays = 400
+
+// leastAuditDays is longer than anything that the audit tells of is on its way.
+const leastAuditDays = 30
+
+func (c Config) auditKept() time.Duration {
+	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour
+}
+
+// newPruner keeps all tables of the schema within their bounds.
+func (a *App) newPruner() *prune.Pruner {
+	return prune.New(prune.Config{
+		Pool: a.pool,
+		Tables: slices.Concat(retention.Tables(a.clock, bus.Forget(a.publisher, a.clock)), audit.Tables(a.clock, a.config.auditKept()),
+			sharedbus.Tables(a.clock)),
+		Fixed: slices.Concat(retention.Fixed(), audit.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+}
+
+// Bounds are those of all tables of the schema.
+func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }

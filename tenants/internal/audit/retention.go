@@ -1,0 +1,128 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/tenants"
+)
+
+// Tables are those of the audit and of what it tells of, for a prune.Pruner. Lines are kept for a time.
+func Tables(clock func() time.Time, kept time.Duration) []prune.Table {
+	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, endedStreams{}}
+}
+
+// Fixed are the bounds of the others.
+func Fixed() []prune.Bound {
+	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization", By: "its primary key"}}
+}
+
+// oldLines are the lines of audits. What is left of one begins at its anchor, and its newest line always stays.
+type oldLines struct {
+	before func() time.Time
+	kept   time.Duration
+}
+
+func (oldLines) Name() string { return "audit_events" }
+
+func (l oldLines) Keeps() string {
+	return fmt.Sprintf("%.0f days, and the newest line of each organization", l.kept.Hours()/24)
+}
+
+// linesAtOnce are removed of each organization in one transaction.
+const linesAtOnce = 1000
+
+// setAnchors moves each anchor before the first line that is young enough.
+const setAnchors = `
+INSERT INTO audit_anchors AS a (organization, sequence, position, hash, at)
+SELECT line.organization, line.sequence, line.position, line.hash, line.at
+  FROM (SELECT organization FROM organizations UNION ALL SELECT '*') o
+ CROSS JOIN LATERAL (SELECT sequence, at FROM audit_events e WHERE e.organization = o.organization ORDER BY sequence LIMIT 1) oldest
+ CROSS JOIN LATERAL (SELECT coalesce(
+	(SELECT sequence FROM audit_events e WHERE e.organization = o.organization AND e.at >= $1 ORDER BY e.at LIMIT 1),
+	(SELECT max(sequence) FROM audit_events e WHERE e.organization = o.organization)) AS sequence) stays
+  JOIN audit_events line ON line.organization = o.organization AND line.sequence = least(stays.sequence, oldest.sequence + $2) - 1
+ WHERE oldest.at < $1 AND stays.sequence > oldest.sequence
+ON CONFLICT (organization) DO UPDATE SET sequence = excluded.sequence, position = excluded.position, hash = excluded.hash, at = excluded.at`
+
+func (l oldLines) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	anchored, err := tx.Exec(ctx, setAnchors, l.before(), linesAtOnce)
+	if err != nil || anchored.RowsAffected() == 0 {
+		return 0, false, err
+	}
+	gone, err := tx.Exec(ctx, `DELETE FROM audit_events e USING audit_anchors a WHERE e.organization = a.organization AND e.sequence <= a.sequence`)
+	return gone.RowsAffected(), true, err
+}
+
+func (oldLines) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	return oldest(ctx, tx, `SELECT min(e.at) FROM (SELECT organization FROM organizations UNION ALL SELECT '*') o
+		CROSS JOIN LATERAL (SELECT at FROM audit_events e WHERE e.organization = o.organization ORDER BY at LIMIT 1) e`)
+}
+
+// endedStreams are the events of what is past, as soon as its lines are gone: sessions, invitations, failures to sign in, and of other things
+// those that no table shows any more.
+type endedStreams struct{}
+
+func (endedStreams) Name() string { return "events" }
+
+func (endedStreams) Keeps() string {
+	return "what happened to each thing that there is, and to those that are past as long as the audit tells of it"
+}
+
+// eventsAtOnce are removed in one transaction.
+const eventsAtOnce = 10_000
+
+func (endedStreams) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM events WHERE ctid = ANY (ARRAY(
+		SELECT e.ctid FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
+		 CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing
+		 WHERE CASE noun WHEN 'session' THEN true WHEN 'invitation' THEN true WHEN 'sign-in-failures' THEN true
+			WHEN 'api-key' THEN NOT EXISTS (SELECT FROM api_keys t WHERE t.organization = e.organization AND t.id = thing.id)
+			WHEN 'service-token' THEN NOT EXISTS (SELECT FROM service_tokens t WHERE t.organization = e.organization AND t.id = thing.id)
+			WHEN 'member' THEN NOT EXISTS (SELECT FROM members t WHERE t.organization = e.organization AND t.id = thing.id)
+			WHEN 'passkey' THEN NOT EXISTS (SELECT FROM passkeys t WHERE t.organization = e.organization AND t.id = thing.id)
+			ELSE false END
+		   AND NOT EXISTS (
+			SELECT FROM events later WHERE later.organization = e.organization AND later.stream = e.stream AND later.position > a.position)
+		 LIMIT $1))`, eventsAtOnce)
+	return tag.RowsAffected(), tag.RowsAffected() == eventsAtOnce, err
+}
+
+// Oldest is the first line that stands behind an anchor: things have no age.
+func (endedStreams) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	return oldest(ctx, tx, `SELECT min(at) FROM audit_anchors`)
+}
+
+func oldest(ctx context.Context, tx pgx.Tx, query string) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	var at *time.Time
+	if err := tx.QueryRow(ctx, query).Scan(&at); err != nil || at == nil {
+		return time.Time{}, err
+	}
+	return *at, nil
+}
+
+// anchorOf is where the audit of an organization begins.
+func anchorOf(ctx context.Context, tx pgx.Tx, organization string) (tenants.AuditEvent, error) {
+	anchor := tenants.AuditEvent{Hash: tenants.AuditStart}
+	err := tx.QueryRow(ctx, `SELECT sequence, position, hash FROM audit_anchors WHERE organization = $1`, organization).
+		Scan(&anchor.Sequence, &anchor.Position, &anchor.Hash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return anchor, err
+}

@@ -1,0 +1,132 @@
+package audit_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/projections"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// pruneAudit keeps a year of the audit, as of a time.
+func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) {
+	t.Helper()
+	clock := func() time.Time { return now }
+	err := prune.New(prune.Config{
+		Pool: pool, Tables: audit.Tables(clock, 365*24*time.Hour), Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+	}).RunOnce(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, query string) (n int) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), query).Scan(&n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// happen appends events to a stream of org_a.
+func happen(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, events ...tenants.Event) {
+	t.Helper()
+	if err := projections.NewEvents(pool).Append(t.Context(), unitofwork.Stream("org_a", noun, id), version, nil, events...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openWithProject adds a project and a session to what is furnished, and renames the project half a year later.
+func openWithProject(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, noon := tenantstest.Open(t), tenantstest.Noon
+	happen(t, pool, "session", "ses_x", 0, tenants.SessionStarted{
+		Session: "ses_x", Organization: "org_a", Member: "mem_a", Role: tenants.Admin, At: noon, ExpiresAt: noon.Add(time.Hour),
+		Digest: tenants.SecretDigest{Hash: strings.Repeat("e", 64), First: "ab12", Last: "9f3e"},
+	})
+	happen(t, pool, "project", "prj_x", 0, tenants.ProjectCreated{Project: "prj_x", Organization: "org_a", Name: "X", At: noon})
+	happen(t, pool, "project", "prj_x", 1, tenants.ProjectRenamed{Project: "prj_x", Name: "Renamed", At: noon.AddDate(0, 6, 0)})
+	return pool
+}
+
+// Old lines go and leave an anchor, from which the rest is checked as before.
+func TestOldLinesGo(t *testing.T) {
+	pool := openWithProject(t)
+	pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 11, 0))
+	if check := checkAudit(t, pool, "org_a"); check.Gone != 0 || check.Lines != perOrganization+3 {
+		t.Fatalf("within a year %d lines are gone and %d left", check.Gone, check.Lines)
+	}
+	pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0))
+	if check := checkAudit(t, pool, "org_a"); check.Gone != perOrganization+2 || check.Lines != 1 || check.Faults != nil {
+		t.Errorf("after a year: %+v", check)
+	}
+	if check := checkAudit(t, pool, "org_b"); check.Gone != perOrganization-1 || check.Lines != 1 || check.Faults != nil {
+		t.Errorf("where nothing happened for a year: %+v, want the newest line", check)
+	}
+	for stream, want := range map[string]int{"session/ses_x": 0, "project/prj_x": 2} {
+		if n := count(t, pool, `SELECT count(*) FROM events WHERE stream = '`+stream+`'`); n != want {
+			t.Errorf("%d events of %s are left, want %d", n, stream, want)
+		}
+	}
+	if err := audit.WriteAll(t.Context(), pool, projections.NewEvents(pool)); err != nil {
+		t.Error(err)
+	}
+	happen(t, pool, "project", "prj_x", 2, tenants.ProjectRenamed{Project: "prj_x", Name: "Again", At: tenantstest.Noon.AddDate(1, 2, 0)})
+	if check := checkAudit(t, pool, "org_a"); check.Lines != 2 || check.Faults != nil {
+		t.Fatalf("after one more: %+v", check)
+	}
+}
+
+// What is changed behind an anchor is found, and so is an anchor that is none.
+func TestTamperingBehindAnAnchorIsFound(t *testing.T) {
+	for name, test := range map[string]struct{ statement, want string }{
+		"a line":           {`UPDATE audit_events SET actor = 'mem_x' WHERE organization = 'org_a'`, "was changed"},
+		"the anchor":       {`UPDATE audit_anchors SET hash = repeat('0', 64) WHERE organization = 'org_a'`, "does not follow"},
+		"the anchor gone":  {`DELETE FROM audit_anchors WHERE organization = 'org_a'`, "is missing"},
+		"the anchor moved": {`UPDATE audit_anchors SET position = position - 1, sequence = sequence - 1 WHERE organization = 'org_a'`, "is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := openWithProject(t)
+			pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0))
+			unguard(t, pool)
+			for _, statement := range []string{`ALTER TABLE audit_anchors DISABLE TRIGGER USER`, test.statement} {
+				if err := asSystem(t, pool, statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if check := checkAudit(t, pool, "org_a"); len(check.Faults) == 0 || !strings.Contains(check.Faults[0].String(), test.want) {
+				t.Errorf("found %v", check.Faults)
+			}
+		})
+	}
+}
+
+// Lines that no anchor stands for stay, and an anchor never goes back.
+func TestLinesGoBehindAnchorsAlone(t *testing.T) {
+	pool := openWithProject(t)
+	pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0))
+	for _, statement := range []string{
+		`DELETE FROM audit_events`, `UPDATE audit_anchors SET sequence = 1`, `UPDATE audit_anchors SET hash = repeat('0', 64)`,
+	} {
+		if err := asSystem(t, pool, statement); !refused(err) {
+			t.Errorf("%s: got %v", statement, err)
+		}
+	}
+}
