@@ -8,6 +8,7 @@ type Occurrence struct {
 	Project      string
 	Entry        string    // id of the entry as clients see it
 	Accepted     time.Time // when the entry was accepted
+	Expires      time.Time // see Expiry
 	At           time.Time // when it happened, as the entry says
 	Severity     Severity
 	Environment  string

@@ -39,6 +39,7 @@ type Count struct {
 	Similar      Hash         // of the strictest hash that does not join
 	N            int64
 	First, Last  time.Time
+	Expires      time.Time // the latest
 	Severities   Severity
 	Environments []string
 	Samples      []Sample // the first ones and the newest, in the order of arrival
@@ -108,6 +109,9 @@ func (c *Count) add(o Sample) {
 	if o.At.After(c.Last) {
 		c.Last = o.At
 	}
+	if o.Expires.After(c.Expires) {
+		c.Expires = o.Expires
+	}
 	if len(c.Samples) == FirstSamples+newestAtOnce {
 		c.Samples = slices.Delete(c.Samples, FirstSamples, FirstSamples+1)
 	}
@@ -124,6 +128,9 @@ func (c *Count) Merge(d *Count) {
 	}
 	if d.Last.After(c.Last) {
 		c.Last = d.Last
+	}
+	if d.Expires.After(c.Expires) {
+		c.Expires = d.Expires
 	}
 	c.Samples = append(c.Samples, d.Samples...)
 	slices.SortFunc(c.Samples, func(a, b Sample) int { return cmp.Compare(a.Arrival, b.Arrival) })

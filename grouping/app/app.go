@@ -28,11 +28,9 @@ import (
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/keyfact"
 	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
@@ -52,6 +50,7 @@ type App struct {
 	publisher   *publisher.Publisher
 	logs        *consumer.Consumer
 	relay       *relay.Relay
+	pruner      *prune.Pruner
 	credentials *state.Reader
 	projects    *state.Reader
 	plaintext   *exposure.Watch
@@ -120,6 +119,7 @@ func (a *App) build() (err error) {
 	a.relay = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
+	a.pruner = a.newPruner()
 	if err := a.buildAPI(); err != nil {
 		return err
 	}
@@ -185,18 +185,11 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner().Run, a.plaintext.Run, a.endpoint.Run,
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run,
 		a.publishUses, a.metrics.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
-
-// pruner keeps inbox and outbox within their bounds.
-func (a *App) pruner() *prune.Pruner {
-	return prune.New(prune.Config{
-		Pool: a.pool, Tables: append(inbox.Tables(a.clock), outbox.Table(bus.RelayName)), Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
-	})
-}
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
 func (a *App) Close() {

@@ -91,7 +91,8 @@ func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
 func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurrence {
 	o := grouping.Occurrence{
 		Organization: logs.Organization, Project: logs.Project, Entry: contract.EntryID(logs.Batch, index), Accepted: logs.Time,
-		At: eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
+		Expires: grouping.Expiry(logs.Time, logs.Retention()),
+		At:      eventTime(e.timestamp, logs.Time), Environment: e.environment, Message: e.message, Error: e.err,
 	}
 	if o.Environment == "" {
 		o.Environment = logs.Environment

@@ -62,7 +62,8 @@ func mustApply(t testing.TB, pool *pgxpool.Pool, occurrences ...grouping.Occurre
 // seen is an occurrence of an error of the type, in organization "acme" and project "shop".
 func seen(typ string, after time.Duration) grouping.Occurrence {
 	return grouping.Occurrence{
-		Organization: "acme", Project: "shop", Entry: typ + after.String(), Accepted: noon, At: noon.Add(after), Severity: grouping.SeverityError, Environment: "prod",
+		Organization: "acme", Project: "shop", Entry: typ + after.String(), Accepted: noon, Expires: grouping.Expiry(noon, 7),
+		At: noon.Add(after), Severity: grouping.SeverityError, Environment: "prod",
 		Error: grouping.Error{Type: typ, Message: "it broke", StackTrace: []string{"at com.acme.A.b(A.java:1)"}},
 	}
 }

@@ -65,7 +65,7 @@ func (w *Why) bound() {
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys []string
 	var counts, samples []int64
-	var firsts, lasts []time.Time
+	var firsts, lasts, expiries []time.Time
 	var levels []int16
 	var similar [][]byte
 	for _, ch := range changes {
@@ -75,38 +75,49 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		environments, counts = append(environments, array(ch.Environments)), append(counts, ch.N)
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
 		similar, samples = append(similar, ch.Similar[:]), append(samples, int64(len(ch.Samples)))
+		expiries = append(expiries, ch.Expires)
 	}
 	rows, err := tx.Query(ctx, `
 		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments,
-			similar_hash, why, samples)
-		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments::text[], similar_hash, why::jsonb, samples
+			similar_hash, why, samples, expires)
+		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments::text[], similar_hash, why::jsonb, samples,
+			expires
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
-		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[]) WITH ORDINALITY
-		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples, n)
+		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[]) WITH ORDINALITY
+		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples, expires, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
 		       count = g.count + excluded.count, samples = g.samples + excluded.samples,
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
-		       levels = g.levels | excluded.levels,
+		       levels = g.levels | excluded.levels, expires = greatest(g.expires, excluded.expires),
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
-		RETURNING organization, id, samples`,
-		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples)
+		RETURNING organization, id, samples, xmax = 0`,
+		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
+		expiries)
 	if err != nil {
 		return err
 	}
 	return readSamples(rows, changes)
 }
 
+// errGone means that a group has expired since its hash was found. The transaction has to begin anew: then it creates the group.
+var errGone = errors.New("the group has just expired")
+
 // readSamples reads the numbers of samples, which come back in the order in which they were sent.
 func readSamples(rows pgx.Rows, changes []*change) error {
 	n := 0
 	var organization, id string
 	var samples int64
-	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples}, func() error {
-		if ch := changes[n]; ch.Organization != organization || ch.group != id {
+	var inserted bool
+	_, err := pgx.ForEachRow(rows, []any{&organization, &id, &samples, &inserted}, func() error {
+		ch := changes[n]
+		if ch.Organization != organization || ch.group != id {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.group, ch.Organization)
+		}
+		if inserted && !ch.created {
+			return fmt.Errorf("cannot count errors of group %q: %w", id, errGone)
 		}
 		changes[n].samples = samples
 		n++

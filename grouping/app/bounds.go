@@ -1,0 +1,26 @@
+package app
+
+import (
+	"slices"
+
+	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/outbox"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// newPruner keeps all tables of the schema within their bounds.
+func (a *App) newPruner() *prune.Pruner {
+	return prune.New(prune.Config{
+		Pool:   a.pool,
+		Tables: slices.Concat(postgres.Tables(a.clock), inbox.Tables(a.clock), sharedbus.Tables(a.clock), []prune.Table{outbox.Table(bus.RelayName)}),
+		Fixed:  slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+}
+
+// Bounds are those of all tables of the schema.
+func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }

@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// budgetsKept is longer than an hour's errors are on their way; see keptBudgets for those of projects at work.
+const budgetsKept = 7 * 24 * time.Hour
+
+// Tables are those of groups that age, for a prune.Pruner.
+func Tables(clock func() time.Time) []prune.Table {
+	return []prune.Table{
+		&expiredGroups{clock: clock},
+		prune.Rows{
+			Table: "group_budgets", Bound: "48 hours of a project that creates groups, and 7 days of others", Age: "hour",
+			Before: prune.Ago(budgetsKept, clock),
+		},
+	}
+}
+
+// Fixed are the bounds of the others.
+func Fixed() []prune.Bound {
+	return []prune.Bound{
+		{Table: "group_hashes", Keeps: "the deciding hash and 100 stricter ones of each group", By: "maxHashes; they go with their group"},
+		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
+	}
+}
+
+// expiredGroups are the groups whose last errors are long gone. They are looked for once a day: nothing leads to them but the table.
+type expiredGroups struct {
+	clock  func() time.Time
+	swept  time.Time // the day for which none is left
+	oldest time.Time // as of then
+}
+
+func (*expiredGroups) Name() string { return "error_groups" }
+
+func (*expiredGroups) Keeps() string { return "30 days longer than the entries that were last seen" }
+
+// groupsAtOnce go in one transaction, each with a few dozen rows.
+const groupsAtOnce = 1000
+
+// removeExpired passes over groups that a writer has just found. One that finds a group and comes to it only after this fails and begins anew; see
+// errGone.
+const removeExpired = `
+WITH gone AS (
+	DELETE FROM error_groups WHERE ctid = ANY (ARRAY(SELECT ctid FROM error_groups WHERE expires <= $1::date LIMIT $2 FOR UPDATE SKIP LOCKED))
+	RETURNING organization, id, project, why
+), deciding AS (
+	DELETE FROM group_hashes h USING gone g WHERE (h.organization, h.project, h.version, h.hash)
+		= (g.organization, g.project, (g.why->>'version')::smallint, decode(g.why->>'hash', 'hex'))
+), stricter AS (
+	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'trace'
+), samples AS (
+	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
+)
+SELECT count(*) FROM gone`
+
+func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	today := e.clock().UTC().Truncate(24 * time.Hour)
+	if today.Equal(e.swept) {
+		return 0, false, nil
+	}
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	if err := tx.QueryRow(ctx, removeExpired, today, groupsAtOnce).Scan(&removed); err != nil || removed == groupsAtOnce {
+		return removed, err == nil, err
+	}
+	var oldest *time.Time
+	if err := tx.QueryRow(ctx, `SELECT min(first_seen) FROM error_groups`).Scan(&oldest); err != nil {
+		return 0, false, err
+	}
+	e.swept, e.oldest = today, time.Time{}
+	if oldest != nil {
+		e.oldest = *oldest
+	}
+	return removed, false, nil
+}
+
+func (e *expiredGroups) Oldest(context.Context, pgx.Tx) (time.Time, error) { return e.oldest, nil }
