@@ -239,12 +239,23 @@ func (w *world) operate(t *testing.T, method, path string, body map[string]any) 
 }
 
 // events counts what happened to an organization. A refusal adds nothing to it.
-func (w *world) events(t *testing.T, organization string) (count int) {
+func (w *world) events(t *testing.T, organization string) int {
+	t.Helper()
+	return len(w.history(t, organization))
+}
+
+// history names what happened to an organization, the oldest first.
+func (w *world) history(t *testing.T, organization string) (names []string) {
 	t.Helper()
 	must(t, pg.ReadAs(t.Context(), w.pool, pg.Organization(organization), func(tx pgx.Tx) error {
-		return tx.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&count)
+		rows, err := tx.Query(t.Context(), `SELECT name FROM events ORDER BY position`)
+		if err != nil {
+			return err
+		}
+		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
 	}))
-	return count
+	return names
 }
 
 // routes are all routes of all modules and of the gateway, each once, as "GET /v1/logs", with the modules that have it.
