@@ -67,9 +67,10 @@ IN_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 UNRACED  = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -run TestSuiteReconnect $(BUS)/watermillbus,:)
 
-# A domain starts nothing beside itself, so the race detector has nothing to find there: it would only slow long properties down.
-DOMAINS  = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar)
-ALONE    = $(if $(RACE),$(filter $(DOMAINS),$(LISTED)))
+# A domain starts nothing beside itself, and the end-to-end tests look from outside at programs that are compiled without the race
+# detector: it has nothing to find there, and would only slow them down.
+RACELESS = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar deploy/architecture deploy/e2e)
+ALONE    = $(if $(RACE),$(filter $(RACELESS),$(LISTED)))
 RACED    = $(filter-out $(ALONE),$(LISTED))
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker, the race detector
@@ -79,13 +80,15 @@ test: ## unit and integration tests: a local PostgreSQL, the embedded broker, th
 		$(if $(RACED),$(GO) test $(RACE) $(TESTFLAGS) $(RACED),:); raced=$$?; \
 		wait $$unraced && exit $$raced'
 
-# The race detector only where the broker is the subject, and there three nodes as well.
+# The race detector only where the broker is the subject, and there three nodes as well. Tests take turns on a node that they are given, so
+# the bus has one of its own.
 REST     = $(filter-out $(BUS) $(BUS)/%,$(LISTED))
+ON_KAFKA = bin/backends -backend=kafka --
 test-kafka test-containers: TESTS = $(BACKED)
-test-kafka: ## the same tests against a real Apache Kafka node; those of the bus with the race detector, and against three
-	$(BACKENDS) -backend=kafka -slowest=10 -- sh -c '\
-		{ $(if $(IN_BUS),$(GO) test $(RACE) -tags=apache $(TESTFLAGS) $(IN_BUS),:) && $(RECONNECT); } & bus=$$!; \
-		$(if $(REST),$(UNRACED) $(REST),:); others=$$?; \
+test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus with the race detector, and against three
+	$(BACKENDS) -slowest=10 -- sh -c '\
+		$(ON_KAFKA) sh -c "{ $(if $(IN_BUS),$(GO) test $(subst ",\",$(RACE)) -tags=apache $(TESTFLAGS) $(IN_BUS),:) && $(RECONNECT); }" & bus=$$!; \
+		$(if $(REST),$(ON_KAFKA) env $(UNRACED) $(REST),:); others=$$?; \
 		wait $$bus && exit $$others'
 
 ROUNDS ?= full

@@ -91,6 +91,7 @@ func (n node) properties() string {
 		"group.initial.rebalance.delay.ms=0",
 		"group.min.session.timeout.ms=1000", // dead members are found as soon as a test wants
 		"auto.create.topics.enable=false",
+		"log.index.size.max.bytes=65536", // of each partition's two indexes, which are mapped whole when a topic is made
 	}
 	if n.killable {
 		lines = append(lines, "broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500", "replica.lag.time.max.ms=5000")
