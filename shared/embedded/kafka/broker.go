@@ -8,6 +8,8 @@
 package kafka
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +30,9 @@ type Config struct {
 	Port   int          // TCP port on 127.0.0.1; 0 takes a free one
 	Logger *slog.Logger // required
 
+	Clock        func() time.Time // by which records age, where it runs ahead of the machine's; nil: the machine's
+	SegmentBytes int              // size at which a log file is closed and the next begun; 0: 32 MiB
+
 	// Open lets in whoever reaches the port: for tests. Else a client has to sign in as User, with the password that the first start
 	// makes up and keeps in PasswordFile: whoever writes to the log as a module does could make himself an operator.
 	Open bool
@@ -44,8 +49,8 @@ var (
 	ErrDamaged   = errors.New("data directory damaged")
 )
 
-// segmentBytes is the size at which a log file is closed and the next begun. A start reads one file at a time into
-// memory, so it bounds the memory of a start; 32 MiB is seconds of full load.
+// segmentBytes is the default of Config.SegmentBytes. A start reads one file at a time into memory, so it bounds the memory of a
+// start; 32 MiB is seconds of full load.
 const segmentBytes = 32 << 20
 
 // A Broker is a running broker. Its methods may be called from several goroutines.
@@ -130,7 +135,7 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
 		kfake.WithLogger(failures),
 		kfake.BrokerConfigs(map[string]string{
-			"log.segment.bytes": strconv.Itoa(segmentBytes),
+			"log.segment.bytes": strconv.Itoa(cmp.Or(cfg.SegmentBytes, segmentBytes)),
 			// kfake would drop records of compacted topics after a week, and forgets where a partition ended once
 			// all of it has expired. So it expires and compacts nothing by itself; the housekeeper does.
 			"log.retention.ms":           "-1",
@@ -150,6 +155,14 @@ func (b *Broker) Addr() string { return b.listener.Addr().String() }
 
 // Refused lists the requests that RefuseDropped turned away, in the order they came, such as "JoinGroup v1".
 func (b *Broker) Refused() []string { return b.listener.refusals() }
+
+// Retain deletes what retention.ms and retention.bytes do not ask for any more, at once. The broker does it every minute.
+func (b *Broker) Retain(ctx context.Context) error {
+	if b.keeper == nil {
+		return nil
+	}
+	return b.keeper.runOnce(ctx, b.keeper.clock())
+}
 
 // Close lets no client in any more, writes the state down and frees port and directory. It reports what could not be
 // written. Further calls do nothing.

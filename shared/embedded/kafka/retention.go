@@ -20,6 +20,8 @@ const (
 // Apache Kafka it deletes whole files and never the one that is written to, so a partition always knows where it ends.
 type housekeeper struct {
 	dir    string
+	clock  func() time.Time
+	ahead  bool // the clock is another one than the machine's, by which files are stamped
 	client *kgo.Client
 	logger *slog.Logger
 	cancel context.CancelFunc
@@ -36,7 +38,10 @@ func startHousekeeper(cfg Config, addr, password string) (*housekeeper, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &housekeeper{cfg.Dir, client, cfg.Logger, cancel, make(chan struct{})}
+	h := &housekeeper{dir: cfg.Dir, clock: cfg.Clock, ahead: cfg.Clock != nil, client: client, logger: cfg.Logger, cancel: cancel, done: make(chan struct{})}
+	if h.clock == nil {
+		h.clock = time.Now //nolint:forbidigo // files are stamped by the machine's clock
+	}
 	go h.run(ctx)
 	return h, nil
 }
@@ -58,8 +63,8 @@ func (h *housekeeper) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
-			if err := h.runOnce(ctx, now); err != nil && ctx.Err() == nil {
+		case <-ticker.C:
+			if err := h.runOnce(ctx, h.clock()); err != nil && ctx.Err() == nil {
 				h.logger.Warn("embedded broker: cannot delete expired records", "error", err)
 			}
 		}
@@ -89,11 +94,35 @@ func (h *housekeeper) keepPartition(ctx context.Context, t topic, partition int,
 	if err != nil {
 		return err
 	}
+	if h.ahead {
+		if err := restamp(segments, now); err != nil {
+			return err
+		}
+	}
 	first := firstKept(segments, now, t.limit("retention.ms"), t.limit("retention.bytes"))
 	if first == 0 {
 		return nil
 	}
 	return h.deleteBefore(ctx, t.Name, partition, segments[first].base)
+}
+
+// restamp gives files that were written since the last look the time of a clock that runs ahead of the machine's. What is stamped later than the
+// machine's time is from an earlier look.
+func restamp(segments []segment, now time.Time) error {
+	machine := time.Now() //nolint:forbidigo // as files are stamped
+	for _, s := range segments {
+		info, err := os.Stat(s.path)
+		if err != nil {
+			return err
+		}
+		if info.ModTime().After(machine) {
+			continue
+		}
+		if err := os.Chtimes(s.path, now, now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // firstKept is the index of the oldest file to keep, given limits of which -1 means none.

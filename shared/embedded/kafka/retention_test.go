@@ -56,6 +56,42 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// Records age by a clock that runs ahead of the machine's: those of an hour ago go, those of just now stay, also after a start.
+func TestRetentionByAClockAhead(t *testing.T) {
+	dir, ahead := t.TempDir(), 30*24*time.Hour
+	config := Config{Dir: dir, SegmentBytes: 100, Clock: func() time.Time { return time.Now().Add(ahead) }}
+	b := start(t, config)
+	create(t, b.Addr(), "test.logs", "retention.ms", "3600000")
+	produce(t, b.Addr(), "test.logs", values(10)...)
+	retain := func() int {
+		t.Helper()
+		if err := b.Retain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return files(t, dir, "test.logs")
+	}
+	old := retain()
+	if old < 2 {
+		t.Fatalf("of what was just written %d files are left", old)
+	}
+	ahead += 2 * time.Hour
+	produce(t, b.Addr(), "test.logs", values(10)...)
+	young := retain()
+	if young < 2 || young > old+2 {
+		t.Errorf("%d files are left, want those of now; there were %d", young, old)
+	}
+	stop(t, b)
+	ahead += 30 * time.Minute
+	b = start(t, config)
+	if n := retain(); n != young {
+		t.Errorf("after a start %d of %d young files are left", n, young)
+	}
+	ahead += time.Hour
+	if n := retain(); n != 1 {
+		t.Errorf("%d files are left, want the one in use", n)
+	}
+}
+
 func files(t *testing.T, dir, topic string) int {
 	t.Helper()
 	segments, err := readSegments(filepath.Join(dir, "partitions", topic+"-0"))
