@@ -13,8 +13,8 @@ const (
 	TopicCredentials = "weir.credentials.v1" // written by tenants: compacted, key = SHA-256 of the credential
 	TopicTenants     = "weir.tenants.v1"     // written by tenants: facts, kept for ever
 	TopicAccounts    = "weir.accounts.v1"    // written by ledger: compacted, key = organization
-	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts
-	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts
+	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts, kept for a while
+	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts, kept for a while
 	TopicIngest      = "weir.ingest.v1"      // gathered, made by ingest: how API keys are used, that one came in plaintext; kept for a while
 )
 
@@ -35,8 +35,8 @@ const DefaultLogPartitions = 12
 // one entry of the largest legal size still fits.
 const MaxRecordBytes = 2 << 20
 
-// keyFactsRetention is how long weir.ingest.v1 keeps records: longer than tenants is ever away.
-const keyFactsRetention = 30 * 24 * time.Hour
+// factsRetention is how long facts are kept from which nobody rebuilds anything: longer than who consumes them is ever away.
+const factsRetention = 30 * 24 * time.Hour
 
 // A Topic is one topic as it has to exist on the broker.
 type Topic struct {
@@ -45,7 +45,15 @@ type Topic struct {
 	Gathered   bool   // every module writes it, through shared/keyfact (see decision 23)
 	Partitions int
 	Config     map[string]string // the broker's own setting names
+	Keeps      string            // what bounds it, in words
 }
+
+// What bounds topics, in words.
+const (
+	thirtyDays    = "30 days"
+	everyDecision = "for ever what people decide about organizations, projects and keys: who rebuilds itself begins with it. " +
+		"WEIR_CHANGES_PER_MINUTE and WEIR_MAX_… bound it; none of it comes from traffic"
+)
 
 // Topics lists every topic of Weir. logPartitions 0 means DefaultLogPartitions.
 //
@@ -54,20 +62,20 @@ type Topic struct {
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact"}
 	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(keyFactsRetention)}
+	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(factsRetention)}
 	logs := map[string]string{
 		"cleanup.policy":    "delete",
 		"retention.ms":      retentionMillis(logRetention),
 		"max.message.bytes": strconv.Itoa(MaxRecordBytes),
 	}
 	return []Topic{
-		{Name: TopicLogs, Owner: "ingest", Partitions: cmp.Or(logPartitions, DefaultLogPartitions), Config: logs},
-		{Name: TopicCredentials, Owner: "tenants", Partitions: 1, Config: compacted},
-		{Name: TopicAccounts, Owner: "ledger", Partitions: 1, Config: compacted},
-		{Name: TopicTenants, Owner: "tenants", Partitions: 1, Config: forever},
-		{Name: TopicLedger, Owner: "ledger", Partitions: 1, Config: forever},
-		{Name: TopicGrouping, Owner: "grouping", Partitions: 1, Config: forever},
-		{Name: TopicIngest, Owner: "ingest", Gathered: true, Partitions: 1, Config: fleeting},
+		{Name: TopicLogs, Owner: "ingest", Partitions: cmp.Or(logPartitions, DefaultLogPartitions), Config: logs, Keeps: "WEIR_LOG_RETENTION"},
+		{Name: TopicCredentials, Owner: "tenants", Partitions: 1, Config: compacted, Keeps: "a state of each credential that tenants has a row of"},
+		{Name: TopicAccounts, Owner: "ledger", Partitions: 1, Config: compacted, Keeps: "a state of each organization, and the marker"},
+		{Name: TopicTenants, Owner: "tenants", Partitions: 1, Config: forever, Keeps: everyDecision},
+		{Name: TopicLedger, Owner: "ledger", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicGrouping, Owner: "grouping", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicIngest, Owner: "ingest", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 	}
 }
 

@@ -2,7 +2,9 @@ package contract_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/shared/contract"
 )
@@ -19,5 +21,15 @@ func TestOwnedBy(t *testing.T) {
 	want := []string{contract.TopicAccounts, contract.TopicCredentials, contract.TopicGrouping, contract.TopicIngest, contract.TopicLedger, contract.TopicLogs, contract.TopicTenants}
 	if slices.Sort(want); !slices.Equal(names, want) {
 		t.Errorf("written: %q, want %q", names, want)
+	}
+}
+
+// Each topic has a bound: it is compacted, its records go after a time, or it says why it keeps them.
+func TestTopicsHaveABound(t *testing.T) {
+	for _, topic := range contract.Topics(0, 7*24*time.Hour) {
+		forever := topic.Config["cleanup.policy"] == "delete" && topic.Config["retention.ms"] == "-1"
+		if topic.Keeps == "" || forever != strings.HasPrefix(topic.Keeps, "for ever ") {
+			t.Errorf("%s is kept for ever: %t, and says that it keeps %q", topic.Name, forever, topic.Keeps)
+		}
 	}
 }
