@@ -36,6 +36,7 @@ import (
 	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
@@ -65,6 +66,7 @@ type App struct {
 	known     *state.Reader   // of credentials
 	projects  *state.Reader
 	consumer  *consumer.Consumer
+	pruner    *prune.Pruner
 	log       *bus.Log
 	gapRead   atomic.Bool
 
@@ -114,6 +116,7 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err := a.buildStore(ctx); err != nil {
 		return err
 	}
+	a.pruner = a.newPruner()
 	a.publisher, err = publisher.New(publisher.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, DeliveryTimeout: a.timeout(), Metrics: a.metrics.Registerer,
 	}, a.logger)

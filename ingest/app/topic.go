@@ -9,10 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
-	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/prune"
 )
 
 // runLogStore keeps what the log holds. It begins when the log is there: a member that joins its group before the topic
@@ -32,8 +30,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		pause(ctx, retry)
 	}
-	pruner := prune.New(prune.Config{Pool: a.pool, Tables: inbox.Tables(a.clock), Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger})
-	return lifecycle.Run(ctx, a.consumer.Run, pruner.Run)
+	return lifecycle.Run(ctx, a.consumer.Run, a.pruner.Run)
 }
 
 // migrateTimeout is how long one attempt to bring the schema up to date may take; it may wait for another process's.

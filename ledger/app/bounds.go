@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"slices"
 
 	"github.com/weirlog/weir/ledger/internal/bus"
@@ -21,6 +22,9 @@ func (a *App) newPruner() *prune.Pruner {
 		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
+
+// Prune removes what is beyond its bound at once; Run does it all the time.
+func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
 
 // Bounds are those of all tables of the schema.
 func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// newPruner keeps all tables of the schema within their bounds.
+func (a *App) newPruner() *prune.Pruner {
+	return prune.New(prune.Config{
+		Pool:   a.pool,
+		Tables: slices.Concat(inbox.Tables(a.clock), bus.Tables(a.clock)),
+		Fixed:  slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+}
+
+// Prune removes what is beyond its bound at once; Run does it all the time.
+func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
+
+// Bounds are those of all tables of the schema.
+func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }
