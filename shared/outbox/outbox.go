@@ -6,7 +6,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -70,39 +69,14 @@ type Outbox struct {
 	Source string // ce_source
 }
 
-// Read is for relay.Config: at most limit facts behind a place, in the order of their commits. It reads only those of
-// transactions older than every one that still runs, so that none can appear before a fact that was already read.
+// Read is for relay.Config: at most limit facts behind a place, in the order of their commits. None can appear before a fact that was
+// read: whoever writes facts takes a turn until it commits (see the trigger of the table).
 func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
-	found, err := o.query(ctx, tx, `transaction < pg_snapshot_xmin(pg_current_snapshot())`, after, limit)
-	if err != nil || len(found) > 0 {
-		return found, err
-	}
-	return o.readMoved(ctx, tx, after, limit)
-}
-
-// readMoved reads on where the schema was moved to another cluster, whose transactions count from the start: there the place
-// is of a transaction that is yet to come, and new facts would lie before it. What was left to publish comes first, then all that
-// this cluster has written. Facts that were published before the move may be published again, under the same ids.
-func (o Outbox) readMoved(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
-	var moved bool
-	err := tx.QueryRow(ctx, `SELECT $1::text::xid8 > pg_snapshot_xmax(pg_current_snapshot())`, strconv.FormatUint(after.Transaction, 10)).Scan(&moved)
-	if err != nil || !moved {
-		return nil, err
-	}
-	left, err := o.query(ctx, tx, `true`, after, limit)
-	if err != nil || len(left) > 0 {
-		return left, err
-	}
-	return o.query(ctx, tx, `transaction < pg_snapshot_xmin(pg_current_snapshot())`, relay.Cursor{}, limit)
-}
-
-func (o Outbox) query(ctx context.Context, tx pgx.Tx, visible string, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
-	rows, err := tx.Query(ctx, `SELECT transaction::text::bigint, position, organization, id, type, at, body::text
-		FROM facts WHERE (transaction, position) > ($1::text::xid8, $2) AND `+visible+`
-		ORDER BY transaction, position LIMIT $3`, strconv.FormatUint(after.Transaction, 10), after.Position, limit)
+	rows, err := tx.Query(ctx, `SELECT position, organization, id, type, at, body::text
+		FROM facts WHERE position > $1 ORDER BY position LIMIT $2`, after.Position, limit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read facts: %w", err)
 	}
@@ -110,7 +84,7 @@ func (o Outbox) query(ctx context.Context, tx pgx.Tx, visible string, after rela
 		var fact Fact
 		var at relay.Cursor
 		var body string
-		err := row.Scan(&at.Transaction, &at.Position, &fact.Organization, &fact.ID, &fact.Type, &fact.At, &body)
+		err := row.Scan(&at.Position, &fact.Organization, &fact.ID, &fact.Type, &fact.At, &body)
 		fact.Body = []byte(body)
 		return relay.Outgoing{Topic: o.Topic, Message: o.message(fact), Cursor: at}, err
 	})

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,15 +36,12 @@ func (f facts) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, 
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	var transaction, position int64
-	err = tx.QueryRow(ctx, `SELECT coalesce(max(transaction), 0), coalesce(max(position), 0) FROM bus_relays WHERE name = $1`, f.relay).
-		Scan(&transaction, &position)
-	if err != nil {
+	var published int64
+	if err := tx.QueryRow(ctx, `SELECT coalesce(max(position), 0) FROM bus_relays WHERE name = $1`, f.relay).Scan(&published); err != nil {
 		return 0, false, err
 	}
-	tag, err := tx.Exec(ctx, `DELETE FROM facts WHERE (transaction, position) IN (
-			SELECT transaction, position FROM facts WHERE transaction <= $1::text::xid8 AND position <= $2 ORDER BY transaction, position LIMIT $3)`,
-		strconv.FormatInt(transaction, 10), position-f.retained, f.batch)
+	tag, err := tx.Exec(ctx, `DELETE FROM facts WHERE position IN (SELECT position FROM facts WHERE position <= $1 ORDER BY position LIMIT $2)`,
+		published-f.retained, f.batch)
 	return tag.RowsAffected(), tag.RowsAffected() == f.batch, err
 }
 
@@ -53,7 +49,7 @@ func (facts) Oldest(ctx context.Context, tx pgx.Tx) (at time.Time, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err
 	}
-	err = tx.QueryRow(ctx, `SELECT at FROM facts ORDER BY transaction, position LIMIT 1`).Scan(&at)
+	err = tx.QueryRow(ctx, `SELECT at FROM facts ORDER BY position LIMIT 1`).Scan(&at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}

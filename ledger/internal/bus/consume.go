@@ -43,10 +43,10 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	if err != nil {
 		return err
 	}
-	if err := saveEvents(ctx, tx, events); err != nil {
+	if err := c.Service.NoteApplied(ctx, tx, rangesOf(charges, verdicts, booked)); err != nil {
 		return err
 	}
-	return c.Service.NoteApplied(ctx, tx, rangesOf(charges, verdicts, booked))
+	return saveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
 }
 
 func parseLogs(records []bus.Record) ([]ledger.Charge, []contract.LogsAccepted, error) {

@@ -20,11 +20,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 )
 
-// Cursor is a place in an outbox in commit-safe order, by transaction, then by position. An outbox that reads below
-// pg_snapshot_xmin goes by the id of the transaction that wrote a row (xid8); one whose writers take turns, by position alone.
+// Cursor is a place in an outbox in commit-safe order: whoever has seen a position has seen all below it, as where writers take turns.
 type Cursor struct {
-	Transaction uint64
-	Position    int64
+	Position int64
 }
 
 // Outgoing is one message of an outbox and its place.
@@ -203,7 +201,6 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	if err != nil {
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
-	var transaction int64
 	var early bool
 	batch := &pgx.Batch{}
 	batch.Queue(withoutWaiting)
@@ -214,8 +211,8 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 		ON CONFLICT (name) DO UPDATE
 		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
 		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+lockKey(`b.name`, `b.owner`)+`)
-		RETURNING epoch, transaction, position`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&held.epoch, &transaction, &held.cursor.Position)
+		RETURNING epoch, position`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&held.epoch, &held.cursor.Position)
 	})
 	err = conn.SendBatch(ctx, batch).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -225,7 +222,6 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 		r.lock.release()
 		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
 	}
-	held.cursor.Transaction = uint64(transaction)
 	if early {
 		r.logger.Info("the relay before ended without releasing its lease: going on in its place", "from", held.cursor.Position)
 		r.again = &repetition{from: held.cursor, after: clock.Now().Add(r.cfg.Lease)}
@@ -342,8 +338,8 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 	r.held = lease{} // until the database has confirmed that it is still ours
 	batch := &pgx.Batch{}
 	batch.Queue(withoutWaiting)
-	batch.Queue(`UPDATE bus_relays SET transaction = $4, position = $5, expires_at = clock_timestamp() + $6::interval
-		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, int64(to.Transaction), to.Position, r.cfg.Lease).
+	batch.Queue(`UPDATE bus_relays SET position = $4, expires_at = clock_timestamp() + $5::interval
+		WHERE name = $1 AND owner = $2 AND epoch = $3`, r.cfg.Name, r.owner, held.epoch, to.Position, r.cfg.Lease).
 		Exec(func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() == 0 {
 				return bus.ErrFenced
@@ -366,9 +362,9 @@ func (r *Relay) takeBack(ctx context.Context) error {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
 	from := r.begun.cursor
-	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET transaction = $4, position = $5, epoch = epoch + 1
-		WHERE name = $1 AND NOT (owner = $2 AND epoch = $3) AND (transaction, position) > ($4, $5)`,
-		r.cfg.Name, r.owner, r.begun.epoch, int64(from.Transaction), from.Position)
+	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET position = $4, epoch = epoch + 1
+		WHERE name = $1 AND NOT (owner = $2 AND epoch = $3) AND position > $4`,
+		r.cfg.Name, r.owner, r.begun.epoch, from.Position)
 	if err != nil {
 		return fmt.Errorf("cannot take the cursor back after the lease was lost: %w", err)
 	}

@@ -22,26 +22,23 @@ import (
 
 // outbox is an events table as a relay's user would have it.
 const outbox = `CREATE TABLE outbox (
-	position    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
-	writer      int NOT NULL,
-	number      int NOT NULL)`
+	position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	writer   int NOT NULL,
+	number   int NOT NULL)`
 
 func readOutbox(topic string) func(context.Context, pgx.Tx, relay.Cursor, int) ([]relay.Outgoing, error) {
 	return func(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
-		rows, err := tx.Query(ctx, `SELECT transaction::text::bigint, position, writer, number FROM outbox
-			WHERE (transaction, position) > ($1::text::xid8, $2) AND transaction < pg_snapshot_xmin(pg_current_snapshot())
-			ORDER BY transaction, position LIMIT $3`, fmt.Sprint(after.Transaction), after.Position, limit)
+		rows, err := tx.Query(ctx, `SELECT position, writer, number FROM outbox WHERE position > $1 ORDER BY position LIMIT $2`, after.Position, limit)
 		if err != nil {
 			return nil, err
 		}
 		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (relay.Outgoing, error) {
-			var transaction, position int64
+			var position int64
 			var writer, number int
-			err := row.Scan(&transaction, &position, &writer, &number)
+			err := row.Scan(&position, &writer, &number)
 			m := message.NewMessage(fmt.Sprintf("%d-%d", writer, number), nil)
 			m.Metadata[bus.KeyMetadata] = fmt.Sprint(writer)
-			return relay.Outgoing{Topic: topic, Message: m, Cursor: relay.Cursor{Transaction: uint64(transaction), Position: position}}, err
+			return relay.Outgoing{Topic: topic, Message: m, Cursor: relay.Cursor{Position: position}}, err
 		})
 	}
 }

@@ -1,0 +1,58 @@
+package outbox
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+func migrationFile(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := migrations.ReadFile("migrations/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// What was not published while facts went by transaction is published behind the relay's new place, and an outbox of which all was published
+// stays where it is.
+func TestPositionsOfBefore(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		published string // the id of the last fact that was
+		want      int64
+	}{
+		{"one of a later transaction has a lower position", "second", 0}, {"all is published", "first", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := pg.MigrationSet{Name: "outbox", FS: fstest.MapFS{"migrations/0001_facts.sql": {Data: migrationFile(t, "0001_facts.sql")}}}
+			pool := pgtest.Open(t, "outboxtest", bus.Migrations(), before)
+			var position int64
+			err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+				for _, statement := range []string{
+					`SELECT set_config('weir.organization', '*', true)`,
+					`INSERT INTO facts (organization, transaction, id, type, at, body) VALUES ('acme', '20', 'first', 'test', now(), '{}')`,
+					`INSERT INTO facts (organization, transaction, id, type, at, body) VALUES ('acme', '10', 'second', 'test', now(), '{}')`,
+					`INSERT INTO bus_relays (name, transaction, position)
+						SELECT 'relay', transaction::text::bigint, position FROM facts WHERE id = '` + test.published + `'`,
+					`UPDATE bus_relays SET position = 2 WHERE transaction = 20`, // all is published
+					string(migrationFile(t, "0002_turns.sql")),
+				} {
+					if _, err := tx.Exec(t.Context(), statement); err != nil {
+						return err
+					}
+				}
+				return tx.QueryRow(t.Context(), `SELECT position FROM bus_relays`).Scan(&position)
+			})
+			if err != nil || position != test.want {
+				t.Errorf("the relay goes on behind %d, want %d; error %v", position, test.want, err)
+			}
+		})
+	}
+}
