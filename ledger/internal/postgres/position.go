@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/contract"
 )
@@ -29,6 +31,39 @@ func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positio
 		return nil, err
 	}
 	return collectPositions(rows)
+}
+
+// AwaitApplied waits until the transactions have ended that apply anything now. Each holds the positions that it moves until its end, and draws the
+// time at which it books after it has moved them: so nothing is booked any more at an instant before the call. A row is let go before the next
+// one is asked for, since whoever holds one may wait for another. It may wait for as long as a reader may.
+func AwaitApplied(ctx context.Context, pool *pgxpool.Pool) error {
+	rows, err := pool.Query(ctx, `SELECT group_name, topic, partition FROM bus_positions ORDER BY 1, 2, 3`)
+	if err != nil {
+		return err
+	}
+	positions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[positionKey])
+	for _, key := range positions {
+		if err == nil {
+			err = key.await(ctx, pool)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot wait for what is being applied: %w", err)
+	}
+	return nil
+}
+
+type positionKey struct {
+	Group, Topic string
+	Partition    int
+}
+
+// await returns once no transaction holds the position that did so at the call.
+func (p positionKey) await(ctx context.Context, pool *pgxpool.Pool) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = $3 FOR SHARE`, p.Group, p.Topic, p.Partition)
+		return err
+	})
 }
 
 func collectPositions(rows pgx.Rows) (contract.Positions, error) {

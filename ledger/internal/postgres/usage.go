@@ -77,12 +77,18 @@ type UsageCursor struct {
 // Cursor is the place of a Usage in the list.
 func (u Usage) Cursor() UsageCursor { return UsageCursor{u.Day, u.Project} }
 
-// A UsageQuery says which usage is wanted: that of the days in [From, To), behind After, at most Limit.
+// A UsageQuery says which usage is wanted: that of the days of which any moment lies in [From, To), behind After, at most Limit.
 type UsageQuery struct {
 	Project  string // empty: all
 	From, To time.Time
 	After    UsageCursor
 	Limit    int
+}
+
+// dayFrom is the first UTC day that begins at t or later.
+func dayFrom(t time.Time) time.Time {
+	const day = 24 * time.Hour
+	return t.UTC().Add(day - time.Nanosecond).Truncate(day)
 }
 
 // Usages lists usage by day and project, the latest day first.
@@ -91,7 +97,7 @@ func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Usag
 		WHERE organization = $1 AND day >= $2::date AND day < $3::date AND ($4 = '' OR project = $4)
 			AND (NOT $5::boolean OR (day, project) < ($6::date, $7))
 		ORDER BY day DESC, project DESC LIMIT $8`,
-		organization, q.From, q.To, q.Project, q.After != UsageCursor{}, q.After.Day, q.After.Project, q.Limit)
+		organization, q.From.UTC(), dayFrom(q.To), q.Project, q.After != UsageCursor{}, q.After.Day, q.After.Project, q.Limit)
 	if err != nil {
 		return nil, err
 	}

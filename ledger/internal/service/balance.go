@@ -23,8 +23,16 @@ type Balance struct {
 	At           time.Time
 }
 
-// Balance reads the balance of now, or of the instant at.
+// longestBooking is more than a transaction that books may take: the bus ends it sooner.
+const longestBooking = 2 * time.Minute
+
+// Balance reads the balance of now, or of the instant at. The latter is the same whenever it is asked for, unless at is yet to come.
 func (s *Service) Balance(ctx context.Context, organization string, at time.Time) (balance Balance, err error) {
+	if !at.IsZero() && s.Clock().Sub(at) < longestBooking {
+		if err := postgres.AwaitApplied(ctx, s.Reads); err != nil {
+			return Balance{}, err
+		}
+	}
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if at.IsZero() {
 			balance, err = s.balanceNow(ctx, tx, organization)

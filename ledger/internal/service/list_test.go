@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
@@ -56,6 +57,29 @@ func TestPagesOfUsage(t *testing.T) {
 	q.Project, q.After = "project", first[1].Cursor()
 	if rest, err := l.Usage(t.Context(), "acme", q); err != nil || len(rest) != 1 {
 		t.Errorf("usage %v, error %v", rest, err)
+	}
+}
+
+// A day of which any moment lies within the span is listed.
+func TestUsageWithin(t *testing.T) {
+	l := threeDays(t)
+	midnight := ledgertest.November.Truncate(24 * time.Hour)
+	tests := []struct {
+		from, to time.Time
+		days     int
+	}{
+		{midnight, midnight, 0},
+		{midnight, midnight.Add(time.Nanosecond), 1},
+		{midnight.Add(23 * time.Hour), midnight.AddDate(0, 0, 1), 1},
+		{midnight, midnight.AddDate(0, 0, 2).Add(time.Hour), 3},
+		{midnight, midnight.AddDate(0, 0, 2), 2},
+		{midnight, midnight.AddDate(0, 0, 2).Add(time.Hour).In(time.FixedZone("", -9*3600)), 3},
+	}
+	for _, test := range tests {
+		found, err := l.Usage(t.Context(), "acme", postgres.UsageQuery{From: test.from, To: test.to, Limit: 10})
+		if err != nil || len(found) != test.days {
+			t.Errorf("from %s to %s are %d days (%v), want %d", test.from, test.to, len(found), err, test.days)
+		}
 	}
 }
 
