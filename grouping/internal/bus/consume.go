@@ -107,11 +107,11 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 	return o
 }
 
-// eventTime is when the entry says it happened, in any year from 0000 to 9999, without what is finer than a microsecond, as
-// the database keeps it. What can't be read happened when it was accepted.
+// eventTime is when the entry says it happened, from the year 0000 on, without what is finer than a microsecond, as the database keeps
+// it. What can't be read happened when it was accepted, and so did what is said to happen later: it would head all lists until then.
 func eventTime(text string, accepted time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	if err != nil || at.After(accepted) {
 		at = accepted
 	}
 	return time.UnixMicro(at.UnixMicro()).UTC()

@@ -97,8 +97,8 @@ func (q *GroupQuery) border(ctx context.Context, tx pgx.Tx, organization pg.Orga
 
 const groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
 
-// fill adds what a stretch holds, until the page is full.
-func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, after, border GroupCursor) error {
+// stretch is the query for at most limit groups of a stretch of the list.
+func (q *GroupQuery) stretch(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
 	s := q.list(organization, after)
 	s.add(border != GroupCursor{}, "(last_seen, id) >= (?, ?)", border.LastSeen, border.ID)
 	s.add(q.Status != "", "status = ?", string(q.Status))
@@ -108,8 +108,13 @@ func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization
 	for _, word := range q.Words {
 		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY last_seen DESC, id DESC LIMIT %d`,
-		groupColumns, s.where(), q.Limit+1-len(p.Groups)), s.args...)
+	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY last_seen DESC, id DESC LIMIT %d`, groupColumns, s.where(), limit), s.args
+}
+
+// fill adds what a stretch holds, until the page is full.
+func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, after, border GroupCursor) error {
+	query, args := q.stretch(organization, after, border, q.Limit+1-len(p.Groups))
+	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+// Every list of groups is walked along an index that has its order: a page costs what it holds, however many groups there are.
+func TestListsHaveIndexes(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	fill(t, pool)
+	since, place := time.Unix(100, 0), GroupCursor{LastSeen: time.Unix(1900, 0), ID: "grp"}
+	for _, test := range []struct {
+		name, index string
+		query       GroupQuery
+	}{
+		{"all projects", "error_groups_of_organization", GroupQuery{}},
+		{"all projects, since and behind a place", "error_groups_of_organization", GroupQuery{From: since, After: place}},
+		{"all projects, unresolved ones", "error_groups_of_organization", GroupQuery{Status: "unresolved", Words: []string{"timeout"}}},
+		{"one project", "error_groups_newest", GroupQuery{Project: "prj_7", From: since, After: place}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			statement, args := test.query.stretch("acme", test.query.After, GroupCursor{}, 100)
+			if plan := explain(t, pool, statement, args); !strings.Contains(plan, test.index) || strings.Contains(plan, "Sort") {
+				t.Errorf("want %s and nothing to sort:\n%s", test.index, plan)
+			}
+		})
+	}
+}
+
+// fill makes groups in many projects, of which the planner knows.
+func fill(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), `INSERT INTO error_groups
+			(organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, samples, similar_hash, why)
+			SELECT 'acme', 'grp_' || n, 'prj_' || n % 50, '', '', '', 1, to_timestamp(n), to_timestamp(n), 8, '{}', 0, '', '{}' FROM generate_series(1, 2000) AS n`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `ANALYZE error_groups`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// explain is how a statement is worked off where reading all rows is no way out.
+func explain(t *testing.T, pool *pgxpool.Pool, statement string, args []any) string {
+	t.Helper()
+	var plan []string
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`); err != nil {
+			return err
+		}
+		if err := pg.AsOrganization(t.Context(), tx, "acme"); err != nil {
+			return err
+		}
+		rows, err := tx.Query(t.Context(), `EXPLAIN `+statement, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
+		if err != nil {
+			return err
+		}
+		plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "\n")
+}
