@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -53,19 +54,22 @@ func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 		if err := s.awaitHandshake(hello); err != nil {
 			return nil, err
 		}
-		return choose(certificates, hello), nil
+		return choose(certificates, hello)
 	}
 	return config
 }
 
 // choose picks the first certificate that a client can use, or the first of all.
-func choose(certificates []tls.Certificate, hello *tls.ClientHelloInfo) *tls.Certificate {
+func choose(certificates []tls.Certificate, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	for i := range certificates {
 		if hello.SupportsCertificate(&certificates[i]) == nil {
-			return &certificates[i]
+			return &certificates[i], nil
 		}
 	}
-	return &certificates[0]
+	if len(certificates) == 0 {
+		return nil, errors.New("the server has no certificate")
+	}
+	return &certificates[0], nil
 }
 
 // awaitHandshake waits for the turn of a handshake, unless it has it.

@@ -238,3 +238,17 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server without a certificate refuses handshakes, and goes on.
+func TestHandshakesWithoutACertificate(t *testing.T) {
+	server := &Server{Handler: ok, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if err := server.limit(); err != nil {
+		t.Fatal(err)
+	}
+	client, served := net.Pipe()
+	defer client.Close()
+	go func() { _ = tls.Client(client, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
+	if err := tls.Server(served, server.queueHandshakes(server.TLS)).Handshake(); err == nil {
+		t.Error("a handshake succeeds without a certificate")
+	}
+}
