@@ -80,7 +80,8 @@ func (a *App) openServer() error {
 		return err
 	}
 	a.server = &httpapi.Server{
-		TLS: config, TrustedProxies: proxies, Logger: a.logger, Clock: time.Now, Limits: a.config.Connections.Limits(), Metrics: a.metrics.Registerer,
+		TLS: config, TrustedProxies: proxies, Logger: a.logger, Clock: time.Now, Drain: a.config.Drain,
+		Limits: a.config.Connections.Limits(), Metrics: a.metrics.Registerer,
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ func (a *App) openModules(ctx context.Context) error {
 		return err
 	}
 	shared := given{
-		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, access: access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(),
+		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, access: access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(), drain: a.config.Drain,
 		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry, origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"),
 	}
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -60,6 +61,7 @@ type given struct {
 	access      bus.Access // to them
 	proxies     []string
 	stateDir    string
+	drain       time.Duration
 	operator    httpapi.Secret
 	origin      string // under which people reach the console
 	metrics     *telemetry.Registry
@@ -81,7 +83,7 @@ func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[g
 
 // makers make one module each. It gets no listener of its own: the gateway calls its handler.
 func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[gateway.Module]func() (module, error) {
-	server := httpapi.ServerConfig{TrustedProxies: g.proxies}
+	server := httpapi.ServerConfig{TrustedProxies: g.proxies, Drain: g.drain}
 	m.Ingest.ServerConfig, m.Ingest.Brokers, m.Ingest.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Ledger.ServerConfig, m.Ledger.Brokers, m.Ledger.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Grouping.ServerConfig, m.Grouping.Brokers, m.Grouping.DatabaseURL = server, g.brokers, g.databaseURL

@@ -220,7 +220,7 @@ func (a *App) buildService() *service.Service {
 		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
 		Searches:    a.searches,
 		Meter:       a.meter,
-		Timeout:     a.timeout() + requestSlack,
+		Timeout:     a.config.patience(),
 		Clock:       a.clock,
 		NewBatch:    newBatch,
 	}
@@ -240,10 +240,7 @@ func (a *App) intake(service *service.Service, proxies []netip.Prefix) *http.Int
 	}
 }
 
-// requestSlack is how much longer a request waits than the publisher tries: the publisher knows more about the outcome.
-const requestSlack = 2 * time.Second
-
-func (a *App) timeout() time.Duration { return cmp.Or(a.config.PublishTimeout, defaultTimeout) }
+func (a *App) timeout() time.Duration { return a.config.timeout() }
 
 // newBatch makes a UUIDv7; the source of random numbers does not fail.
 func newBatch() string { return uuid.Must(uuid.NewV7()).String() }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -91,7 +92,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("WEIR_INGEST_ANSWER_BYTES is %d: the share of one organization has to hold two large entries; use %d or more",
 			c.AnswerBytes, minAnswers))
 	}
-	errs = append(errs, c.checkMemory())
+	errs = append(errs, c.checkMemory(), c.checkDrain())
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
 }
 
@@ -106,6 +107,27 @@ func (c Config) checkMemory() error {
 	}
 	return nil
 }
+
+// Slack of a request that is published.
+const (
+	publishSlack = 2 * time.Second // beyond what the publisher tries: it knows more about the outcome
+	answerSlack  = time.Second     // for its answer
+)
+
+// checkDrain reports whether a stop waits for the answer of the request that takes longest.
+func (c Config) checkDrain() error {
+	drain, longest := cmp.Or(c.Drain, httpapi.DefaultDrain), service.Patience(c.patience(), int64(c.maxBody()))+answerSlack
+	if drain < longest {
+		return fmt.Errorf("WEIR_DRAIN is %s: a body of WEIR_INGEST_MAX_BODY_BYTES=%d and WEIR_INGEST_PUBLISH_TIMEOUT=%s take %s; a stop would cut off what is being published",
+			drain, c.maxBody(), c.timeout(), longest)
+	}
+	return nil
+}
+
+// patience is how long a small request waits for the brokers.
+func (c Config) patience() time.Duration { return c.timeout() + publishSlack }
+
+func (c Config) timeout() time.Duration { return cmp.Or(c.PublishTimeout, defaultTimeout) }
 
 func (c Config) inFlight() int64 { return cmp.Or(c.InFlightBytes, defaultInFlight) }
 func (c Config) maxBody() int    { return cmp.Or(c.MaxBodyBytes, defaultMaxBody) }

@@ -21,6 +21,8 @@ type ServerConfig struct {
 	TLSKeyFile     string   `help:"PEM file with the certificate's key." env:"WEIR_TLS_KEY_FILE"`
 	TrustedProxies []string `help:"Addresses or prefixes of proxies that end TLS and whose X-Forwarded headers count." env:"WEIR_TRUSTED_PROXIES"`
 
+	Drain time.Duration `help:"How long requests under way may go on after a stop. What ends the process has to wait a little longer." env:"WEIR_DRAIN" default:"45s"`
+
 	Connections ConnectionConfig `embed:""`
 }
 
@@ -48,6 +50,9 @@ func (c ServerConfig) Validate() error {
 	var errs []error
 	if c.Listen != "" && (c.TLSCertFile == "" || c.TLSKeyFile == "") {
 		errs = append(errs, fmt.Errorf("cannot listen on %q without a certificate: set WEIR_TLS_CERT_FILE and WEIR_TLS_KEY_FILE", c.Listen))
+	}
+	if c.Drain < 0 {
+		errs = append(errs, fmt.Errorf("WEIR_DRAIN is %s: it can't be negative", c.Drain))
 	}
 	_, err := ParseProxies(c.TrustedProxies)
 	return errors.Join(append(errs, err, c.Connections.Validate())...)
@@ -78,7 +83,8 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 		return nil, err
 	}
 	server := &Server{
-		Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock, Limits: c.Connections.Limits(), Metrics: metrics,
+		Handler: handler, TLS: tlsConfig, TrustedProxies: proxies, Logger: logger, Clock: clock, Drain: c.Drain,
+		Limits: c.Connections.Limits(), Metrics: metrics,
 	}
 	return &Endpoint{server: server, listener: listener}, nil
 }

@@ -24,10 +24,12 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	requestTimeout    = 3 * time.Minute
 	idleTimeout       = 90 * time.Second
-	drainTimeout      = 10 * time.Second
 	maxHeaderBytes    = 16 << 10
 	maxStreams        = 128
 )
+
+// DefaultDrain is longer than the slowest request takes that somebody answers for: ingest publishes one of 128 MiB within 44 s.
+const DefaultDrain = 45 * time.Second
 
 // A Server speaks HTTPS on one address. On the same address it answers plain HTTP with 403 https_required and closes the
 // connection, except for requests of trusted proxies that say X-Forwarded-Proto: https.
@@ -41,6 +43,8 @@ type Server struct {
 	// SeePlaintext is told of each request with an x-api-key that was refused because it came over plain HTTP, once its
 	// answer is made; that is one for each connection. It must not wait. May be nil.
 	SeePlaintext func(PlaintextRequest)
+
+	Drain time.Duration // how long requests under way may go on after the end of Serve's context; 0: DefaultDrain
 
 	Limits  connections.Limits    // of connections; what is 0 has a default
 	Metrics prometheus.Registerer // may be nil
@@ -86,7 +90,7 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	return proxies, nil
 }
 
-// Serve serves on listener until ctx ends, then lets the requests under way finish within 10 s.
+// Serve serves on listener until ctx ends, then lets the requests under way finish within Drain.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err := s.limit(); err != nil {
 		return errors.Join(err, listener.Close())
@@ -102,12 +106,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case err := <-failed:
 		return errors.Join(err, secureServer.Close(), plainServer.Close())
 	case <-ctx.Done():
-		return shutdown(secureServer, plainServer)
+		return shutdown(cmp.Or(s.Drain, DefaultDrain), secureServer, plainServer)
 	}
 }
 
-func shutdown(servers ...*http.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+func shutdown(drain time.Duration, servers ...*http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	var errs []error
 	for _, server := range servers {

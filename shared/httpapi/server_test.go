@@ -160,3 +160,57 @@ func TestParseProxies(t *testing.T) {
 		t.Errorf("err = %v, want one that names the value", err)
 	}
 }
+
+// What is under way at the end of the context is answered within Drain, and cut off after it.
+func TestServerDrains(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		drain    time.Duration
+		answered bool
+	}{{"within", 30 * time.Second, true}, {"beyond", time.Nanosecond, false}} {
+		t.Run(test.name, func(t *testing.T) {
+			begun, goOn := make(chan struct{}), make(chan struct{})
+			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				close(begun)
+				<-goOn
+				_, _ = io.WriteString(w, "done")
+			})
+			listener, err := httpapi.Listen("127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lender := httptest.NewTLSServer(nil)
+			defer lender.Close()
+			server := httpapi.Server{
+				Handler: handler, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Drain: test.drain,
+				TLS: &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12},
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended, answered := make(chan error, 1), make(chan bool, 1)
+			go func() { ended <- server.Serve(ctx, listener) }()
+			go func() {
+				response, err := lender.Client().Get("https://" + listener.Addr().String())
+				if err == nil {
+					response.Body.Close()
+				}
+				answered <- err == nil
+			}()
+			<-begun
+			stop()
+			if !test.answered {
+				if err := <-ended; err == nil {
+					t.Error("Serve ends in order though a request is cut off")
+				}
+			}
+			close(goOn)
+			if got := <-answered; got != test.answered {
+				t.Errorf("answered: %t, want %t", got, test.answered)
+			}
+			if test.answered {
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

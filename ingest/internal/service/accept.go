@@ -107,7 +107,7 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 		return Receipt{}, err
 	}
 	// Whether the client still listens must not decide what becomes of a request that is half written.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout+time.Duration(bytes/publishPace)*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience(s.Timeout, bytes))
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)
 	accepted.RetentionDays = reservation.RetentionDays()
@@ -117,6 +117,11 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 		return Receipt{}, fmt.Errorf("%w: %w", ErrNotPublished, err)
 	}
 	return Receipt{Bytes: bytes, Quota: quota}, nil
+}
+
+// Patience is how long a request may take to be published that has so many bytes of entries, where a small one may take timeout.
+func Patience(timeout time.Duration, bytes int64) time.Duration {
+	return timeout + time.Duration(bytes/publishPace)*time.Second
 }
 
 // reserve holds quota for a request. One under an idempotency key may repeat what another replica, or an earlier run of this one, has
