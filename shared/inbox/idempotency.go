@@ -29,6 +29,7 @@ func claimAll(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (
 		return nil, err
 	}
 	candidates := make([]candidate, len(records))
+	var made newClaims
 	for i, record := range records {
 		candidates[i] = own(record)
 		if record.Idempotency == "" {
@@ -39,13 +40,9 @@ func claimAll(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (
 			candidates[i] = claimed.judge(record)
 			continue
 		}
-		made := claim{record.Batch, record.Digest, record.Time}
-		claims[record.Idempotency] = append(claims[record.Idempotency], made)
-		if err := made.save(ctx, tx, record.Idempotency); err != nil {
-			return nil, err
-		}
+		claims[record.Idempotency] = append(claims[record.Idempotency], made.add(record))
 	}
-	return candidates, nil
+	return candidates, made.save(ctx, tx)
 }
 
 // own is a record that counts for its own batch.
@@ -104,8 +101,24 @@ func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted)
 	return claims, err
 }
 
-func (c claim) save(ctx context.Context, tx pgx.Tx, idempotency string) error {
-	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest) VALUES ($1, $2, $3, $4)`,
-		idempotency, c.at, c.batch, c.digest)
+// newClaims are the claims that records of one transaction make.
+type newClaims struct {
+	keys, batches, digests []string
+	times                  []time.Time
+}
+
+func (n *newClaims) add(record contract.LogsAccepted) claim {
+	n.keys, n.batches = append(n.keys, record.Idempotency), append(n.batches, record.Batch)
+	n.digests, n.times = append(n.digests, record.Digest), append(n.times, record.Time)
+	return claim{record.Batch, record.Digest, record.Time}
+}
+
+// save inserts all of them in one statement.
+func (n *newClaims) save(ctx context.Context, tx pgx.Tx) error {
+	if len(n.keys) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest)
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::text[]::uuid[], $4::text[])`, n.keys, n.times, n.batches, n.digests)
 	return err
 }

@@ -197,3 +197,22 @@ weir_pruned_total{table="inbox_idempotency"} 1
 		t.Errorf("verdicts = %v, want only the old one removed", got)
 	}
 }
+
+// A clock that runs a month ahead makes an inbox forget nothing of the week before what it has seen last.
+func TestTablesUnderAClockThatIsAhead(t *testing.T) {
+	pool := open(t)
+	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
+	copied := young
+	copied.Batch = batch("3")
+	filter(t, pool, old, young)
+	ahead := func() time.Time { return noon.AddDate(0, 1, 0) }
+	pruner := prune.New(prune.Config{
+		Pool: pool, Tables: inbox.Tables(ahead), Clock: ahead, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err := pruner.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := filter(t, pool, old, young, copied); !slices.Equal(got, []inbox.Verdict{fresh, duplicate, replayed}) {
+		t.Errorf("verdicts = %v, want only the old one removed", got)
+	}
+}

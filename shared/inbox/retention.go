@@ -13,6 +13,10 @@ import (
 // Retention is how long an inbox recognizes a part: longer than any producer goes on sending it again.
 const Retention = 7 * 24 * time.Hour
 
+// aheadMost is how far the clock may be ahead of the newest part for it to be believed: one that runs ahead must not make an inbox forget
+// what it has just seen. Where nothing has come for longer, nothing needs to go.
+const aheadMost = 24 * time.Hour
+
 // Tables are those of an inbox, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table { return []prune.Table{days{clock}, keys{clock}} }
 
@@ -24,12 +28,16 @@ func (days) Name() string { return "inbox" }
 func (days) Keeps() string { return "7 days, each a partition" }
 
 func (d days) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
-	dropped, err := pg.DropDaysBefore(ctx, tx, "inbox", d.clock().Add(-Retention))
+	newest, err := pg.NewestDay(ctx, tx, "inbox")
+	if err != nil || newest.IsZero() {
+		return 0, false, err
+	}
+	dropped, err := pg.DropDaysBefore(ctx, tx, "inbox", earlier(d.clock(), newest.Add(aheadMost)).Add(-Retention))
 	return int64(len(dropped)), false, err
 }
 
 func (days) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
-	return oldest(ctx, tx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM inbox`)
+	return one(ctx, tx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM inbox`)
 }
 
 // keys are the idempotency keys.
@@ -40,15 +48,27 @@ func (keys) Name() string { return "inbox_idempotency" }
 func (keys) Keeps() string { return "7 days" }
 
 func (k keys) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
-	tag, err := tx.Exec(ctx, `DELETE FROM inbox_idempotency WHERE accepted_at < $1`, k.clock().Add(-Retention))
+	newest, err := one(ctx, tx, `SELECT max(accepted_at) FROM inbox_idempotency`)
+	if err != nil || newest.IsZero() {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM inbox_idempotency WHERE accepted_at < $1`, earlier(k.clock(), newest.Add(aheadMost)).Add(-Retention))
 	return tag.RowsAffected(), false, err
 }
 
 func (keys) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
-	return oldest(ctx, tx, `SELECT min(accepted_at) FROM inbox_idempotency`)
+	return one(ctx, tx, `SELECT min(accepted_at) FROM inbox_idempotency`)
 }
 
-func oldest(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error) {
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// one is the only time that a query returns; zero for null.
+func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error) {
 	var found *time.Time
 	if err := tx.QueryRow(ctx, query).Scan(&found); err != nil || found == nil {
 		return time.Time{}, err

@@ -3,6 +3,9 @@ package pg
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,33 +16,32 @@ func DayPartition(table string, at time.Time) string {
 	return table + at.UTC().Format("_20060102")
 }
 
-// EnsureDays creates the partitions of table for the UTC days of times that are missing. Table is partitioned by range of
-// a date or timestamptz. Readers and writers of table go on meanwhile.
+// EnsureDays creates the partitions of table for the UTC days of times that are missing, all of which it looks up at once. Table is
+// partitioned by range of a date or timestamptz. Readers and writers of table go on meanwhile.
 func EnsureDays(ctx context.Context, tx pgx.Tx, table string, times ...time.Time) error {
-	seen := map[string]bool{}
+	days := map[string]time.Time{}
 	for _, at := range times {
-		partition := DayPartition(table, at)
-		if seen[partition] {
-			continue
-		}
-		seen[partition] = true
-		if err := ensureDay(ctx, tx, table, partition, at.UTC()); err != nil {
+		days[DayPartition(table, at)] = at.UTC()
+	}
+	missing, err := missingRelations(ctx, tx, slices.Sorted(maps.Keys(days)))
+	if err != nil {
+		return fmt.Errorf("cannot look up the partitions of %q: %w", table, err)
+	}
+	for _, partition := range missing {
+		if err := ensureDay(ctx, tx, table, partition, days[partition]); err != nil {
 			return fmt.Errorf("cannot create partition %q: %w", partition, err)
 		}
 	}
 	return nil
 }
 
-// ensureDay looks without a lock first; only who finds nothing takes the advisory lock, looks again and creates. Without
+// ensureDay is for who found nothing without a lock: it takes the advisory lock, looks again and creates. Without
 // the lock two transactions could both create, and CREATE TABLE IF NOT EXISTS would fail for one of them.
 func ensureDay(ctx context.Context, tx pgx.Tx, table, partition string, at time.Time) error {
-	if exists, err := relationExists(ctx, tx, partition); exists || err != nil {
-		return err
-	}
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir partition ' || current_schema() || $1, 0))`, table); err != nil {
 		return err
 	}
-	if exists, err := relationExists(ctx, tx, partition); exists || err != nil {
+	if missing, err := missingRelations(ctx, tx, []string{partition}); len(missing) == 0 || err != nil {
 		return err
 	}
 	return createDay(ctx, tx, table, partition, at.Truncate(24*time.Hour))
@@ -59,13 +61,26 @@ func createDay(ctx context.Context, tx pgx.Tx, table, partition string, day time
 	return err
 }
 
-// relationExists reads the catalogue itself: to_regclass would answer from a cache that does not yet know what another
+// missingRelations reads the catalogue itself: to_regclass would answer from a cache that does not yet know what another
 // transaction has created while this one waited for the advisory lock.
-func relationExists(ctx context.Context, tx pgx.Tx, name string) (bool, error) {
-	var exists bool
-	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class
-		WHERE relname = $1 AND relnamespace = current_schema()::regnamespace)`, name).Scan(&exists)
-	return exists, err
+func missingRelations(ctx context.Context, tx pgx.Tx, names []string) ([]string, error) {
+	rows, err := tx.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name
+		WHERE NOT EXISTS (SELECT FROM pg_class WHERE relname = name AND relnamespace = current_schema()::regnamespace) ORDER BY 1`, names)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// NewestDay is the UTC day of table's newest day partition; zero where there is none.
+func NewestDay(ctx context.Context, tx pgx.Tx, table string) (day time.Time, err error) {
+	var name *string
+	err = tx.QueryRow(ctx, `SELECT max(child.relname::text) FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
+		WHERE inhparent = to_regclass($1)`, pgx.Identifier{table}.Sanitize()).Scan(&name)
+	if err != nil || name == nil {
+		return time.Time{}, err
+	}
+	return time.Parse("20060102", strings.TrimPrefix(*name, table+"_"))
 }
 
 // Days lists the UTC days that table has partitions of, the oldest first.
