@@ -78,7 +78,7 @@ type Result struct {
 // Find finds a page. It goes through blocks until the page is complete or the search has had its share, after one block at
 // least: so every page gets further than the one before.
 func (s *Search) Find(blocks Blocks) (Result, error) {
-	f := finding{search: s, blocks: blocks, page: NewPage(s)}
+	f := finding{search: s, blocks: blocks, page: NewPage(s), after: s.begin()}
 	for _, lead := range s.Start.Leads {
 		if s.Project != "" && s.Project != lead.Project {
 			continue // the page before was of somebody who may read more
@@ -113,7 +113,8 @@ type finding struct {
 	search *Search
 	blocks Blocks
 	page   *Page
-	seen   *Key // the last block
+	after  *Place // nothing before it is wanted
+	seen   *Key   // the last block
 }
 
 func (f *finding) look(block Ref) error {
@@ -126,9 +127,9 @@ func (f *finding) look(block Ref) error {
 
 // stop ends the page before the blocks that begin at first.
 func (f *finding) stop(first Instant) Result {
-	if after := f.search.Start.After; after != nil && !f.search.before(*after, f.search.Frontier(first)) {
+	if f.after != nil && !f.search.before(*f.after, f.search.Frontier(first)) {
 		leads, horizon := f.page.leads()
-		return Result{Incomplete: true, Next: &Position{After: after, Seen: f.seen, Leads: leads, Horizon: horizon}}
+		return Result{Incomplete: true, Next: &Position{After: f.after, Seen: f.seen, Leads: leads, Horizon: horizon}}
 	}
 	found, next, whole := f.page.ResultUpTo(first)
 	return Result{Found: found, Next: next, Incomplete: !whole}

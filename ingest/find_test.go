@@ -102,6 +102,36 @@ func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
 	return wanted
 }
 
+// Blocks that all reach over the window asked for are looked into once each, beside those that a page has to look into again for what they
+// hold, however many pages that takes: it makes no difference at which end of them the window lies.
+func TestAWindowPassesOverEachBlockOnce(t *testing.T) {
+	const many, share = 200, 50
+	var list []ingest.Block
+	for i := range int64(many) {
+		var builder ingest.Builder
+		for j, second := range []int64{-i, 1800, 3600 + i} {
+			place := ingest.Place{Time: ingest.Instant{Seconds: second}, Index: int(i)*3 + j}
+			if second == 1800 && i > 0 {
+				place.Time.Seconds = 1900 // outside the window
+			}
+			builder.Add(ingest.Stored{Place: place, Level: ingest.SeverityInfo}, nil)
+		}
+		list = append(list, builder.Build())
+	}
+	for _, oldestFirst := range []bool{false, true} {
+		search := ingest.Search{Limit: 10, From: &ingest.Instant{Seconds: 1800}, To: &ingest.Instant{Seconds: 1801}, OldestFirst: oldestFirst}
+		found, reads, pages := 0, 0, 0
+		for next := (&ingest.Position{}); next != nil && pages < 2*many; pages++ {
+			search.Start = *next
+			result, on := page(t, list, search, share)
+			found, reads, next = found+len(result.Found), reads+on.reads, result.Next
+		}
+		if found != 1 || reads > many+pages || pages > many/share+1 {
+			t.Errorf("oldest first %t: %d entries after %d pages that looked into %d of %d blocks", oldestFirst, found, pages, reads, many)
+		}
+	}
+}
+
 // A position that names blocks of other projects, from a page of whoever may read them, shows nothing of them.
 func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 	var builder ingest.Builder

@@ -51,6 +51,22 @@ func (s *Search) MayFind(block *Candidate) bool {
 	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Words.MayHold(s.Words)
 }
 
+// begin is the place behind which everything lies that is wanted; nil: there is none. Blocks that reach over it say nothing of what comes next.
+func (s *Search) begin() *Place {
+	bound := s.To
+	if s.OldestFirst {
+		bound = s.From
+	}
+	if bound == nil {
+		return s.Start.After
+	}
+	begin := s.Frontier(*bound)
+	if after := s.Start.After; after != nil && s.before(begin, *after) {
+		return after
+	}
+	return &begin
+}
+
 // before reports whether p comes before q in the search's order.
 func (s *Search) before(p, q Place) bool {
 	if s.OldestFirst {
