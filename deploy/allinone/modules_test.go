@@ -17,7 +17,7 @@ import (
 )
 
 // closeTimeout is how long Postgres may take to notice that connections are gone.
-const closeTimeout = 10 * time.Second
+const closeTimeout = 30 * time.Second
 
 // on is what modules are given that find nobody at their broker: New waits for none.
 func on(databaseURL string) given {

@@ -220,7 +220,7 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 		others = append(others, release)
 	}
 	close(conn.goOn)
-	testenv.Eventually(t, 10*time.Second, func() error {
+	testenv.Eventually(t, 30*time.Second, func() error {
 		if server.handshakes.Queued() == 1 {
 			return nil
 		}

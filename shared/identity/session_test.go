@@ -116,7 +116,7 @@ func TestSessionIsNoKeyAndNoToken(t *testing.T) {
 // A session that arrives a moment after its holder is let in, not sent away.
 func TestAwaitMeetsALateCredential(t *testing.T) {
 	credentials := known(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	found := make(chan error, 1)
 	go func() {

@@ -101,7 +101,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 		<-d.begun
 	}
 	waiting := func(n int) {
-		testenv.Eventually(t, 10*time.Second, func() error {
+		testenv.Eventually(t, 30*time.Second, func() error {
 			if s.Waiting() != n {
 				return errors.New("not all wait yet")
 			}

@@ -40,7 +40,7 @@ func start(t *testing.T, cfg Config) *Server {
 
 func query[T any](t *testing.T, url, sql string) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

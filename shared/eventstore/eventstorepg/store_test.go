@@ -50,7 +50,7 @@ func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 	}
 	appended := make(chan error, 1)
 	go func() { appended <- store.Append(t.Context(), late, 0, nil, event{By: 2}) }()
-	testenv.Eventually(t, 10*time.Second, func() error { return someoneWaits(t.Context(), pool) })
+	testenv.Eventually(t, 30*time.Second, func() error { return someoneWaits(t.Context(), pool) })
 	if got, err := readAll(t.Context(), pool, store, 0, 10); err != nil || len(got) != 0 {
 		t.Fatalf("while an older transaction runs: read %d events, %v; want none", len(got), err)
 	}
