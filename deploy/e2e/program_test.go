@@ -38,7 +38,7 @@ func build(t *testing.T, main string) string {
 	if _, err := os.Stat(program); err == nil {
 		return program
 	}
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+main)
+	command := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", program, "./"+main)
 	command.Dir = filepath.Join("..", "..")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build %s: %v\n%s", main, err, out)

@@ -70,7 +70,7 @@ func TestCommandRefuses(t *testing.T) {
 func build(t testing.TB, command string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), command)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/"+command).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", binary, "../cmd/"+command).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary

@@ -29,7 +29,7 @@ var buildProgram = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(programDir, "tenants")
-	if out, err := exec.Command("go", "build", "-o", path, "../cmd/tenants").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s", "-o", path, "../cmd/tenants").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build: %w\n%s", err, out)
 	}
 	return path, nil
