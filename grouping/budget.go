@@ -20,7 +20,7 @@ func overflowHash() ScopedHash {
 // Overflow moves c to the overflow of its project.
 func (c *Count) Overflow() {
 	p := overflowHash()
-	c.Hashes, c.Former, c.Similar = []ScopedHash{p}, nil, p.Hash
+	c.Hashes, c.Similar = []ScopedHash{p}, p.Hash
 }
 
 // Overflowed reports whether c belongs to an overflow.

@@ -51,7 +51,7 @@ const (
 )
 
 var ruleWords = map[Rule]string{
-	RuleSite:      "Errors with this type, these words of the message and these innermost frames of the root cause are one group.",
+	RuleSite:      "Errors with this type, these first words of the message and these innermost frames of the root cause are one group.",
 	RuleFunction:  "Errors of this type are mistakes where they are thrown: those from this function are one group.",
 	RuleRecursion: "Endless recursion: errors of this type that go through the same functions are one group.",
 	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
@@ -117,7 +117,7 @@ func placed(f *Frame) string {
 // Why is how the error is grouped.
 func (f Fingerprint) Why() Why {
 	g, decides := f.of, f.Deciding()
-	why := Why{Version: f.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
+	why := Why{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
 	if decides.Scope == ScopeMessage {
 		return g.whyMessage(why)
 	}
@@ -127,36 +127,28 @@ func (f Fingerprint) Why() Why {
 func (g *Grouper) whyMessage(why Why) Why {
 	s := g.outermost()
 	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, s.typ))
-	why.Parts = appendPart(why.Parts, "message", appendTemplate(nil, s.message))
+	why.Parts = appendPart(why.Parts, "message", appendTemplate(nil, s.message, maxTemplate))
 	why.Rule = RuleMessage
 	return why
 }
 
 func (g *Grouper) whySite(why Why) Why {
-	root, t := g.root(), &g.trace
-	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, root.typ))
-	if circle := g.circle(); len(circle) > 0 && isOverflow(root.typ, root.message) {
-		for _, name := range circle {
+	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, g.root.typ))
+	if len(g.circle) > 0 {
+		for _, name := range g.circle {
 			why.Parts = appendPart(why.Parts, "frame", name)
 		}
 		why.Rule = RuleRecursion
 		return why
 	}
-	if g.faulty(root) {
-		why.Parts = appendPart(why.Parts, "frame", t.identity(t.site[0]))
-		why.Rule = RuleFunction
-		return why
+	level := Levels[deciding-1]
+	if why.Rule = RuleFunction; !g.faulty() {
+		why.Rule = RuleSite
+		why.Parts = appendPart(why.Parts, "message", g.words.append(nil, level.Words))
 	}
-	words, n := appendWords(nil, root.message)
-	why.Parts = appendPart(why.Parts, "message", words)
-	frames := siteFrames
-	if n == 0 {
-		frames = mutedSiteFrames
+	for _, i := range g.deciders(level) {
+		why.Parts = appendPart(why.Parts, "frame", g.trace.identity(i))
 	}
-	for _, i := range t.site[:min(frames, len(t.site))] {
-		why.Parts = appendPart(why.Parts, "frame", t.identity(i))
-	}
-	why.Rule = RuleSite
 	return why
 }
 

@@ -2,14 +2,13 @@ package grouping
 
 import "strings"
 
-// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; the words "at" and "in" may be of another language.
+// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; the words "at", "in" and "line" may be of another language.
 
 func dotnetFrame(line string) (Frame, bool) {
-	s := line[leadingSpace(line):]
-	if !strings.HasPrefix(s, "at ") {
+	s, ok := afterAt(line[leadingSpace(line):])
+	if !ok {
 		return Frame{}, false
 	}
-	s = s[3:]
 	open := strings.IndexByte(s, '(')
 	if open < 1 || s[open-1] == ' ' {
 		return Frame{}, false
@@ -20,11 +19,32 @@ func dotnetFrame(line string) (Frame, bool) {
 	}
 	f := Frame{}
 	f.Module, f.Function = dotnetName(s[:open])
-	rest := s[open+end+1:]
-	if i := strings.LastIndex(rest, ":line "); i > 0 {
-		f.File, f.Line = dotnetFile(rest[:i]), number(strings.TrimSpace(rest[i+len(":line "):]))
-	}
+	f.File, f.Line = dotnetPlace(s[open+end+1:])
 	return f, f.Function != "" && strings.IndexByte(s[:open], ' ') < 0 && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
+}
+
+// afterAt drops the word for "at", as the runtime's translations have it.
+func afterAt(s string) (string, bool) {
+	for _, at := range [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "vid ", "ved ", "på ", "bij ", "場所 ", "在 ", "於 ", "위치: "} {
+		if rest, ok := strings.CutPrefix(s, at); ok {
+			return rest, true
+		}
+	}
+	return s, false
+}
+
+// dotnetPlace reads " in /src/C.cs:line 42" by its colon and its number.
+func dotnetPlace(s string) (file string, line int) {
+	s = strings.TrimRight(s, ".")
+	space := strings.LastIndexByte(s, ' ')
+	if space < 0 || !allDigits(s[space+1:]) {
+		return "", 0
+	}
+	colon := strings.LastIndexByte(s[:space], ':')
+	if colon < 1 {
+		return "", 0
+	}
+	return dotnetFile(s[:colon]), number(s[space+1:])
 }
 
 // isParameters tells a list of "Type name" from the place of a Java or JavaScript frame.
@@ -65,8 +85,8 @@ func dotnetFile(s string) string {
 
 func dotnetMark(line string) mark {
 	s := strings.TrimSpace(line)
-	if strings.HasPrefix(s, "--- End of inner exception stack trace") {
-		return mark{kind: next}
+	if isInnerEnd(line, s) {
+		return mark{kind: wrapper}
 	}
 	if i := strings.LastIndex(s, "---> "); i >= 0 {
 		return named(header, s[i+len("---> "):])
@@ -75,6 +95,13 @@ func dotnetMark(line string) mark {
 		return mark{}
 	}
 	return classHeader(strings.TrimPrefix(s, "Unhandled exception. "))
+}
+
+// isInnerEnd recognises the line after the frames of an inner exception. In whatever language, it is indented, unlike the one where
+// an exception was thrown again.
+func isInnerEnd(line, s string) bool {
+	return strings.HasPrefix(s, "--- End of inner exception") ||
+		strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack")
 }
 
 func dotnetInApp(f *Frame) bool {

@@ -1,13 +1,16 @@
 package grouping
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // isFault reports whether errors of this type are mistakes at the very place where they are thrown, such as the use
 // of a null reference. There the innermost function of the sender's own code says it all: who called it and what the
 // message says about the value at hand does not make another bug.
-func isFault(typ string) bool {
+func (s *syntax) isFault(typ string) bool {
 	name := typ[strings.LastIndexAny(typ, ".:\\")+1:]
-	if faults[name] {
+	if faults[name] || s.engine[name] {
 		return true
 	}
 	for _, end := range [...]string{"IndexOutOfBoundsException", "NullPointerException", "ClassCastException"} {
@@ -37,3 +40,24 @@ func isOverflow(typ, message string) bool {
 	return strings.Contains(message, "call stack size exceeded") || strings.Contains(message, "too much recursion") ||
 		strings.Contains(message, "stack overflow")
 }
+
+// isGeneric reports whether many functions have this name, or pass on what others are asked to do, so that it does not tell where
+// an error is.
+func isGeneric(name []byte) bool {
+	last := name[bytes.LastIndexAny(name, ".:#/>")+1:]
+	if generic[string(last)] {
+		return true
+	}
+	for _, begin := range [...]string{"assert", "check", "require", "ensure", "throw", "raise"} {
+		if bytes.HasPrefix(last, []byte(begin)) {
+			return true
+		}
+	}
+	return false
+}
+
+var generic = wordSet(`
+get set run call apply invoke execute exec handle accept process main fail error panic log warn main init <init> <clinit> .ctor ctor
+new of from to toString hashCode equals compareTo next read write open close load save find send start stop update create main0
+doGet doPost doFilter doRun do perform dispatch callback fn func lambda anonymous wrap unwrap must Must Get Set Run Call Do Handle
+Execute Invoke Process Close Open Read Write Load Save Find Send Start Stop Update Create Main Error Fail <module> <lambda> constructor`)

@@ -8,27 +8,9 @@ import (
 	"strings"
 )
 
-// Version is the newest algorithm's. A hash carries the version that first made it: whoever changes the hashes of some
-// errors raises Version for these alone, and keeps the old algorithm so that their groups go on being found (see Former).
-//
-//	1 all errors
-//	2 those whose type holds an id: it is taken out
-const Version = 2
-
-const firstVersion = 1
-
-// HashScope reports how much of an error a hash covers. Scopes are stored and shown, so they are never renamed.
-type HashScope string
-
-// The scopes, the strictest first.
-const (
-	ScopeTrace   HashScope = "trace"   // all exceptions of the chain with all their frames, and the words of the message
-	ScopeSite    HashScope = "site"    // the root cause: its type, the words of its message, the innermost own frames
-	ScopePlace   HashScope = "place"   // its type and the three innermost own frames; similar errors, not the same
-	ScopeMessage HashScope = "message" // without a usable stack trace: type and template of the message
-	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
-	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had created as many groups as it may
-)
+// Version is that of the algorithm. A hash carries the version that made it: whoever changes the hash of any error raises it,
+// and moves the algorithm of before to internal/former, by which the groups of before go on being found.
+const Version = 3
 
 // Hash is a truncated SHA-256.
 type Hash [16]byte
@@ -45,12 +27,10 @@ type ScopedHash struct {
 
 // Fingerprint is what an error is compared by. Hashes go from strict to loose. The first Joins of them decide: an
 // error belongs to the group of the strictest of these that is known, and creates a group when none is. The rest tell
-// what is similar. Hashes[Joins-1] follows from every stricter one, so that it alone names the group.
+// what is similar. Every hash follows from each stricter one, so that Hashes[Joins-1] alone names the group.
 type Fingerprint struct {
-	Version int
-	Hashes  []ScopedHash
-	Joins   int
-	Former  []ScopedHash // what joined in the version before, where that was something else: it finds groups and creates none
+	Hashes []ScopedHash
+	Joins  int
 
 	of *Grouper // which still holds the error that was parsed
 }
@@ -58,127 +38,161 @@ type Fingerprint struct {
 // Deciding is the loosest hash that joins: two errors are the same exactly when these are equal.
 func (f Fingerprint) Deciding() ScopedHash { return f.Hashes[f.Joins-1] }
 
-// Frames that the hashes cover.
-const (
-	siteFrames      = 6  // where the message has words
-	mutedSiteFrames = 8  // where it has none
-	placeFrames     = 3  // of the loose scope
-	traceHead       = 50 // of each exception, the innermost
-	traceTail       = 10 // of each exception, the outermost
-)
+// Kept are the hashes by which a group is found: the strictest and the deciding one.
+func (f Fingerprint) Kept() []ScopedHash {
+	if f.Joins == 1 {
+		return []ScopedHash{f.Hashes[0]}
+	}
+	return []ScopedHash{f.Hashes[0], f.Deciding()}
+}
+
+// At is the hash at a level that need not be one of Levels; without a usable stack trace it is the deciding one.
+func (f Fingerprint) At(level Level) ScopedHash {
+	if len(f.of.trace.site) == 0 {
+		return f.Deciding()
+	}
+	return f.of.at(level)
+}
 
 // Grouper fingerprints errors one after another and reuses its memory. It must not be used by two goroutines at once.
 // Its zero value is ready.
 type Grouper struct {
-	sent    Error
-	trace   trace
-	version int
-	key     []byte
-	typ     []byte // a type without its ids
-	hashes  [3]ScopedHash
-	former  [2]ScopedHash
+	sent   Error
+	trace  trace
+	root   span
+	circle [][]byte // the functions that endless recursion went through, where it is that
+	words  wordlist // of the root cause's message
+	key    []byte
+	typ    []byte // a type without its ids
+	hashes [len(Levels)]ScopedHash
 }
 
 // Fingerprint parses e and returns its hashes, with which it can be described. They are valid until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.sent = e
 	g.trace.parse(&g.sent)
-	if g.version = firstVersion; !g.trace.identified() {
-		return g.fingerprint()
-	}
-	former := g.fingerprint()
-	former.Hashes = append(g.former[:0], former.Hashes[:former.Joins]...)
-	g.version = Version
-	f := g.fingerprint()
-	f.Former = former.Hashes
-	return f
-}
-
-func (g *Grouper) fingerprint() Fingerprint {
 	if len(g.trace.site) == 0 {
 		return g.byMessage()
 	}
-	g.hashes = [3]ScopedHash{
-		{g.version, ScopeTrace, g.hash(ScopeTrace, g.appendTrace)},
-		{g.version, ScopeSite, g.hash(ScopeSite, g.appendSite)},
-		{g.version, ScopePlace, g.hash(ScopePlace, g.appendPlace)},
+	g.root = g.rootCause()
+	g.words.read(g.root.message)
+	g.findCircle()
+	for i, level := range Levels {
+		g.hashes[i] = g.at(level)
 	}
-	return Fingerprint{Version: g.version, Hashes: g.hashes[:], Joins: 2, of: g}
+	return Fingerprint{Hashes: g.hashes[:], Joins: deciding, of: g}
 }
 
 func (g *Grouper) byMessage() Fingerprint {
-	g.hashes[0] = ScopedHash{g.version, ScopeMessage, g.hash(ScopeMessage, g.appendMessage)}
-	g.hashes[1] = ScopedHash{g.version, ScopeType, g.hash(ScopeType, g.appendType)}
-	return Fingerprint{Version: g.version, Hashes: g.hashes[:2], Joins: 1, of: g}
+	g.hashes[0] = g.hash(ScopeMessage, g.appendMessage(g.begin(ScopeMessage)))
+	g.hashes[1] = g.hash(ScopeType, g.appendTypeName(g.begin(ScopeType), g.outermost().typ))
+	return Fingerprint{Hashes: g.hashes[:2], Joins: 1, of: g}
+}
+
+// at hashes the error at a level.
+func (g *Grouper) at(level Level) ScopedHash {
+	key := g.begin(level.Scope)
+	if level.Scope == ScopeTrace {
+		key = g.appendTrace(key)
+	}
+	return g.hash(level.Scope, g.appendSite(key, level))
 }
 
 // Parts of a key are ended by this byte, which no text that is compared holds except as part of a message.
 const keyEnd = '\n'
 
-func (g *Grouper) hash(scope HashScope, appendKey func([]byte) []byte) Hash {
-	g.key = append(append(g.key[:0], '0'+byte(g.version), ' '), scope...)
-	g.key = appendKey(append(g.key, keyEnd))
-	sum := sha256.Sum256(g.key)
-	return Hash(sum[:16])
+func (g *Grouper) begin(scope HashScope) []byte {
+	return append(append(append(g.key[:0], '0'+Version, ' '), scope...), keyEnd)
 }
 
+func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
+	g.key = key
+	sum := sha256.Sum256(key)
+	return ScopedHash{Version, scope, Hash(sum[:16])}
+}
+
+// appendTrace appends all exceptions, with a mark at the sender's own frames: what is own decides at looser levels.
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t := &g.trace
 	for _, s := range t.spans {
 		key = append(g.appendTypeName(key, s.typ), keyEnd)
-		key, _ = appendWords(key, s.message)
-		key = append(key, keyEnd)
+		key = append(appendTemplate(key, s.message, maxWords), keyEnd)
 		var last []byte
-		kept := 0
 		for i := s.first; i < s.end; i++ {
 			name := t.identity(i)
-			if len(name) == 0 || bytes.Equal(name, last) || kept >= traceHead && i < s.end-traceTail {
+			if len(name) == 0 || bytes.Equal(name, last) || t.isMiddle(s, i) {
 				continue
 			}
+			if t.frames[i].InApp {
+				key = append(key, '+')
+			}
 			key = append(append(key, name...), keyEnd)
-			last, kept = name, kept+1
+			last = name
 		}
 	}
 	return key
 }
 
-func (g *Grouper) appendSite(key []byte) []byte {
-	root := g.root()
-	key = append(g.appendTypeName(key, root.typ), keyEnd)
-	if isOverflow(root.typ, root.message) {
-		if circle := g.circle(); len(circle) > 0 {
-			return appendLines(key, circle)
-		}
+func (g *Grouper) appendSite(key []byte, level Level) []byte {
+	if len(g.circle) > 0 { // engines name the type differently
+		return appendLines(append(key, "recursion\n"...), g.circle)
 	}
-	if g.faulty(root) {
-		return append(key, g.trace.identity(g.trace.site[0])...)
+	key = append(g.appendTypeName(key, g.root.typ), keyEnd)
+	if !g.own() {
+		key = append(key, '-')
 	}
-	key, words := appendWords(key, root.message)
-	frames := siteFrames
-	if words == 0 {
-		frames = mutedSiteFrames
+	if !g.faulty() {
+		key = g.words.append(key, level.Words)
 	}
-	return g.appendFrames(append(key, keyEnd), frames)
+	for _, i := range g.deciders(level) {
+		key = append(append(key, keyEnd), g.trace.identity(i)...)
+	}
+	return key
 }
 
-func (g *Grouper) appendPlace(key []byte) []byte {
-	key = append(g.appendTypeName(key, g.root().typ), keyEnd)
-	return g.appendFrames(key, placeFrames)
+// deciders are the frames that count at a level.
+func (g *Grouper) deciders(level Level) []int {
+	site := g.trace.site
+	most := level.Frames
+	if level.Scope != ScopeTrace && level.Scope != ScopeStack {
+		most = min(most, g.reach())
+	}
+	return site[:min(most, len(site))]
 }
+
+// reach is how far from the fault the frames tell where it is: its function alone for a fault, else at most two thirds of
+// the way to the entry point, which has more to do with who called than with what broke. Of code of others, and of a name that
+// many functions have, one frame alone does not tell.
+func (g *Grouper) reach() int {
+	site, n := g.trace.site, (2*len(g.trace.site)+2)/3
+	switch {
+	case !g.own():
+		n = min(n, foreignReach)
+		if g.faulty() {
+			n = foreignFault
+		}
+	case g.faulty():
+		n = 1
+	}
+	for n = min(n, len(site)); n < len(site) && n < genericReach && isGeneric(g.trace.identity(site[n-1])); n++ {
+	}
+	return n
+}
+
+// Frames that count at most.
+const (
+	foreignReach = 4 // where none is the sender's own
+	foreignFault = 2 // there, of a fault
+	genericReach = 3 // where the innermost ones have names that tell nothing
+)
+
+// own reports whether the frames that count are the sender's own.
+func (g *Grouper) own() bool { return g.trace.frames[g.trace.site[0]].InApp }
 
 func (g *Grouper) appendMessage(key []byte) []byte {
 	s := g.outermost()
 	key = append(g.appendTypeName(key, s.typ), keyEnd)
-	return appendTemplate(key, s.message)
-}
-
-func (g *Grouper) appendType(key []byte) []byte { return g.appendTypeName(key, g.outermost().typ) }
-
-func (g *Grouper) appendFrames(key []byte, n int) []byte {
-	for _, i := range g.trace.site[:min(n, len(g.trace.site))] {
-		key = append(append(key, g.trace.identity(i)...), keyEnd)
-	}
-	return key
+	return appendTemplate(key, s.message, maxTemplate)
 }
 
 func appendLines(key []byte, lines [][]byte) []byte {
@@ -188,8 +202,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// root is the innermost exception that has frames; its type may be unknown, then that of the one around it counts.
-func (g *Grouper) root() span {
+// rootCause is the innermost exception that has frames; its type may be unknown, then that of the one around it counts.
+func (g *Grouper) rootCause() span {
 	spans := g.trace.spans
 	for i, s := range spans {
 		if s.first == s.end {
@@ -208,29 +222,30 @@ func (g *Grouper) root() span {
 func (g *Grouper) outermost() span { return g.trace.spans[len(g.trace.spans)-1] }
 
 // faulty reports whether the innermost own frame alone tells where the error is.
-func (g *Grouper) faulty(root span) bool {
+func (g *Grouper) faulty() bool {
 	first := g.trace.site[0]
 	name := g.trace.identity(first)
-	return isFault(root.typ) && g.trace.frames[first].InApp && name[len(name)-1] != ':'
+	return g.trace.syntax.isFault(g.root.typ) && name[len(name)-1] != ':'
 }
 
-// circle returns the names of the frames that recursion went through, in an order that does not depend on where it
-// ended.
-func (g *Grouper) circle() [][]byte {
-	var names [][]byte
+// findCircle finds the names of the frames that endless recursion went through, in an order that does not depend on where it ended.
+func (g *Grouper) findCircle() {
+	g.circle = g.circle[:0]
+	if !isOverflow(g.root.typ, g.root.message) {
+		return
+	}
 	for k, i := range g.trace.site {
 		if g.trace.looped[k] {
-			names = append(names, g.trace.identity(i))
+			g.circle = append(g.circle, g.trace.identity(i))
 		}
 	}
-	slices.SortFunc(names, bytes.Compare)
-	return names
+	slices.SortFunc(g.circle, bytes.Compare)
 }
 
 // appendTypeName appends an error's type without what changes from one occurrence to the next.
 func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
-	typ = clip(firstLine(typ), maxLine)
-	if g.version > firstVersion && hasID(typ) {
+	typ = withoutGenerated(clip(firstLine(typ), maxLine))
+	if hasID(typ) {
 		g.typ = appendWithoutIDs(g.typ[:0], typ)
 		typ = string(g.typ)
 	}

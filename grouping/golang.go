@@ -100,7 +100,11 @@ func isBareGoCall(f Frame, slash int) bool {
 func goMark(line string) mark {
 	switch {
 	case strings.HasPrefix(line, "goroutine "):
-		return mark{kind: enough}
+		return mark{kind: stack}
+	case strings.HasPrefix(line, "runtime stack:"):
+		return mark{kind: elsewhere}
+	case strings.HasPrefix(line, "fatal error: "):
+		return mark{kind: header, message: line[len("fatal error: "):]}
 	case strings.HasPrefix(line, "panic: "):
 		return mark{kind: header, message: strings.TrimSuffix(line[len("panic: "):], " [recovered]")}
 	}

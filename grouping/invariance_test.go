@@ -14,13 +14,15 @@ type kin struct {
 	other map[string]Error
 }
 
+var allKin = [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin, identifiedKin, generatedKin, chainKin, depthKin, nativeKin, dartKin, beamKin}
+
 func thrown(typ, message, stack string) Error {
 	return Error{Type: typ, Message: message, StackTrace: strings.Split(strings.Trim(stack, "\n"), "\n")}
 }
 
 // Errors of one fault join, errors of different faults do not, in every language.
 func TestKin(t *testing.T) {
-	for _, k := range [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin} {
+	for _, k := range allKin {
 		for _, k := range k {
 			t.Run(k.name, k.check)
 		}

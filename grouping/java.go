@@ -90,6 +90,8 @@ func javaMark(line string) mark {
 	switch {
 	case strings.HasPrefix(s, "Caused by: "):
 		return named(cause, s[len("Caused by: "):])
+	case strings.HasPrefix(s, "Wrapped by: "): // by Logback, which can print the root cause first
+		return named(wrapper, s[len("Wrapped by: "):])
 	case strings.HasPrefix(s, "Suppressed: "):
 		return mark{kind: suppressed}
 	case strings.HasPrefix(s, "Exception in thread "):
@@ -159,19 +161,24 @@ func javaPlumbing(f *Frame) bool {
 // appendJavaClass appends a class name up to the part that a generator made, and without numbers of anonymous
 // classes: "Foo$$EnhancerBySpringCGLIB$$1a2b" is "Foo", "Foo$1" and "Foo$2" are "Foo$".
 func appendJavaClass(dst []byte, class string) []byte {
-	for _, generated := range [...]string{"$$", "_$$_", "$ByteBuddy$", "$MockitoMock$"} {
-		if i := strings.Index(class, generated); i > 0 {
-			class = class[:i]
-		}
-	}
 	start := len(dst)
-	dst = appendUncounted(dst, class)
+	dst = appendUncounted(dst, withoutGenerated(class))
 	for i := start; i < len(dst); i++ {
 		if dst[i] == '/' {
 			dst[i] = '.'
 		}
 	}
 	return dst
+}
+
+// withoutGenerated cuts what a generator of classes appends.
+func withoutGenerated(class string) string {
+	for _, generated := range [...]string{"$$", "_$$_", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$", "$r8$lambda$", "$$ExternalSynthetic"} {
+		if i := strings.Index(class, generated); i > 0 {
+			class = class[:i]
+		}
+	}
+	return class
 }
 
 // appendUncounted appends s without the numbers that a compiler or a generator counts up.
@@ -191,10 +198,15 @@ func appendUncounted(dst []byte, s string) []byte {
 	return dst
 }
 
-// isJavaCounted reports whether a number after s is counted: after "$" and "__", and in "$Proxy12" and
-// "GeneratedMethodAccessor12".
+// isJavaCounted reports whether a number after s is counted: after "$" and "__", in "$Proxy12", "GeneratedMethodAccessor12",
+// "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2".
 func isJavaCounted(s string) bool {
-	return strings.HasSuffix(s, "$") || strings.HasSuffix(s, "__") || strings.HasSuffix(s, "Proxy") || strings.HasSuffix(s, "Accessor")
+	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "CodegenStage", "jdk.proxy"} {
+		if strings.HasSuffix(s, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // appendJavaName appends a method name; a lambda is named by the method that holds it.

@@ -38,15 +38,17 @@ func v8Frame(s string) (Frame, bool) {
 	return f, place == "<anonymous>" || place == "native" || strings.HasPrefix(place, "index ") || strings.HasPrefix(place, "wasm://")
 }
 
-// v8Name drops what V8 says about a call besides its name.
+// v8Name drops what V8 says about a call besides its name, and that it goes on later, which other engines do not print.
 func v8Name(s string) string {
-	s = strings.TrimPrefix(s, "async ")
 	s = strings.TrimPrefix(s, "new ")
 	if i := strings.Index(s, " [as "); i > 0 {
 		s = s[:i]
 	}
 	return s
 }
+
+// asyncCall begins the name of a function that waited for what is above it.
+const asyncCall = "async "
 
 // evalOrigin finds the file that called eval in "eval at f (eval at g (url:1:2), <anonymous>:1:2)".
 func evalOrigin(place string) string {
@@ -74,7 +76,7 @@ func geckoFrame(s string) (Frame, bool) {
 		f.File = f.File[:i]
 	}
 	if i := strings.LastIndexByte(f.Function, '*'); i >= 0 { // "async*f", "setTimeout handler*f"
-		f.Function = f.Function[i+1:]
+		f.Function = asyncCall + f.Function[i+1:]
 	}
 	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
 }
@@ -131,8 +133,9 @@ func javascriptLibrary(file string) bool {
 	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
 }
 
-// javascriptIdentity is the file's name without hashes and the function's name without receiver. A name that a
-// minifier made says nothing and is left out.
+// javascriptIdentity is the file's name without hashes and the function's name without receiver, which not all engines print. A
+// name that a minifier made says nothing and is left out. Of what a browser runs only named calls count: engines name those of
+// anonymous functions in ways of their own, and some print calls that wait.
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	if pkg, ok := after(f.File, "/node_modules/"); ok {
@@ -140,14 +143,62 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 	}
 	path := withoutQuery(f.File)
 	name := len(dst)
-	dst = appendFileName(dst, path)
+	dst = appendScriptFile(dst, path)
 	file := len(dst)
 	dst = append(dst, ':')
-	dst = appendScriptName(dst, f.Function, isBuilt(baseName(path), file-name))
+	called, async := strings.CutPrefix(f.Function, asyncCall)
+	remote := isRemote(path)
+	if !remote || !async {
+		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
+	}
 	if len(dst) == file+1 && !hasStem(dst[start:file]) {
 		return dst[:start]
 	}
 	return dst
+}
+
+// isRemote reports whether a script came over the network, so that a browser runs it.
+func isRemote(path string) bool {
+	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+}
+
+// appendScriptFile appends the name of a script without hashes; a page that holds scripts has none.
+func appendScriptFile(dst []byte, path string) []byte {
+	name := baseName(path)
+	dot := strings.LastIndexByte(name, '.')
+	switch {
+	case dot < 0 && isRemote(path):
+		return dst
+	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isChunkHash(name[dot-chunkHash:dot], isRemote(path)):
+		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
+	}
+	return appendFileName(dst, path)
+}
+
+// chunkHash is the length of what Vite, Rollup and esbuild put before the extension of what they build.
+const chunkHash = 8
+
+// isChunkHash recognises it: letters, digits, "-" and "_". On its way to a browser a file has such a hash as a rule, so that only
+// what looks like a word is none: "checkout", "Checkout".
+func isChunkHash(s string, remote bool) bool {
+	digits, upper, turns := 0, 0, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case isDigit(c):
+			digits++
+		case isUpper(c):
+			upper++
+		case !isLower(c) && c != '_' && c != '-':
+			return false
+		}
+		if i > 0 && isLower(s[i]) != isLower(s[i-1]) {
+			turns++
+		}
+	}
+	if digits > 0 && !allDigits(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+		return upper > 0 || turns > 2
+	}
+	return turns > 3 || remote && (digits > 0 && upper > 0 || upper > 1 || turns > 1)
 }
 
 // appendPackage appends the name of an npm package, with its scope.
@@ -167,31 +218,27 @@ func isBuilt(name string, left int) bool {
 	return left < len(name) || strings.Contains(name, ".min.") || strings.Contains(name, "bundle") || strings.Contains(name, "chunk")
 }
 
-// appendScriptName appends the parts of "Object.Foo.bar/<" that somebody chose: "Foo.bar".
+// appendScriptName appends the last part of "Object.Foo.bar", which every engine prints, and nothing of "bar/<", an anonymous
+// function in bar.
 func appendScriptName(dst []byte, name string, built bool) []byte {
-	first := true
-	for name != "" {
-		i := strings.IndexAny(name, "./")
-		part := name
-		if name = ""; i >= 0 {
-			part, name = part[:i], part[i+1:]
-		}
-		if !isScriptName(part) || built && len(part) < 3 {
-			continue
-		}
-		if !first {
-			dst = append(dst, '.')
-		}
-		dst, first = append(dst, part...), false
+	last := name[strings.LastIndexAny(name, "./")+1:]
+	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {
+		last = strings.TrimPrefix(last, accessor)
 	}
-	return dst
+	if !isScriptName(last) || built && len(last) < 3 {
+		return dst
+	}
+	return append(dst, last...)
 }
 
 func isScriptName(part string) bool {
 	switch part {
 	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous",
-		"eval", "<computed>", "global code", "eval code", "window", "self":
+		"eval", "<computed>", "global code", "eval code", "module code", "window", "self":
 		return false
 	}
 	return part != "" && part[0] != '<'
 }
+
+// javascriptEngine are the errors of the engines themselves.
+var javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError")

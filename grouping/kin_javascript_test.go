@@ -63,15 +63,16 @@ t@https://eu.acme.net/static/js/main.99aa00bb.chunk.js:1:113`),
 }, {
 	name: "firefox",
 	base: thrown("InternalError", "cannot find the node", `
-foo/<@http://a.example/path/to/file.js?x=1:41:13
+foo@http://a.example/path/to/file.js?x=1:41:13
+place/<@http://a.example/path/to/file.js?x=1:43:13
 async*bar@http://a.example/path/to/file.js line 26 > eval:1:30
 http://a.example/path/to/other.js:5:1`),
 	same: map[string]Error{"lines, hosts": thrown("InternalError", "cannot find the node", `
-foo/<@https://b.example/v2/file.js:44:1
-bar@https://b.example/v2/file.js line 27 > eval:1:30
+foo@https://b.example/v2/file.js:44:1
+async*bar@https://b.example/v2/file.js line 27 > eval:1:30
 https://b.example/v2/other.js:6:1`)},
 	other: map[string]Error{"function": thrown("InternalError", "cannot find the node", `
-baz/<@http://a.example/path/to/file.js?x=1:41:13
+baz@http://a.example/path/to/file.js?x=1:41:13
 async*bar@http://a.example/path/to/file.js line 26 > eval:1:30
 http://a.example/path/to/other.js:5:1`)},
 }, {

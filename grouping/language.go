@@ -14,6 +14,9 @@ const (
 	PHP        Language = "php"
 	DotNet     Language = "dotnet"
 	Rust       Language = "rust"
+	Native     Language = "native" // C, C++, Swift and Objective-C
+	Dart       Language = "dart"
+	BEAM       Language = "beam" // Elixir and Erlang
 )
 
 // syntax is how one runtime prints traces and names things. All functions see lines without line breaks.
@@ -27,10 +30,12 @@ type syntax struct {
 	inApp func(f *Frame) bool
 	// identity appends what names the frame in every occurrence; nothing for a frame that does not count.
 	identity func(dst []byte, f *Frame) []byte
+	// opens recognises frames that begin an exception and name it; nil where none does.
+	opens func(line string) mark
+	// engine holds types of errors that the runtime throws itself, in words that differ from one runtime to the next.
+	engine map[string]bool
 	// crashLast: the innermost call is printed last.
 	crashLast bool
-	// causeFirst: the cause is printed before the exception that wraps it.
-	causeFirst bool
 }
 
 // mark is what a line that is no frame means for the chain of exceptions.
@@ -45,10 +50,13 @@ type markKind uint8
 const (
 	noMark     markKind = iota
 	header              // names the exception whose frames follow
-	cause               // the next exception of the chain begins and is named
-	next                // the next exception of the chain begins; its name follows its frames
-	suppressed          // frames up to the next cause belong to no exception of the chain
 	trailer             // names the exception whose frames came before
+	cause               // the cause of the exceptions so far begins
+	wrapper             // an exception around those so far begins
+	opening             // names an exception whose frames follow: the first one, else the cause of those so far
+	suppressed          // frames up to the next cause belong to no exception of the chain
+	elsewhere           // frames up to the next stack belong to no exception
+	stack               // a stack begins; only the first one with frames is that of the error
 	enough              // nothing after this line belongs to the error, once it has frames
 	dump                // these are the stacks of all threads, not that of an error
 )
@@ -56,26 +64,37 @@ const (
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity},
-	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity},
-	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true, causeFirst: true},
+	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine},
+	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity},
-	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, causeFirst: true},
-	{language: Ruby, frame: rubyFrame, mark: rubyMark, inApp: rubyInApp, identity: rubyIdentity},
-	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, identity: phpIdentity, causeFirst: true},
+	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity},
+	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
+	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, identity: phpIdentity},
 	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity},
+	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
+	{language: BEAM, frame: beamFrame, mark: beamMark, inApp: beamInApp, identity: beamIdentity},
+	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity},
 }
 
 var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, inApp: unknownInApp, identity: unknownIdentity}
 
-const (
-	detectLines = 64 // lines looked at before a trace counts as unknown
-	detectLead  = 2  // frames by which one language must lead
-)
+// syntaxOf returns the syntax of a language.
+func syntaxOf(language Language) *syntax {
+	for i := range syntaxes {
+		if syntaxes[i].language == language {
+			return &syntaxes[i]
+		}
+	}
+	return &unknownSyntax
+}
+
+// detectLead is by how many frames one language must lead.
+const detectLead = 2
 
 // detect returns the syntax that understands the first frames of the trace.
 func detect(lines []string) *syntax {
 	var score [len(syntaxes)]int
-	for _, line := range lines[:min(len(lines), detectLines)] {
+	for _, line := range lines {
 		for i := range syntaxes {
 			if _, ok := syntaxes[i].frame(line); ok {
 				score[i]++

@@ -1,10 +1,14 @@
 package grouping
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// A message tells errors apart in two strengths. Beside a stack trace only the words count that programmers write
-// into messages: a name or a value that a user brought never splits a group. Without a trace the message is all there
-// is: every word counts but those that are visibly values.
+// A message tells errors apart by its template: its first line without what is visibly a value. Beside a stack trace a few words are
+// enough, and those that programmers write into messages are better than others: a name that a user brought does not split a
+// group. A message that has few of these, in another language or trade, is told by all its words. Without a trace the message is
+// all there is.
 
 const (
 	maxWords    = 16 // of a message beside a trace
@@ -12,31 +16,59 @@ const (
 	maxWord     = 24 // bytes of the longest word of the vocabulary that is worth a look
 )
 
-// appendWords appends the words of a message's first line that programmers chose: common words of error messages,
-// names of constants and of classes. It returns how many there are.
-func appendWords(dst []byte, message string) ([]byte, int) {
-	words := 0
-	s := firstLine(message)
-	for s != "" && words < maxWords {
+// wordlist holds the words of a message that count. Its memory is reused.
+type wordlist struct {
+	text  []byte
+	words []word
+	spare []byte // a word in lower case
+}
+
+type word struct {
+	start, end int // in text, with a blank before it
+	usual      bool
+}
+
+func (w *wordlist) read(message string) {
+	w.text, w.words = w.text[:0], w.words[:0]
+	s, usual := firstLine(message), 0
+	for s != "" && len(w.words) < maxWords {
 		var token string
 		token, s = cutToken(s)
-		if strings.ContainsAny(token, `/\@`) || hasDigit(token) {
+		start := len(w.text)
+		w.text = appendTemplateToken(w.text, token)
+		if n := len(w.text); n == start || w.text[n-1] == '*' {
+			w.text = w.text[:start]
 			continue
 		}
-		for token != "" && words < maxWords {
-			var piece string
-			var value bool
-			piece, token, value = cutPiece(token)
-			if value {
-				token = ""
-			}
-			before := len(dst)
-			if dst = appendWord(dst, piece); len(dst) > before {
-				words++
-			}
+		known := w.isUsual(strings.Trim(token, punctuation))
+		if w.words = append(w.words, word{start, len(w.text), known}); known {
+			usual++
 		}
 	}
-	return dst, words
+	if 2*usual >= len(w.words) {
+		w.words = slices.DeleteFunc(w.words, func(one word) bool { return !one.usual })
+	}
+}
+
+// isUsual reports whether a programmer chose the word: one of the vocabulary, a constant ("NOT_FOUND") or a class ("FooBar").
+func (w *wordlist) isUsual(s string) bool {
+	if len(s) <= maxWord {
+		w.spare = appendLower(w.spare[:0], s)
+		if vocabulary[string(w.spare)] {
+			return true
+		}
+	}
+	return isConstant(s) || isClassName(s)
+}
+
+const punctuation = ".,;:!?()[]{}<>|-'"
+
+// append appends the first words.
+func (w *wordlist) append(dst []byte, most int) []byte {
+	for _, one := range w.words[:min(most, len(w.words))] {
+		dst = append(dst, w.text[one.start:one.end]...)
+	}
+	return dst
 }
 
 // cutToken takes the next blank-separated token off s; text in quotes is a value and is passed over.
@@ -60,39 +92,6 @@ func cutToken(s string) (token, rest string) {
 		}
 	}
 	return s, ""
-}
-
-// cutPiece splits a token at punctuation; value reports that what follows was assigned with "=".
-func cutPiece(token string) (piece, rest string, value bool) {
-	i := strings.IndexAny(token, ",;:!?()[]{}<>=|\"")
-	if i < 0 {
-		return token, "", false
-	}
-	return token[:i], token[i+1:], token[i] == '='
-}
-
-// appendWord appends a piece if it is a word of the vocabulary, a constant ("NOT_FOUND") or a class ("FooBar").
-func appendWord(dst []byte, piece string) []byte {
-	piece = strings.Trim(piece, ".-'")
-	if piece == "" || len(piece) > 4*maxWord {
-		return dst
-	}
-	start := len(dst)
-	dst = append(dst, ' ')
-	if len(piece) <= maxWord {
-		dst = appendLower(dst, piece)
-		if vocabulary[string(dst[start+1:])] {
-			return dst
-		}
-	}
-	dst = dst[:start]
-	switch {
-	case isConstant(piece):
-		return append(append(dst, ' '), piece...)
-	case isClassName(piece):
-		return append(append(dst, ' '), piece[strings.LastIndexByte(piece, '.')+1:]...)
-	}
-	return dst
 }
 
 func appendLower(dst []byte, s string) []byte {
@@ -131,11 +130,11 @@ func isClassName(s string) bool {
 	return rises
 }
 
-// appendTemplate appends a message's first line with "*" for everything that is visibly a value: quoted text,
-// numbers, ids, paths, addresses, what stands after "=".
-func appendTemplate(dst []byte, message string) []byte {
+// appendTemplate appends at most so many words of a message's first line, with "*" for everything that is visibly a value: quoted
+// text, numbers, ids, paths, addresses, what stands after "=".
+func appendTemplate(dst []byte, message string, words int) []byte {
 	s := firstLine(message)
-	for n := 0; s != "" && n < maxTemplate; n++ {
+	for n := 0; s != "" && n < words; n++ {
 		before := s
 		var token string
 		token, s = cutToken(s)

@@ -60,7 +60,7 @@ func phpCall(s string) (class, function string) {
 func phpMark(line string) mark {
 	s := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(s, "Next "); ok {
-		return named(cause, rest)
+		return named(wrapper, rest)
 	}
 	if i := strings.Index(s, "Uncaught "); i >= 0 {
 		s = s[i+len("Uncaught "):]

@@ -33,6 +33,19 @@ func withoutNumber(file string) string {
 
 func rubyMark(line string) mark { return classHeader(strings.TrimSpace(line)) }
 
+// rubyOpens reads the line with which Ruby begins an exception, and after it each cause: "a.rb:1:in 'f': no (KeyError)".
+func rubyOpens(line string) mark {
+	if strings.HasPrefix(line[leadingSpace(line):], "from ") || !strings.HasSuffix(line, ")") {
+		return mark{}
+	}
+	_, rest, ok := strings.Cut(line, "': ")
+	open := strings.LastIndex(rest, " (")
+	if !ok || open < 0 || strings.ContainsAny(rest[open+2:], " ,") {
+		return mark{}
+	}
+	return mark{opening, rest[open+2 : len(rest)-1], rest[:open]}
+}
+
 func rubyInApp(f *Frame) bool {
 	if strings.HasPrefix(f.File, "<internal:") || f.File == "" {
 		return false

@@ -58,7 +58,19 @@ func rustIdentity(dst []byte, f *Frame) []byte {
 	if i := strings.LastIndex(name, "::h"); i > 0 && len(name) == i+3+16 && isHexTail(name[i+3:]) {
 		name = name[:i]
 	}
-	return append(dst, name...)
+	return appendUnhashed(dst, name)
+}
+
+// appendUnhashed appends a name without what the compiler counts: "{closure#1}" is "{closure}".
+func appendUnhashed(dst []byte, name string) []byte {
+	for {
+		before, rest, found := strings.Cut(name, "#")
+		dst = append(dst, before...)
+		if !found {
+			return dst
+		}
+		name = strings.TrimLeft(rest, "0123456789")
+	}
 }
 
 func isHexTail(s string) bool {

@@ -35,8 +35,7 @@ type Count struct {
 	Project      string
 	Hour         time.Time    // the budget of new groups that it is charged to if it creates one
 	Hashes       []ScopedHash // those that join, the strictest first; the last one decides
-	Former       []ScopedHash // further ones that find a group and create none; they come before Hashes
-	Similar      Hash         // of the strictest hash that does not join
+	Similar      Hash         // the loosest hash
 	N            int64
 	First, Last  time.Time
 	Expires      time.Time // the latest
@@ -79,24 +78,17 @@ func (t *Tally) Add(o Occurrence) {
 	o.Environment = clip(o.Environment, MaxEnvironment)
 	f := t.grouper.Fingerprint(o.Error)
 	hour := o.Accepted.UTC().Truncate(BudgetPeriod)
-	key := countKey{o.Organization, o.Project, hour.Unix(), strictest(f)}
+	key := countKey{o.Organization, o.Project, hour.Unix(), f.Hashes[0].Hash}
 	c, ok := t.counts[key]
 	if !ok {
 		c = &Count{
-			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: slices.Clone(f.Hashes[:f.Joins]),
-			Former: slices.Clone(f.Former), Similar: f.Hashes[f.Joins].Hash, First: o.At, Last: o.At,
+			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: f.Kept(),
+			Similar: f.Hashes[len(f.Hashes)-1].Hash, First: o.At, Last: o.At,
 		}
 		t.counts[key] = c
 	}
 	c.add(Sample{Occurrence: o, Arrival: t.arrived})
 	t.arrived++
-}
-
-func strictest(f Fingerprint) Hash {
-	if len(f.Former) > 0 {
-		return f.Former[0].Hash
-	}
-	return f.Hashes[0].Hash
 }
 
 func (c *Count) add(o Sample) {

@@ -11,6 +11,7 @@ const (
 	maxLines  = 1024 // of a trace; of a longer one the first and the last half of this
 	maxLine   = 2048 // bytes of a line
 	maxWindow = 8    // frames back in which a repetition counts as recursion
+	maxSpans  = 64   // exceptions of a chain
 )
 
 // trace is a parsed stack trace. Its memory is reused from error to error.
@@ -24,7 +25,9 @@ type trace struct {
 	site   []int  // the frames that tell where the error happened, the innermost first
 	looped []bool // per element of site: it came again, by recursion
 
-	skip int // indentation of the suppressed exception that is being read; -1 outside
+	open  int  // the span that is being read
+	skip  int  // indentation of the suppressed exception that is being read; -1 outside
+	aside bool // frames belong to no exception until a new stack begins
 }
 
 // span is one exception of the chain and where its frames are.
@@ -40,13 +43,7 @@ func (t *trace) parse(e *Error) {
 		t.lines = t.lines[:0] // a message of several lines, but no trace
 	}
 	t.spans = append(t.spans, span{})
-	for _, line := range t.lines {
-		if f, ok := t.syntax.frame(line); ok {
-			t.add(f)
-		} else if m := t.syntax.mark(line); m.kind != noMark && !t.apply(m, line) {
-			break
-		}
-	}
+	t.read()
 	t.order(e)
 	t.name()
 	t.locate()
@@ -54,7 +51,26 @@ func (t *trace) parse(e *Error) {
 
 func (t *trace) reset() {
 	t.lines, t.frames, t.spans = t.lines[:0], t.frames[:0], t.spans[:0]
-	t.names, t.ends, t.skip = t.names[:0], t.ends[:0], -1
+	t.names, t.ends, t.open, t.skip, t.aside = t.names[:0], t.ends[:0], 0, -1, false
+}
+
+// read goes through the lines.
+func (t *trace) read() {
+	for _, line := range t.lines {
+		f, ok := t.syntax.frame(line)
+		m := mark{}
+		if !ok {
+			m = t.syntax.mark(line)
+		} else if t.syntax.opens != nil {
+			m = t.syntax.opens(line)
+		}
+		if m.kind != noMark && !t.apply(m, line) {
+			return
+		}
+		if ok {
+			t.add(f)
+		}
+	}
 }
 
 // collect splits the pieces into lines. Traces that were flattened into one line are split as well.
@@ -69,7 +85,7 @@ func (t *trace) collect(pieces []string) {
 }
 
 func (t *trace) line(line string) {
-	for len(line) > len(") at ") {
+	for len(line) > len(") at ") && !strings.HasPrefix(line[leadingSpace(line):], "#") { // of a debugger: "#1 f (a=1) at f.c:3"
 		i := strings.Index(line, ") at ")
 		if i < 0 {
 			break
@@ -95,10 +111,10 @@ func (t *trace) keep(line string) {
 }
 
 func (t *trace) add(f Frame) {
-	if t.skip >= 0 {
+	if t.skip >= 0 || t.aside {
 		return
 	}
-	s := &t.spans[len(t.spans)-1]
+	s := &t.spans[t.open]
 	if n := len(t.frames); f.Function == "" && s.end > s.first && t.frames[n-1].File == "" && t.twoLines() {
 		t.frames[n-1].File, t.frames[n-1].Line, t.frames[n-1].Column = f.File, f.Line, f.Column
 		return
@@ -112,8 +128,6 @@ func (t *trace) twoLines() bool { return t.syntax.language == Go || t.syntax.lan
 
 // apply follows a mark; false ends the trace.
 func (t *trace) apply(m mark, line string) bool {
-	last := &t.spans[len(t.spans)-1]
-	empty := last.first == last.end
 	if m.kind == suppressed {
 		t.skip = leadingSpace(line)
 		return true
@@ -122,40 +136,60 @@ func (t *trace) apply(m mark, line string) bool {
 		return true
 	}
 	t.skip = -1
+	open := &t.spans[t.open]
+	empty := open.first == open.end
 	switch m.kind {
 	case header:
 		if empty {
-			last.typ, last.message = m.typ, m.message
+			open.typ, open.message = m.typ, m.message
 		}
 	case trailer:
-		if !empty && last.typ == "" {
-			last.typ, last.message = m.typ, m.message
+		if !empty && open.typ == "" {
+			open.typ, open.message = m.typ, m.message
+		}
+	case opening:
+		if m.kind = cause; !empty {
+			t.begin(m)
+		} else {
+			open.typ, open.message = m.typ, m.message
+		}
+	case wrapper:
+		if !empty || m.typ != "" {
+			t.begin(m)
 		}
 	case cause:
-		t.begin(m.typ, m.message)
-	case next:
-		if !empty {
-			t.begin("", "")
-		}
+		t.begin(m)
+	case elsewhere:
+		t.aside = true
+	case stack:
+		t.aside = false
+		return empty
 	case enough:
 		return empty
 	case dump:
-		t.frames, t.spans = t.frames[:0], append(t.spans[:0], span{})
+		t.frames, t.spans, t.open = t.frames[:0], append(t.spans[:0], span{}), 0
 		return false
 	}
 	return true
 }
 
-func (t *trace) begin(typ, message string) {
-	t.spans = append(t.spans, span{typ, message, len(t.frames), len(t.frames)})
+// begin opens an exception: the cause of all those before, or one around them.
+func (t *trace) begin(m mark) {
+	if len(t.spans) == maxSpans {
+		return
+	}
+	t.aside = false
+	s := span{m.typ, m.message, len(t.frames), len(t.frames)}
+	if m.kind == cause {
+		t.spans, t.open = slices.Insert(t.spans, 0, s), 0
+		return
+	}
+	t.spans, t.open = append(t.spans, s), len(t.spans)
 }
 
-// order turns the chain so that the root cause comes first and each exception's innermost call first, and gives the
-// outermost exception the name that was sent.
+// order turns the frames of each exception so that its innermost call comes first, and gives the outermost exception the name
+// that was sent.
 func (t *trace) order(e *Error) {
-	if !t.syntax.causeFirst {
-		slices.Reverse(t.spans)
-	}
 	if t.syntax.crashLast {
 		for _, s := range t.spans {
 			slices.Reverse(t.frames[s.first:s.end])
@@ -168,16 +202,6 @@ func (t *trace) order(e *Error) {
 	if line := firstLine(e.Message); line != "" {
 		outermost.message = line
 	}
-}
-
-// identified reports whether a type of the chain holds an id.
-func (t *trace) identified() bool {
-	for _, s := range t.spans {
-		if hasID(clip(firstLine(s.typ), maxLine)) {
-			return true
-		}
-	}
-	return false
 }
 
 // name works out every frame's identity and whether it is the sender's own.
@@ -202,11 +226,11 @@ func (t *trace) identity(i int) []byte {
 // locate chooses the frames that tell where the error happened: those of the sender's own code in the root cause;
 // where it has none, in the exceptions around it; where none has any, all of the root cause.
 func (t *trace) locate() {
-	for _, ownOnly := range [...]bool{true, false} {
+	for _, choice := range [...]choice{ownNamed, own, anyone} {
 		for _, s := range t.spans {
 			t.site, t.looped = t.site[:0], t.looped[:0]
 			for i := s.first; i < s.end; i++ {
-				if t.frames[i].InApp || !ownOnly {
+				if t.chosen(i, choice) && !t.isMiddle(s, i) {
 					t.visit(i)
 				}
 			}
@@ -216,6 +240,29 @@ func (t *trace) locate() {
 		}
 	}
 }
+
+// choice is which frames count.
+type choice uint8
+
+const (
+	ownNamed choice = iota // own ones but those that engines name differently
+	own
+	anyone
+)
+
+func (t *trace) chosen(i int, c choice) bool {
+	f := &t.frames[i]
+	switch c {
+	case ownNamed:
+		return f.InApp && !(t.syntax.language == JavaScript && isRemote(f.File) && bytes.HasSuffix(t.identity(i), []byte{':'}))
+	case own:
+		return f.InApp
+	}
+	return true
+}
+
+// isMiddle reports whether frame i is so far from both ends of its exception that it does not count.
+func (t *trace) isMiddle(s span, i int) bool { return i >= s.first+traceHead && i < s.end-traceTail }
 
 // visit adds frame i to the site unless recursion brought it there already.
 func (t *trace) visit(i int) {

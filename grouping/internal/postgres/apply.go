@@ -77,8 +77,11 @@ func effectOf(changes []*change) (e Effect) {
 
 // resolve finds the group of every count, by the strictest hash that is known, and claims hashes that are new.
 func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*change, error) {
-	known, allotted, err := w.resolveWithin(ctx, tx, counts)
+	known, inherited, allotted, err := w.resolveWithin(ctx, tx, counts)
 	if err != nil {
+		return nil, err
+	}
+	if err := inherited.claim(ctx, tx, known); err != nil {
 		return nil, err
 	}
 	created, err := createGroups(ctx, tx, counts, known)
@@ -96,11 +99,9 @@ func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count
 
 // groupOf is the group of the strictest known hash of c, or "".
 func groupOf(c *grouping.Count, known map[hashKey]string) string {
-	for _, prints := range [][]grouping.ScopedHash{c.Former, c.Hashes} {
-		for _, p := range prints {
-			if group, ok := known[keyOf(c, p)]; ok {
-				return group
-			}
+	for _, p := range c.Hashes {
+		if group, ok := known[keyOf(c, p)]; ok {
+			return group
 		}
 	}
 	return ""
@@ -153,7 +154,7 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 		perGroup[[2]string{r.organization, r.group}]++
 		return perGroup[[2]string{r.organization, r.group}] > maxHashes
 	})
-	_, err := claimRoom(ctx, tx, rows)
+	_, err := claimRoom(ctx, tx, grouping.ScopeTrace, rows)
 	return err
 }
 

@@ -35,27 +35,33 @@ type allotment map[hashKey]budgetKey
 // budget has no room. Who came first gets the room, so that records create the same groups however they are spread over
 // transactions. What is left of a budget is locked until this transaction ends; one that is used up locks nobody. Budgets are
 // read before hashes: whatever used one up is then known.
-func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (known map[hashKey]string, allotted allotment, err error) {
+func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (
+	known map[hashKey]string, inherited heirs, allotted allotment, err error,
+) {
 	used, err := readBudgets(ctx, tx, budgetKeys(counts))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if known, err = findKnown(ctx, tx, counts); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	fresh := slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return groupOf(c, known) != "" })
+	if inherited, err = findHeirs(ctx, tx, fresh); err != nil {
+		return nil, nil, nil, err
+	}
+	fresh = slices.DeleteFunc(fresh, func(c *grouping.Count) bool { return inherited[keyOf(c, c.Deciding())] != "" })
 	roomy := slices.DeleteFunc(slices.Clone(fresh), func(c *grouping.Count) bool { return used[budgetOf(c)] >= w.NewGroups })
 	if len(roomy) > 0 {
 		if err := lockBudgets(ctx, tx, roomy, used); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		again, err := findKnown(ctx, tx, roomy) // others may have created some while this transaction waited
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		maps.Copy(known, again)
 	}
-	return known, w.allot(fresh, known, used), nil
+	return known, inherited, w.allot(fresh, known, used), nil
 }
 
 // allot gives the room of the budgets to who came first, and sends the rest to the overflow.

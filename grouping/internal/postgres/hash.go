@@ -13,7 +13,7 @@ import (
 )
 
 // maxHashes bounds how many stricter hashes lead to one group: an error whose trace never looks the same twice must not
-// fill the table. Those that there is no room for are found by the deciding hash.
+// fill the table. Those that there is no room for are found by the deciding hash. As many may be inherited.
 const maxHashes = 100
 
 // hashKey reports which errors a hash stands for.
@@ -58,17 +58,15 @@ func (r hashRow) order(other hashRow) int {
 func findKnown(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[hashKey]string, error) {
 	var deciding, stricter []hashRow
 	for _, c := range counts {
-		deciding = appendLast(appendLast(deciding, c, c.Former), c, c.Hashes)
+		deciding = appendRows(deciding, c, c.Hashes[len(c.Hashes)-1:])
 	}
 	known, err := findHashes(ctx, tx, deciding)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range counts {
-		for _, prints := range [][]grouping.ScopedHash{c.Former, c.Hashes} {
-			if n := len(prints) - 1; n > 0 && known[keyOf(c, prints[n])] != "" {
-				stricter = appendRows(stricter, c, prints[:n])
-			}
+		if known[keyOf(c, c.Deciding())] != "" {
+			stricter = appendRows(stricter, c, c.Hashes[:len(c.Hashes)-1])
 		}
 	}
 	found, err := findHashes(ctx, tx, stricter)
@@ -77,10 +75,6 @@ func findKnown(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[ha
 	}
 	maps.Copy(known, found)
 	return known, nil
-}
-
-func appendLast(rows []hashRow, c *grouping.Count, prints []grouping.ScopedHash) []hashRow {
-	return appendRows(rows, c, prints[max(0, len(prints)-1):])
 }
 
 func appendRows(rows []hashRow, c *grouping.Count, prints []grouping.ScopedHash) []hashRow {
@@ -117,10 +111,11 @@ func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]st
 	return insertHashes(ctx, tx, rows, `true`)
 }
 
-// claimRoom is claimHashes for groups that have room for them. Transactions that do not see each other may each use it.
-func claimRoom(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
+// claimRoom is claimHashes for groups that have room for further ones of the scope, which an index counts. Transactions that do not see each
+// other may each use it.
+func claimRoom(ctx context.Context, tx pgx.Tx, scope grouping.HashScope, rows []hashRow) (map[hashKey]string, error) {
 	return insertHashes(ctx, tx, rows, fmt.Sprintf(`%d > (SELECT count(*) FROM (SELECT FROM group_hashes h
-			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) AND h.level = 'trace' LIMIT %[1]d) held)`, maxHashes))
+			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) AND h.level = '%[2]s' LIMIT %[1]d) held)`, maxHashes, scope))
 }
 
 func insertHashes(ctx context.Context, tx pgx.Tx, rows []hashRow, where string) (map[hashKey]string, error) {

@@ -27,7 +27,7 @@ func Tables(clock func() time.Time) []prune.Table {
 // Fixed are the bounds of the others.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
-		{Table: "group_hashes", Keeps: "the deciding hash and 100 stricter ones of each group", By: "maxHashes; they go with their group"},
+		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}
 }
@@ -57,6 +57,8 @@ WITH gone AS (
 		= (g.organization, g.project, (g.why->>'version')::smallint, decode(g.why->>'hash', 'hex'))
 ), stricter AS (
 	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'trace'
+), inherited AS (
+	DELETE FROM group_hashes h USING gone g WHERE h.organization = g.organization AND h.error_group = g.id AND h.level = 'inherited'
 ), samples AS (
 	DELETE FROM occurrences o USING gone g WHERE o.organization = g.organization AND o.error_group = g.id
 )

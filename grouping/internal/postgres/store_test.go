@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // A group's count is exact, its times are those of the entries in whatever order they come, its levels and environments
@@ -40,7 +39,7 @@ func TestApply(t *testing.T) {
 		_, why, err := postgres.FindGroup(ctx, tx, "acme", g.ID)
 		return why, err
 	})
-	if why.Scope != grouping.ScopeSite || why.Version != 1 || len(why.Parts) != 3 {
+	if why.Scope != grouping.ScopeSite || why.Version != grouping.Version || len(why.Parts) != 3 {
 		t.Errorf("why %+v", why)
 	}
 }
@@ -232,31 +231,5 @@ func TestEndlessTraces(t *testing.T) {
 	})
 	if hashes < 100 || hashes > 200 {
 		t.Errorf("%d hashes are kept of %d", hashes, n)
-	}
-}
-
-// Groups that errors with ids in their types created before these were taken out go on being found; what is new creates one
-// group, whatever its ids.
-func TestGroupsOfFormerVersions(t *testing.T) {
-	pool := open(t)
-	former := grouping.NewTally()
-	former.Add(seen("Error_8f3a9c", 0))
-	counts := former.Counts()
-	counts[0].Hashes, counts[0].Former = counts[0].Former, nil // as it was written before
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(t.Context(), tx); err != nil {
-			return err
-		}
-		_, err := postgres.Writer{NewGroups: 1}.Apply(t.Context(), tx, counts)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		mustApply(t, pool, seen("Error_000fa1", 1), seen("Error_8f3a9c", 2), seen("Error_7777aa", 3))
-	}
-	if got := kinds(list(t, pool, "acme", postgres.GroupQuery{})); len(got) != 2 || got["Error_8f3a9c"] != 3 || got["Error_000fa1"] != 4 {
-		t.Errorf("groups %v", got)
 	}
 }

@@ -1,0 +1,46 @@
+package grouping
+
+// HashScope reports how much of an error a hash covers. Scopes are stored and shown, so they are never renamed.
+type HashScope string
+
+// The scopes, the strictest first.
+const (
+	ScopeTrace   HashScope = "trace"   // all exceptions of the chain with all their frames, and the words of their messages
+	ScopeStack   HashScope = "stack"   // the root cause: its type, the words of its message, all own frames
+	ScopeSite    HashScope = "site"    // its type, the first words of its message, the innermost own frames
+	ScopePlace   HashScope = "place"   // fewer words and frames; similar errors, not the same
+	ScopePoint   HashScope = "point"   // its type and the innermost own frame; similar errors, not the same
+	ScopeMessage HashScope = "message" // without a usable stack trace: type and template of the message
+	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
+	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had created as many groups as it may
+)
+
+// Level is one way to compare errors. Each contains the one before: errors that are the same at a level are the same at all
+// looser ones, so that the deciding one follows from every stricter one.
+type Level struct {
+	Scope   HashScope
+	Frames  int  // at most so many of the innermost own frames of the root cause
+	Words   int  // at most so many words of its message
+	Decides bool // errors that are the same here are one group
+}
+
+const everything = 1 << 20
+
+// Levels are those of errors with a usable stack trace, from strict to loose. What is looser than the deciding one only
+// leads to similar groups.
+var Levels = [...]Level{
+	{Scope: ScopeTrace, Frames: everything, Words: maxWords},
+	{Scope: ScopeStack, Frames: everything, Words: maxWords},
+	{Scope: ScopeSite, Frames: 6, Words: 5, Decides: true},
+	{Scope: ScopePlace, Frames: 2, Words: 3},
+	{Scope: ScopePoint, Frames: 1},
+}
+
+// deciding is how many of Levels join.
+const deciding = 3
+
+// Of an exception's frames these count, whatever the level, and those between them do not.
+const (
+	traceHead = 50 // the innermost
+	traceTail = 10 // the outermost
+)

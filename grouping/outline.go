@@ -1,0 +1,128 @@
+package grouping
+
+import (
+	"hash/maphash"
+	"math"
+)
+
+// Outline is what the likeness of two errors is judged by. It is made of what is stored of a sample.
+type Outline struct {
+	kind  uint64   // type of the root cause
+	site  []uint64 // the frames that tell where it happened
+	calls []uint64 // all frames of all exceptions, the root cause first
+	words []uint64 // of its message
+}
+
+// seed makes numbers of names, which are compared within one process only.
+var seed = maphash.MakeSeed()
+
+// OutlineOf outlines an error of the language.
+func OutlineOf(language Language, exceptions []Exception) (o Outline) {
+	if len(exceptions) == 0 {
+		return o
+	}
+	g := Grouper{trace: trace{syntax: syntaxOf(language), skip: -1}}
+	t := &g.trace
+	for _, e := range exceptions {
+		s := span{e.Type, e.Message, len(t.frames), len(t.frames) + len(e.Frames)}
+		t.frames, t.spans = append(t.frames, e.Frames...), append(t.spans, s)
+	}
+	t.name()
+	t.locate()
+	root := g.rootCause()
+	o.kind = maphash.Bytes(seed, g.appendTypeName(nil, root.typ))
+	for i := range t.frames {
+		if name := t.identity(i); len(name) > 0 {
+			o.calls = append(o.calls, maphash.Bytes(seed, name))
+		}
+	}
+	for _, i := range t.site {
+		o.site = append(o.site, maphash.Bytes(seed, t.identity(i)))
+	}
+	g.words.read(root.message)
+	for _, one := range g.words.words {
+		o.words = append(o.words, maphash.Bytes(seed, g.words.text[one.start:one.end]))
+	}
+	return o
+}
+
+// Names are those of the frames: errors that share none are not alike.
+func (o Outline) Names() []uint64 { return o.calls }
+
+// What the parts of a likeness weigh.
+const (
+	likeCalls = 0.45
+	likeSite  = 0.25
+	likeType  = 0.15
+	likeWords = 0.15
+)
+
+// Likeness is from 0 to 1: how well the frames align, how far the innermost own ones are the same, whether the type is, and how
+// many words of the messages.
+func (o Outline) Likeness(p Outline) float64 {
+	likeness := likeCalls*alignment(o.calls, p.calls) + likeSite*prefix(o.site, p.site) + likeWords*shared(o.words, p.words)
+	if o.kind == p.kind {
+		likeness += likeType
+	}
+	return likeness
+}
+
+// Of the frames of a trace the innermost count most.
+const (
+	decay = 0.6  // power by which the weight of a place falls
+	drift = 0.15 // by how much less a pair weighs for each place that it is apart
+)
+
+func weight(place int) float64 { return math.Pow(float64(place+1), -decay) }
+
+// alignment pairs equal frames in order, the first of a name with the first, the second with the second, in linear time.
+func alignment(a, b []uint64) float64 {
+	if len(a) == 0 || len(b) == 0 {
+		return 0
+	}
+	total := 0.0
+	places := make(map[uint64][]int, len(b))
+	for i, name := range b {
+		places[name] = append(places[name], i)
+		total += weight(i)
+	}
+	paired := 0.0
+	for i, name := range a {
+		total += weight(i)
+		if at := places[name]; len(at) > 0 {
+			paired += (weight(i) + weight(at[0])) * math.Exp(-drift*math.Abs(float64(i-at[0])))
+			places[name] = at[1:]
+		}
+	}
+	return paired / total
+}
+
+// prefix is the share of the innermost frames that are the same, the innermost weighing most.
+func prefix(a, b []uint64) float64 {
+	same, total := 0.0, 0.0
+	broken := false
+	for i := range max(len(a), len(b)) {
+		total += weight(i)
+		if broken = broken || i >= len(a) || i >= len(b) || a[i] != b[i]; !broken {
+			same += weight(i)
+		}
+	}
+	return same / max(total, 1)
+}
+
+// shared is the share of words that both have.
+func shared(a, b []uint64) float64 {
+	if len(a) == 0 && len(b) == 0 {
+		return 0
+	}
+	both := 0
+	for _, word := range a {
+		for _, other := range b {
+			if word == other {
+				both++
+				break
+			}
+		}
+	}
+	return float64(both) / float64(len(a)+len(b)-both)
+}
