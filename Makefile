@@ -23,7 +23,7 @@ TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null |
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench bench-fair bench-bus bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
+.PHONY: help run demo bench bench-fair bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -46,6 +46,9 @@ bench-revocation: ## revoke 1,000 API keys under load, with processes killed and
 
 bench-bus: ## measure the bus beside other Kafka clients, with the embedded broker and with Apache Kafka
 	$(BACKENDS) -backend=$(or $(BACKEND),kafka) -measure -- sh -c 'cd shared/bus/benchmark && GOWORK=off $(GO) run . $(ARGS)'
+
+bench-grouping: ## measure how well errors are grouped, beside the rules of other products; DATA= names labelled errors
+	@$(GO) run ./grouping/benchmark -data='$(DATA)'
 
 .PHONY: bin/weir
 bin/weir:

@@ -1,0 +1,52 @@
+package main
+
+import "github.com/weirlog/weir/grouping"
+
+// bench holds the reports and what each rule made of them.
+type bench struct {
+	reports  []report
+	rules    []string // Weir's levels, the strictest first, then those of other products
+	levels   int      // how many of them are Weir's
+	verdicts [][]verdict
+	points   []point
+	units    []unit
+	samples  [][]tally // of the units, drawn again and again
+}
+
+func newBench(reports []report) *bench {
+	b := &bench{reports: reports, levels: len(grouping.Levels)}
+	var keys [][]string
+	for _, level := range grouping.Levels {
+		b.rules, keys = append(b.rules, "Weir "+string(level.Scope)), append(keys, levelKeys(reports, level))
+	}
+	for _, p := range peers {
+		b.rules, keys = append(b.rules, p.name), append(keys, peerKeys(reports, p))
+	}
+	for _, k := range keys {
+		v := judge(reports, k)
+		b.verdicts, b.points = append(b.verdicts, v), append(b.points, count(v).point())
+	}
+	b.units = units(reports, b.verdicts)
+	resample(b.units, len(b.rules), func(sample []tally) { b.samples = append(b.samples, append([]tally(nil), sample...)) })
+	return b
+}
+
+func levelKeys(reports []report, level grouping.Level) []string {
+	var g grouping.Grouper
+	keys := make([]string, len(reports))
+	for i := range reports {
+		h := g.Fingerprint(reports[i].sent()).At(level)
+		keys[i] = string(h.Hash[:])
+	}
+	return keys
+}
+
+func peerKeys(reports []report, p peer) []string {
+	var g grouping.Grouper
+	keys := make([]string, len(reports))
+	for i := range reports {
+		about := g.Fingerprint(reports[i].sent()).Describe()
+		keys[i] = p.key(&about, reports[i].sent())
+	}
+	return keys
+}

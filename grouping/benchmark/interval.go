@@ -1,0 +1,79 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// rounds is how often the reports are drawn again to see how much of a figure is chance.
+const rounds = 1000
+
+// unit is what is drawn: all reports of one group, with what each rule made of them. Reports of one group stand or fall together.
+type unit []tally
+
+// units cuts the verdicts of the rules by the groups of the reports.
+func units(reports []report, verdicts [][]verdict) []unit {
+	index := map[string]int{}
+	var all []unit
+	for i := range reports {
+		n, ok := index[reports[i].Group]
+		if !ok {
+			n = len(all)
+			index[reports[i].Group] = n
+			all = append(all, make(unit, len(verdicts)))
+		}
+		for rule := range verdicts {
+			all[n][rule][verdicts[rule][i]]++
+		}
+	}
+	return all
+}
+
+// resample draws as many units as there are, again and again, and has each sample measured. The draws are the same in every run.
+func resample(all []unit, rules int, measure func(sample []tally)) {
+	random := rand.New(rand.NewPCG(1, 2))
+	sample := make([]tally, rules)
+	for range rounds {
+		clear(sample)
+		for range all {
+			drawn := all[random.IntN(len(all))]
+			for rule := range sample {
+				sample[rule].add(drawn[rule])
+			}
+		}
+		measure(sample)
+	}
+}
+
+// interval holds the middle 95 % of the figures.
+type interval struct{ low, high float64 }
+
+func intervalOf(figures []float64) interval {
+	slices.Sort(figures)
+	return interval{figures[len(figures)*25/1000], figures[len(figures)*975/1000]}
+}
+
+// captureAt is what a curve of points captures at a share of false joins, between its points by proportion.
+func captureAt(curve []point, mistakes float64) float64 {
+	below := point{}
+	for _, p := range slices.SortedFunc(slices.Values(curve), func(a, b point) int { return compare(a.mistakes, b.mistakes) }) {
+		if p.mistakes >= mistakes {
+			if p.mistakes == below.mistakes {
+				return max(p.capture, below.capture)
+			}
+			return below.capture + (p.capture-below.capture)*(mistakes-below.mistakes)/(p.mistakes-below.mistakes)
+		}
+		below = p
+	}
+	return below.capture
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,36 @@
+// Command benchmark measures how well errors are grouped: it groups errors of which people have said which are the same, in the
+// order in which they came, by each of Weir's levels and by the rules of other products.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+)
+
+func main() {
+	data := flag.String("data", os.Getenv("DATA"), "file with labelled errors, JSON lines")
+	flag.Parse()
+	if err := run(os.Stdout, *data); err != nil {
+		fmt.Fprintln(os.Stderr, "benchmark:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, path string) error {
+	reports, err := load(path)
+	if err != nil {
+		return err
+	}
+	b := newBench(reports)
+	for _, part := range []func(io.Writer, *bench){printJoins, printMargins, printFolds, printGrowth, printRanking} {
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		part(table, b)
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

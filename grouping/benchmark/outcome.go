@@ -1,0 +1,74 @@
+package main
+
+// verdict is what became of one report.
+type verdict uint8
+
+const (
+	unjudged verdict = iota // it is the duplicate of something, and nobody said of what
+	apart                   // something new, and a new group
+	joined                  // something new, and in the group of something else: a false join
+	captured                // a duplicate, in a group that holds what it duplicates
+	misled                  // a duplicate, in a group that does not
+	missed                  // a duplicate, and a new group
+)
+
+// judge groups the reports in order, by one key for each, and says what became of each.
+func judge(reports []report, keys []string) []verdict {
+	groups, seen := map[string]map[string]bool{}, map[string]bool{}
+	verdicts := make([]verdict, len(reports))
+	for i := range reports {
+		gold := reports[i].Group
+		group, exists := groups[keys[i]]
+		verdicts[i] = verdictOf(seen[gold], reports[i].Unsure, exists, group[gold])
+		if !exists {
+			group = map[string]bool{}
+			groups[keys[i]] = group
+		}
+		group[gold], seen[gold] = true, true
+	}
+	return verdicts
+}
+
+func verdictOf(duplicate, unsure, exists, holds bool) verdict {
+	switch {
+	case duplicate && holds:
+		return captured
+	case duplicate && exists:
+		return misled
+	case duplicate:
+		return missed
+	case unsure:
+		return unjudged
+	case exists:
+		return joined
+	}
+	return apart
+}
+
+// tally counts verdicts.
+type tally [missed + 1]int
+
+func count(verdicts []verdict) (t tally) {
+	for _, v := range verdicts {
+		t[v]++
+	}
+	return t
+}
+
+func (t *tally) add(other tally) {
+	for v := range t {
+		t[v] += other[v]
+	}
+}
+
+func (t tally) duplicates() int { return t[captured] + t[misled] + t[missed] }
+func (t tally) uniques() int    { return t[apart] + t[joined] }
+
+// point is where a rule stands: how many of the duplicates it captures, at which share of false joins.
+type point struct{ capture, mistakes float64 }
+
+func (t tally) point() point {
+	return point{ratio(t[captured], t.duplicates()), ratio(t[joined], t.uniques())}
+}
+
+func ratio(n, of int) float64 { return float64(n) / float64(max(of, 1)) }

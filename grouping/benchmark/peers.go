@@ -1,0 +1,149 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/former"
+)
+
+// The rules of other products, written anew from what they publish about them; none is their code. All of them see the frames
+// that Weir has parsed, and what Weir holds to be the sender's own code, which is more than each has of raw text.
+
+// peer is how one product groups by default.
+type peer struct {
+	name string
+	key  func(e *grouping.Description, sent grouping.Error) string
+}
+
+var peers = []peer{
+	{"Sentry", sentry}, {"Datadog", datadog}, {"BugSnag", bugsnag}, {"Rollbar", rollbar}, {"Elastic", elastic}, {"type + message", typeAndMessage},
+	{"Weir before", weirBefore},
+}
+
+// sentry: the types of the chain and the frames of the sender's own code, without lines; all frames where none is own; the
+// parameterized message where there is no frame.
+func sentry(e *grouping.Description, sent grouping.Error) string {
+	own, all := "", ""
+	for _, x := range e.Exceptions {
+		own, all = own+x.Type+"\n", all+x.Type+"\n"
+		for _, f := range x.Frames {
+			line := f.Module + "." + withoutDigits(f.Function) + "\n"
+			if f.Module == "" {
+				line = strings.ToLower(base(f.File)) + "." + f.Function + "\n"
+			}
+			if all += line; f.InApp {
+				own += line
+			}
+		}
+	}
+	switch {
+	case frames(e, isAny) == 0:
+		return e.Type + "\n" + withoutDigits(sent.Message)
+	case frames(e, isOwn) == 0:
+		return all
+	}
+	return own
+}
+
+// datadog: type, message without what varies, file and function of the topmost meaningful frame.
+func datadog(e *grouping.Description, sent grouping.Error) string {
+	f := top(e.Exceptions[0])
+	return e.Type + "\n" + withoutDigits(first(sent.Message)) + "\n" + base(f.File) + "\n" + f.Module + "." + f.Function
+}
+
+// bugsnag: class of the innermost exception, file and line of its topmost frame in the project.
+func bugsnag(e *grouping.Description, _ grouping.Error) string {
+	x := e.Exceptions[0]
+	f := top(x)
+	return x.Type + "\n" + f.Module + base(f.File) + ":" + strconv.Itoa(f.Line)
+}
+
+// rollbar: the class of the exception, file and method of every frame.
+func rollbar(e *grouping.Description, sent grouping.Error) string {
+	key := e.Type + "\n"
+	for _, x := range e.Exceptions {
+		for _, f := range x.Frames {
+			key += f.Module + base(f.File) + "." + f.Function + "\n"
+		}
+	}
+	if frames(e, isAny) == 0 {
+		key += withoutDigits(sent.Message)
+	}
+	return key
+}
+
+// elastic: the types of the chain, module or file and function of every frame; the message where there is no frame.
+func elastic(e *grouping.Description, sent grouping.Error) string {
+	key := ""
+	for _, x := range e.Exceptions {
+		key += x.Type + "\n"
+		for _, f := range x.Frames {
+			if f.Module == "" {
+				key += base(f.File)
+			}
+			key += f.Module + "." + f.Function + "\n"
+		}
+	}
+	if frames(e, isAny) == 0 {
+		key += sent.Message
+	}
+	return key
+}
+
+func typeAndMessage(e *grouping.Description, sent grouping.Error) string {
+	return e.Type + "\n" + sent.Message
+}
+
+// weirBefore is the version of the algorithm before this one.
+func weirBefore(_ *grouping.Description, sent grouping.Error) string {
+	var g former.Grouper
+	hashes := g.Hashes(sent)
+	return hashes[len(hashes)-1].Hash.String()
+}
+
+func isOwn(f grouping.Frame) bool { return f.InApp }
+func isAny(grouping.Frame) bool   { return true }
+
+func frames(e *grouping.Description, wanted func(grouping.Frame) bool) (n int) {
+	for _, x := range e.Exceptions {
+		for _, f := range x.Frames {
+			if wanted(f) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// top is the innermost own frame of an exception, else its innermost.
+func top(x grouping.Exception) grouping.Frame {
+	for _, f := range x.Frames {
+		if f.InApp {
+			return f
+		}
+	}
+	if len(x.Frames) == 0 {
+		return grouping.Frame{}
+	}
+	return x.Frames[0]
+}
+
+func first(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+// withoutDigits is s with every word that holds a digit replaced by a star.
+func withoutDigits(s string) string {
+	words := strings.Fields(s)
+	for i, word := range words {
+		if strings.ContainsAny(word, "0123456789") {
+			words[i] = "*"
+		}
+	}
+	return strings.Join(words, " ")
+}
