@@ -1,0 +1,29 @@
+// Package command is what the program grouping can do: serve, and show how it would group errors that it is given.
+package command
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/weirlog/weir/grouping/app"
+)
+
+// Commands are those of the program.
+type Commands struct {
+	Serve       serve       `cmd:"" default:"withargs" help:"Group errors and answer for the groups. What happens where no command is given."`
+	Fingerprint fingerprint `cmd:"" help:"Print how each entry of standard input would be grouped, and why."`
+	Compare     compare     `cmd:"" help:"Print which groups of the version before this one joins, and which it splits, by the entries of standard input."`
+}
+
+type serve struct {
+	app.Config `embed:""`
+}
+
+// Run serves until ctx ends.
+func (c *serve) Run(ctx context.Context, logger *slog.Logger) error {
+	grouping, err := app.New(ctx, c.Config, logger)
+	if err != nil {
+		return err
+	}
+	return grouping.Run(ctx)
+}

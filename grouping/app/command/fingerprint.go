@@ -1,0 +1,84 @@
+package command
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+
+	"github.com/weirlog/weir/grouping"
+)
+
+type fingerprint struct{}
+
+// Help implements kong.HelpProvider.
+func (fingerprint) Help() string {
+	return `Each line of standard input is an entry as clients send it, or the error of one. Each line of the answer says which language
+was recognised, the frames, the hashes from strict to loose, what the deciding one covers, and by which rule:
+
+    jq -c '.items[]' entries.json | grouping fingerprint | jq .rule`
+}
+
+// Run answers on standard output. It needs neither database nor broker.
+func (fingerprint) Run() error { return printFingerprints(os.Stdin, os.Stdout) }
+
+func printFingerprints(in io.Reader, out io.Writer) error {
+	var g grouping.Grouper
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	return eachError(in, func(line int, e grouping.Error) error { return lines.Encode(printOf(line, g.Fingerprint(e))) })
+}
+
+// printed is how one error is grouped.
+type printed struct {
+	Line       int               `json:"line"`
+	Title      string            `json:"title"`
+	Language   grouping.Language `json:"language"`
+	Hashes     []printedHash     `json:"hashes"`
+	Rule       string            `json:"rule"`
+	Parts      []printedPart     `json:"parts"`
+	Exceptions []printedError    `json:"exceptions"`
+}
+
+type printedHash struct {
+	Level   grouping.HashScope `json:"level"`
+	Hash    string             `json:"hash"`
+	Decides bool               `json:"decides,omitempty"`
+}
+
+type printedPart struct {
+	Kind  string `json:"kind"`
+	Value string `json:"value"`
+}
+
+type printedError struct {
+	Type    string         `json:"type"`
+	Message string         `json:"message"`
+	Frames  []printedFrame `json:"frames"`
+}
+
+type printedFrame struct {
+	Module   string `json:"module,omitempty"`
+	Function string `json:"function,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	InApp    bool   `json:"in_app"`
+}
+
+func printOf(line int, f grouping.Fingerprint) printed {
+	about, why := f.Describe(), f.Why()
+	p := printed{Line: line, Title: about.Title, Language: about.Language, Rule: why.Rule.Words(), Parts: []printedPart{}, Exceptions: []printedError{}}
+	for i, h := range f.Hashes {
+		p.Hashes = append(p.Hashes, printedHash{h.Scope, h.Hash.String(), i == f.Joins-1})
+	}
+	for _, part := range why.Parts {
+		p.Parts = append(p.Parts, printedPart{part.Kind, part.Value})
+	}
+	for _, e := range about.Exceptions {
+		shown := printedError{e.Type, e.Message, []printedFrame{}}
+		for _, f := range e.Frames {
+			shown.Frames = append(shown.Frames, printedFrame{f.Module, f.Function, f.File, f.Line, f.InApp})
+		}
+		p.Exceptions = append(p.Exceptions, shown)
+	}
+	return p
+}
