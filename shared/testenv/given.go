@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv/filelock"
 )
 
 // A givenLease is a turn on a broker that other tests use as well.
@@ -32,7 +32,7 @@ var announceGivenBroker = sync.OnceFunc(func() { announce("Kafka", "given by "+E
 
 func openGiven(brokers []string) (lease, error) {
 	announceGivenBroker()
-	turn, err := takeTurn(brokers)
+	turn, err := filelock.Take(turnFile(strings.Join(brokers, ",")))
 	if err != nil {
 		return nil, err
 	}
@@ -49,23 +49,6 @@ func (l givenLease) addresses() []string { return l.brokers }
 
 func (l givenLease) end(testing.TB) {
 	l.turn.Close()
-}
-
-// takeTurn waits until no other test, of this process or another, holds the brokers. The kernel ends a turn with its
-// process.
-func takeTurn(brokers []string) (*os.File, error) {
-	file, err := os.OpenFile(turnFile(strings.Join(brokers, ",")), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }
 
 // turnFile is the file that stands for a server, of which tests lock what they take.

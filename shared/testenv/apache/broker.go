@@ -39,14 +39,18 @@ type Config struct {
 // A Broker is one running node, broker and controller in one.
 type Broker struct {
 	node
-	jars string
-	cmd  *exec.Cmd
-	pipe io.Closer
-	done chan struct{} // closed when it has ended
+	jars    string
+	classes string // Java's option for an archive of its classes; "" for none
+	cmd     *exec.Cmd
+	pipe    io.Closer
+	done    chan struct{} // closed when it has ended
 }
 
 // startTime bounds how long a node may take until it answers.
 const startTime = time.Minute
+
+// brief reports whether the nodes live for minutes.
+func (cfg Config) brief() bool { return cfg.Brief || cfg.Killable }
 
 // Start fetches Apache Kafka when it must, starts a node, and returns when it answers.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
@@ -59,7 +63,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 
 // StartCluster starts so many nodes as one cluster, each in a folder of Dir, and returns when all of them are in it.
 func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, err error) {
-	jars, err := prepare(ctx, cfg.Cache)
+	jars, classes, err := prepare(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -73,21 +77,31 @@ func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, e
 		return nil, err
 	}
 	for _, n := range plan {
-		nodes = append(nodes, &Broker{node: n, jars: jars})
+		nodes = append(nodes, &Broker{node: n, jars: jars, classes: classes})
 	}
 	return nodes, startTogether(ctx, nodes)
 }
 
-func prepare(ctx context.Context, cache string) (jars string, err error) {
-	if err := checkJava(ctx); err != nil {
-		return "", err
+// prepare makes sure of Java, the jars, and for nodes that live for minutes of the option with the archive of their classes.
+func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) {
+	java, err := checkJava(ctx)
+	if err != nil {
+		return "", "", err
 	}
-	if cache == "" {
-		if cache, err = DefaultCache(); err != nil {
-			return "", err
+	if cfg.Cache == "" {
+		if cfg.Cache, err = DefaultCache(); err != nil {
+			return "", "", err
 		}
 	}
-	return Jars(ctx, cache)
+	jars, err = Jars(ctx, cfg.Cache)
+	if err != nil || !cfg.brief() {
+		return jars, "", err
+	}
+	place, err := archive(ctx, java, jars)
+	if err != nil || place == "" {
+		return jars, "", err
+	}
+	return jars, "-XX:SharedArchiveFile=" + place, nil
 }
 
 // startTogether formats all nodes under one id and starts them: none of several answers before the others are there.
@@ -132,6 +146,9 @@ func (b *Broker) java(args ...string) []string {
 	line := []string{"java", "-Xms" + b.heap.first, "-Xmx" + b.heap.most}
 	if b.brief {
 		line = append(line, quickStart...)
+	}
+	if b.classes != "" {
+		line = append(line, b.classes)
 	}
 	return append(append(line, "-cp", filepath.Join(b.jars, "*"), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"), args...)
 }

@@ -27,20 +27,20 @@ const whatToInstall = "install Java 17 and Maven (Debian and Ubuntu: apt install
 
 var javaVersion = regexp.MustCompile(`version "(\d+)`)
 
-// checkJava makes sure of a Java that is new enough.
-func checkJava(ctx context.Context) error {
+// checkJava makes sure of a Java that is new enough, and returns what it is.
+func checkJava(ctx context.Context) (version []byte, err error) {
 	out, err := exec.CommandContext(ctx, "java", "-version").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: no Java (%w): %s", ErrMissing, err, whatToInstall)
+		return nil, fmt.Errorf("%w: no Java (%w): %s", ErrMissing, err, whatToInstall)
 	}
 	found := javaVersion.FindSubmatch(out)
 	if found == nil {
-		return fmt.Errorf("%w: cannot tell which Java this is: %q", ErrMissing, out)
+		return nil, fmt.Errorf("%w: cannot tell which Java this is: %q", ErrMissing, out)
 	}
 	if major, _ := strconv.Atoi(string(found[1])); major < oldestJava {
-		return fmt.Errorf("%w: Java %d is older than %d: %s", ErrMissing, major, oldestJava, whatToInstall)
+		return nil, fmt.Errorf("%w: Java %d is older than %d: %s", ErrMissing, major, oldestJava, whatToInstall)
 	}
-	return nil
+	return out, nil
 }
 
 // project asks Maven for the broker and what it needs at run time.

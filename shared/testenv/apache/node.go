@@ -44,7 +44,7 @@ func planCluster(cfg Config, size int) ([]node, error) {
 	voters := make([]string, size)
 	for i := range nodes {
 		n := node{id: i + 1, addr: ports[3*i], controller: ports[3*i+1], signIn: ports[3*i+2], users: cfg.Users, copies: min(3, size), dir: cfg.Dir, heap: heapAlone,
-			killable: cfg.Killable, brief: cfg.Brief || cfg.Killable}
+			killable: cfg.Killable, brief: cfg.brief()}
 		if size > 1 {
 			n.dir, n.heap = filepath.Join(cfg.Dir, strconv.Itoa(n.id)), heapOfThree
 		}

@@ -1,0 +1,68 @@
+package apache
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/weirlog/weir/shared/testenv/filelock"
+)
+
+// archive makes sure of the classes of a node in the form that Java maps into memory instead of loading them anew, which spares a third of
+// the processor and of the time that a start takes. It lies beside the jars: who needs it first makes it, others wait for that. "" is no
+// archive, where a Java makes none.
+func archive(ctx context.Context, java []byte, jars string) (string, error) {
+	id := sha256.Sum256(java) // another Java takes none of this one's
+	place := jars + "-" + hex.EncodeToString(id[:6]) + ".jsa"
+	if exists(place) {
+		return place, nil
+	}
+	held, err := filelock.Take(place + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer held.Close()
+	if exists(place) {
+		return place, nil
+	}
+	err = makeArchive(ctx, jars, place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return place, err
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// makeArchive runs a node until it answers: Java writes the archive when it ends. fs.ErrNotExist is a Java that wrote none.
+func makeArchive(ctx context.Context, jars, place string) error {
+	dir, err := os.MkdirTemp(filepath.Dir(place), "archiving-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	plan, err := planCluster(Config{Dir: filepath.Join(dir, "node"), Brief: true}, 1)
+	if err != nil {
+		return err
+	}
+	b, made := &Broker{node: plan[0], jars: jars}, filepath.Join(dir, "made.jsa")
+	if err := b.format(ctx, clusterID()); err != nil {
+		return err
+	}
+	b.classes = "-XX:ArchiveClassesAtExit=" + made
+	if err := b.launch(); err != nil {
+		return err
+	}
+	if err := errors.Join(b.await(ctx, 1), b.Stop()); err != nil {
+		return fmt.Errorf("cannot archive the classes of Apache Kafka: %w", err)
+	}
+	return os.Rename(made, place)
+}

@@ -1,0 +1,25 @@
+// Package filelock lets processes of tests take turns at what only one of them may hold.
+package filelock
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// Take waits until nobody else holds the file, of this process or another. Closing it ends the turn, and the kernel ends it with the
+// process.
+func Take(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
