@@ -13,15 +13,32 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A MigrationSet is one package's migrations: the files migrations/*.sql of FS, applied in the order of their names, each
-// once. A file that has been released is never edited.
+// A MigrationSet is one module's migrations: the files migrations/*.sql of FS and of each folder in it, applied in the order
+// of their names whatever folder has them, each once. A released file is never edited; it may move to another folder.
 type MigrationSet struct {
 	Name string // "bus", "ledger"
 	FS   fs.FS
 }
 
-// files lists the paths of the migrations, in the order of their names.
-func (s MigrationSet) files() ([]string, error) { return fs.Glob(s.FS, "migrations/*.sql") }
+// Files lists the paths of the migrations in the order of their names. Each name is there once: it is what is noted as applied.
+func (s MigrationSet) Files() ([]string, error) {
+	files, err := fs.Glob(s.FS, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	inFolders, err := fs.Glob(s.FS, "*/migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, inFolders...)
+	slices.SortStableFunc(files, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	for i := 1; i < len(files); i++ {
+		if path.Base(files[i-1]) == path.Base(files[i]) {
+			return nil, fmt.Errorf("migration set %q has both %s and %s: their names must differ", s.Name, files[i-1], files[i])
+		}
+	}
+	return files, nil
+}
 
 // Migrate creates schema where it is missing and applies to it what is not applied yet. It is safe to call from several
 // processes at once: one works, the others wait and then find nothing to do. It refuses a login role that would see through
@@ -85,7 +102,7 @@ func missing(ctx context.Context, pool *pgxpool.Pool, sets []MigrationSet) (name
 		return nil, fmt.Errorf("cannot read which migrations are applied: %w", err)
 	}
 	for _, set := range sets {
-		files, err := set.files()
+		files, err := set.Files()
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +135,7 @@ func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 }
 
 func (s MigrationSet) apply(ctx context.Context, tx pgx.Tx) error {
-	files, err := s.files()
+	files, err := s.Files()
 	if err != nil {
 		return err
 	}

@@ -135,6 +135,40 @@ func TestMigrateIsAtomic(t *testing.T) {
 	}
 }
 
+// The migrations of all folders are one sequence: a table may refer to one that another folder has made before.
+func TestFoldersMigrateInTheOrderOfNames(t *testing.T) {
+	pool := open(t)
+	set := pg.MigrationSet{Name: "folders", FS: fstest.MapFS{
+		"b/migrations/0001_made.sql":     {Data: []byte(`CREATE TABLE made (id int PRIMARY KEY)`)},
+		"a/migrations/0002_refers.sql":   {Data: []byte(`CREATE TABLE refers (id int REFERENCES made)`)},
+		"migrations/0003_column.sql":     {Data: []byte(`ALTER TABLE refers ADD COLUMN more int`)},
+		"a/migrations/testdata/0000.sql": {Data: []byte(`not a migration`)},
+	}}
+	if err := pg.Migrate(t.Context(), pool, schema, set); err != nil {
+		t.Fatal(err)
+	}
+	moved := pg.MigrationSet{Name: "folders", FS: fstest.MapFS{
+		"c/migrations/0001_made.sql":   {Data: []byte(`CREATE TABLE made (id int PRIMARY KEY)`)},
+		"c/migrations/0002_refers.sql": {Data: []byte(`CREATE TABLE refers (id int REFERENCES made)`)},
+		"c/migrations/0003_column.sql": {Data: []byte(`ALTER TABLE refers ADD COLUMN more int`)},
+	}}
+	if err := pg.Migrate(t.Context(), pool, schema, moved); err != nil {
+		t.Errorf("what was applied is applied again where its files have moved: %v", err)
+	}
+}
+
+// One of two files of the same name would never be applied.
+func TestMigrateRefusesTwoFilesOfOneName(t *testing.T) {
+	pool := open(t)
+	err := pg.Migrate(t.Context(), pool, schema, pg.MigrationSet{Name: "twice", FS: fstest.MapFS{
+		"a/migrations/0001_made.sql": {Data: []byte(`CREATE TABLE made (id int)`)},
+		"b/migrations/0001_made.sql": {Data: []byte(`CREATE TABLE made_too (id int)`)},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "a/migrations/0001_made.sql") || !strings.Contains(err.Error(), "b/migrations/0001_made.sql") {
+		t.Errorf("Migrate = %v, want an error with both files", err)
+	}
+}
+
 func insert(t *testing.T, pool *pgxpool.Pool, organization string, act func(ctx context.Context, tx pgx.Tx) error) error {
 	t.Helper()
 	return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

@@ -43,7 +43,7 @@ func digest(t testing.TB, sets []pg.MigrationSet) string {
 	t.Helper()
 	sum := sha256.New()
 	for _, set := range sets {
-		files, err := fs.Glob(set.FS, "migrations/*.sql")
+		files, err := set.Files()
 		if err != nil {
 			t.Fatal(err)
 		}
