@@ -36,6 +36,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
+	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -51,7 +52,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registry"
-	"github.com/weirlog/weir/tenants/internal/schema"
 	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )

@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants/app"
-	"github.com/weirlog/weir/tenants/internal/schema"
+	schema "github.com/weirlog/weir/tenants/internal"
 )
 
 // operatorToken is the operator of every test.

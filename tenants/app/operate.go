@@ -15,12 +15,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/tenants"
+	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/registry"
-	"github.com/weirlog/weir/tenants/internal/schema"
 )
 
 // inForceWait is how long a command waits for a credential to be in force: nobody is waiting for an answer, so longer than

@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/schema"
+	schema "github.com/weirlog/weir/tenants/internal"
 )
 
 // However many events nobody is told of come first, the key after them is published.

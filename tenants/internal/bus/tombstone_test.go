@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/schema"
+	schema "github.com/weirlog/weir/tenants/internal"
 )
 
 // A session that is a day past is taken out of the topic with every secret that it had; one that may still be used is not, and

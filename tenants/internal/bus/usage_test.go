@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
-	"github.com/weirlog/weir/tenants/internal/schema"
+	schema "github.com/weirlog/weir/tenants/internal"
 )
 
 // Uses and exposures are consumed beside types that a newer version publishes, which are no failure.

@@ -19,13 +19,13 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
+	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registry"
-	"github.com/weirlog/weir/tenants/internal/schema"
 	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
@@ -230,7 +230,7 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 func TestSessionsOfBeforeAreKnown(t *testing.T) {
 	sets, before := schema.Migrations(), fstest.MapFS{}
 	own := &sets[len(sets)-1]
-	for _, file := range []string{"migrations/0001_registry.sql", "migrations/0002_members.sql", "migrations/0003_newest_api_keys.sql"} {
+	for _, file := range []string{"registry/migrations/0001_registry.sql", "people/migrations/0002_members.sql", "keys/migrations/0003_newest_api_keys.sql"} {
 		text, err := fs.ReadFile(own.FS, file)
 		if err != nil {
 			t.Fatal(err)

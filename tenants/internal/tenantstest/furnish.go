@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
+	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/projections"
-	"github.com/weirlog/weir/tenants/internal/schema"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 

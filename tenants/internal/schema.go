@@ -1,5 +1,3 @@
-// Package schema is the one stream of migrations that makes the tables of all concepts. It may touch nothing but the
-// migrations of what its tables stand beside.
 package schema
 
 import (
@@ -14,7 +12,7 @@ import (
 // Name is the schema of this module.
 const Name = "tenants"
 
-//go:embed migrations/*.sql
+//go:embed */migrations/*.sql
 var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
