@@ -1,5 +1,3 @@
-// Package architecture tests that the house keeps its rules: what may import what, and that a domain does no I/O. It
-// has no code of its own.
 package architecture
 
 import (

@@ -1,4 +1,3 @@
-// Package client speaks Weir's public HTTP API, and nothing else: whatever uses it sees what any client sees.
 package client
 
 import (

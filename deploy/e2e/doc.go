@@ -1,6 +1,4 @@
-// Package e2e proves Weir's promises from outside: one scenario, through HTTPS alone, on three shapes of an
-// installation: all in one process, the same killed again and again in the middle, and every service as a process of its own.
-//
-// The scenario knows what it sent. In the end the ledger's debits must equal that to the byte, every accepted entry must
-// be read back once and byte for byte, and every error group must have its exact count.
+// Package e2e tests Weir's promises from outside: one scenario, through HTTPS alone, on all in one process, on the same killed again and
+// again, and on one process per service. In the end the ledger's debits must equal what was sent to the byte, every accepted entry must be
+// read back once and byte for byte, and every error group must have its exact count.
 package e2e

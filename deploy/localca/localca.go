@@ -1,5 +1,3 @@
-// Package localca is a certificate authority for one machine: development and tests speak real HTTPS with it, and a
-// client that is given the authority's certificate checks the server as it would anywhere.
 package localca
 
 import (

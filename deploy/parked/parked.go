@@ -1,4 +1,3 @@
-// Package parked looks after the records that no consumer could apply, of all modules that share a database.
 package parked
 
 import (

@@ -1,4 +1,3 @@
-// Package app wires grouping into one process.
 package app
 
 import (

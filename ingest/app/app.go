@@ -1,4 +1,3 @@
-// Package app wires ingest into one process: the intake, which needs no database, and the log store.
 package app
 
 import (

@@ -1,4 +1,3 @@
-// Package app wires the ledger into one process.
 package app
 
 import (

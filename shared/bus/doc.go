@@ -1,5 +1,4 @@
-// Package bus is what all parts of the bus agree on: records, errors, how a process signs in at the brokers, the tables. It moves nothing
-// itself; publisher, consumer, state, relay, parked, topics and watermillbus do, each in a package of its own beside this one.
-//
-// README.md lists the promises, where each is kept, and what is not promised.
+// Package bus is what all parts of the bus agree on: records, errors, signing in at brokers, the tables. It moves nothing itself;
+// publisher, consumer, state, relay, parked, topics and watermillbus do, each a package beside this one. README.md lists the promises,
+// where each is kept, and what is not promised.
 package bus

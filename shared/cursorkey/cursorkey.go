@@ -1,5 +1,3 @@
-// Package cursorkey keeps the key that a module signs the cursors of its lists with: in the module's own schema, so that all
-// its processes have the same one, and a cursor outlives each of them.
 package cursorkey
 
 import (

@@ -1,8 +1,3 @@
-// Package eventstore keeps what happened: streams of events, appended under a version check, read back in order.
-//
-// A stream is one thing that changes as a whole, such as one API key. Its state is the fold of its events; a decision
-// reads the state and says which events follow. Update is that cycle. Memory keeps events for tests of domains;
-// package eventstorepg keeps them in Postgres, with projections in the same transaction and an order for the relay.
 package eventstore
 
 import (

@@ -1,5 +1,3 @@
-// Package exposure finds API keys that travelled in plaintext, so that tenants can flag or revoke them. A service that listens
-// for itself, and so may be sent a key over plain HTTP, has a Watch; it may touch the credentials in memory and what publishes.
 package exposure
 
 import (

@@ -1,5 +1,3 @@
-// Package fair shares a few slots, such as searches that may run at once, among many keys, such as organizations, so that
-// whoever asks most does not get most.
 package fair
 
 import (

@@ -1,3 +1,4 @@
 // Package httpapi is the ground of every module's HTTP API: the router and what it does for each request, problem+json
-// errors, lists with cursors, small strict JSON bodies, and the server that speaks TLS and refuses plain HTTP.
+// errors, lists with cursors, small strict JSON bodies, and the server that speaks TLS and refuses plain HTTP. It touches
+// requests and responses; it knows no module, no credential and no table.
 package httpapi

@@ -1,5 +1,3 @@
-// Package identity turns the credential of a request into a principal, from credentials that are followed in memory:
-// no request path asks a database or another service who is calling.
 package identity
 
 import (

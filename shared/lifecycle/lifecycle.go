@@ -1,4 +1,3 @@
-// Package lifecycle runs the loops of a process together and ends them together.
 package lifecycle
 
 import (

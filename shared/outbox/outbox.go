@@ -1,5 +1,3 @@
-// Package outbox keeps the facts that a module publishes, in its own schema, written in the transaction that makes them true, and
-// reads them for a relay.
 package outbox
 
 import (

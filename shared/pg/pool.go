@@ -1,5 +1,3 @@
-// Package pg is how modules talk to Postgres: a pool bound to the module's own schema, transactions that are arguments,
-// migrations, the organization that row level security sees, and classes of errors.
 package pg
 
 import (

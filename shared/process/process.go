@@ -1,5 +1,3 @@
-// Package process is what every main of Weir does: read the configuration from flags and environment, log, and end in
-// order on a signal.
 package process
 
 import (

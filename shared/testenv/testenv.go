@@ -1,14 +1,3 @@
-// Package testenv gives tests a real PostgreSQL, a Kafka and a Redis, and servers of the three that faults can be done to.
-//
-//	url := testenv.Postgres(t)        // a database of the test's own
-//	brokers := testenv.Kafka(t)       // a broker without topics
-//	url := testenv.Redis(t)           // a database of the test's own
-//	db := testenv.FaultyPostgres(t)   // the same on a server that may be paused, killed, restarted, cut off, …
-//	cluster := testenv.FaultyKafka(t, 3)
-//	cache := testenv.FaultyRedis(t)
-//
-// Where they come from is chosen per run, and printed; README.md says how. When nothing can be had a test fails and says
-// how to get it. It never skips. Only tests and deploy import this package.
 package testenv
 
 import (

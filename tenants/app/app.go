@@ -1,4 +1,3 @@
-// Package app wires tenants into one process.
 package app
 
 import (

@@ -1,4 +1,3 @@
-// Package allinonetest runs the all-in-one process in tests.
 package allinonetest
 
 import (

@@ -1,4 +1,3 @@
-// Command gateway serves the whole API on one address and hands each request to the module that owns its path.
 package main
 
 import (

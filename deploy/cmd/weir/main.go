@@ -1,4 +1,3 @@
-// Command weir is all of Weir in one process, with a load generator and a benchmark for it.
 package main
 
 import (

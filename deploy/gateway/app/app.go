@@ -1,4 +1,3 @@
-// Package app is the gateway as a process of its own: its settings and its wiring.
 package app
 
 import (

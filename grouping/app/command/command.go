@@ -1,4 +1,3 @@
-// Package command is what the program grouping can do: serve, and show how it would group errors that it is given.
 package command
 
 import (

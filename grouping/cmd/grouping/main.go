@@ -1,4 +1,3 @@
-// Command grouping runs Weir's error grouping, and shows how it would group errors.
 package main
 
 import (

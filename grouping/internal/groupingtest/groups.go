@@ -1,4 +1,3 @@
-// Package groupingtest is a service with groups on a fresh database, without a broker. Tests alone may use it.
 package groupingtest
 
 import (

@@ -1,7 +1,3 @@
-// Package postgres keeps error groups.
-//
-// Writers take locks in one order: budgets before hashes before groups before occurrences, each sorted. So two of them
-// wait for each other and never deadlock.
 package postgres
 
 import (

@@ -1,4 +1,3 @@
-// Command ingest runs Weir's front door: it takes log entries in and finds them again.
 package main
 
 import (

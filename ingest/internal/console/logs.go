@@ -1,4 +1,3 @@
-// Package console is the page of the log store: what an organization has sent, newest first.
 package console
 
 import (

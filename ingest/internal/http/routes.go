@@ -1,4 +1,3 @@
-// Package http answers for ingest over HTTP: POST /v1/logs takes entries in, GET /v1/logs finds them again.
 package http
 
 import (

@@ -1,4 +1,3 @@
-// Package postgres is the log store: blocks of entries in Postgres.
 package postgres
 
 import (

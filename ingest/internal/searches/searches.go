@@ -1,5 +1,3 @@
-// Package searches lets organizations search side by side: each has its share of the places at work, of the line before them
-// and of the memory for answers, so that none waits for what another asks.
 package searches
 
 import (

@@ -1,4 +1,3 @@
-// Command ledger runs Weir's quota ledger.
 package main
 
 import (

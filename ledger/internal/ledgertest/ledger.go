@@ -1,4 +1,3 @@
-// Package ledgertest is a ledger for tests: a service on a fresh database, without a broker. Tests alone may use it.
 package ledgertest
 
 import (

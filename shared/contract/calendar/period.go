@@ -1,5 +1,3 @@
-// Package calendar says where the periods of quotas begin and end: the ledger charges by it, and ingest admits by it once the
-// period that the ledger has published is over. It is as pure as the domains that use it.
 package calendar
 
 import "time"

@@ -1,10 +1,3 @@
-// Package kafka runs a Kafka broker inside the process, for development and for tests: franz-go's kfake, which speaks
-// the protocol and keeps its log in a directory.
-//
-// What kfake leaves open is closed here: one process per directory, a look at the log before it is served (kfake itself
-// cuts damaged segments short without a word), retention that never empties a partition, compaction that survives a
-// crash, and connections that cannot bring the process down. It is one broker without replicas, and it leaves fsync to
-// the operating system as Apache Kafka does: a killed process loses nothing, a power cut may.
 package kafka
 
 import (

@@ -1,8 +1,3 @@
-// Package postgres runs a PostgreSQL server for the process, for development and for tests: it finds the binaries that
-// the machine has or fetches some, makes a database under a directory, and starts it as an ordinary user.
-//
-// The server listens on 127.0.0.1 and asks for a password, which is kept in a file that only the caller can read. It is
-// a real one: fsync is on, and it outlives a caller that is killed; the next start takes it over.
 package postgres
 
 import (

@@ -1,11 +1,3 @@
-// Package eventstorepg keeps events in Postgres: appended in the caller's transaction together with what is projected
-// from them, and read by a relay in an order in which nothing can appear behind it.
-//
-// Appends of one schema take turns: each holds an advisory lock from before it draws its first position until it has
-// committed. So positions are the order of commits, and a reader that has seen one position has seen all below it.
-// The usual alternative lets appends overlap and reads below pg_snapshot_xmin only; but that line stands still while
-// any transaction that writes runs anywhere in the database server, also another module's bulk load, and a revoked key
-// would stay in force for as long. Turns cost nothing where appends are short and few, as those of people's decisions.
 package eventstorepg
 
 import (

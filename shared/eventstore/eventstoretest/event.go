@@ -1,4 +1,3 @@
-// Package eventstoretest says what every event store promises, as one suite that runs on each of them.
 package eventstoretest
 
 import (

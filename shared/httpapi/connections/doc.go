@@ -1,4 +1,4 @@
-// Package connections holds the connections of a server within limits: so many in all, so many of one client network, and
-// fewer that have said nothing yet. Where there is no room, the network that holds most gives way, with its oldest idle
-// connection first; a connection in the middle of a request stays. Readers that take nothing are closed.
+// Package connections limits the connections of a server: in all, of one client network, and of those that have sent nothing yet. Where
+// there is no room, the network that holds most loses its oldest idle connection; a connection in the middle of a request stays, and
+// readers that take nothing are closed. It touches connections, and no request.
 package connections

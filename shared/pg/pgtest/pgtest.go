@@ -1,4 +1,3 @@
-// Package pgtest gives a test a database with the tables that it needs.
 package pgtest
 
 import (

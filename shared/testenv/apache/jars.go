@@ -1,5 +1,3 @@
-// Package apache runs a real Apache Kafka node on this machine, for tests and measurements where there is no container
-// engine: the published broker jars, fetched once by Maven, on the machine's Java.
 package apache
 
 import (

@@ -1,5 +1,3 @@
-// Package command is what the program tenants can be asked for at the server: to serve, and what whoever runs an
-// installation needs before anybody can sign in, or when nobody can any more.
 package command
 
 import (

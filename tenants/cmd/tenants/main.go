@@ -1,5 +1,3 @@
-// Command tenants runs Weir's organizations, projects, API keys, service tokens and members, and does at the server what
-// nobody can do in the console yet.
 package main
 
 import (

@@ -1,5 +1,3 @@
-// Package api is what the API of all rooms is made with: who asks, changes, lists, problems. It may touch requests and answers,
-// but no table and no event; it holds the module's part of the OpenAPI description.
 package api
 
 import (

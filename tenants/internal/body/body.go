@@ -1,4 +1,3 @@
-// Package body takes in what a request carries before anybody looks at who sends it.
 package body
 
 import (

@@ -1,3 +1,3 @@
-// Package bus is where tenants meets the others: it publishes what they need to know, and follows its own credentials
-// as they come back, like everyone else does.
+// Package bus is where tenants meets the other modules: it publishes credentials and facts, and follows credentials, accounts and the use
+// of keys. It alone maps between the domain and shared/contract.
 package bus

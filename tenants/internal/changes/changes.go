@@ -1,5 +1,3 @@
-// Package changes limits how often an organization may change something, over the API and in the console together: each
-// change takes the turn that all of an installation share, and stays in the log of events for ever.
 package changes
 
 import (

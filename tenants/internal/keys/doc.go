@@ -1,3 +1,3 @@
-// Package keys is the room of API keys: their issue, rotation, leaks and last use, the API and the pages of them. It may touch
-// the tables of keys, and what others tell it of projects and policies.
+// Package keys is the room of API keys: issue, rotation, leaks, last use, their API and pages. It may touch the tables of keys; what it
+// needs of projects and policies is given to it.
 package keys

@@ -1,5 +1,3 @@
-// Package leak checks who reports secrets that were found in public. Reports have the form of GitHub's secret scanning
-// partner program: the body is signed with ECDSA P-256 over SHA-256 by one of a few published keys.
 package leak
 
 import (

@@ -1,5 +1,3 @@
-// Package oidc lets people in whom an identity provider (OpenID Connect) knows: by the authorization code flow with PKCE,
-// state and nonce.
 package oidc
 
 import (

@@ -1,5 +1,3 @@
-// Package passkey asks browsers for passkeys (WebAuthn), and checks what they answer. It keeps nothing: whoever asks keeps
-// the question until its answer, which is given once.
 package passkey
 
 import (

@@ -1,5 +1,3 @@
-// Package password turns passwords into slow hashes and compares them: argon2id, in the form of the PHC string format,
-// which carries its parameters, so that old hashes stay good when the parameters grow.
 package password
 
 import (

@@ -1,3 +1,3 @@
-// Package people is the room of members: who they are and in which role, their invitations, and the codes by which somebody
-// comes in. It may touch their tables, and what others say of organizations and of sessions.
+// Package people is the room of members: their roles, their invitations, and the codes by which somebody comes in. It may touch their
+// tables; what it needs of organizations and sessions is given to it.
 package people

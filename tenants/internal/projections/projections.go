@@ -1,4 +1,3 @@
-// Package projections says which tables show which events, of all concepts together. It may touch nothing of them but that.
 package projections
 
 import (

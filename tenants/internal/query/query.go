@@ -1,5 +1,3 @@
-// Package query asks the projections as one organization, or as tenants.Installation. It knows no table: the stores of the
-// concepts stand on it.
 package query
 
 import (

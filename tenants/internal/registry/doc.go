@@ -1,3 +1,3 @@
-// Package registry is the room of organizations, their projects, service tokens and security policies: what decides about them,
-// keeps, serves and shows them. It may touch their tables, and what others tell it of members.
+// Package registry is the room of organizations, their projects, service tokens and security policies: their rules, tables, API and pages.
+// It may touch their tables; what it needs of members is given to it.
 package registry

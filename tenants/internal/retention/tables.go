@@ -1,5 +1,3 @@
-// Package retention says for how long the tables of all concepts keep what, but for the audit and the events that it tells of, which say so
-// themselves (see package audit).
 package retention
 
 import (

@@ -1,3 +1,3 @@
-// Package signin is the room of signing in: sessions, passwords, passkeys, the identity provider, the devices that are known
-// again, and failed attempts. It may touch the tables of these, and asks others for members and policies.
+// Package signin is the room of signing in: sessions, passwords, passkeys, the identity provider, recognized devices and failed attempts.
+// It may touch their tables; members and policies are given to it.
 package signin

@@ -1,4 +1,3 @@
-// Package tenantstest is what the tests of several rooms stand on. It is for tests alone.
 package tenantstest
 
 import (

@@ -1,2 +1,2 @@
-// Package clock is the time that the bus measures by, and how long it waits before it tries again.
+// Package clock is the time that the bus measures by, and the delays between its retries. It touches nothing but the clock of the system.
 package clock

@@ -1,2 +1,3 @@
-// Package follow reads partitions of a topic from given positions, after whoever leads them. What is done with the records is its caller's.
+// Package follow reads partitions of a topic from given positions, wherever their leader is. It keeps no position and hands the records to
+// its caller.
 package follow

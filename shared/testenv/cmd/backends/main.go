@@ -1,9 +1,3 @@
-// Command backends starts what tests need, hands its addresses to a command by environment variables, runs the command
-// and stops everything again. It ends with the command's exit code.
-//
-//	backends [-backend machine|kafka|containers] [-measure] [-slowest n] -- go test ./...
-//
-// Addresses that are given already (WEIR_TEST_DATABASE_URL, WEIR_TEST_BROKERS) are used as they are.
 package main
 
 import (

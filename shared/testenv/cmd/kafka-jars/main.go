@@ -1,4 +1,3 @@
-// Command kafka-jars fetches the jars of Apache Kafka's broker, unless they are there, and prints their folder.
 package main
 
 import (

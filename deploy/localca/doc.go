@@ -1,0 +1,3 @@
+// Package localca is a certificate authority for one machine, so that development and tests use real HTTPS. It touches the files of one
+// folder; a client that is given the authority's certificate checks servers as anywhere.
+package localca

@@ -1,0 +1,3 @@
+// Package pg is how modules use Postgres: a pool bound to the module's own schema, transactions that are arguments, migrations, the
+// organization for row level security, classes of errors. It knows no module's table.
+package pg

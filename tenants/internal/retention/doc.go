@@ -1,0 +1,3 @@
+// Package retention removes what the tables of the rooms keep long enough: which rows, and when. It may touch all of these tables, but not
+// the audit and the events, whose retention is package audit's.
+package retention
