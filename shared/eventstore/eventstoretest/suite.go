@@ -28,11 +28,7 @@ func Run(t *testing.T, factory Factory) {
 		"an append is all or nothing":                       appendsAllOrNothing,
 		"streams of two organizations never meet":           separatesOrganizations,
 		"a stream without an organization is refused":       refusesNamelessStreams,
-		"an update decides on what is there":                updatesFromState,
-		"an update that decides nothing appends nothing":    updatesNothing,
-		"an update returns the error of its decision":       returnsDecisionsError,
-		"an update gives up after five more tries":          givesUp,
-		"of many updates at once none is lost":              losesNoUpdate,
+		"of many appends at once none is lost":              losesNoAppend,
 		"all events are read once, in the order of commits": readsAllOnce,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, factory) })
@@ -122,60 +118,8 @@ func refusesNamelessStreams(t *testing.T, factory Factory) {
 	}
 }
 
-// The state that Update returns is the one after the new events.
-func updatesFromState(t *testing.T, factory Factory) {
-	subject := factory(t, accept)
-	for _, want := range []Counter{{Sum: 1, Times: 1}, {Sum: 3, Times: 2}, {Sum: 7, Times: 3}} {
-		got, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(c Counter) ([]Counted, error) {
-			return []Counted{{By: c.Sum + 1}}, nil
-		})
-		if err != nil || got != want {
-			t.Fatalf("update: got %+v, %v, want %+v", got, err, want)
-		}
-	}
-	mustHold(t, subject, ours, Counted{By: 1}, Counted{By: 2}, Counted{By: 4})
-}
-
-// Asking twice for the same is no event, and answers with the state as it is.
-func updatesNothing(t *testing.T, factory Factory) {
-	subject := factory(t, accept)
-	mustAppend(t, subject, ours, 0, Counted{By: 5})
-	got, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(Counter) ([]Counted, error) { return nil, nil })
-	if err != nil || got.Sum != 5 {
-		t.Errorf("update: got %+v, %v", got, err)
-	}
-	mustHold(t, subject, ours, Counted{By: 5})
-}
-
-// The caller can tell a refusal of the domain from a failure of the store.
-func returnsDecisionsError(t *testing.T, factory Factory) {
-	subject := factory(t, accept)
-	refusal := errors.New("refused")
-	_, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(Counter) ([]Counted, error) {
-		return []Counted{{By: 1}}, refusal
-	})
-	if !errors.Is(err, refusal) {
-		t.Errorf("update: got %v", err)
-	}
-	mustHold(t, subject, ours)
-}
-
-// A stream that never stands still ends in an error, not in a loop.
-func givesUp(t *testing.T, factory Factory) {
-	subject := factory(t, accept)
-	tries := 0
-	_, err := eventstore.Update(t.Context(), subject.Store, ours, nil, func(c Counter) ([]Counted, error) {
-		tries++
-		mustAppend(t, subject, ours, int64(c.Times), Counted{By: 1})
-		return []Counted{{By: 100}}, nil
-	})
-	if !errors.Is(err, eventstore.ErrConflict) || tries != 6 {
-		t.Errorf("update: got %v after %d tries, want ErrConflict after 6", err, tries)
-	}
-}
-
 // Each of several writers that count up at once is counted, whoever had to try again.
-func losesNoUpdate(t *testing.T, factory Factory) {
+func losesNoAppend(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	const writers, times = 4, 5
 	var group sync.WaitGroup
@@ -243,9 +187,10 @@ func follow(t *testing.T, subject Subject, total int) map[eventstore.Stream][]in
 // countUp counts up by one, however often others were faster.
 func countUp(t *testing.T, store eventstore.Store[Counted], stream eventstore.Stream) {
 	for {
-		_, err := eventstore.Update(t.Context(), store, stream, nil, func(Counter) ([]Counted, error) {
-			return []Counted{{By: 1}}, nil
-		})
+		_, version, err := eventstore.Load[Counter](t.Context(), store, stream)
+		if err == nil {
+			err = store.Append(t.Context(), stream, version, nil, Counted{By: 1})
+		}
 		if errors.Is(err, eventstore.ErrConflict) {
 			continue
 		}

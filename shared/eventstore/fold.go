@@ -1,0 +1,28 @@
+package eventstore
+
+import "context"
+
+// A Folder is a pointer to a state S that events of type E bring forward. Apply is total: a stored event is a fact.
+type Folder[S, E any] interface {
+	*S
+	Apply(event E)
+}
+
+// Load folds the events of a stream, and says at which version it is: 0 for a stream that does not exist.
+func Load[S, E any, P Folder[S, E]](ctx context.Context, store Store[E], stream Stream) (S, int64, error) {
+	var state S
+	history, err := store.Read(ctx, stream)
+	if err != nil {
+		return state, 0, err
+	}
+	return Fold[S, E, P](history), int64(len(history)), nil
+}
+
+// Fold is the state that a history leads to.
+func Fold[S, E any, P Folder[S, E]](history []Recorded[E]) S {
+	var state S
+	for _, recorded := range history {
+		P(&state).Apply(recorded.Event)
+	}
+	return state
+}
