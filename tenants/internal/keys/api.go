@@ -240,11 +240,11 @@ func (a API) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.WriteList(w, r, found, limit, a.show, func(k Listed) query.Position {
-		return query.Position{At: k.IssuedAt, ID: k.ID}
-	})
+	httpapi.WriteList(w, r, found, limit, a.show, placeOf)
 	return nil
 }
+
+func placeOf(k Listed) query.Position { return query.Position{At: k.IssuedAt, ID: k.ID} }
 
 func (a API) revoke(w http.ResponseWriter, r *http.Request) error {
 	request, err := a.RequestOf(r)

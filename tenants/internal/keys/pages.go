@@ -42,7 +42,7 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Get(path+"/{id}/edit", p.For(tenants.APIKeysWrite, p.showChange))
 	settings.Post(path+"/{id}/edit", p.For(tenants.APIKeysWrite, p.change))
 	settings.Get(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.showRevoke))
-	settings.Post(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.revoke))
+	settings.Post(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.revoke()))
 }
 
 // shownKey is a key as a list shows it.
@@ -65,24 +65,18 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	before, err := pages.PlaceOf(r)
+	find := func(before query.Position, limit int) ([]Listed, error) {
+		return p.service.store.Newest(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, limit)
+	}
+	list, pager, err := pages.ListOf(r, find, placeOf)
 	if err != nil {
 		return err
 	}
-	found, err := p.service.store.Newest(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, pages.PageSize+1)
-	if err != nil {
+	page := apiKeysPage{Settings: shown, Pager: pager}
+	if page.Room, err = pages.RoomOf(r, p.service.Room); err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pages.PageSize, func(last Listed) any {
-		return query.Position{At: last.IssuedAt, ID: last.ID}
-	})
-	page := apiKeysPage{Settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
-	room, err := p.service.Room(r.Context(), pages.CallerOf(r))
-	if err != nil {
-		return err
-	}
-	page.Room = pages.ShowRoom(room)
-	for _, key := range list.Items {
+	for _, key := range list {
 		page.Keys = append(page.Keys, p.show(key))
 	}
 	p.Write(w, r, http.StatusOK, "api-keys", ui.View{
@@ -214,9 +208,7 @@ func (p Pages) writeRevoke(w http.ResponseWriter, r *http.Request, status int, r
 	p.Write(w, r, status, "api-key-revoke", ui.View{
 		Title: "Revoke an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
 		Data: revokeKeyPage{
-			Key: p.show(key),
-			Reason: ui.Field{Name: "reason", Label: "Reason", Value: reason, Fault: pages.FaultOf(fault, "reason"), MaxLength: 500,
-				Optional: true, Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked."},
+			Key: p.show(key), Reason: pages.ReasonField(reason, fault),
 		},
 	})
 	return nil
@@ -238,23 +230,15 @@ func (p Pages) keyToChange(r *http.Request) (Listed, error) {
 	return key, pages.Need(r, tenants.IssuingFor(key.Environment))
 }
 
-func (p Pages) revoke(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
-		return err
-	}
+// keyToRevoke is the id of the key that the address names, if the reader may change it.
+func (p Pages) keyToRevoke(r *http.Request) (string, error) {
 	key, err := p.keyToChange(r)
-	if err != nil {
-		return err
-	}
-	reason := r.PostForm.Get("reason")
-	_, err = p.service.Revoke(r.Context(), p.RequestOf(r), key.ID, reason)
-	if pages.IsInvalid(err) {
-		return p.writeRevoke(w, r, http.StatusUnprocessableEntity, reason, err)
-	}
-	if err != nil {
-		return pages.ProblemOf(err, "API key", key.ID)
-	}
-	ui.SetFlash(w, "key-revoked")
-	http.Redirect(w, r, pages.APIKeysPath, http.StatusSeeOther)
-	return nil
+	return key.ID, err
+}
+
+func (p Pages) revoke() pages.Handler {
+	return pages.TextForm[tenants.APIKey]{
+		What: "API key", Field: "reason", ID: p.keyToRevoke, Change: p.service.Revoke, Again: p.writeRevoke,
+		Flash: "key-revoked", Back: pages.APIKeysPath,
+	}.Submit(p.Kit)
 }

@@ -65,7 +65,5 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return keyProblem(err, key.ID)
 	}
-	ui.SetFlash(w, "key-changed")
-	http.Redirect(w, r, pages.APIKeysPath+"/"+key.ID, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "key-changed", pages.APIKeysPath+"/"+key.ID)
 }

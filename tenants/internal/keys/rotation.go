@@ -21,12 +21,11 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, id str
 	if err != nil {
 		return rotation, err
 	}
-	if rotation.Secret, err = tenants.NewSecret(tenants.APIKeyPrefix, s.work.Random); err != nil {
+	cmd := tenants.RotateAPIKey{Overlap: overlap, At: s.work.Now()}
+	if cmd.To, rotation.Secret, err = s.work.Draw(request, idPrefix, found.Organization+"\n"+id, tenants.APIKeyPrefix); err != nil {
 		return rotation, err
 	}
-	cmd := tenants.RotateAPIKey{
-		To: s.work.NewID(request, idPrefix, found.Organization+"\n"+id), Digest: rotation.Secret.Digest(), Overlap: overlap, At: s.work.Now(),
-	}
+	cmd.Digest = rotation.Secret.Digest()
 	if err := cmd.Check(); err != nil {
 		return rotation, err
 	}

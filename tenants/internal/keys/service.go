@@ -60,30 +60,13 @@ func (s *Service) Issue(ctx context.Context, request unitofwork.Request, wanted 
 	if err != nil {
 		return key, secret, err
 	}
-	if secret, err = tenants.NewSecret(tenants.APIKeyPrefix, s.work.Random); err != nil {
+	if cmd.ID, secret, err = s.work.Draw(request, idPrefix, project.Organization, tenants.APIKeyPrefix); err != nil {
 		return key, secret, err
 	}
 	cmd.Organization, cmd.Digest, cmd.Ceiling = project.Organization, secret.Digest(), s.ceiling(project.Organization)
-	cmd.ID = s.work.NewID(request, idPrefix, project.Organization)
-	key, err = s.issue(ctx, request, cmd)
-	return key, secret, err
-}
-
-func (s *Service) issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueAPIKey) (key tenants.APIKey, err error) {
-	u, err := s.work.Begin(ctx, cmd.Organization, request)
-	if err != nil {
-		return key, err
-	}
-	defer u.Rollback(ctx)
-	if err := u.Require(ctx, tenants.IssuingFor(cmd.Environment)); err != nil {
-		return key, err
-	}
-	key, err = unitofwork.Create(ctx, u, stream(cmd.Organization, cmd.ID),
+	key, err = unitofwork.CreateOnce(ctx, s.work, request, tenants.IssuingFor(cmd.Environment), stream(cmd.Organization, cmd.ID),
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, room(tenants.CountAPIKeys, tenants.CountAPIKeysKept))
-	if err != nil {
-		return key, err
-	}
-	return key, u.Commit(ctx)
+	return key, secret, err
 }
 
 // Revoke ends a key that the caller reaches. When it returns, no replica that follows the broker accepts the key for longer

@@ -42,10 +42,10 @@ func (s *Invitations) Invite(ctx context.Context, request unitofwork.Request, wa
 	if _, err := s.organizations.Organization(ctx, request.Caller, wanted.Organization); err != nil {
 		return invitation, code, err
 	}
-	if code, err = tenants.NewSecret(tenants.InvitationPrefix, s.work.Random); err != nil {
+	if cmd.ID, code, err = s.work.Draw(request, invitationPrefix, wanted.Organization, tenants.InvitationPrefix); err != nil {
 		return invitation, code, err
 	}
-	cmd.ID, cmd.Digest = s.work.NewID(request, invitationPrefix, wanted.Organization), code.Digest()
+	cmd.Digest = code.Digest()
 	invitation, err = s.invite(ctx, request, cmd)
 	return invitation, code, err
 }
@@ -59,24 +59,21 @@ func (s *Invitations) invite(ctx context.Context, request unitofwork.Request, cm
 	if cmd.ByRole, err = u.Role(ctx); err != nil {
 		return invitation, err
 	}
-	made, err := unitofwork.Load[tenants.Invitation](ctx, u, invitationStream(cmd.Organization, cmd.ID))
+	invitation, err = unitofwork.Create(ctx, u, invitationStream(cmd.Organization, cmd.ID),
+		func(i tenants.Invitation) ([]tenants.Event, error) { return makeNew(ctx, u, i, cmd) }, room(tenants.CountInvitations))
 	if err != nil {
 		return invitation, err
 	}
-	events, err := made.State.Make(cmd)
+	return invitation, u.Commit(ctx)
+}
+
+// makeNew makes an invitation for somebody who is not here yet. Make comes first: a request that is repeated meets its own invitation.
+func makeNew(ctx context.Context, u *unitofwork.Unit, i tenants.Invitation, cmd tenants.Invite) ([]tenants.Event, error) {
+	events, err := i.Make(cmd)
 	if err != nil {
-		return invitation, err
+		return nil, err
 	}
-	if err := notYetHere(ctx, NewStore(u.Reader()), cmd.Organization, cmd.Email); err != nil {
-		return invitation, err
-	}
-	if err := u.CheckRoom(ctx, cmd.Organization, room(tenants.CountInvitations)); err != nil {
-		return invitation, err
-	}
-	if err := unitofwork.Append(ctx, u, &made, events); err != nil {
-		return invitation, err
-	}
-	return made.State, u.Commit(ctx)
+	return events, notYetHere(ctx, NewStore(u.Reader()), cmd.Organization, cmd.Email)
 }
 
 // notYetHere refuses an address that a member of the organization has, or that was invited. Whoever invites may see both.

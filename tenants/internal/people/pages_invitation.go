@@ -34,24 +34,18 @@ func (p Pages) showInvitations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	before, err := pages.PlaceOf(r)
+	find := func(before query.Position, limit int) ([]tenants.Invitation, error) {
+		return p.invitations.store.UnsettledInvitations(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, limit)
+	}
+	list, pager, err := pages.ListOf(r, find, placeOfInvitation)
 	if err != nil {
 		return err
 	}
-	found, err := p.invitations.store.UnsettledInvitations(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, pages.PageSize+1)
-	if err != nil {
+	page := invitationsPage{Settings: shown, Pager: pager}
+	if page.Room, err = pages.RoomOf(r, p.invitations.Room); err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Invitation) any {
-		return query.Position{At: last.MadeAt, ID: last.ID}
-	})
-	page := invitationsPage{Settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
-	room, err := p.invitations.Room(r.Context(), pages.CallerOf(r))
-	if err != nil {
-		return err
-	}
-	page.Room = pages.ShowRoom(room)
-	for _, invitation := range list.Items {
+	for _, invitation := range list {
 		page.Invitations = append(page.Invitations, shownInvitation{invitation, invitation.State(p.Clock())})
 	}
 	p.Write(w, r, http.StatusOK, "invitations", ui.View{
@@ -177,7 +171,5 @@ func (p Pages) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
 	if _, err := p.invitations.Revoke(r.Context(), p.RequestOf(r), invitation.ID); err != nil {
 		return pages.ProblemOf(err, "invitation", invitation.ID)
 	}
-	ui.SetFlash(w, "invitation-revoked")
-	http.Redirect(w, r, invitationsPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "invitation-revoked", invitationsPath)
 }

@@ -26,24 +26,20 @@ func (p Pages) showMembers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	after, err := pages.PlaceOf(r)
+	organization := pg.Organization(pages.CallerOf(r).Organization)
+	find := func(after query.Position, limit int) ([]tenants.Member, error) {
+		return p.members.store.Members(r.Context(), organization, organization, after, limit)
+	}
+	list, pager, err := pages.ListOf(r, find, placeOfMember)
 	if err != nil {
 		return err
 	}
-	organization := pages.CallerOf(r).Organization
-	found, err := p.members.store.Members(r.Context(), pg.Organization(organization), pg.Organization(organization), after, pages.PageSize+1)
-	if err != nil {
-		return err
-	}
-	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Member) any {
-		return query.Position{At: last.AddedAt, ID: last.ID}
-	})
-	room, err := p.members.Room(r.Context(), pages.CallerOf(r))
+	room, err := pages.RoomOf(r, p.members.Room)
 	if err != nil {
 		return err
 	}
 	p.Write(w, r, http.StatusOK, "members", ui.View{
-		Title: "Members", Tabs: pages.Tabs(r, pages.MembersPath), Data: membersPage{shown, list.Items, ui.NewPager(r, list.NextCursor), pages.ShowRoom(room)},
+		Title: "Members", Tabs: pages.Tabs(r, pages.MembersPath), Data: membersPage{shown, list, pager, room},
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"role-changed":   "The role was changed. It is in force wherever the member is signed in.",
 			"member-removed": "The member was removed, and is signed out everywhere.",
@@ -146,9 +142,7 @@ func (p Pages) changeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return pages.ProblemOf(err, "member", member.ID)
 	}
-	ui.SetFlash(w, "role-changed")
-	http.Redirect(w, r, pages.MembersPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "role-changed", pages.MembersPath)
 }
 
 func (p Pages) showRemoveMember(w http.ResponseWriter, r *http.Request) error {
@@ -170,9 +164,7 @@ func (p Pages) removeMember(w http.ResponseWriter, r *http.Request) error {
 	if _, err := p.members.Remove(r.Context(), p.RequestOf(r), member.ID); err != nil {
 		return pages.ProblemOf(err, "member", member.ID)
 	}
-	ui.SetFlash(w, "member-removed")
-	http.Redirect(w, r, pages.MembersPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "member-removed", pages.MembersPath)
 }
 
 func (p Pages) showResetMember(w http.ResponseWriter, r *http.Request) error {

@@ -114,20 +114,9 @@ func (s *Service) hash(ctx context.Context, asker string, who tenants.AddMember)
 }
 
 func (s *Service) add(ctx context.Context, request unitofwork.Request, cmd tenants.AddMember) (member tenants.Member, err error) {
-	u, err := s.Work.Begin(ctx, cmd.Organization, request)
-	if err != nil {
-		return member, err
-	}
-	defer u.Rollback(ctx)
-	if err := u.Require(ctx, tenants.MembersManage); err != nil {
-		return member, err
-	}
-	member, err = unitofwork.Create(ctx, u, stream(cmd.Organization, cmd.ID),
+	member, err = unitofwork.CreateOnce(ctx, s.Work, request, tenants.MembersManage, stream(cmd.Organization, cmd.ID),
 		func(m tenants.Member) ([]tenants.Event, error) { return m.Add(cmd) }, room(tenants.CountMembers))
-	if err != nil {
-		return member, emailTaken(err, cmd.Email)
-	}
-	return member, u.Commit(ctx)
+	return member, emailTaken(err, cmd.Email)
 }
 
 // emailTaken is ErrEmailTaken where a member could not be added because somebody has the address.

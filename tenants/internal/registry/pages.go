@@ -28,16 +28,16 @@ func NewPages(kit *pages.Kit, service *Service, tokens *Tokens, policies *Polici
 // Mount adds the pages to the settings.
 func (p Pages) Mount(settings chi.Router) {
 	settings.Get(pages.OrganizationPath, p.For(tenants.OrganizationRead, p.showOrganization))
-	settings.Post(pages.OrganizationPath, p.For(tenants.OrganizationWrite, p.renameOrganization))
+	settings.Post(pages.OrganizationPath, p.For(tenants.OrganizationWrite, p.renameOrganization()))
 	settings.Get(pages.ProjectsPath, p.For(tenants.ProjectsRead, p.showProjects))
 	settings.Post(pages.ProjectsPath, p.For(tenants.ProjectsWrite, p.createProject))
 	settings.Get(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.showProject))
-	settings.Post(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.renameProject))
+	settings.Post(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.renameProject()))
 	settings.Get(pages.ServiceTokensPath, p.For(tenants.ServiceTokensRead, p.showServiceTokens))
 	settings.Get(pages.ServiceTokensPath+"/new", p.Confirmed(tenants.ServiceTokensWrite, p.showNewServiceToken))
 	settings.Post(pages.ServiceTokensPath, p.Confirmed(tenants.ServiceTokensWrite, p.createServiceToken))
 	settings.Get(pages.ServiceTokensPath+"/{id}/revoke", p.Confirmed(tenants.ServiceTokensWrite, p.showRevokeServiceToken))
-	settings.Post(pages.ServiceTokensPath+"/{id}/revoke", p.Confirmed(tenants.ServiceTokensWrite, p.revokeServiceToken))
+	settings.Post(pages.ServiceTokensPath+"/{id}/revoke", p.Confirmed(tenants.ServiceTokensWrite, p.revokeServiceToken()))
 	settings.Get(pages.SecurityPath, p.Confirmed(tenants.SecurityWrite, p.showSecurity))
 	settings.Post(pages.SecurityPath, p.Confirmed(tenants.SecurityWrite, p.setSecurity))
 }

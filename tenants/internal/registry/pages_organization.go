@@ -37,19 +37,11 @@ func (p Pages) writeOrganization(w http.ResponseWriter, r *http.Request, status 
 	return nil
 }
 
-func (p Pages) renameOrganization(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
-		return err
-	}
-	organization, name := pages.CallerOf(r).Organization, r.PostForm.Get("name")
-	_, err := p.service.RenameOrganization(r.Context(), p.RequestOf(r), organization, name)
-	if pages.IsInvalid(err) {
-		return p.writeOrganization(w, r, http.StatusUnprocessableEntity, name, err)
-	}
-	if err != nil {
-		return pages.ProblemOf(err, "organization", organization)
-	}
-	ui.SetFlash(w, "organization-renamed")
-	http.Redirect(w, r, pages.OrganizationPath, http.StatusSeeOther)
-	return nil
+func (p Pages) renameOrganization() pages.Handler {
+	return pages.TextForm[tenants.Organization]{
+		What: "organization", Field: "name", ID: ownOrganization, Change: p.service.RenameOrganization, Again: p.writeOrganization,
+		Flash: "organization-renamed", Back: pages.OrganizationPath,
+	}.Submit(p.Kit)
 }
+
+func ownOrganization(r *http.Request) (string, error) { return pages.CallerOf(r).Organization, nil }

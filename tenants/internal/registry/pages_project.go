@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/ui"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/pages"
@@ -36,19 +35,15 @@ func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
-	after, err := pages.PlaceOf(r)
-	if err != nil {
-		return err
-	}
 	caller := pages.CallerOf(r)
-	found, err := p.service.Projects(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
+	find := func(after query.Position, limit int) ([]tenants.Project, error) {
+		return p.service.Projects(r.Context(), caller, caller.Organization, after, limit)
+	}
+	list, pager, err := pages.ListOf(r, find, placeOfProject)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.Project) any {
-		return query.Position{At: last.CreatedAt, ID: last.ID}
-	})
-	room, err := p.projectRoom(r)
+	room, err := pages.RoomOf(r, p.service.ProjectRoom)
 	if err != nil {
 		return err
 	}
@@ -58,7 +53,7 @@ func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int,
 			"project-created": "The project was created. Give it an API key to send logs with.",
 			"project-renamed": "The project has its new name.",
 		}),
-		Data: projectsPage{shown, list.Items, ui.NewPager(r, list.NextCursor), room, name},
+		Data: projectsPage{shown, list, pager, room, name},
 	})
 	return nil
 }
@@ -75,9 +70,7 @@ func (p Pages) createProject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return pages.ProblemOf(err, "organization", caller.Organization)
 	}
-	ui.SetFlash(w, "project-created")
-	http.Redirect(w, r, pages.ProjectsPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "project-created", pages.ProjectsPath)
 }
 
 type projectPage struct {
@@ -117,29 +110,15 @@ func (p Pages) projectOf(r *http.Request) (tenants.Project, error) {
 	return project, pages.ProblemOf(err, "project", id)
 }
 
-// projectRoom is how many projects there are and may be.
-func (p Pages) projectRoom(r *http.Request) (pages.ShownRoom, error) {
-	room, err := p.service.ProjectRoom(r.Context(), pages.CallerOf(r))
-	return pages.ShowRoom(room), err
+// projectID is the id of the project that the address names.
+func (p Pages) projectID(r *http.Request) (string, error) {
+	project, err := p.projectOf(r)
+	return project.ID, err
 }
 
-func (p Pages) renameProject(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
-		return err
-	}
-	project, err := p.projectOf(r)
-	if err != nil {
-		return err
-	}
-	name := r.PostForm.Get("name")
-	_, err = p.service.RenameProject(r.Context(), p.RequestOf(r), project.ID, name)
-	if pages.IsInvalid(err) {
-		return p.writeProject(w, r, http.StatusUnprocessableEntity, name, err)
-	}
-	if err != nil {
-		return pages.ProblemOf(err, "project", project.ID)
-	}
-	ui.SetFlash(w, "project-renamed")
-	http.Redirect(w, r, pages.ProjectsPath, http.StatusSeeOther)
-	return nil
+func (p Pages) renameProject() pages.Handler {
+	return pages.TextForm[tenants.Project]{
+		What: "project", Field: "name", ID: p.projectID, Change: p.service.RenameProject, Again: p.writeProject,
+		Flash: "project-renamed", Back: pages.ProjectsPath,
+	}.Submit(p.Kit)
 }

@@ -97,7 +97,5 @@ func (p Pages) setSecurity(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return pages.ProblemOf(err, "organization", organization)
 	}
-	ui.SetFlash(w, "policy-set")
-	http.Redirect(w, r, pages.SecurityPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "policy-set", pages.SecurityPath)
 }

@@ -40,23 +40,19 @@ func (p Pages) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	after, err := pages.PlaceOf(r)
-	if err != nil {
-		return err
-	}
 	caller := pages.CallerOf(r)
-	found, err := p.tokens.List(r.Context(), caller, caller.Organization, after, pages.PageSize+1)
+	find := func(after query.Position, limit int) ([]tenants.ServiceToken, error) {
+		return p.tokens.List(r.Context(), caller, caller.Organization, after, limit)
+	}
+	list, pager, err := pages.ListOf(r, find, placeOfServiceToken)
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, found, pages.PageSize, func(last tenants.ServiceToken) any {
-		return query.Position{At: last.IssuedAt, ID: last.ID}
-	})
-	page := serviceTokensPage{Settings: shown, Pager: ui.NewPager(r, list.NextCursor)}
-	if page.Room, err = p.tokenRoom(r); err != nil {
+	page := serviceTokensPage{Settings: shown, Pager: pager}
+	if page.Room, err = pages.RoomOf(r, p.tokens.Room); err != nil {
 		return err
 	}
-	for _, token := range list.Items {
+	for _, token := range list {
 		page.Tokens = append(page.Tokens, showToken(token))
 	}
 	p.Write(w, r, http.StatusOK, "service-tokens", ui.View{
@@ -159,10 +155,7 @@ func (p Pages) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, s
 	}
 	p.Write(w, r, status, "service-token-revoke", ui.View{
 		Title: "Revoke a service token", Tabs: pages.Tabs(r, pages.ServiceTokensPath),
-		Data: revokeTokenPage{showToken(token), ui.Field{
-			Name: "reason", Label: "Reason", Value: reason, Fault: pages.FaultOf(fault, "reason"), MaxLength: 500, Optional: true,
-			Autocomplete: "off", Hint: "For those who look at this later, such as replaced by another, or leaked.",
-		}},
+		Data: revokeTokenPage{showToken(token), pages.ReasonField(reason, fault)},
 	})
 	return nil
 }
@@ -174,29 +167,15 @@ func (p Pages) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	return token, pages.ProblemOf(err, "service token", id)
 }
 
-// tokenRoom is how many service tokens there are and may be.
-func (p Pages) tokenRoom(r *http.Request) (pages.ShownRoom, error) {
-	room, err := p.tokens.Room(r.Context(), pages.CallerOf(r))
-	return pages.ShowRoom(room), err
+// tokenID is the id of the token that the address names.
+func (p Pages) tokenID(r *http.Request) (string, error) {
+	token, err := p.tokenToRevoke(r)
+	return token.ID, err
 }
 
-func (p Pages) revokeServiceToken(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
-		return err
-	}
-	token, err := p.tokenToRevoke(r)
-	if err != nil {
-		return err
-	}
-	reason := r.PostForm.Get("reason")
-	_, err = p.tokens.Revoke(r.Context(), p.RequestOf(r), token.ID, reason)
-	if pages.IsInvalid(err) {
-		return p.writeRevokeServiceToken(w, r, http.StatusUnprocessableEntity, reason, err)
-	}
-	if err != nil {
-		return pages.ProblemOf(err, "service token", token.ID)
-	}
-	ui.SetFlash(w, "token-revoked")
-	http.Redirect(w, r, pages.ServiceTokensPath, http.StatusSeeOther)
-	return nil
+func (p Pages) revokeServiceToken() pages.Handler {
+	return pages.TextForm[tenants.ServiceToken]{
+		What: "service token", Field: "reason", ID: p.tokenID, Change: p.tokens.Revoke, Again: p.writeRevokeServiceToken,
+		Flash: "token-revoked", Back: pages.ServiceTokensPath,
+	}.Submit(p.Kit)
 }

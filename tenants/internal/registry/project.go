@@ -20,20 +20,8 @@ func (s *Service) CreateProject(ctx context.Context, request unitofwork.Request,
 		return project, err
 	}
 	cmd.ID = s.work.NewID(request, projectPrefix, organization)
-	u, err := s.work.Begin(ctx, organization, request)
-	if err != nil {
-		return project, err
-	}
-	defer u.Rollback(ctx)
-	if err := u.Require(ctx, tenants.ProjectsWrite); err != nil {
-		return project, err
-	}
-	project, err = unitofwork.Create(ctx, u, unitofwork.Stream(organization, "project", cmd.ID),
+	return unitofwork.CreateOnce(ctx, s.work, request, tenants.ProjectsWrite, unitofwork.Stream(organization, "project", cmd.ID),
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, room(tenants.CountProjects))
-	if err != nil {
-		return project, err
-	}
-	return project, u.Commit(ctx)
 }
 
 // RenameProject gives a project that the caller reaches another name.

@@ -37,10 +37,10 @@ func (t *Tokens) Issue(ctx context.Context, request unitofwork.Request, wanted N
 	if err := t.mayIssue(ctx, request.Caller, cmd); err != nil {
 		return token, secret, err
 	}
-	if secret, err = tenants.NewSecret(tenants.ServiceTokenPrefix, t.work.Random); err != nil {
+	if cmd.ID, secret, err = t.work.Draw(request, serviceTokenPrefix, cmd.Organization, tenants.ServiceTokenPrefix); err != nil {
 		return token, secret, err
 	}
-	cmd.ID, cmd.Digest = t.work.NewID(request, serviceTokenPrefix, cmd.Organization), secret.Digest()
+	cmd.Digest = secret.Digest()
 	token, err = t.issue(ctx, request, cmd)
 	return token, secret, err
 }

@@ -98,16 +98,12 @@ func (p *Pages) endOneSession(w http.ResponseWriter, r *http.Request) error {
 	if err := p.services.Sessions.EndOwn(r.Context(), p.requestOf(r), id); err != nil {
 		return problemOf(err, "session", id)
 	}
-	ui.SetFlash(w, "session-ended")
-	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "session-ended", pages.AccountPath)
 }
 
 func (p *Pages) endOtherSessions(w http.ResponseWriter, r *http.Request) error {
 	if err := p.services.Sessions.EndOthers(r.Context(), p.requestOf(r), sessionID(r)); err != nil {
 		return problemOf(err, "member", pages.CallerOf(r).ID)
 	}
-	ui.SetFlash(w, "sessions-ended")
-	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "sessions-ended", pages.AccountPath)
 }

@@ -182,9 +182,7 @@ func (p *Pages) registerPasskey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return ended(err)
 	}
-	ui.SetFlash(w, "passkey-added")
-	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "passkey-added", pages.AccountPath)
 }
 
 type removePasskeyPage struct {
@@ -213,7 +211,5 @@ func (p *Pages) removePasskey(w http.ResponseWriter, r *http.Request) error {
 	if err := p.services.Passkeys.Remove(r.Context(), p.requestOf(r), id); err != nil {
 		return problemOf(err, "passkey", id)
 	}
-	ui.SetFlash(w, "passkey-removed")
-	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "passkey-removed", pages.AccountPath)
 }

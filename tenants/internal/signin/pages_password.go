@@ -67,7 +67,5 @@ func (p *Pages) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return ended(err)
 	}
-	ui.SetFlash(w, "password-changed")
-	http.Redirect(w, r, pages.AccountPath, http.StatusSeeOther)
-	return nil
+	return pages.Done(w, r, "password-changed", pages.AccountPath)
 }

@@ -62,6 +62,12 @@ func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 // Once is a unit of work of one decision about one thing, for those who have a permission.
 func Once[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
+	return CreateOnce[S, P](ctx, w, request, permission, stream, decide, Room{})
+}
+
+// CreateOnce is Once for something new, for which there has to be room; see Create.
+func CreateOnce[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
+	stream eventstore.Stream, decide func(S) ([]tenants.Event, error), room Room) (state S, err error) {
 	u, err := w.Begin(ctx, stream.Organization, request)
 	if err != nil {
 		return state, err
@@ -70,7 +76,7 @@ func Once[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *
 	if err := u.Require(ctx, permission); err != nil {
 		return state, err
 	}
-	if state, err = Change[S, P](ctx, u, stream, decide); err != nil {
+	if state, err = Create[S, P](ctx, u, stream, decide, room); err != nil {
 		return state, err
 	}
 	return state, u.Commit(ctx)

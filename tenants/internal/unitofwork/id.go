@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/weirlog/weir/tenants"
 )
 
 // NewID returns the id of what a request creates in an organization. With an idempotency key it follows from that, the
@@ -16,4 +18,10 @@ func (w *Writer) NewID(request Request, prefix, organization string) string {
 	scope := strings.Join([]string{request.Caller.ID, prefix, organization, request.IdempotencyKey}, "\n")
 	sum := sha256.Sum256([]byte(scope))
 	return prefix + hex.EncodeToString(sum[:16])
+}
+
+// Draw draws the id and the secret of what a request creates in an organization.
+func (w *Writer) Draw(request Request, idPrefix, organization, secretPrefix string) (id string, secret tenants.Secret, err error) {
+	secret, err = tenants.NewSecret(secretPrefix, w.Random)
+	return w.NewID(request, idPrefix, organization), secret, err
 }

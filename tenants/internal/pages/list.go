@@ -1,0 +1,47 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// PageSize is how many rows a list shows at once.
+const PageSize = 50
+
+// ListOf finds the rows that a list shows from where its address says, with the links to the others. find returns at most limit
+// rows behind a position, and place is where a row stands.
+func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([]T, error), place func(T) query.Position) ([]T, ui.Pager, error) {
+	var from query.Position
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		if err := httpapi.DecodeCursor(r, cursor, &from); err != nil {
+			return nil, ui.Pager{}, err
+		}
+	}
+	found, err := find(from, PageSize+1)
+	if err != nil {
+		return nil, ui.Pager{}, err
+	}
+	list := httpapi.NewList(r, found, PageSize, func(last T) any { return place(last) })
+	return list.Items, ui.NewPager(r, list.NextCursor), nil
+}
+
+// A ShownRoom says how many of something there are and may be.
+type ShownRoom struct {
+	Text string
+	Full bool // there can't be more
+}
+
+// RoomOf is the room that the reader's organization has, in words.
+func RoomOf(r *http.Request, find func(ctx context.Context, caller tenants.Caller) (tenants.Room, error)) (ShownRoom, error) {
+	room, err := find(r.Context(), CallerOf(r))
+	if room.Full() {
+		return ShownRoom{tenants.LimitReached{What: room.What, Limit: room.Limit}.Error(), true}, err
+	}
+	return ShownRoom{Text: fmt.Sprintf("%d of at most %d %s.", room.Have, room.Limit, room.What)}, err
+}
