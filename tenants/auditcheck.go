@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxAuditFaults is how many faults of a log are told.
+// maxAuditFaults is how many faults of a log are kept.
 const maxAuditFaults = 100
 
 // An AuditFault is a line of an audit log that is not as it was written.
@@ -18,8 +18,8 @@ func (f AuditFault) String() string {
 	return fmt.Sprintf("line %d %s", f.Sequence, f.Detail)
 }
 
-// An AuditCheck compares a log, line by line from the first that is kept, with what the events say that it must be. Its zero value
-// has seen nothing yet.
+// An AuditCheck compares a log, line by line from the first that is kept, with what follows from the events. Its zero value has
+// compared nothing yet.
 type AuditCheck struct {
 	Gone   int64        // lines that were removed because of their age
 	Lines  int64        // in the log
@@ -27,24 +27,24 @@ type AuditCheck struct {
 	Faults []AuditFault // at most 100; Lines goes on
 }
 
-// Begin says behind which line the log begins, where that is not its first.
+// Begin sets the line behind which the log begins, where that is not its first.
 func (c *AuditCheck) Begin(sequence int64, hash string) { c.Gone, c.Head = sequence, hash }
 
-// Next compares the line with the next number as it is kept with that which the events tell of; nil is for none.
-func (c *AuditCheck) Next(sequence int64, kept, told *AuditEvent) {
+// Next compares the kept line of the next number with the one that follows from the events; nil is for none.
+func (c *AuditCheck) Next(sequence int64, kept, want *AuditEvent) {
 	switch {
 	case kept == nil:
-		c.fault(sequence, fmt.Sprintf("is missing: the events tell of %s of %q", told.Action, told.Target.ID))
-	case told == nil:
-		c.fault(sequence, fmt.Sprintf("was added: no event tells of %s of %q", kept.Action, kept.Target.ID))
+		c.fault(sequence, fmt.Sprintf("is missing: the events have %s of %q", want.Action, want.Target.ID))
+	case want == nil:
+		c.fault(sequence, fmt.Sprintf("was added: no event has %s of %q", kept.Action, kept.Target.ID))
 	default:
-		c.compare(*kept, *told)
+		c.compare(*kept, *want)
 	}
 	if kept == nil {
 		return
 	}
 	if kept.Hash != kept.hash(c.before()) {
-		c.fault(sequence, "has a hash that does not follow from what it says and the line before")
+		c.fault(sequence, "has a hash that does not follow from its text and the line before")
 	}
 	c.Lines, c.Head = c.Lines+1, kept.Hash
 }
@@ -56,13 +56,13 @@ func (c *AuditCheck) before() string {
 	return c.Head
 }
 
-// compare tells which parts of a line are not what the events say.
-func (c *AuditCheck) compare(kept, told AuditEvent) {
-	said, wrong := map[string]string{}, []string{}
-	told.each(func(name, text string) { said[name] = text })
+// compare finds the parts of a line that differ from what the events have.
+func (c *AuditCheck) compare(kept, want AuditEvent) {
+	wanted, wrong := map[string]string{}, []string{}
+	want.each(func(name, text string) { wanted[name] = text })
 	kept.each(func(name, text string) {
-		if said[name] != text {
-			wrong = append(wrong, fmt.Sprintf("%s is %q, the events say %q", name, text, said[name]))
+		if wanted[name] != text {
+			wrong = append(wrong, fmt.Sprintf("%s is %q, the events have %q", name, text, wanted[name]))
 		}
 	})
 	if len(wrong) > 0 {

@@ -23,14 +23,14 @@ type AuditEvent struct {
 	ActorName    string // at the time; empty where nobody knows
 	Before       string // Fields.JSON
 	After        string
-	Stream       string // where the event is that this line tells of
+	Stream       string // where its event is
 	Version      int64
 	Position     int64
 	Hash         string // SHA-256, hexadecimal
 }
 
-// Tell is the line with a change to tell of.
-func (e AuditEvent) Tell(change Change) AuditEvent {
+// With is the line of a change.
+func (e AuditEvent) With(change Change) AuditEvent {
 	e.At, e.Action, e.Target = change.At, change.Action, change.Target
 	e.Before, e.After = change.Before.JSON(), change.After.JSON()
 	return e
@@ -43,7 +43,7 @@ func (e AuditEvent) Behind(sequence int64, hash string) AuditEvent {
 	return e
 }
 
-// hash is SHA-256 of the hash before and all that the line says, each as a netstring (its length in bytes, a colon, the
+// hash is SHA-256 of the hash before and all parts of the line, each as a netstring (its length in bytes, a colon, the
 // bytes, a comma), so that nothing can move from one to the next.
 func (e AuditEvent) hash(before string) string {
 	var canonical strings.Builder

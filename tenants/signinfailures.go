@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Bounds of what is told of failed sign-ins: one line in the audit for the first, then at most one for each member and
+// Bounds of what is reported of failed sign-ins: one line in the audit for the first, then at most one for each member and
 // hour with how many there were, and from which networks, as far as few.
 const (
-	FailuresTold = time.Hour
-	maxNetworks  = 5
+	FailuresReported = time.Hour
+	maxNetworks      = 5
 )
 
 // SignInFailures are the attempts to sign in as a member that did not succeed and are not reported yet, or one report of them.
 type SignInFailures struct {
-	ID           string // empty until they are told
+	ID           string // empty until they are reported
 	Organization string
 	Member       string
 	Failed       int      // with a wrong password
 	Refused      int      // because there had been too many attempts
 	Networks     []string // where they came from: the first few
 	Since        time.Time
-	ToldAt       time.Time // when those before were told; zero: never
+	ReportedAt   time.Time // when those before were reported; zero: never
 }
 
-// MemberSignInsFailed tells of attempts to sign in as a member that did not succeed.
+// MemberSignInsFailed reports attempts to sign in as a member that did not succeed.
 type MemberSignInsFailed struct {
 	Failures     string    `json:"failures"`
 	Organization string    `json:"organization"`
@@ -67,13 +67,13 @@ func (f SignInFailures) From(network string) SignInFailures {
 	return f
 }
 
-// Due tells whether there is something to tell, and the last time is long enough ago.
+// Due reports whether there is something to report, and the last report is old enough.
 func (f SignInFailures) Due(now time.Time) bool {
-	return f.Failed+f.Refused > 0 && !now.Before(f.ToldAt.Add(FailuresTold))
+	return f.Failed+f.Refused > 0 && !now.Before(f.ReportedAt.Add(FailuresReported))
 }
 
-// Tell is the event that tells of them.
-func (f SignInFailures) Tell(id string, at time.Time) MemberSignInsFailed {
+// Report is the event that reports them.
+func (f SignInFailures) Report(id string, at time.Time) MemberSignInsFailed {
 	return MemberSignInsFailed{
 		Failures: id, Organization: f.Organization, Member: f.Member, Failed: f.Failed, Refused: f.Refused,
 		Networks: f.Networks, Since: f.Since, At: at,
@@ -86,7 +86,7 @@ func (f *SignInFailures) Apply(event Event) {
 	case MemberSignInsFailed:
 		*f = SignInFailures{
 			ID: e.Failures, Organization: e.Organization, Member: e.Member, Failed: e.Failed, Refused: e.Refused,
-			Networks: e.Networks, Since: e.Since, ToldAt: e.At,
+			Networks: e.Networks, Since: e.Since, ReportedAt: e.At,
 		}
 	default:
 		panic(fmt.Sprintf("BUG: failed sign-ins do not know %T", event))

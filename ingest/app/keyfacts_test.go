@@ -18,18 +18,18 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// news is what ingest has said of keys.
-type news struct {
+// keyFacts are the facts of keys that ingest has published.
+type keyFacts struct {
 	mu      sync.Mutex
 	used    []contract.KeyUsed
 	exposed []contract.KeyExposed
 	raw     string
 }
 
-// keyNews follows weir.ingest.v1.
-func (r *rig) keyNews() *news {
+// keyFacts follows weir.ingest.v1.
+func (r *rig) keyFacts() *keyFacts {
 	r.t.Helper()
-	n := &news{}
+	n := &keyFacts{}
 	r.Consume(contract.TopicIngest, func(record bus.Record) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -50,25 +50,25 @@ func (r *rig) keyNews() *news {
 	return n
 }
 
-// until waits until what was said holds.
-func (n *news) until(t *testing.T, holds func() bool) {
+// until waits until what was published holds.
+func (n *keyFacts) until(t *testing.T, holds func() bool) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !holds() {
-			return fmt.Errorf("said of uses: %+v, of exposures: %+v", n.used, n.exposed)
+			return fmt.Errorf("published of uses: %+v, of exposures: %+v", n.used, n.exposed)
 		}
 		return nil
 	})
 }
 
-// The first use of a key is said at once, and the rest when the process ends; the sums are those of the answers.
-func TestKeyUsesAreSaid(t *testing.T) {
+// The first use of a key is published at once, and the rest when the process ends; the sums are those of the answers.
+func TestKeyUsesArePublished(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
 	secret := r.key("org_1", "prj_1", nil)
-	p, n := r.start(nil), r.keyNews()
+	p, n := r.start(nil), r.keyFacts()
 	good := []byte(`{"logs":[` + entry("m") + `]}`)
 	if got := p.post(secret, good, "User-Agent", "checkout/1"); got.status != http.StatusOK {
 		t.Fatalf("%d %s", got.status, got.text)
@@ -98,7 +98,7 @@ func TestExposedKeysAreSaid(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
 	plaintext, byWord, byGateway, safe := r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", nil)
-	own, behind, n := r.start(nil), r.start(func(c *app.Config) { c.TrustedProxies = []string{"127.0.0.1"} }), r.keyNews()
+	own, behind, n := r.start(nil), r.start(func(c *app.Config) { c.TrustedProxies = []string{"127.0.0.1"} }), r.keyFacts()
 	send := func(p *replica, url, key string, headers ...string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/logs", bytes.NewReader(nil))
@@ -143,7 +143,7 @@ func TestReadsAreUses(t *testing.T) {
 	r.account("org_1", nil)
 	secret, write := r.key("org_1", "prj_1", nil), r.key("org_1", "prj_1", func(c *contract.Credential) { c.Access = contract.AccessWrite })
 	revoked := r.key("org_1", "prj_1", func(c *contract.Credential) { c.State = contract.CredentialRevoked })
-	p, n := r.start(nil), r.keyNews()
+	p, n := r.start(nil), r.keyFacts()
 	for range 3 {
 		p.get(secret, "/v1/logs")
 	}

@@ -31,7 +31,7 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 	}
 }
 
-// Only a key that works is worth a word, and one word is enough for a while; nothing is said of what is no key.
+// Only a key that works is worth a word, and one word is enough for a while; nothing is published of what is no key.
 func TestWatchSays(t *testing.T) {
 	now := start
 	clock := func() time.Time { return now }
@@ -44,11 +44,11 @@ func TestWatchSays(t *testing.T) {
 	apply(t, credentials, secret("b"), revoked)
 	apply(t, credentials, secret("c"), expired)
 	apply(t, credentials, "weirsvc_"+strings.Repeat("d", 48), token)
-	var said []contract.KeyExposed
+	var published []contract.KeyExposed
 	var failure error
 	w := NewWatch(credentials, func(_ context.Context, exposed contract.KeyExposed) error {
 		if failure == nil {
-			said = append(said, exposed)
+			published = append(published, exposed)
 		}
 		return failure
 	}, clock, slog.New(slog.DiscardHandler))
@@ -59,8 +59,8 @@ func TestWatchSays(t *testing.T) {
 	for _, key := range []string{"x", secret("b"), secret("c"), secret("e"), "weirsvc_" + strings.Repeat("d", 48)} {
 		see(httpapi.PlaintextRequest{Key: key})
 	}
-	if len(said) != 0 {
-		t.Errorf("said %+v of what is no key that works", said)
+	if len(published) != 0 {
+		t.Errorf("published %+v of what is no key that works", published)
 	}
 	failure = errors.New("no broker")
 	see(httpapi.PlaintextRequest{Key: secret("a")})
@@ -71,8 +71,8 @@ func TestWatchSays(t *testing.T) {
 	now = now.Add(interval)
 	see(httpapi.PlaintextRequest{Key: secret("a")})
 	want := contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_a", How: contract.ExposedPlainHTTP, At: start, Address: "192.0.2.7", Client: "curl"}
-	if len(said) != 3 || said[0] != want || said[1].How != contract.ExposedForwarded || said[2].How != contract.ExposedPlainHTTP {
-		t.Errorf("said %+v", said)
+	if len(published) != 3 || published[0] != want || published[1].How != contract.ExposedForwarded || published[2].How != contract.ExposedPlainHTTP {
+		t.Errorf("published %+v", published)
 	}
 }
 

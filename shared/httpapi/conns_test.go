@@ -187,14 +187,14 @@ func (a addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a
 // A paused connection holds back the first answer that it reads until it goes on.
 type paused struct {
 	net.Conn
-	once        sync.Once
-	heard, goOn chan struct{}
+	once           sync.Once
+	received, goOn chan struct{}
 }
 
 func (p *paused) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
 	p.once.Do(func() {
-		close(p.heard)
+		close(p.received)
 		<-p.goOn
 	})
 	return n, err
@@ -207,10 +207,10 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 	address, trust := start(t, server)
 	trust.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP384} // it sends a key of the first alone
 	trust.ServerName, trust.InsecureSkipVerify = "", true
-	conn := &paused{Conn: from(t, "127.0.0.1", address), heard: make(chan struct{}), goOn: make(chan struct{})}
+	conn := &paused{Conn: from(t, "127.0.0.1", address), received: make(chan struct{}), goOn: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() { done <- tls.Client(conn, trust).Handshake() }()
-	<-conn.heard
+	<-conn.received
 	var others []func()
 	for i := range 2 * runtime.GOMAXPROCS(0) {
 		release, err := server.handshakes.Acquire(t.Context(), fmt.Sprintf("other-%d", i))

@@ -97,12 +97,12 @@ func (p *Problem) RetryAfter(d time.Duration) *Problem {
 
 // redacted is the problem without the credentials that the request had in the wrong place, and that its words repeat.
 func (p *Problem) redacted() *Problem {
-	said := *p
-	said.Detail, said.Faults = Redact(p.Detail), slices.Clone(p.Faults)
-	for i, fault := range said.Faults {
-		said.Faults[i].Pointer, said.Faults[i].Detail, said.Faults[i].Fix = Redact(fault.Pointer), Redact(fault.Detail), Redact(fault.Fix)
+	redacted := *p
+	redacted.Detail, redacted.Faults = Redact(p.Detail), slices.Clone(p.Faults)
+	for i, fault := range redacted.Faults {
+		redacted.Faults[i].Pointer, redacted.Faults[i].Detail, redacted.Faults[i].Fix = Redact(fault.Pointer), Redact(fault.Detail), Redact(fault.Fix)
 	}
-	return &said
+	return &redacted
 }
 
 type problemBody struct {

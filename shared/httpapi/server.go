@@ -158,13 +158,13 @@ func (s *Server) gate() http.Handler {
 
 // secured reports whether the client spoke TLS: to us, or where a trusted proxy stands between, as that proxy says.
 func (s *Server) secured(r *http.Request) bool {
-	said := r.Header.Values("X-Forwarded-Proto")
+	protos := r.Header.Values("X-Forwarded-Proto")
 	trusted := trusts(s.TrustedProxies, r.RemoteAddr)
 	if trusted && r.Header.Get(HeaderPlaintext) != "" {
 		return false
 	}
-	if len(said) == 0 || !trusted {
+	if len(protos) == 0 || !trusted {
 		return r.TLS != nil
 	}
-	return len(said) == 1 && strings.EqualFold(said[0], "https")
+	return len(protos) == 1 && strings.EqualFold(protos[0], "https")
 }

@@ -119,21 +119,21 @@ func TestServerBelievesItsProxies(t *testing.T) {
 	address, client := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	for _, c := range []struct {
 		scheme string
-		said   []string
+		protos []string
 		status int
 	}{
 		{"https://", nil, 200}, {"https://", []string{"https"}, 200}, {"https://", []string{"http"}, 403},
 		{"http://", []string{"HTTPS"}, 200}, {"http://", []string{"https", "http"}, 403}, {"http://", nil, 403},
 	} {
 		request, _ := http.NewRequest(http.MethodGet, c.scheme+address+"/", nil)
-		request.Header["X-Forwarded-Proto"] = c.said
+		request.Header["X-Forwarded-Proto"] = c.protos
 		response, err := client.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		response.Body.Close()
 		if response.StatusCode != c.status {
-			t.Errorf("%s with X-Forwarded-Proto %q: %d, want %d", c.scheme, c.said, response.StatusCode, c.status)
+			t.Errorf("%s with X-Forwarded-Proto %q: %d, want %d", c.scheme, c.protos, response.StatusCode, c.status)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func TestStrangersAreLimited(t *testing.T) {
 }
 
 // Uses of API keys are told, also those of a key that has ended; of other credentials nothing is.
-func TestUsesAreTold(t *testing.T) {
+func TestUsesAreReported(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
 	for _, step := range [][2]string{{"/key", "a"}, {"/key", "b"}, {"/key", "c"}, {"/key", "f"}, {"/token", "d"}, {"/session", "1"}, {"/key", "a"}} {
 		g.get(step[0], step[1])

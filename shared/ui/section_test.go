@@ -60,9 +60,9 @@ func TestHome(t *testing.T) {
 func visit(t *testing.T, section ui.Section, role string) *httptest.ResponseRecorder {
 	t.Helper()
 	credentials, secret := identity.NewCredentials(time.Now), identity.SessionPrefix+strings.Repeat("a", 48)
-	told, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_1", Member: "mem_1",
+	encoded, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_1", Member: "mem_1",
 		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive})
-	if err := credentials.Apply(contract.CredentialKey(secret), told); err != nil {
+	if err := credentials.Apply(contract.CredentialKey(secret), encoded); err != nil {
 		t.Fatal(err)
 	}
 	pages := ui.NewPages(section, formPage)

@@ -22,7 +22,7 @@ func (p *process) auditOf(t *testing.T, organization, more string) []map[string]
 
 // Every decision is in the audit: what changed, who decided it, in which role, from where and in which request, and names
 // as they were at the time.
-func TestAuditTellsWhoAndWhat(t *testing.T) {
+func TestAuditHasWhoAndWhat(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")

@@ -49,7 +49,7 @@ func (w world) program(t *testing.T) program {
 }
 
 // run runs a command and returns what it prints on standard output and on standard error, and whether it succeeded.
-func (p program) run(t *testing.T, args ...string) (out, said string, ok bool) {
+func (p program) run(t *testing.T, args ...string) (out, notes string, ok bool) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), p.path, args...)
 	var stdout, stderr bytes.Buffer
@@ -61,9 +61,9 @@ func (p program) run(t *testing.T, args ...string) (out, said string, ok bool) {
 // must runs a command that has to succeed, and returns what it prints.
 func (p program) must(t *testing.T, args ...string) string {
 	t.Helper()
-	out, said, ok := p.run(t, args...)
+	out, notes, ok := p.run(t, args...)
 	if !ok {
-		t.Fatalf("tenants %q: %s%s", args, out, said)
+		t.Fatalf("tenants %q: %s%s", args, out, notes)
 	}
 	return out
 }
@@ -71,8 +71,8 @@ func (p program) must(t *testing.T, args ...string) string {
 // refused runs a command that has to fail with some words, and print nothing.
 func (p program) refused(t *testing.T, want string, args ...string) {
 	t.Helper()
-	if out, said, ok := p.run(t, args...); ok || out != "" || !strings.Contains(said, want) {
-		t.Errorf("tenants %q: ok %t, printed %q, said %q, want %q", args, ok, out, said, want)
+	if out, notes, ok := p.run(t, args...); ok || out != "" || !strings.Contains(notes, want) {
+		t.Errorf("tenants %q: ok %t, printed %q, notes %q, want %q", args, ok, out, notes, want)
 	}
 }
 
@@ -91,11 +91,11 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	if got := p.call(t, token, "GET", "/v1/projects", ""); got.status != 200 || got.items(t)[0]["id"] != project {
 		t.Errorf("the token gets %d %s", got.status, got.text)
 	}
-	key, said, ok := tenants.run(t, "key", "create", "checkout", "--project", project, "--environment", "prod", "--expires-at", "2099-01-01T00:00:00Z")
-	if !ok || !regexp.MustCompile(`^weir_[0-9a-f]{48}$`).MatchString(key) || strings.Contains(said, key[5:]) {
-		t.Errorf("the key is %q, said %q", key, said)
+	key, notes, ok := tenants.run(t, "key", "create", "checkout", "--project", project, "--environment", "prod", "--expires-at", "2099-01-01T00:00:00Z")
+	if !ok || !regexp.MustCompile(`^weir_[0-9a-f]{48}$`).MatchString(key) || strings.Contains(notes, key[5:]) {
+		t.Errorf("the key is %q, notes %q", key, notes)
 	}
-	id := regexp.MustCompile(`key_[0-9a-f]+`).FindString(said)
+	id := regexp.MustCompile(`key_[0-9a-f]+`).FindString(notes)
 	n := w.follow(t)
 	n.knows(t, key, nil)
 	if got := tenants.must(t, "key", "revoke", id, "--reason", "leaked"); got != id {
@@ -120,7 +120,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	}
 }
 
-// What can't be done is said with the way out, and nothing is printed that a script could take for a result.
+// What can't be done is notes with the way out, and nothing is printed that a script could take for a result.
 func TestRefusalsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -141,8 +141,8 @@ func TestRefusalsAtTheServer(t *testing.T) {
 	} {
 		tenants.refused(t, want, args...)
 	}
-	if _, said, _ := tenants.run(t, "audit", "verify", "--database-url", "postgres://weir:hunter2@127.0.0.1:1/x"); strings.Contains(said, "hunter2") {
-		t.Errorf("the password is shown: %s", said)
+	if _, notes, _ := tenants.run(t, "audit", "verify", "--database-url", "postgres://weir:hunter2@127.0.0.1:1/x"); strings.Contains(notes, "hunter2") {
+		t.Errorf("the password is shown: %s", notes)
 	}
 }
 
@@ -180,9 +180,9 @@ func TestVerifyAtTheServer(t *testing.T) {
 	tenants.refused(t, `no audit of organization "org_x"`, "audit", "verify", "--organization", "org_x")
 	w.sql(t, `ALTER TABLE audit_events DISABLE TRIGGER audit_events_are_kept`, `GRANT ALL ON audit_events TO CURRENT_USER`,
 		`UPDATE audit_events SET actor = 'mem_x' WHERE sequence = 3`)
-	out, said, ok := tenants.run(t, "audit", "verify")
-	if ok || !strings.Contains(said, acme.organization+`: line 3 was changed: actor is "mem_x"`) || !strings.Contains(said, "tampered") {
-		t.Errorf("tampered: ok %t, printed %q, said %q", ok, out, said)
+	out, notes, ok := tenants.run(t, "audit", "verify")
+	if ok || !strings.Contains(notes, acme.organization+`: line 3 was changed: actor is "mem_x"`) || !strings.Contains(notes, "tampered") {
+		t.Errorf("tampered: ok %t, printed %q, notes %q", ok, out, notes)
 	}
 }
 
@@ -215,9 +215,9 @@ func TestLinksAtTheServer(t *testing.T) {
 	p := w.start(t, operatorToken)
 	program := w.program(t)
 	program.env = append(program.env, "WEIR_CONSOLE_ORIGIN=https://weir.example")
-	link, said, ok := program.run(t, "owner-link")
-	if !ok || !regexp.MustCompile(`^https://weir\.example/console/welcome#weirown_[0-9a-f]{48}$`).MatchString(link) || strings.Contains(said, "weirown_") {
-		t.Fatalf("owner-link: %t, printed %q, said %q", ok, link, said)
+	link, notes, ok := program.run(t, "owner-link")
+	if !ok || !regexp.MustCompile(`^https://weir\.example/console/welcome#weirown_[0-9a-f]{48}$`).MatchString(link) || strings.Contains(notes, "weirown_") {
+		t.Fatalf("owner-link: %t, printed %q, notes %q", ok, link, notes)
 	}
 	ada := p.browser("192.0.2.90")
 	if got := ada.post(t, "/console/welcome", newcomer(codeOf(t, "weirown", link), "ada@example.com")); got.status != 303 {

@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Whoever was removed, or signed out elsewhere, while the broker is away is led to the sign-in: the news is not here yet, so
+// Whoever was removed, or signed out elsewhere, while the broker is away is led to the sign-in: that is not consumed here yet, so
 // their cookie still counts, but it is no error of ours, and they are not led in circles.
-func TestEndedBeforeTheNewsIsHere(t *testing.T) {
+func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	clock := &watch{}
 	w := world{
@@ -61,7 +61,7 @@ func TestEndedBeforeTheNewsIsHere(t *testing.T) {
 
 // Whoever lost their role, or was removed, while the broker is away issues and changes nothing by the session that still
 // tells of it.
-func TestRoleLostBeforeTheNewsIsHere(t *testing.T) {
+func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
 	p := w.start(t, operatorToken)
@@ -110,7 +110,7 @@ func (b *browser) tries(t *testing.T, of tenant) map[string]page {
 	}
 }
 
-// settled returns a browser in which a new member has signed in, once the news is here.
+// settled returns a browser in which a new member has signed in, once that is consumed here.
 func (p *process) settled(t *testing.T, of tenant, email, role string) (*browser, string) {
 	t.Helper()
 	id, b := p.add(t, of.organization, email, role), p.browser("192.0.2.1")

@@ -69,7 +69,7 @@ func TestInvitations(t *testing.T) {
 }
 
 // Whoever invites can't tell whether an address is somebody's in another organization.
-func TestInvitingTellsNobodyWhoIsElsewhere(t *testing.T) {
+func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	p.add(t, other.organization, "taken@example.com", "owner")

@@ -16,11 +16,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// An ingestor says what ingest would say of keys.
+// An ingestor publishes what ingest would of keys.
 type ingestor struct {
 	t         *testing.T
 	publisher *publisher.Publisher
-	said      int
+	published int
 }
 
 func (w world) ingestor(t *testing.T) *ingestor {
@@ -40,14 +40,14 @@ func (w world) ingestor(t *testing.T) *ingestor {
 	return &ingestor{t: t, publisher: publisher}
 }
 
-func (i *ingestor) say(topic, kind, key string, value any) {
+func (i *ingestor) publish(topic, kind, key string, value any) {
 	i.t.Helper()
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	i.said++
-	m := message.NewMessage(fmt.Sprint(kind, "/", i.said), encoded)
+	i.published++
+	m := message.NewMessage(fmt.Sprint(kind, "/", i.published), encoded)
 	m.Metadata = contract.Attributes{ID: m.UUID, Type: kind, Source: "weir/ingest", Time: time.Now()}.Headers()
 	m.Metadata[bus.KeyMetadata] = key
 	if _, err := i.publisher.PublishContext(i.t.Context(), topic, m); err != nil {
@@ -56,11 +56,11 @@ func (i *ingestor) say(topic, kind, key string, value any) {
 }
 
 func (i *ingestor) used(used contract.KeyUsed) {
-	i.say(contract.TopicIngest, contract.TypeKeyUsed, used.APIKey, used)
+	i.publish(contract.TopicIngest, contract.TypeKeyUsed, used.APIKey, used)
 }
 
 func (i *ingestor) exposed(a tenant, how string) {
-	i.say(contract.TopicIngest, contract.TypeKeyExposed, a.key, contract.KeyExposed{
+	i.publish(contract.TopicIngest, contract.TypeKeyExposed, a.key, contract.KeyExposed{
 		Organization: a.organization, Project: a.project, APIKey: a.key, How: how, At: time.Now(), Address: "192.0.2.7"})
 }
 
@@ -108,8 +108,8 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	} {
 		i.used(nobody)
 	}
-	i.say(contract.TopicIngest, contract.TypeKeyUsed, acme.key, "no usage")
-	i.say(contract.TopicIngest, "weir.ingest.v1.of_the_future", acme.key, "anything")
+	i.publish(contract.TopicIngest, contract.TypeKeyUsed, acme.key, "no usage")
+	i.publish(contract.TopicIngest, "weir.ingest.v1.of_the_future", acme.key, "anything")
 	third := first
 	third.APIKey, third.Accepted = rotated.get("id"), 7
 	i.used(third)
@@ -154,7 +154,7 @@ func TestExposedKeys(t *testing.T) {
 		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "revoke", "passwords": "allowed", "set_at": utc})
 	i.exposed(acme, contract.ExposedForwarded)
 	i.exposed(other, contract.ExposedPlainHTTP)
-	i.say(contract.TopicIngest, contract.TypeKeyExposed, acme.key, contract.KeyExposed{
+	i.publish(contract.TopicIngest, contract.TypeKeyExposed, acme.key, contract.KeyExposed{
 		Organization: other.organization, APIKey: acme.key, How: contract.ExposedPlainHTTP}) // another's name on our key
 	p.until(t, acme.key, func(a answer) bool { return kinds(a) == "plain_http forwarded_proto " && a.get("state") == "active" })
 	p.until(t, other.key, func(a answer) bool { return kinds(a) == "plain_http " && a.get("state") == "active" })
@@ -174,7 +174,7 @@ func TestLimitIsBelowTheOrganizations(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
-	i.say(contract.TopicAccounts, contract.TypeAccountChanged, acme.organization, contract.Account{Organization: acme.organization, RequestsPerMinute: 60, Version: 1})
+	i.publish(contract.TopicAccounts, contract.TypeAccountChanged, acme.organization, contract.Account{Organization: acme.organization, RequestsPerMinute: 60, Version: 1})
 	testenv.Eventually(t, patience, func() error {
 		got := p.call(t, operatorToken, "PATCH", "/v1/api-keys/"+acme.key, `{"rate_per_minute":61}`)
 		if got.status != 400 || pointersOf(got)[0] != "/rate_per_minute" {

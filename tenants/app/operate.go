@@ -59,8 +59,8 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 }
 
 // CheckAudits compares the audit of an organization with its events, or of each organization and of the installation where
-// that is empty, and tells of one after the other.
-func CheckAudits(ctx context.Context, database httpapi.Secret, organization string, tell func(string, tenants.AuditCheck)) error {
+// that is empty, and reports one after the other.
+func CheckAudits(ctx context.Context, database httpapi.Secret, organization string, report func(string, tenants.AuditCheck)) error {
 	if err := process.CheckDatabaseURL(database.Reveal()); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func CheckAudits(ctx context.Context, database httpapi.Secret, organization stri
 			return err
 		}
 		found = true
-		tell(id, check)
+		report(id, check)
 	}
 	if !found && organization != "" {
 		return fmt.Errorf("organization %q: %w", organization, tenants.ErrNotFound)

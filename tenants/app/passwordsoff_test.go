@@ -26,7 +26,7 @@ func (d *device) inByPasskey(t *testing.T, p *process) *browser {
 }
 
 // Owners switch passwords off once one of them can come in otherwise; from then on no password opens anything, the right
-// one is told why, and a passkey works. Nobody takes away the last way in.
+// one is audited why, and a passkey works. Nobody takes away the last way in.
 func TestPasswordsOff(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -68,9 +68,9 @@ func TestPasswordsOff(t *testing.T) {
 	if got := p.browser("192.0.2.62").signIn(t, "bob@example.com", password); got.status != 303 {
 		t.Errorf("allowed again: %d", got.status)
 	}
-	told := p.must(t, 200, "GET", "/v1/audit-events?organization="+acme.organization+"&action=security_policy.set", "").text
-	if strings.Count(told, `"passwords_off":true`) != 2 { // after the first, before the second
-		t.Errorf("the audit: %s", told)
+	audited := p.must(t, 200, "GET", "/v1/audit-events?organization="+acme.organization+"&action=security_policy.set", "").text
+	if strings.Count(audited, `"passwords_off":true`) != 2 { // after the first, before the second
+		t.Errorf("the audit: %s", audited)
 	}
 }
 

@@ -154,10 +154,10 @@ func TestFirstOwner(t *testing.T) {
 	void := codeOf(t, "weirown", w.output.String())
 	w.output.Reset()
 	p := w.start(t, operatorToken)
-	said := w.output.String()
-	code := codeOf(t, "weirown", said)
-	if !strings.Contains(said, "https://weir.example/console/welcome#"+code) || code == void {
-		t.Fatalf("printed: %s", said)
+	printed := w.output.String()
+	code := codeOf(t, "weirown", printed)
+	if !strings.Contains(printed, "https://weir.example/console/welcome#"+code) || code == void {
+		t.Fatalf("printed: %s", printed)
 	}
 	b := p.browser("192.0.2.60")
 	if got := b.post(t, "/console/welcome", newcomer(void, "ada@example.com")); got.status != 422 || !strings.Contains(got.body, `id="fault-code"`) {

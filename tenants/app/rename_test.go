@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What is renamed has its new name everywhere, and others are told.
+// What is renamed has its new name everywhere, and others are published.
 func TestRenames(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -36,12 +36,12 @@ func TestRenames(t *testing.T) {
 		t.Errorf("the organization: %d %s", got.status, got.text)
 	}
 	testenv.Eventually(t, patience, func() error {
-		told := map[string]int{}
+		published := map[string]int{}
 		for _, kind := range n.facts(t, acme.organization) {
-			told[kind]++
+			published[kind]++
 		}
-		if told[contract.TypeOrganizationRenamed] != 1 || told[contract.TypeProjectRenamed] != 1 {
-			return errors.New(text(told))
+		if published[contract.TypeOrganizationRenamed] != 1 || published[contract.TypeProjectRenamed] != 1 {
+			return errors.New(text(published))
 		}
 		return nil
 	})

@@ -76,11 +76,11 @@ func TestSessionExpires(t *testing.T) {
 		if string(record.Key) != contract.CredentialKey(b.secret()) {
 			continue
 		}
-		var told contract.Credential
-		if err := json.Unmarshal(record.Value, &told); err != nil || told.ExpiresAt == nil {
+		var published contract.Credential
+		if err := json.Unmarshal(record.Value, &published); err != nil || published.ExpiresAt == nil {
 			t.Fatalf("the session never ends: %s, %v", record.Value, err)
 		}
-		if lasts := told.ExpiresAt.Sub(before); lasts < 12*time.Hour-time.Second || lasts > 12*time.Hour+patience {
+		if lasts := published.ExpiresAt.Sub(before); lasts < 12*time.Hour-time.Second || lasts > 12*time.Hour+patience {
 			t.Errorf("the session lasts %s", lasts)
 		}
 	}

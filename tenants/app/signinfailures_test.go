@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// failuresTold are the lines of the audit about failed sign-ins of an organization's members, oldest first.
-func (p *process) failuresTold(t *testing.T, organization string) []map[string]any {
+// failuresReported are the lines of the audit about failed sign-ins of an organization's members, oldest first.
+func (p *process) failuresReported(t *testing.T, organization string) []map[string]any {
 	t.Helper()
 	return p.must(t, 200, "GET", "/v1/audit-events?organization="+organization+"&action=member.sign_ins_failed", "").items(t)
 }
@@ -19,19 +19,19 @@ func (p *process) failuresTold(t *testing.T, organization string) []map[string]a
 // awaitFailures waits until so many lines are there, and returns what the newest says.
 func (p *process) awaitFailures(t *testing.T, organization string, lines int) map[string]any {
 	t.Helper()
-	var told []map[string]any
+	var reported []map[string]any
 	testenv.Eventually(t, patience, func() error {
-		if told = p.failuresTold(t, organization); len(told) != lines {
-			return fmt.Errorf("%d lines", len(told))
+		if reported = p.failuresReported(t, organization); len(reported) != lines {
+			return fmt.Errorf("%d lines", len(reported))
 		}
 		return nil
 	})
-	for _, line := range told { // whatever the order of the list
+	for _, line := range reported { // whatever the order of the list
 		if after, ok := line["after"].(map[string]any); ok && (lines == 1 || after["refused"] != nil) {
 			return after
 		}
 	}
-	t.Fatalf("the lines are %v", told)
+	t.Fatalf("the lines are %v", reported)
 	return nil
 }
 
@@ -58,16 +58,16 @@ func TestFailuresToSignInAreAudited(t *testing.T) {
 		}
 		return nil
 	})
-	if told := p.failuresTold(t, acme.organization); len(told) != 1 {
-		t.Errorf("within the hour: %v", told)
+	if reported := p.failuresReported(t, acme.organization); len(reported) != 1 {
+		t.Errorf("within the hour: %v", reported)
 	}
 	clock.pass(time.Hour + time.Minute)
 	rest := p.awaitFailures(t, acme.organization, 2)
 	if rest["member"] != id || rest["failed"] != 9.0 || rest["refused"] != 1.0 || len(rest["networks"].([]any)) != 5 {
 		t.Errorf("after the hour: %v", rest)
 	}
-	if told := p.failuresTold(t, other.organization); len(told) != 0 {
-		t.Errorf("another organization is told %v", told)
+	if reported := p.failuresReported(t, other.organization); len(reported) != 0 {
+		t.Errorf("another organization is reported %v", reported)
 	}
 	for _, hidden := range []string{"ada@example.com", "wrong horse"} {
 		if strings.Contains(strings.ToLower(w.log.String()), hidden) {

@@ -58,9 +58,9 @@ func router(t *testing.T, store *shelf) http.Handler {
 	t.Helper()
 	credentials, directory := identity.NewCredentials(time.Now), identity.NewDirectory()
 	for _, digit := range []string{"1", "2"} {
-		told, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_" + digit, Member: "mem_" + digit,
+		encoded, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, Organization: "org_" + digit, Member: "mem_" + digit,
 			Scopes: []string{identity.RoleScope("viewer")}, State: contract.CredentialActive})
-		if err := credentials.Apply(contract.CredentialKey(session(digit)), told); err != nil {
+		if err := credentials.Apply(contract.CredentialKey(session(digit)), encoded); err != nil {
 			t.Fatal(err)
 		}
 		created, _ := json.Marshal(contract.ProjectCreated{Organization: "org_" + digit, Project: "prj_" + digit, Name: "Shop " + digit + hostile})

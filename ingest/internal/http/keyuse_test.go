@@ -44,23 +44,23 @@ func TestUsesAreCounted(t *testing.T) {
 	post(`{}`, "", http.StatusUnauthorized)
 	log.err = errors.New("no broker")
 	post(good, secret, http.StatusInternalServerError)
-	var telling sync.Mutex // uses of several keys are told at once
-	told := map[string]contract.KeyUsed{}
+	var mu sync.Mutex // uses of several keys are published at once
+	published := map[string]contract.KeyUsed{}
 	in.Meter.Flush(t.Context(), func(_ context.Context, used contract.KeyUsed) error {
-		telling.Lock()
-		defer telling.Unlock()
-		told[used.APIKey] = used
+		mu.Lock()
+		defer mu.Unlock()
+		published[used.APIKey] = used
 		return nil
 	})
 	used := contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 2, Rejected: 2, LastUsedAt: start,
 		Address: "192.0.2.7", Client: "checkout/1"}
 	refused := used
 	refused.APIKey, refused.Accepted, refused.Rejected, refused.Refused = "key_2", 0, 0, 1
-	got := told["key_1"]
+	got := published["key_1"]
 	if got.FirstAcceptedAt == nil || !got.FirstAcceptedAt.Equal(start.In(time.UTC)) {
 		t.Errorf("first accepted at %v", got.FirstAcceptedAt)
 	}
-	if got.FirstAcceptedAt = nil; got != used || told["key_2"] != refused || len(told) != 2 {
-		t.Errorf("told %+v", told)
+	if got.FirstAcceptedAt = nil; got != used || published["key_2"] != refused || len(published) != 2 {
+		t.Errorf("published %+v", published)
 	}
 }

@@ -62,10 +62,10 @@ func TestConsumersShareTheWork(t *testing.T) {
 	bustest.Ensure(t, brokers, topic, 6, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, p, topic, 0, 3000, 50)
-	var told atomic.Int64
+	var committed atomic.Int64
 	for range 3 {
 		cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
-		cfg.Committed = func(records []bus.Record) { told.Add(int64(len(records))) }
+		cfg.Committed = func(records []bus.Record) { committed.Add(int64(len(records))) }
 		c, _ := bustest.StartConsumer(t, cfg)
 		testenv.Eventually(t, bustest.Patience, c.Ready)
 	}
@@ -75,8 +75,8 @@ func TestConsumersShareTheWork(t *testing.T) {
 		t.Errorf("%d records applied after later ones of their partition", a.OutOfOrder)
 	}
 	testenv.Eventually(t, bustest.Patience, func() error {
-		if told.Load() != 6000 {
-			return fmt.Errorf("Committed was called with %d records, want 6000", told.Load())
+		if committed.Load() != 6000 {
+			return fmt.Errorf("Committed was called with %d records, want 6000", committed.Load())
 		}
 		return nil
 	})

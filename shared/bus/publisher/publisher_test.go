@@ -20,7 +20,7 @@ import (
 )
 
 // What was published is in the log at the positions that PublishContext returned, with its key, headers and bytes.
-func TestPublishTellsPositions(t *testing.T) {
+func TestPublishReturnsPositions(t *testing.T) {
 	t.Parallel()
 	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
 		t.Run(string(compression), func(t *testing.T) {

@@ -174,7 +174,7 @@ func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition
 		if len(list) > 0 {
 			return list, nil
 		}
-		if saidUnknown(err) && clock.Now().Sub(began) >= p.cfg.RequestTimeout {
+		if isUnknown(err) && clock.Now().Sub(began) >= p.cfg.RequestTimeout {
 			return nil, fmt.Errorf("cannot publish to %q: %w", name, err)
 		}
 		p.refreshSoon()
@@ -211,8 +211,8 @@ func (p *Publisher) lookup(name string, add bool) (list []*partition, changed ch
 	return nil, changed, bus.ErrUnknownTopic
 }
 
-// saidUnknown reports whether a broker answered that it does not know a topic.
-func saidUnknown(err error) bool {
+// isUnknown reports whether a broker answered that it does not know a topic.
+func isUnknown(err error) bool {
 	var code kafka.Error
 	return errors.Is(err, bus.ErrUnknownTopic) && errors.As(err, &code)
 }

@@ -285,13 +285,13 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	if err := bustest.NewPublisher(t, publisher.Config{Brokers: c.ListenAddrs()}).Publish(topic, put("key", []byte("value"))); err != nil {
 		t.Fatal(err)
 	}
-	said := make(lines, 1000)
+	logged := make(lines, 1000)
 	s := &table{rows: make(map[string]string)}
-	r := state.NewReader(state.Config{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply}, slog.New(slog.NewTextHandler(said, nil)))
+	r := state.NewReader(state.Config{Brokers: c.ListenAddrs(), Topic: topic, Apply: s.apply}, slog.New(slog.NewTextHandler(logged, nil)))
 	bustest.Run(t, r.Run)
 	testenv.Eventually(t, bustest.Patience, func() error {
 		select {
-		case line := <-said:
+		case line := <-logged:
 			if strings.Contains(line, "level=WARN") && strings.Contains(line, "partition 0") && strings.Contains(line, "Kafka Storage Error") {
 				return nil
 			}
@@ -309,7 +309,7 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 }
 
 // A state that was not confirmed since its start grows old, also where there was nothing to read at first.
-func TestReaderThatHearsNothingGrowsOld(t *testing.T) {
+func TestReaderThatReceivesNothingGrowsStale(t *testing.T) {
 	t.Parallel()
 	const topic = "test.unheard"
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.WithLogger(bustest.Quiet{}))

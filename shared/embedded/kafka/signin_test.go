@@ -21,27 +21,27 @@ import (
 )
 
 // A recorded log is what was logged.
-type heard struct {
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (h *heard) Write(line []byte) (int, error) {
+func (h *logBuffer) Write(line []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.Write(line)
 }
 
-func (h *heard) String() string {
+func (h *logBuffer) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.String()
 }
 
 // guarded starts a broker that wants a password, and returns the password.
-func guarded(t *testing.T, dir string) (b *Broker, password string, log *heard) {
+func guarded(t *testing.T, dir string) (b *Broker, password string, log *logBuffer) {
 	t.Helper()
-	log = &heard{}
+	log = &logBuffer{}
 	b, err := Start(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
@@ -153,8 +153,8 @@ func TestSignIn(t *testing.T) {
 		eventually(t, func() bool { return strings.Count(log.String(), "\n") > before })
 		connections := map[string]bool{} // the client tries twice
 		for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n")[before:] {
-			_, from, told := strings.Cut(line, "a sign-in was refused: the user or its password is wrong\" client=")
-			if !told || connections[from] {
+			_, from, found := strings.Cut(line, "a sign-in was refused: the user or its password is wrong\" client=")
+			if !found || connections[from] {
 				t.Errorf("%s: the log says %q, want one line for each attempt", name, line)
 			}
 			connections[from] = true

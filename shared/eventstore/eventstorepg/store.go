@@ -89,7 +89,7 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	if err != nil {
 		return nil, err
 	}
-	said, err := json.Marshal(metadata)
+	encodedMetadata, err := json.Marshal(metadata)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode metadata of %q: %w", stream, err)
 	}
@@ -97,7 +97,7 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
 	names, data := columns(encoded)
-	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(said), names, data)
+	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(encodedMetadata), names, data)
 	if err != nil {
 		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// echo is a server that says what it hears, and the network before it.
+// echo is a server that says what it receives, and the network before it.
 func echo(t *testing.T) *fault.Network {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,8 +64,8 @@ func says(t *testing.T, conn net.Conn, text string) time.Duration {
 	return time.Since(begin)
 }
 
-// hears reports whether anything comes within a moment.
-func hears(t *testing.T, conn net.Conn) bool {
+// receives reports whether anything comes within a moment.
+func receives(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 	defer conn.SetReadDeadline(time.Time{})
@@ -128,7 +128,7 @@ func TestBlackHoleHoldsEverything(t *testing.T) {
 	during := dial(t, n)
 	io.WriteString(before, "one")
 	io.WriteString(during, "two")
-	if hears(t, before) || hears(t, during) {
+	if receives(t, before) || receives(t, during) {
 		t.Error("an answer came out of a black hole")
 	}
 	if err := n.Heal(); err != nil {

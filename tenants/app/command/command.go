@@ -63,7 +63,7 @@ type installation struct {
 
 // do carries out what a command asks for.
 func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
-	fn func(ctx context.Context, registrar app.Services, request unitofwork.Request) error) error {
+	fn func(ctx context.Context, services app.Services, request unitofwork.Request) error) error {
 	return app.Operate(ctx, i.DatabaseURL, i.Brokers, i.BrokerAccess, quiet(logger), func(ctx context.Context, r app.Services) error {
 		return fn(ctx, r, unitofwork.AtTheServer("tenants "+command+", run by "+whoRuns()))
 	})

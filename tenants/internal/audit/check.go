@@ -34,7 +34,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, o
 		if err := actAs(ctx, tx, organization); err != nil {
 			return err
 		}
-		last, err := checkTold(ctx, tx, newTrail(events, organization), &check)
+		last, err := checkLines(ctx, tx, newTrail(events, organization), &check)
 		if err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func Check(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, o
 	return check, err
 }
 
-// checkTold goes through the lines that the events tell of, and returns the number of the last.
-func checkTold(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.AuditCheck) (last int64, err error) {
+// checkLines goes through the lines that follow from the events, and returns the number of the last.
+func checkLines(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.AuditCheck) (last int64, err error) {
 	head, err := anchorOf(ctx, tx, trail.organization)
 	if err != nil {
 		return 0, err
@@ -56,22 +56,22 @@ func checkTold(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.Audi
 		check.Begin(head.Sequence, head.Hash)
 	}
 	for {
-		told, err := trail.next(ctx, tx, head)
-		if err != nil || len(told) == 0 {
+		lines, err := trail.next(ctx, tx, head)
+		if err != nil || len(lines) == 0 {
 			return head.Sequence, err
 		}
-		kept, err := auditLines(ctx, tx, trail.organization, head.Sequence, len(told))
+		kept, err := auditLines(ctx, tx, trail.organization, head.Sequence, len(lines))
 		if err != nil {
 			return 0, err
 		}
-		for _, line := range told {
+		for _, line := range lines {
 			check.Next(line.Sequence, kept[line.Sequence], &line)
 		}
-		head = told[len(told)-1]
+		head = lines[len(lines)-1]
 	}
 }
 
-// checkRest goes through the lines that no event tells of.
+// checkRest goes through the lines that follow from no event.
 func checkRest(ctx context.Context, tx pgx.Tx, organization string, last int64, check *tenants.AuditCheck) error {
 	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND sequence > $2 ORDER BY sequence`, organization, last)
 	if err != nil {

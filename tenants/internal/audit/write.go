@@ -93,16 +93,16 @@ func auditNext(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organi
 	if err != nil {
 		return false, fmt.Errorf("cannot find the end of the audit of %q: %w", organization, err)
 	}
-	told, err := newTrail(events, organization).next(ctx, tx, head)
+	lines, err := newTrail(events, organization).next(ctx, tx, head)
 	if err != nil {
 		return false, fmt.Errorf("cannot audit events of %q: %w", organization, err)
 	}
-	for _, line := range told {
+	for _, line := range lines {
 		if err := insertAuditEvent(ctx, tx, line); err != nil {
 			return false, fmt.Errorf("cannot write line %d of the audit of %q: %w", line.Sequence, organization, err)
 		}
 	}
-	return len(told) == auditPage, nil
+	return len(lines) == auditPage, nil
 }
 
 // auditHead is the last line of an organization's audit, or what stands before the first.
@@ -132,7 +132,7 @@ func insertAuditEvent(ctx context.Context, tx pgx.Tx, e tenants.AuditEvent) erro
 type trail struct {
 	events       *unitofwork.Events
 	organization string
-	subjects     map[string]tenants.Subject       // by stream, as far as told
+	subjects     map[string]tenants.Subject       // by stream, as far as read
 	actors       map[string][]unitofwork.Recorded // what happened to them, by id
 }
 
@@ -170,7 +170,7 @@ func (t *trail) tell(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (ten
 	subject, change := tenants.Audit(before, r.Event)
 	t.subjects[r.Stream.Name] = subject
 	line.ActorName, err = t.actorName(ctx, tx, line.Origin, r.Cursor)
-	return line.Tell(change), err
+	return line.With(change), err
 }
 
 // before is what an event's stream was about before it, nil where that is the first. It reads the stream once more than who

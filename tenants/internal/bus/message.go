@@ -106,23 +106,23 @@ func credentialState(revocation tenants.Revocation) string {
 	return contract.CredentialRevoked
 }
 
-// outgoing encodes what is told of one event. The id of a message is the same each time, so that a reader can tell what
+// outgoing encodes what is published of one event. The id of a message is the same each time, so that a reader can tell what
 // was published twice.
 func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 	var messages []relay.Outgoing
-	for i, told := range events {
-		value, err := json.Marshal(told.value)
+	for i, event := range events {
+		value, err := json.Marshal(event.value)
 		if err != nil {
-			return nil, fmt.Errorf("cannot encode %s: %w", told.kind, err)
+			return nil, fmt.Errorf("cannot encode %s: %w", event.kind, err)
 		}
-		id := fmt.Sprintf("%s/%d", told.kind, r.Cursor)
-		if i > 0 && told.kind == events[i-1].kind { // what one event changes more of
+		id := fmt.Sprintf("%s/%d", event.kind, r.Cursor)
+		if i > 0 && event.kind == events[i-1].kind { // what one event changes more of
 			id += fmt.Sprintf("/%d", i)
 		}
 		m := message.NewMessage(id, value)
-		m.Metadata = told.headers(r, m.UUID)
-		m.Metadata[weirbus.KeyMetadata] = told.key
-		messages = append(messages, relay.Outgoing{Topic: told.topic, Message: m, Cursor: place(r)})
+		m.Metadata = event.headers(r, m.UUID)
+		m.Metadata[weirbus.KeyMetadata] = event.key
+		messages = append(messages, relay.Outgoing{Topic: event.topic, Message: m, Cursor: place(r)})
 	}
 	return messages, nil
 }
@@ -130,8 +130,8 @@ func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 // place is where an event is in the outbox.
 func place(r recorded) relay.Cursor { return relay.Cursor{Position: int64(r.Cursor)} }
 
-func (t outgoingEvent) headers(r recorded, id string) map[string]string {
-	attributes := contract.Attributes{ID: id, Type: t.kind, Source: Source, Time: t.at}
+func (e outgoingEvent) headers(r recorded, id string) map[string]string {
+	attributes := contract.Attributes{ID: id, Type: e.kind, Source: Source, Time: e.at}
 	if r.Stream.Organization != tenants.Installation {
 		attributes.Organization = r.Stream.Organization
 	}

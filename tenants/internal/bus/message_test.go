@@ -20,7 +20,7 @@ func fold[S any, P eventstore.Folder[S, tenants.Event]](events ...tenants.Event)
 	return state
 }
 
-// What others are told has the contract's words: every value, key and header, and an id that is the same each time.
+// What is published has the contract's words: every value, key and header, and an id that is the same each time.
 func TestMessages(t *testing.T) {
 	digest := tenants.SecretDigest{Hash: "5e88", First: "ab12", Last: "9f3e"}
 	end := noon.Add(time.Hour)
@@ -33,7 +33,7 @@ func TestMessages(t *testing.T) {
 		Digest: digest, At: noon, ExpiresAt: end}
 	for name, test := range map[string]struct {
 		organization string
-		told         outgoingEvent
+		event        outgoingEvent
 		topic, key   string
 		at           string
 		value        string
@@ -90,7 +90,7 @@ func TestMessages(t *testing.T) {
 		},
 	} {
 		from := recorded{Stream: eventstore.Stream{Organization: test.organization, Name: "x"}, Cursor: 7}
-		messages, err := outgoing(from, test.told)
+		messages, err := outgoing(from, test.event)
 		if err != nil || len(messages) != 1 {
 			t.Fatalf("%s: %d messages, %v", name, len(messages), err)
 		}
@@ -98,7 +98,7 @@ func TestMessages(t *testing.T) {
 		if m.Topic != test.topic || m.Message.Metadata[weirbus.KeyMetadata] != test.key || string(m.Message.Payload) != test.value {
 			t.Errorf("%s: on %s under %s:\n got %s\nwant %s", name, m.Topic, m.Message.Metadata[weirbus.KeyMetadata], m.Message.Payload, test.value)
 		}
-		if m.Message.UUID != test.told.kind+"/7" || m.Cursor.Position != 7 || m.Message.Metadata[contract.HeaderTime] != test.at {
+		if m.Message.UUID != test.event.kind+"/7" || m.Cursor.Position != 7 || m.Message.Metadata[contract.HeaderTime] != test.at {
 			t.Errorf("%s: id %q, place %v, time %s", name, m.Message.UUID, m.Cursor, m.Message.Metadata[contract.HeaderTime])
 		}
 		if organization := m.Message.Metadata[contract.HeaderOrganization]; organization != "org_1" && test.organization == "org_1" || organization == tenants.Installation {

@@ -16,16 +16,16 @@ func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 		at = s.ChangedAt
 	}
 	now.ExpiresAt, now.RenewAt = &s.ExpiresAt, optional(s.RenewAt())
-	told := []outgoingEvent{credential(s.Digest, at, s.Revocation, now)}
+	held := []outgoingEvent{credential(s.Digest, at, s.Revocation, now)}
 	if s.Replaced.Digest != (tenants.SecretDigest{}) {
-		told = append(told, credential(s.Replaced.Digest, at, s.Revocation, replacedCredential(s, version)))
+		held = append(held, credential(s.Replaced.Digest, at, s.Revocation, replacedCredential(s, version)))
 	}
 	if s.Dropped != (tenants.SecretDigest{}) {
 		dropped := sessionCredential(s, version)
 		dropped.State, dropped.ExpiresAt = contract.CredentialRevoked, &s.ExpiresAt
-		told = append(told, credential(s.Dropped, at, s.Revocation, dropped))
+		held = append(held, credential(s.Dropped, at, s.Revocation, dropped))
 	}
-	return told
+	return held
 }
 
 // replacedCredential is that of the secret before. Where the newer one follows from it, whoever still comes with it is

@@ -55,16 +55,16 @@ func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cur
 		case f.clock().Before(lastMoment(started).Add(remembrance)) || len(messages) > limit:
 			return messages, nil
 		}
-		told, err := f.forget(ctx, tx, event)
+		more, err := f.forget(ctx, tx, event)
 		if err != nil {
 			return nil, fmt.Errorf("cannot forget %q: %w", event.Stream, err)
 		}
-		messages = append(messages, told...)
+		messages = append(messages, more...)
 	}
 	return messages, nil
 }
 
-// lastMoment is when a session ends at the latest. The first ones could not be renewed and did not say.
+// lastMoment is when a session ends at the latest. The first ones could not be renewed and do not have it.
 func lastMoment(started tenants.SessionStarted) time.Time {
 	if started.EndsAt != nil {
 		return *started.EndsAt
@@ -89,11 +89,11 @@ func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (
 	return messages, nil
 }
 
-// tombstone is a record without a value: compaction removes what was said of the key before, and then the tombstone.
+// tombstone is a record without a value: compaction removes the record of the key before, and then the tombstone.
 func (f *SessionTombstones) tombstone(r recorded, hash string, number int) relay.Outgoing {
-	told := outgoingEvent{kind: contract.TypeCredentialChanged, at: f.clock()}
-	m := message.NewMessage(fmt.Sprintf("%s/%d/forgotten/%d", told.kind, r.Cursor, number), nil)
-	m.Metadata = told.headers(r, m.UUID)
+	event := outgoingEvent{kind: contract.TypeCredentialChanged, at: f.clock()}
+	m := message.NewMessage(fmt.Sprintf("%s/%d/forgotten/%d", event.kind, r.Cursor, number), nil)
+	m.Metadata = event.headers(r, m.UUID)
 	m.Metadata[weirbus.KeyMetadata] = hash
 	return relay.Outgoing{Topic: contract.TopicCredentials, Message: m, Cursor: place(r)}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// UsageConsumer takes in what weir.ingest.v1 says of API keys: how they are used goes to the sums, and what follows from an
-// exposure is decided by Exposed.
+// UsageConsumer consumes the facts about API keys on weir.ingest.v1: uses are added to the sums, and Exposed decides what follows
+// from an exposure.
 type UsageConsumer struct {
 	// Exposed decides in a transaction that acts as whatever it sees fit.
 	Exposed func(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error
@@ -45,45 +45,45 @@ func (n UsageConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus
 	return n.Used(ctx, tx, used)
 }
 
-func readUsed(record weirbus.Record, used []tenants.UsedAPIKey) ([]tenants.UsedAPIKey, error) {
-	var said contract.KeyUsed
-	if err := read(record, &said); err != nil {
+func readUsed(record weirbus.Record, sums []tenants.UsedAPIKey) ([]tenants.UsedAPIKey, error) {
+	var used contract.KeyUsed
+	if err := read(record, &used); err != nil {
 		return nil, err
 	}
-	if err := checkOwner(said.Organization, said.APIKey); err != nil {
+	if err := checkOwner(used.Organization, used.APIKey); err != nil {
 		return nil, weirbus.PermanentRecord(record, err)
 	}
-	if min(said.Accepted, said.Rejected, said.Refused, said.Read) < 0 {
-		return nil, weirbus.PermanentRecord(record, fmt.Errorf("the key %q can't have been used a negative number of times", said.APIKey))
+	if min(used.Accepted, used.Rejected, used.Refused, used.Read) < 0 {
+		return nil, weirbus.PermanentRecord(record, fmt.Errorf("the key %q can't have been used a negative number of times", used.APIKey))
 	}
-	u := tenants.UsedAPIKey{Organization: said.Organization, APIKey: said.APIKey, KeyUsage: tenants.KeyUsage{
-		Accepted: said.Accepted, Rejected: said.Rejected, Refused: said.Refused, Read: said.Read, LastUsedAt: said.LastUsedAt,
-		Address: said.Address, Client: said.Client,
+	u := tenants.UsedAPIKey{Organization: used.Organization, APIKey: used.APIKey, KeyUsage: tenants.KeyUsage{
+		Accepted: used.Accepted, Rejected: used.Rejected, Refused: used.Refused, Read: used.Read, LastUsedAt: used.LastUsedAt,
+		Address: used.Address, Client: used.Client,
 	}}
-	if said.FirstAcceptedAt != nil {
-		u.FirstAcceptedAt = *said.FirstAcceptedAt
+	if used.FirstAcceptedAt != nil {
+		u.FirstAcceptedAt = *used.FirstAcceptedAt
 	}
-	return append(used, u), nil
+	return append(sums, u), nil
 }
 
 func (n UsageConsumer) exposed(ctx context.Context, tx pgx.Tx, record weirbus.Record) error {
-	var said contract.KeyExposed
-	if err := read(record, &said); err != nil {
+	var fact contract.KeyExposed
+	if err := read(record, &fact); err != nil {
 		return err
 	}
-	exposure := tenants.Exposure{At: said.At, Address: said.Address}
-	switch said.How {
+	exposure := tenants.Exposure{At: fact.At, Address: fact.Address}
+	switch fact.How {
 	case contract.ExposedPlainHTTP:
 		exposure.Kind = tenants.ExposedPlainHTTP
 	case contract.ExposedForwarded:
 		exposure.Kind = tenants.ExposedForwarded
 	default:
-		return weirbus.PermanentRecord(record, fmt.Errorf("cannot tell how the key %q was exposed: %q", said.APIKey, said.How))
+		return weirbus.PermanentRecord(record, fmt.Errorf("the key %q was exposed in an unknown way: %q", fact.APIKey, fact.How))
 	}
-	if err := checkOwner(said.Organization, said.APIKey); err != nil {
+	if err := checkOwner(fact.Organization, fact.APIKey); err != nil {
 		return weirbus.PermanentRecord(record, err)
 	}
-	return n.Exposed(ctx, tx, said.Organization, said.APIKey, exposure)
+	return n.Exposed(ctx, tx, fact.Organization, fact.APIKey, exposure)
 }
 
 // checkOwner refuses what is no key of one organization.
@@ -94,8 +94,8 @@ func checkOwner(organization, key string) error {
 	return nil
 }
 
-func read(record weirbus.Record, said any) error {
-	if err := json.Unmarshal(record.Value, said); err != nil {
+func read(record weirbus.Record, into any) error {
+	if err := json.Unmarshal(record.Value, into); err != nil {
 		return weirbus.PermanentRecord(record, fmt.Errorf("cannot read a %s: %w", record.Header(contract.HeaderType), err))
 	}
 	return nil

@@ -91,7 +91,7 @@ func (f *Failures) reportDue(ctx context.Context) error {
 	for _, member := range members {
 		errs = append(errs, f.keep(ctx, member.Organization, member.ID, counted[member.Email]))
 	}
-	due, err := f.store.DueSignInFailures(ctx, f.Work.Now().Add(-tenants.FailuresTold), failuresPerTry)
+	due, err := f.store.DueSignInFailures(ctx, f.Work.Now().Add(-tenants.FailuresReported), failuresPerTry)
 	errs = append(errs, err)
 	for _, old := range due {
 		errs = append(errs, f.keep(ctx, old.Organization, old.Member, tenants.SignInFailures{}))
@@ -149,7 +149,7 @@ func (f *Failures) keep(ctx context.Context, organization, member string, more t
 		if err := report(ctx, u, failures); err != nil {
 			return err
 		}
-		failures = tenants.SignInFailures{Organization: organization, Member: member, ToldAt: u.Now()}
+		failures = tenants.SignInFailures{Organization: organization, Member: member, ReportedAt: u.Now()}
 	}
 	if err := keepSignInFailures(ctx, u.Tx(), failures); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (f *Failures) keep(ctx context.Context, organization, member string, more t
 // report is one line in the audit. It is a stream of its own, so that an attack of years makes none long.
 func report(ctx context.Context, u *unitofwork.Unit, failures tenants.SignInFailures) error {
 	id := failuresPrefix + u.IDs()
-	event := failures.Tell(id, u.Now())
+	event := failures.Report(id, u.Now())
 	_, err := unitofwork.Change(ctx, u, unitofwork.Stream(failures.Organization, "sign-in-failures", id),
 		func(tenants.SignInFailures) ([]tenants.Event, error) { return []tenants.Event{event}, nil })
 	return err

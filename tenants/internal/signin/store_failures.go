@@ -15,13 +15,13 @@ import (
 const selectFailures = `SELECT organization, member, failed, refused, networks, since, told_at FROM sign_in_failures `
 
 func scanFailures(row pgx.CollectableRow) (f tenants.SignInFailures, err error) {
-	var since, told *time.Time
-	err = row.Scan(&f.Organization, &f.Member, &f.Failed, &f.Refused, &f.Networks, &since, &told)
-	f.Since, f.ToldAt = query.OrZero(since), query.OrZero(told)
+	var since, reported *time.Time
+	err = row.Scan(&f.Organization, &f.Member, &f.Failed, &f.Refused, &f.Networks, &since, &reported)
+	f.Since, f.ReportedAt = query.OrZero(since), query.OrZero(reported)
 	return f, err
 }
 
-// SignInFailures are those of a member that were not told yet.
+// SignInFailures are those of a member that were not reported yet.
 func (s Store) SignInFailures(ctx context.Context, organization pg.Organization, member string) (tenants.SignInFailures, error) {
 	failures, err := query.One(ctx, s.reader, organization, scanFailures, selectFailures+`WHERE organization = $1 AND member = $2`, member)
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -30,17 +30,17 @@ func (s Store) SignInFailures(ctx context.Context, organization pg.Organization,
 	return failures, err
 }
 
-// DueSignInFailures are at most limit of those of all organizations that were last told before a time.
-func (s Store) DueSignInFailures(ctx context.Context, told time.Time, limit int) ([]tenants.SignInFailures, error) {
+// DueSignInFailures are at most limit of those of all organizations that were last reported before a time.
+func (s Store) DueSignInFailures(ctx context.Context, reported time.Time, limit int) ([]tenants.SignInFailures, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanFailures, selectFailures+
-		`WHERE `+query.Visible+` AND failed + refused > 0 AND told_at <= $2 ORDER BY told_at LIMIT $3`, told, limit)
+		`WHERE `+query.Visible+` AND failed + refused > 0 AND told_at <= $2 ORDER BY told_at LIMIT $3`, reported, limit)
 }
 
-// keepSignInFailures keeps what was not told yet of a member.
+// keepSignInFailures keeps what was not reported yet of a member.
 func keepSignInFailures(ctx context.Context, tx pgx.Tx, f tenants.SignInFailures) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO sign_in_failures (organization, member, failed, refused, networks, since, told_at)
 		VALUES ($1, $2, $3, $4, coalesce($5, '{}'::text[]), $6, $7)
 		ON CONFLICT (organization, member) DO UPDATE SET failed = $3, refused = $4, networks = coalesce($5, '{}'::text[]), since = $6, told_at = $7`,
-		f.Organization, f.Member, f.Failed, f.Refused, f.Networks, query.OrNull(f.Since), query.OrNull(f.ToldAt))
+		f.Organization, f.Member, f.Failed, f.Refused, f.Networks, query.OrNull(f.Since), query.OrNull(f.ReportedAt))
 }
