@@ -40,12 +40,7 @@ func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 }
 
 // atProvider goes to the identity provider as somebody, and returns the address that it sends them back to.
-func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email string, verified bool) string {
-	t.Helper()
-	return b.atProviderAs(t, provider, mockoidc.MockUser{Subject: "x", Email: email, EmailVerified: verified})
-}
-
-func (b *browser) atProviderAs(t *testing.T, provider *mockoidc.MockOIDC, user mockoidc.MockUser) string {
+func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, user mockoidc.MockUser) string {
 	t.Helper()
 	provider.QueueUser(&user)
 	start := b.navigate(t, oidcPage+"?to=/console/settings/account")
@@ -85,7 +80,7 @@ func TestSignInByProvider(t *testing.T) {
 		q.Get("state") == "" || q.Get("redirect_uri") != "https://weir.example"+oidcCallback || q.Get("response_type") != "code" {
 		t.Errorf("asked %s", asked)
 	}
-	back := b.atProvider(t, provider, "Ada@Example.com", true)
+	back := b.atProvider(t, provider, mockoidc.MockUser{Subject: "x", Email: "Ada@Example.com", EmailVerified: true})
 	if got := b.navigate(t, back); got.status != 303 || got.header.Get("Location") != accountPage {
 		t.Fatalf("sent back: %d %s", got.status, got.body)
 	}
@@ -118,7 +113,7 @@ func TestProviderIdentityStays(t *testing.T) {
 	}
 	come := func(subject, email string, verified bool) (*browser, page) {
 		b := p.browser("192.0.2.1")
-		return b, b.navigate(t, b.atProviderAs(t, provider, mockoidc.MockUser{Subject: subject, Email: email, EmailVerified: verified}))
+		return b, b.navigate(t, b.atProvider(t, provider, mockoidc.MockUser{Subject: subject, Email: email, EmailVerified: verified}))
 	}
 	isAda := func(when, subject, email string, verified bool) {
 		t.Helper()
@@ -151,115 +146,6 @@ func TestProviderIdentityStays(t *testing.T) {
 	isNot("who was removed", "ada-2", "ada@example.com", "no member here")
 	p.add(t, acme, "ada@example.com", "viewer")
 	isAda("who is a member again", "ada-2", "ada@example.com", true)
-}
-
-// The first time they are told what it means that the provider knows them, and that there is a password beside it.
-func TestFirstSignInByProvider(t *testing.T) {
-	_, p, provider := withProvider(t)
-	b := p.browser("192.0.2.1")
-	for _, want := range []string{accountPage, projectsPage} {
-		provider.QueueUser(&mockoidc.MockUser{Subject: "x", Email: "ada@example.com", EmailVerified: true})
-		back := sentBack(t, b.navigate(t, oidcPage+"?to="+projectsPage).header.Get("Location"))
-		if got := b.navigate(t, back); got.status != 303 || got.header.Get("Location") != want {
-			t.Errorf("%d to %s, want %s", got.status, got.header.Get("Location"), want)
-		}
-		if shown := b.get(t, accountPage).text(); strings.Contains(shown, "if you did not set it yourself") != (want == accountPage) {
-			t.Errorf("the account: %s", shown)
-		}
-		b.cookies = map[string]*http.Cookie{}
-	}
-}
-
-// Whoever is no member here, or whose address nobody has verified, is told so, and not let in.
-func TestProviderLetsOnlyMembersIn(t *testing.T) {
-	_, p, provider := withProvider(t)
-	for name, c := range map[string]struct {
-		email    string
-		verified bool
-		says     string
-	}{
-		"a stranger":            {"eve@example.com", true, "no member here has your e-mail address"},
-		"an unverified address": {"ada@example.com", false, "has not verified your e-mail address"},
-		"no address":            {"", true, "has not verified your e-mail address"},
-		"no address at all":     {"ada", true, "no member here"},
-	} {
-		b := p.browser("192.0.2.1")
-		got := b.navigate(t, b.atProvider(t, provider, c.email, c.verified))
-		if got.status != 422 || b.secret() != "" || !strings.Contains(got.text(), c.says) || !strings.Contains(got.body, `name="password"`) {
-			t.Errorf("%s: %d %s", name, got.status, got.body)
-		}
-	}
-}
-
-// What the provider sends back is good once, for the browser that went there, and nothing can be put in its place.
-func TestProviderAnswersAreForOneBrowser(t *testing.T) {
-	_, p, provider := withProvider(t)
-	for name, forge := range map[string]func(b *browser, back string) string{
-		"in another browser": func(b *browser, back string) string {
-			b.cookies = map[string]*http.Cookie{}
-			return back
-		},
-		"in a browser that went there too": func(b *browser, back string) string {
-			b.navigate(t, oidcPage)
-			return back
-		},
-		"with another state": func(_ *browser, back string) string { return replaceIn(back, "state", "x") },
-		"without a state":    func(_ *browser, back string) string { return replaceIn(back, "state", "") },
-		"with another code":  func(_ *browser, back string) string { return replaceIn(back, "code", "x") },
-		"without a code":     func(_ *browser, back string) string { return replaceIn(back, "code", "") + "&error=access_denied" },
-		"with the code of another sign-in": func(_ *browser, back string) string {
-			other := p.browser("198.51.100.3").atProvider(t, provider, "ada@example.com", true)
-			code, _ := url.Parse(other)
-			return replaceIn(back, "code", code.Query().Get("code"))
-		},
-		"twice": func(b *browser, back string) string {
-			ticket := *b.cookies["__Host-weir-challenge"]
-			if got := b.navigate(t, back); got.status != 303 {
-				t.Fatalf("the first time: %d %s", got.status, got.body)
-			}
-			b.cookies = map[string]*http.Cookie{ticket.Name: &ticket}
-			return back
-		},
-	} {
-		b := p.browser("192.0.2.1")
-		back := forge(b, b.atProvider(t, provider, "ada@example.com", true))
-		if got := b.navigate(t, back); got.status != 422 || b.secret() != "" {
-			t.Errorf("%s: %d, a session: %t", name, got.status, b.secret() != "")
-		}
-	}
-}
-
-func replaceIn(address, parameter, value string) string {
-	parsed, _ := url.Parse(address)
-	query := parsed.Query()
-	query.Set(parameter, value)
-	return parsed.Path + "?" + query.Encode()
-}
-
-// A provider that is away, or changes its mind, keeps nobody from signing in otherwise, and works as soon as it is back.
-func TestProviderAway(t *testing.T) {
-	w := newWorld(t)
-	w.oidc = app.OIDCConfig{Issuer: "http://127.0.0.1:1", ClientID: "weir", ClientSecret: "s", Name: "Acme Id"}
-	p := w.start(t, operatorToken)
-	b := p.browser("192.0.2.1")
-	got := b.navigate(t, oidcPage)
-	if got.status != 503 || !strings.Contains(got.body, "can&#39;t be reached") || !strings.Contains(got.body, `name="password"`) {
-		t.Errorf("away: %d %s", got.status, got.body)
-	}
-}
-
-// Without an identity provider there is nothing about it.
-func TestNoProvider(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
-	b := p.browser("192.0.2.1")
-	if strings.Contains(b.get(t, "/console/sign-in").body, "oidc") {
-		t.Error("the sign-in offers it")
-	}
-	for _, path := range []string{oidcPage, oidcCallback + "?code=x&state=y"} {
-		if got := b.navigate(t, path); got.status != 404 {
-			t.Errorf("%s: %d", path, got.status)
-		}
-	}
 }
 
 // A setting that can't work is refused with what to do, and never with the secret.

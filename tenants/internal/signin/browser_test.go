@@ -1,0 +1,227 @@
+package signin_test
+
+import (
+	"crypto/rand"
+	"html"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	weirbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/changes"
+	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/passkey"
+	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/people"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/signin"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+const (
+	signInPage   = identity.SignInPath
+	confirmPage  = "/console/confirm"
+	accountPage  = "/console/settings/account"
+	passwordPage = accountPage + "/password" // needs a proof that is not old
+	wrong        = "wrong horse battery staple"
+)
+
+// A site serves the pages of signing in for members of org_a: ada@example.com and bob@example.com, whose password is secret.
+// What it publishes is in force at once.
+type site struct {
+	pool        *pgxpool.Pool
+	events      *unitofwork.Events
+	credentials *identity.Credentials
+	published   relay.Cursor
+	ahead       atomic.Int64
+	handler     http.Handler
+}
+
+// openSite opens a site whose passwords cost so much, with an identity provider unless that is nil.
+func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
+	t.Helper()
+	s := &site{pool: tenantstest.Open(t)}
+	work := tenantstest.NewWriter(s.pool)
+	work.Clock, s.events, s.credentials = s.now, work.Events, identity.NewCredentials(s.now)
+	passwords, err := password.NewHasher(cost, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ada", "bob"} {
+		s.add(t, passwords, name)
+	}
+	party, err := passkey.New("https://weir.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := signin.New(signin.Config{
+		Work: work, Members: func(in *query.Reader) signin.Members { return people.NewStore(in) },
+		Organizations: func(in *query.Reader) signin.Organizations { return registry.NewStore(in) }, Passwords: passwords, RelyingParty: party,
+		Challenges: challenge.NewService(s.pool, s.now, rand.Reader), Provider: provider, Dropped: func() {}, Logger: slog.New(slog.DiscardHandler),
+	})
+	kit := tenantstest.Pages()
+	kit.Clock = s.now
+	kit.Guard = identity.NewGuard(identity.GuardConfig{
+		Credentials: s.credentials, Ready: func() error { return nil }, Clock: s.now, Metrics: prometheus.NewRegistry(),
+	})
+	shown, router := signin.NewPages(kit, services, prometheus.NewRegistry()), httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: s.now})
+	shown.MountOpen(router)
+	kit.Mount(router, changes.NewLimiter(s.now, 1000), shown.Mount)
+	s.handler = router
+	return s
+}
+
+// add adds an owner of org_a.
+func (s *site) add(t *testing.T, passwords *password.Hasher, name string) {
+	t.Helper()
+	hash, err := passwords.Hash(t.Context(), password.Known("org_a"), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := tenants.MemberAdded{Member: "mem_" + name, Organization: "org_a", Email: name + "@example.com", Name: name, Role: tenants.Owner,
+		PasswordHash: hash, At: tenantstest.Noon}
+	if err := s.events.Append(t.Context(), unitofwork.Stream("org_a", "member", added.Member), 0, nil, added); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) now() time.Time { return tenantstest.Now().Add(time.Duration(s.ahead.Load())) }
+
+func (s *site) pass(d time.Duration) { s.ahead.Add(int64(d)) }
+
+// publish brings the credentials forward by what has been decided since.
+func (s *site) publish(t *testing.T) {
+	t.Helper()
+	err := pg.InTx(t.Context(), s.pool, func(tx pgx.Tx) error {
+		messages, err := bus.NewPublication(s.events).Read(t.Context(), tx, s.published, 1000)
+		for _, m := range messages {
+			s.published = m.Cursor
+			if err == nil && m.Topic == contract.TopicCredentials {
+				err = s.credentials.Apply(m.Message.Metadata[weirbus.KeyMetadata], m.Message.Payload)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A browser keeps cookies and says of its forms that they come from the console itself.
+type browser struct {
+	s       *site
+	address string
+	cookies map[string]*http.Cookie
+}
+
+func (s *site) browser(address string) *browser {
+	return &browser{s: s, address: address, cookies: map[string]*http.Cookie{}}
+}
+
+// A page is what a browser was shown.
+type page struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// text is the page as its reader sees it, more or less: with the entities resolved.
+func (p page) text() string { return html.UnescapeString(p.body) }
+
+// at is where the page leads.
+func (p page) at() string { return p.header.Get("Location") }
+
+func (b *browser) send(t *testing.T, method, path string, form map[string]string) page {
+	t.Helper()
+	values := url.Values{}
+	for name, value := range form {
+		values.Set(name, value)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), method, "https://weir.example"+path, strings.NewReader(values.Encode()))
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	request.Header.Set("Sec-Fetch-Mode", "navigate")
+	if method == "POST" {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	request.RemoteAddr = b.address + ":40000"
+	for _, cookie := range b.cookies {
+		request.AddCookie(cookie)
+	}
+	recorder := httptest.NewRecorder()
+	b.s.handler.ServeHTTP(recorder, request)
+	for _, cookie := range recorder.Result().Cookies() {
+		if b.cookies[cookie.Name] = cookie; cookie.MaxAge < 0 {
+			delete(b.cookies, cookie.Name)
+		}
+	}
+	b.s.publish(t)
+	return page{recorder.Code, recorder.Header(), recorder.Body.String()}
+}
+
+func (b *browser) get(t *testing.T, path string) page { t.Helper(); return b.send(t, "GET", path, nil) }
+
+func (b *browser) post(t *testing.T, path string, form map[string]string) page {
+	t.Helper()
+	return b.send(t, "POST", path, form)
+}
+
+// visit looks at a page as a person does: what leads elsewhere is followed, at most five times.
+func (b *browser) visit(t *testing.T, path string) (page, string) {
+	t.Helper()
+	for range 5 {
+		got := b.get(t, path)
+		if got.status != 303 {
+			return got, path
+		}
+		path = got.at()
+	}
+	t.Fatalf("the console leads from page to page, at last to %s", path)
+	return page{}, ""
+}
+
+func (b *browser) signIn(t *testing.T, email, password string) page {
+	t.Helper()
+	return b.post(t, signInPage, map[string]string{"email": email, "password": password})
+}
+
+func (b *browser) confirm(t *testing.T, password string) page {
+	t.Helper()
+	return b.post(t, confirmPage, map[string]string{"password": password})
+}
+
+// signedIn is a browser in which a member has signed in.
+func (s *site) signedIn(t *testing.T, name string) *browser {
+	t.Helper()
+	b := s.browser("192.0.2.7")
+	if got := b.signIn(t, name+"@example.com", secret); got.status != 303 || b.secret() == "" {
+		t.Fatalf("sign in: %d %s", got.status, got.body)
+	}
+	return b
+}
+
+// secret is that of the browser's session, "" where it has none.
+func (b *browser) secret() string {
+	if cookie, ok := b.cookies[identity.SessionCookie]; ok {
+		return cookie.Value
+	}
+	return ""
+}

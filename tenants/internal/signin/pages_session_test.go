@@ -1,0 +1,207 @@
+package signin_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/password"
+)
+
+// Whoever has signed in is led on, and signs out for good.
+func TestSignInAndOut(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	b := s.signedIn(t, "ada")
+	if got := b.get(t, signInPage); got.status != 303 || got.at() != "/console" {
+		t.Errorf("signing in again: %d to %q", got.status, got.at())
+	}
+	if got := b.get(t, accountPage); got.status != 200 {
+		t.Errorf("the account: %d", got.status)
+	}
+	cookie := b.cookies[identity.SessionCookie]
+	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.at() != signInPage || b.secret() != "" {
+		t.Errorf("signing out: %d to %q, cookie %q", got.status, got.at(), b.secret())
+	}
+	if shown := b.get(t, signInPage); !strings.Contains(shown.body, "You have signed out") {
+		t.Errorf("after that: %s", shown.body)
+	}
+	b.cookies[identity.SessionCookie] = cookie
+	if _, at := b.visit(t, accountPage); !strings.HasPrefix(at, signInPage) {
+		t.Errorf("the old cookie still opens %s", at)
+	}
+}
+
+// A cookie that was there before the sign-in means nothing after it, and a session of before has ended.
+func TestSignInStartsANewSession(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	planted := s.signedIn(t, "bob").cookies[identity.SessionCookie]
+	victim := s.browser("192.0.2.8")
+	victim.cookies[identity.SessionCookie] = planted
+	if got := victim.signIn(t, "ada@example.com", secret); got.status != 303 || victim.secret() == planted.Value {
+		t.Fatalf("sign in: %d, secret as before: %t", got.status, victim.secret() == planted.Value)
+	}
+	if _, err := s.credentials.Lookup(planted.Value); !errors.Is(err, identity.ErrRevoked) {
+		t.Errorf("the planted session: %v", err)
+	}
+	if got, err := s.credentials.Lookup(victim.secret()); err != nil || got.Member != "mem_ada" {
+		t.Errorf("the new session is %+v, %v", got, err)
+	}
+	first := victim.secret()
+	victim.cookies = map[string]*http.Cookie{}
+	victim.signIn(t, "ada@example.com", secret)
+	if victim.secret() == first || victim.secret() == "" {
+		t.Errorf("signing in twice gives %q twice", first)
+	}
+}
+
+// allocated is how many bytes this process has ever allocated.
+func allocated() uint64 {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return memory.TotalAlloc
+}
+
+// A wrong password and an unknown address get the same page, and for both a password is compared with a hash, which takes
+// nearly all of the time: 19 MiB are gone through.
+func TestSignInDisclosesNoMember(t *testing.T) {
+	s := openSite(t, password.Slow(), nil)
+	try := func(email string, address int) (page, uint64) {
+		b := s.browser(fmt.Sprint("198.51.100.", address))
+		before := allocated()
+		got := b.signIn(t, email, wrong)
+		return got, allocated() - before
+	}
+	const hashed = 19 << 20
+	known, unknown := uint64(math.MaxUint64), uint64(math.MaxUint64)
+	for i := range 3 {
+		guessed, took := try("ADA@example.com ", i)
+		known = min(known, took)
+		nobody, took := try("eve@example.com", i)
+		unknown = min(unknown, took)
+		if guessed.status != 422 || guessed.status != nobody.status || strings.ReplaceAll(guessed.body, "ada@", "eve@") != nobody.body {
+			t.Fatalf("a wrong password: %d %s\nan unknown address: %d %s", guessed.status, guessed.body, nobody.status, nobody.body)
+		}
+		if strings.Contains(guessed.body, "wrong horse") {
+			t.Error("the password is shown")
+		}
+	}
+	if known < hashed || unknown < hashed {
+		t.Errorf("a wrong password takes %d bytes, an unknown address %d, a hash %d", known, unknown, hashed)
+	}
+	for _, email := range []string{"", "ada", "ada@example.com\x00", strings.Repeat("a", 1000) + "@example.com", "ada@example.com' OR '1'='1"} {
+		if got, _ := try(email, 6); got.status != 422 {
+			t.Errorf("address %q: %d", email, got.status)
+		}
+	}
+}
+
+// Guessing ends soon, for one address of a member and for one network, also when the right password comes at last.
+func TestAttemptsToSignInAreLimited(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	attempts := func(email func(i int) string, address func(i int) string) (allowed int, last page) {
+		for i := range 40 {
+			if last = s.browser(address(i)).signIn(t, email(i), wrong); last.status == 429 {
+				return i, last
+			}
+		}
+		return 40, last
+	}
+	spread := func(i int) string { return fmt.Sprint("203.0.113.", i) }
+	allowed, last := attempts(func(int) string { return "ada@example.com" }, spread)
+	if allowed != 10 || last.header.Get("Retry-After") == "" {
+		t.Errorf("%d attempts for one member from everywhere, then %d %v", allowed, last.status, last.header)
+	}
+	if got := s.browser("192.0.2.99").signIn(t, "ada@example.com", secret); got.status != 429 {
+		t.Errorf("the right password after too many wrong ones: %d", got.status)
+	}
+	someone := func(i int) string { return fmt.Sprintf("user%d@example.com", i) }
+	if allowed, _ := attempts(someone, func(int) string { return "192.0.2.50" }); allowed != 20 {
+		t.Errorf("%d attempts from one address", allowed)
+	}
+	if allowed, _ := attempts(someone, func(i int) string { return fmt.Sprintf("[2001:db8::%d]", 1+i%4) }); allowed != 20 {
+		t.Errorf("%d attempts from one IPv6 network", allowed)
+	}
+}
+
+// A session that is not used ends by itself, and its member comes back to the page that they wanted.
+func TestIdleSessionEnds(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	b := s.signedIn(t, "ada")
+	s.pass(tenants.SessionIdles)
+	got, at := b.visit(t, accountPage+"?x=1")
+	if at != signInPage+"?to="+url.QueryEscape(accountPage+"?x=1") || !strings.Contains(got.text(), `name="to" value="`+accountPage+`?x=1"`) {
+		t.Errorf("after 12 hours: %s %s", at, got.body)
+	}
+}
+
+// A session that is used goes on with another secret, of which all tabs that come with the secret of before get the same one,
+// however often its answer gets lost; a moment later the old one is worth nothing, and at once where the session ends.
+func TestRenewalsAreTheSameForAllTabs(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	b := s.signedIn(t, "ada")
+	old := b.cookies[identity.SessionCookie]
+	if b.visit(t, accountPage); b.secret() != old.Value {
+		t.Fatal("the session was renewed before it was due")
+	}
+	s.pass(tenants.RenewAfter)
+	if got, at := b.visit(t, accountPage+"?x=1"); got.status != 200 || at != accountPage+"?x=1" || b.secret() == old.Value {
+		t.Fatalf("renewed: %d at %s, the same secret: %t", got.status, at, b.secret() == old.Value)
+	}
+	other := s.browser("192.0.2.8")
+	other.cookies[identity.SessionCookie] = old
+	if got, _ := other.visit(t, accountPage); got.status != 200 || other.secret() != b.secret() {
+		t.Errorf("another tab: %d, the same secret: %t", got.status, other.secret() == b.secret())
+	}
+	s.pass(tenants.SecretOverlap)
+	other.cookies[identity.SessionCookie] = old
+	if _, at := other.visit(t, accountPage); !strings.HasPrefix(at, signInPage) {
+		t.Errorf("the old secret still opens %s", at)
+	}
+	replaced := b.secret()
+	s.pass(tenants.RenewAfter)
+	b.visit(t, accountPage)
+	newest := b.secret()
+	b.post(t, "/console/sign-out", nil)
+	for _, each := range []string{replaced, newest} {
+		if _, err := s.credentials.Lookup(each); !errors.Is(err, identity.ErrRevoked) {
+			t.Errorf("after signing out: %v", err)
+		}
+	}
+}
+
+// Nobody leads a member out of the console by what stands in an address.
+func TestDetoursLeadBackOnly(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	b := s.signedIn(t, "ada")
+	for _, to := range []string{
+		"https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil.example", "/console/../../evil", "/console/%2e%2e/v1/logs",
+		"javascript:alert(1)", "/v1/logs", "/console/session/renew?to=/console/logs", "/console/sign-out", "/console\n/logs", "/console/ x",
+		"https:/console/logs", "/consolee/logs", "/console/logs\x00", strings.Repeat("/console/logs", 1000), "", "%", "//console/logs", "/console/é",
+	} {
+		query := "?to=" + url.QueryEscape(to)
+		if got := b.get(t, "/console/session/renew"+query); got.status != 303 || got.at() != "/console" {
+			t.Errorf("renewing leads from %q to %d %q", to, got.status, got.at())
+		}
+		if got := b.get(t, signInPage+query); got.status != 303 || got.at() != "/console" {
+			t.Errorf("signing in leads from %q to %d %q", to, got.status, got.at())
+		}
+		got := b.post(t, confirmPage, map[string]string{"to": to, "password": secret})
+		if at := got.at(); at != "/console" && (to != "" || at != confirmPage) {
+			t.Errorf("confirming leads from %q to %d %q", to, got.status, at)
+		}
+		s.pass(time.Minute) // for another attempt
+	}
+	for _, to := range []string{accountPage, "/console/settings/api-keys?project=a%20b&x=%2F%2Fy", "/console/errors/grp_1", "/console/confirm?to=%2Fconsole%2Flogs"} {
+		if got := b.get(t, "/console/session/renew?to="+url.QueryEscape(to)); got.at() != to {
+			t.Errorf("renewing leads from %q to %q", to, got.at())
+		}
+	}
+}
