@@ -121,8 +121,7 @@ func (c IssueAPIKey) Check() error {
 // maxYear is the last one that RFC 3339 can write.
 const maxYear = 9999
 
-// Issue decides on a new key. A key can't be issued twice: asked again for the same one it fails with ErrShownOnce,
-// for another one with ErrReused.
+// Issue decides on a new key. Asked again for the same one it fails with ErrShownOnce, for another one with ErrReused.
 func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

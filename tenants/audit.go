@@ -2,8 +2,8 @@ package tenants
 
 import "time"
 
-// A Subject is a thing whose changes are audited: a state that events bring forward, and what everybody who reads the
-// audit may know of it. Secrets and their hashes are no part of that.
+// A Subject is a thing whose changes are audited: a state, and what readers of the audit may see of it, which is no secret and
+// no hash.
 type Subject interface {
 	Apply(event Event)
 	audited() (Target, Fields)

@@ -18,8 +18,7 @@ func (f AuditFault) String() string {
 	return fmt.Sprintf("line %d %s", f.Sequence, f.Detail)
 }
 
-// An AuditCheck compares a log, line by line from the first that is kept, with what follows from the events. Its zero value has
-// compared nothing yet.
+// An AuditCheck compares a log, line by line from the first that is kept, with what follows from the events.
 type AuditCheck struct {
 	Gone   int64        // lines that were removed because of their age
 	Lines  int64        // in the log

@@ -11,8 +11,8 @@ import (
 // AuditStart is the hash that stands before the first event of an audit log.
 const AuditStart = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// An AuditEvent is one line of the audit log of an organization, or of the Installation. Lines are numbered without gaps,
-// and each has a hash of itself and the hash before: whoever changes one has to change all that follow.
+// An AuditEvent is one line of the audit log of an organization, or of the Installation. Lines are numbered without gaps and
+// chained by hashes.
 type AuditEvent struct {
 	Organization string
 	Sequence     int64 // 1 for the first
@@ -43,8 +43,8 @@ func (e AuditEvent) Behind(sequence int64, hash string) AuditEvent {
 	return e
 }
 
-// hash is SHA-256 of the hash before and all parts of the line, each as a netstring (its length in bytes, a colon, the
-// bytes, a comma), so that nothing can move from one to the next.
+// hash is SHA-256 of the hash before and all parts of the line as netstrings (length, colon, bytes, comma), so that nothing
+// can move from one part to the next.
 func (e AuditEvent) hash(before string) string {
 	var canonical strings.Builder
 	write := func(_, text string) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Fields are what is known of a thing. Values are texts, whole numbers, truths, times and lists of texts. What has the
-// zero value is left out: so a thing that learns a new field reads as ever in the changes of before.
+// Fields are the state of a thing: texts, whole numbers, truths, times and lists of texts. Zero values are left out, so that a
+// new field changes no line of before.
 type Fields map[string]any
 
 // known leaves out what has the zero value, and writes times as RFC 3339.

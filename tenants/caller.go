@@ -17,8 +17,8 @@ func (c Caller) Operates() bool {
 	return c.Organization == Installation
 }
 
-// Role is in which role the caller acts on what takes one. An operator does what an owner does. The token of one
-// organization does what an admin does, so that nobody becomes an owner, or another owner, by making one.
+// Role is the role in which the caller acts. An operator acts as an owner. The token of an organization acts as an admin: else
+// whoever makes one could become an owner.
 func (c Caller) Role() Role {
 	if c.Operates() {
 		return Owner
@@ -31,8 +31,7 @@ func (c Caller) Reaches(organization string) bool {
 	return c.Operates() || c.Organization == organization
 }
 
-// Grants refuses scopes that the caller does not hold itself: a token can't make a stronger one. An operator may grant
-// any.
+// Grants refuses scopes that the caller does not hold: a token can't make a stronger one. An operator may grant any.
 func (c Caller) Grants(scopes []string) error {
 	for _, scope := range scopes {
 		if !c.Operates() && !slices.Contains(c.Scopes, scope) {

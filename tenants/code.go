@@ -20,8 +20,8 @@ const (
 	ResetLasts      = 24 * time.Hour
 )
 
-// ErrCode says that a code can't be used. What wraps it says why, which is only for whoever holds the code: it has 192
-// random bits, so nobody comes by that knowledge by trying.
+// ErrCode means that a code can't be used. What wraps it is the reason, which is only for whoever holds the code: 192 random
+// bits, so nobody finds it by trying.
 var (
 	ErrCode        = errors.New("the code is not valid")
 	ErrCodeUsed    = fmt.Errorf("the code was used: %w", ErrCode)

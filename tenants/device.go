@@ -13,8 +13,8 @@ const (
 	MaxDeviceSecrets = 4
 )
 
-// A Device is a browser in which a member has signed in before. That is no proof of who sits there: it only lets them try
-// apart from strangers, who guess at the member's password and use up the attempts that there are for an address.
+// A Device is a browser in which a member has signed in before. It proves nothing: attempts from it are only counted apart
+// from strangers', who could use up those for the member's address.
 type Device struct {
 	Organization string // empty: it is not known
 	Member       string

@@ -11,14 +11,14 @@ const (
 	maxEmailLocal = 64
 )
 
-// NormalEmail is an address as it is kept and compared: without white space around it, in lower case. Whoever can have
-// both spellings of an address at a provider that tells them apart is rare; whoever types one with a capital is not.
+// NormalEmail is an address as it is compared: trimmed, in lower case. Providers that distinguish case are rarer than people
+// who type a capital.
 func NormalEmail(text string) string {
 	return strings.ToLower(strings.TrimSpace(text))
 }
 
-// IsEmail tells whether text can be an address at all. Only ASCII is accepted: outside it, different addresses become
-// the same in lower case or look the same to people.
+// IsEmail reports whether text can be an address. Only ASCII: outside it different addresses become equal in lower case, or
+// look equal.
 func IsEmail(text string) bool {
 	local, domain, found := strings.Cut(NormalEmail(text), "@")
 	fits := len(local)+1+len(domain) <= maxEmail && len(local) <= maxEmailLocal

@@ -8,8 +8,7 @@ import (
 
 // An Event is something that happened. Each says itself what every place has to know of it, so that none can lack one.
 type Event interface {
-	// EventName is the name under which the event is stored. It is data: never renamed, and a form that changes gets a
-	// new version.
+	// EventName is the name under which the event is stored. It is data: never renamed; a changed form gets a new version.
 	EventName() string
 	// Publication is what others learn of the event.
 	Publication() Publication

@@ -20,8 +20,7 @@ const (
 // maxExposures is how many exposures are kept of one key: nobody reads more to know that it has to go.
 const maxExposures = 20
 
-// LeakGrace is how long a key goes on that was found in public, where the policy is to rotate: nobody but its holders
-// can put another in its place.
+// LeakGrace is how long a leaked key goes on where the policy is to rotate: only its holders can replace it.
 const LeakGrace = 24 * time.Hour
 
 // An Exposure is one way in which a key was exposed.
@@ -97,8 +96,8 @@ func (e Exposure) clean() Exposure {
 	return e
 }
 
-// Expose decides what follows when the key was exposed: that it was, unless that is known, and what the policy says. Of
-// a key that has ended nothing follows. The word of a proxy never ends a key, whatever the policy.
+// Expose decides what follows from an exposure: that it is known, unless it was, and what the policy says. Of an ended key
+// nothing follows, and what a proxy reports never ends a key.
 func (k APIKey) Expose(cmd ExposeAPIKey) (events []Event, err error) {
 	if k.ID == "" {
 		return nil, ErrNotFound

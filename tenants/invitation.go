@@ -23,8 +23,8 @@ type Invitation struct {
 	made InvitationMade
 }
 
-// What became of an invitation, beside Expired and Revoked. Only an open one lets somebody join; one that has expired can
-// be sent again.
+// The states of an invitation beside Expired and Revoked. Only an open one lets somebody join; an expired one can be sent
+// again.
 const (
 	Open     State = "open"
 	Accepted State = "accepted"
@@ -123,8 +123,7 @@ func (c Invite) Check() error {
 	return append(faults, checkRole(c.Role)...).orNil()
 }
 
-// Make decides on a new invitation. Asked again for the same one, it fails with ErrShownOnce, because its code was
-// shown; for another one with ErrReused.
+// Make decides on a new invitation. Asked again for the same one, it fails with ErrShownOnce; for another one with ErrReused.
 func (i Invitation) Make(cmd Invite) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -195,8 +194,8 @@ type Accept struct {
 	At     time.Time
 }
 
-// Accept decides that somebody joins. It takes the code that works, and the address that was invited. Whoever handed the
-// code out may have kept it: it is void once they may not invite any more.
+// Accept decides that somebody joins who has the code and names the address. Whoever handed the code out may have kept it: it
+// is void once they may not invite any more.
 func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	if err := i.Admits(cmd.Code, cmd.At); err != nil {
 		return nil, err

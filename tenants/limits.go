@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A Countable is what an organization may have only so many of: each lives in the memory of every process that knows of it.
-// The words are data: they stand in answers.
+// A Countable is something of which an organization may have only so many. The words are data: they stand in responses.
 type Countable string
 
 // What is counted.

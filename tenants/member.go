@@ -27,8 +27,7 @@ type Member struct {
 // ErrLastOwner says that an organization keeps at least one owner.
 var ErrLastOwner = errors.New("an organization keeps at least one owner")
 
-// AddMember asks for a new member of an organization, which exists. PasswordHash is that of Password, which Check needs
-// to see.
+// AddMember asks for a new member of an existing organization. PasswordHash is that of Password, which Check needs.
 type AddMember struct {
 	ID           string
 	Organization string
@@ -68,8 +67,8 @@ func (c AddMember) Check() error {
 	return append(faults, checkPassword("password", c.Password)...).orNil()
 }
 
-// Add decides on a new member. Asked again for the same one, it decides nothing, and the first password stands; for one
-// with another address, name or role, it fails with ErrReused.
+// Add decides on a new member. Again, it decides nothing, and the first password stands; with another address, name or role it
+// fails with ErrReused.
 func (m Member) Add(cmd AddMember) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -124,8 +123,8 @@ func checkRole(role Role) Invalid {
 	return Invalid{{"role", fmt.Sprintf("role is %q.", role), oneOf(Roles())}}
 }
 
-// ChangeRole decides to give the member another role; the same again decides nothing. It takes a role that manages both,
-// and the last owner stays one.
+// ChangeRole decides on another role; again, it decides nothing. It takes a role that manages both, and the last owner stays
+// one.
 func (m Member) ChangeRole(cmd ChangeRole) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -164,8 +163,8 @@ func (e MemberRemoved) audit() auditForm { return auditForm{"member.removed", e.
 // Publication implements Event.
 func (MemberRemoved) Publication() Publication { return Unpublished }
 
-// Remove decides to remove the member; again, it decides nothing. It takes a role that manages the member's, and the
-// last owner stays.
+// Remove decides to remove the member; again, it decides nothing. It takes a role that manages the member's, and the last
+// owner stays.
 func (m Member) Remove(cmd RemoveMember) ([]Event, error) {
 	switch {
 	case m.ID == "":

@@ -13,8 +13,7 @@ const (
 	SystemActor        ActorKind = "system"        // by itself, as where a time has come
 )
 
-// An Origin is who decided something, and from where. It is kept with the events, not in them: it is no part of the
-// fact. What is empty is not known.
+// An Origin is who decided something, and from where. It is metadata of the events. What is empty is not known.
 type Origin struct {
 	Actor   string // id of a member or service token, or the name of what else it was
 	Kind    ActorKind
@@ -48,8 +47,7 @@ func (o Origin) Metadata() map[string]string {
 	return known
 }
 
-// OriginOf reads an origin back from the metadata of an event. The first events were kept without the kind of actor: it
-// follows from the id.
+// OriginOf reads an origin from the metadata of an event. In the first events the kind of actor follows from the id.
 func OriginOf(metadata map[string]string) Origin {
 	origin := Origin{
 		Actor: metadata[metadataActor], Kind: ActorKind(metadata[metadataKind]), Role: Role(metadata[metadataRole]),

@@ -12,8 +12,7 @@ const MaxPasskeys = 20
 // ErrTooMany says that a member has as many passkeys as can be.
 var ErrTooMany = errors.New("there are as many as can be")
 
-// A Passkey is a key pair (WebAuthn) by which a member proves who they are. The private half is in the member's device;
-// what is kept is no secret.
+// A Passkey is a key pair (WebAuthn) by which a member proves who they are. What is kept is its public half.
 type Passkey struct {
 	ID           string // empty until it is registered
 	Organization string
@@ -90,8 +89,8 @@ func (e PasskeyUsed) audit() auditForm { return auditForm{"passkey.used", e.At, 
 // Publication implements Event.
 func (PasskeyUsed) Publication() Publication { return Unpublished }
 
-// PasskeySuspected says that a passkey was used with a count of uses that was used before, so that there may be a copy
-// of it. Nobody gets in with it any more.
+// PasskeySuspected means that a passkey was used with a count that was used before: there may be a copy. Nobody gets in with
+// it any more.
 type PasskeySuspected struct {
 	Passkey string    `json:"passkey"`
 	Counter uint32    `json:"counter"`
@@ -142,8 +141,8 @@ func (p Passkey) Register(cmd RegisterPasskey) ([]Event, error) {
 	}}, nil
 }
 
-// Use decides whether the passkey lets its member in: it does if PasskeyUsed follows. A count of uses that does not grow
-// gives a copy away; nobody can say which of the two is the member's, so neither gets in.
+// Use decides whether the passkey lets its member in: it does if PasskeyUsed follows. A count that does not grow gives a copy
+// away; nobody can tell which is the member's, so neither gets in.
 func (p Passkey) Use(cmd UsePasskey) ([]Event, error) {
 	counts := cmd.Counter != 0 || p.Credential.Counter != 0
 	switch {

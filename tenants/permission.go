@@ -2,8 +2,7 @@ package tenants
 
 import "slices"
 
-// A Permission is one thing that a role may or may not do in an organization. What is one's own, such as one's sessions
-// and one's password, takes none: everybody may see to that.
+// A Permission is one thing that a role may do in an organization. One's own sessions and password take none.
 type Permission string
 
 // The permissions. Their names are data: they stand in errors and in the audit.
@@ -67,8 +66,7 @@ func (r Role) MayIssueFor(environment Environment) bool {
 	return r.May(IssuingFor(environment))
 }
 
-// Managing is the permission to change the role of a member with a role, to give somebody that role, and to remove such
-// a member.
+// Managing is the permission to change the role of a member with a role, to give that role, and to remove such a member.
 func Managing(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
@@ -76,8 +74,8 @@ func Managing(role Role) Permission {
 	return MembersManage
 }
 
-// MayManage tells whether the role may change the role of a member with another one, give somebody that role, and remove
-// such a member.
+// MayManage reports whether the role may change the role of a member with another one, give that one, and remove such a
+// member.
 func (r Role) MayManage(other Role) bool {
 	return r.May(Managing(other))
 }

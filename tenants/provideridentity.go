@@ -8,15 +8,14 @@ import (
 // MaxSubject is the longest name that an identity provider has for somebody, in characters (OpenID Connect Core, 2).
 const MaxSubject = 255
 
-// A ProviderIdentity is who somebody is at an identity provider (OpenID Connect). Unlike an e-mail address the provider
-// never gives it to anybody else. Its zero value is nobody.
+// A ProviderIdentity is who somebody is at an identity provider (OpenID Connect), which unlike an e-mail address is never
+// given to another. Its zero value is nobody.
 type ProviderIdentity struct {
 	Issuer  string // address of the provider
 	Subject string // what it calls them
 }
 
-// ErrOtherIdentity says that a member is somebody else at the identity provider: they have an e-mail address there that was
-// the member's.
+// ErrOtherIdentity means that somebody else at the identity provider has an e-mail address that was the member's.
 var ErrOtherIdentity = errors.New("the member is somebody else at the identity provider")
 
 // Identify says who the provider knows by the verified e-mail address of a member.
@@ -41,8 +40,8 @@ func (e MemberIdentified) audit() auditForm { return auditForm{"member.identifie
 // Publication implements Event.
 func (MemberIdentified) Publication() Publication { return Unpublished }
 
-// Identify decides that the member is somebody at an identity provider; again, it decides nothing. At one provider a member
-// stays who they are: ErrOtherIdentity.
+// Identify decides who the member is at an identity provider; again, it decides nothing. At one provider that never changes:
+// ErrOtherIdentity.
 func (m Member) Identify(cmd Identify) ([]Event, error) {
 	switch {
 	case !m.isThere():

@@ -2,12 +2,11 @@ package tenants
 
 import "fmt"
 
-// maxRate is the highest limit of its own that a key may have where its organization's is not known, in requests per
-// minute.
+// maxRate is the highest limit of a key's own where its organization's is not known, in requests per minute.
 const maxRate = 1_000_000
 
-// checkRate says what is wrong with a key's own limit, in requests per minute: 0 is none, and above its organization's it
-// would never bind. A ceiling of 0 is not known.
+// checkRate finds faults of a key's own limit, in requests per minute: 0 is none, and above its organization's (0: not known)
+// it would never bind.
 func checkRate(rate, ceiling int) Invalid {
 	if ceiling == 0 {
 		ceiling = maxRate

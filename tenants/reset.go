@@ -28,8 +28,8 @@ func (e MemberResetCodeIssued) audit() auditForm {
 // Publication implements Event.
 func (MemberResetCodeIssued) Publication() Publication { return Unpublished }
 
-// MemberPasswordChanged gives a member another password. A code to reset it is void from then on. By a reset the member is
-// nobody at the identity provider any more, until it tells anew.
+// MemberPasswordChanged gives a member another password and voids a code to reset it. A reset also undoes the binding to the
+// identity provider, until the next sign-in by it.
 type MemberPasswordChanged struct {
 	Member       string    `json:"member"`
 	PasswordHash string    `json:"password_hash"`
@@ -55,8 +55,8 @@ type IssueResetCode struct {
 	At     time.Time
 }
 
-// IssueResetCode decides to let the member set another password. It takes a role that manages the member's: whoever
-// holds the code can become the member.
+// IssueResetCode decides to let the member set another password. It takes a role that manages the member's: the holder of the
+// code can become the member.
 func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	switch {
 	case !m.isThere():
@@ -84,8 +84,8 @@ func (c ChangePassword) Check() error {
 	return checkPassword("password", c.Password).orNil()
 }
 
-// ChangePassword decides to give the member the password of a command that shows the one of before. Where that is not
-// the member's any more it fails with ErrNotFound.
+// ChangePassword decides on another password for who has shown the one of before. ErrNotFound where that is not the member's
+// any more.
 func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -96,9 +96,8 @@ func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, At: cmd.At}}, nil
 }
 
-// ResetPassword decides to give the member the password of a command that shows the code that is out. Whoever handed the
-// code out may have kept it: it is void once they manage the member no more, because one of the two has another role or
-// is gone.
+// ResetPassword decides on another password for who has shown the code. Whoever handed it out may have kept it: it is void
+// once they don't manage the member any more.
 func (m Member) ResetPassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -51,8 +51,8 @@ func (c RotateAPIKey) Check() error {
 	return nil
 }
 
-// Rotate decides that the key ends after the overlap, and never later than it would have. One that is revoked, expired
-// or rotated already can't be rotated.
+// Rotate decides that the key ends after the overlap, never later than it would have. A revoked, expired or rotated key can't
+// be rotated.
 func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: firstEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
 }
 
-// Successor asks for the key that takes this one's place: for the same project and environment, with the same name,
-// limit and access, and with an end as far away as this one's was when it was issued.
+// Successor asks for the key that replaces this one: same project, environment, name, limit and access, and a life as long as
+// this one had.
 func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 	successor := IssueAPIKey{
 		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,

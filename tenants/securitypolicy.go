@@ -39,8 +39,8 @@ func PlainHTTPPolicies() []PlainHTTPPolicy {
 	return []PlainHTTPPolicy{FlagPlainHTTP, RevokePlainHTTP}
 }
 
-// A SecurityPolicy is what an organization wants to happen by itself when somebody else may have one of its keys, and how its
-// members may not sign in.
+// A SecurityPolicy is what an organization wants to happen when somebody else may have one of its keys, and how its members
+// may not sign in.
 type SecurityPolicy struct {
 	Organization  string // empty until it is set; see DefaultSecurityPolicy
 	LeakedKeys    LeakedPolicy
@@ -96,8 +96,7 @@ func (c SetSecurityPolicy) Check() error {
 	return faults.orNil()
 }
 
-// Set decides on the policy. Setting what is in force decides nothing. Only owners decide about passwords, and can't lock
-// themselves out.
+// Set decides on the policy; again, it decides nothing. Only owners decide about passwords, and can't lock themselves out.
 func (s SecurityPolicy) Set(cmd SetSecurityPolicy) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

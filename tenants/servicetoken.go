@@ -11,12 +11,10 @@ import (
 // maxScopes is how many scopes one token may have.
 const maxScopes = 32
 
-// scopeForm is how a scope looks: what it concerns, then what may be done. Which scopes mean anything is up to the
-// modules that ask for them.
+// scopeForm is how a scope looks: what it concerns, and what may be done. Its meaning is up to the modules that check it.
 var scopeForm = regexp.MustCompile(`^[a-z][a-z-]{0,30}:[a-z][a-z-]{0,30}$`)
 
-// A ServiceToken lets a service such as billing act for one organization, or for the Installation. The token itself is
-// not kept.
+// A ServiceToken lets a service such as billing act for one organization, or for the Installation. The secret is not kept.
 type ServiceToken struct {
 	ID           string // empty until it is issued
 	Organization string // or Installation
@@ -97,8 +95,7 @@ func checkScopes(scopes []string) (faults Invalid) {
 	return faults
 }
 
-// Issue decides on a new token. A token can't be issued twice: asked again for the same one it fails with ErrShownOnce,
-// for another one with ErrReused.
+// Issue decides on a new token. Asked again for the same one it fails with ErrShownOnce, for another one with ErrReused.
 func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -116,8 +113,8 @@ func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 	return nil, ErrReused
 }
 
-// Register decides on a token that comes from the configuration. Asked again for the same one, it decides nothing, also
-// where that was revoked: a restart does not bring it back.
+// Register decides on a token from the configuration. Again, it decides nothing, also once revoked: a restart does not bring
+// it back.
 func (s ServiceToken) Register(cmd IssueServiceToken) ([]Event, error) {
 	if s.ID != "" && s.Digest == cmd.Digest {
 		return nil, nil

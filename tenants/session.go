@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// How long a session lasts. It ends when it was not used for SessionIdles, at the latest SessionLasts after its start. It
-// is renewed by a use at least RenewAfter after the last renewal, not by each: so a use writes nothing, and one that is
-// not used ends between SessionIdles-RenewAfter and SessionIdles later.
+// A session ends when it was not used for SessionIdles, at the latest SessionLasts after its start. Only a use RenewAfter
+// after the last renewal renews it: so most uses write nothing, and an unused session ends SessionIdles-RenewAfter to
+// SessionIdles later.
 const (
 	SessionIdles = 12 * time.Hour
 	RenewAfter   = 3 * time.Hour
 	SessionLasts = 7 * 24 * time.Hour
 )
 
-// SecretOverlap is how long a secret that was replaced still works: what the browser has sent with it, and its other
-// tabs, may be on their way.
+// SecretOverlap is how long a replaced secret still works: requests and other tabs with it may be on their way.
 const SecretOverlap = time.Minute
 
 // A SignInMethod is how a member proved who they are.
@@ -72,8 +71,8 @@ type StartSession struct {
 	At     time.Time
 }
 
-// RenewSession keeps a session from ending because nobody uses it. The new secret is made from the old one and Salt, so
-// that whoever asks twice with the old one gets the same.
+// RenewSession keeps a session from idling. The new secret is made from the old one and Salt, so that whoever asks twice gets
+// the same.
 type RenewSession struct {
 	Presented string // hash of the secret that asks
 	Digest    SecretDigest
@@ -189,8 +188,8 @@ func (s Session) Start(cmd StartSession) ([]Event, error) {
 	}}, nil
 }
 
-// Renew decides to let the session go on. It decides nothing where it was renewed not long ago, or where the secret that
-// asks is not the newest: another tab was faster.
+// Renew decides to let the session go on; nothing where it was renewed not long ago, or the secret is not the newest: another
+// tab was faster.
 func (s Session) Renew(cmd RenewSession) ([]Event, error) {
 	if !s.works(cmd.At) {
 		return nil, ErrNotFound
@@ -230,8 +229,7 @@ func (s Session) End(cmd Revoke) ([]Event, error) {
 	return []Event{SessionEnded{Session: s.ID, Reason: cmd.reason(), At: cmd.At}}, nil
 }
 
-// ChangeRole decides to let the session go on in the role that its member has now. One that has ended has no role any
-// more: nothing follows.
+// ChangeRole decides to let the session go on in the member's role of now. Nothing follows for one that has ended.
 func (s Session) ChangeRole(role Role, at time.Time) ([]Event, error) {
 	switch {
 	case s.ID == "":
@@ -250,7 +248,7 @@ func (s Session) RenewAt() time.Time {
 	return s.RenewedAt.Add(RenewAfter)
 }
 
-// works tells whether the session lets anybody in.
+// works reports whether the session lets anybody in.
 func (s Session) works(at time.Time) bool {
 	return s.ID != "" && s.Revocation.state() == Active && at.Before(s.ExpiresAt)
 }

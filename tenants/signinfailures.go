@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds of what is reported of failed sign-ins: one line in the audit for the first, then at most one for each member and
-// hour with how many there were, and from which networks, as far as few.
+// Bounds of reports of failed sign-ins: the first at once, then one line for each member and hour with their number and the
+// first networks.
 const (
 	FailuresReported = time.Hour
 	maxNetworks      = 5

@@ -55,10 +55,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A change that another replica made is found within relayInterval, one that this replica made at once. A relay whose
-// process ended is replaced within relayInterval, one that hangs or whose machine is gone after relayLease. What a relay
-// sends is settled within a quarter of the lease, so that no record of it arrives under the next one: on a compacted topic
-// an old state would take the place of a revocation.
+// A change of this replica is published at once, one of another within relayInterval. A dead relay is replaced within
+// relayInterval, one that hangs within relayLease. deliveryTimeout ends what a relay sends before the next one begins: on a
+// compacted topic an old state would replace a revocation.
 const (
 	relayInterval   = 200 * time.Millisecond
 	relayLease      = 3 * time.Second
@@ -279,8 +278,7 @@ func (a *App) droppedFailures() prometheus.Counter {
 	})
 }
 
-// buildUsageConsumer makes what takes in how keys are used, and how they were exposed. What the listener of this process sees
-// takes the same way as what those of others see.
+// buildUsageConsumer makes the consumer of facts about keys. What this process's own listener sees takes the same way.
 func (a *App) buildUsageConsumer() (err error) {
 	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
 	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.clock, a.logger)
@@ -330,8 +328,7 @@ func newID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// registerOperator makes the configured operator known. One that was revoked stays so, and is no reason not to serve
-// everybody else.
+// registerOperator registers the configured operator. One that was revoked stays so; the others are served all the same.
 func (a *App) registerOperator(ctx context.Context) error {
 	if a.config.OperatorToken == "" {
 		return nil

@@ -23,8 +23,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/registry"
 )
 
-// inForceWait is how long a command waits for a credential to be in force: nobody is waiting for an answer, so longer than
-// a request does.
+// inForceWait is how long a command waits for a credential to be in force: longer than a request, since no client waits.
 const inForceWait = 10 * time.Second
 
 // Services are what the rooms can be asked for.
@@ -36,8 +35,8 @@ type Services struct {
 	Keys     *keys.Service
 }
 
-// Operate carries out fn beside the processes that serve, on the same database and broker: what it decides is kept,
-// audited, published and in force like what they decide. The database must be up to date.
+// Operate carries out fn beside the processes that serve, on the same database and broker: its decisions are audited,
+// published and in force like theirs. The database must be up to date.
 func Operate(ctx context.Context, database httpapi.Secret, brokers []string, access sharedbus.Access, logger *slog.Logger,
 	fn func(context.Context, Services) error) (err error) {
 	if err := errors.Join(process.CheckDatabaseURL(database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {

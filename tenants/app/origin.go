@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// origin is under which origin people reach the console, such as https://weir.example; empty where nobody has said so
-// and it can't be told. What a request says of it decides nothing: anybody can write a Host header.
+// origin is the console's origin, such as https://weir.example; empty where it is not configured. A request does not decide
+// it: anybody can write a Host header.
 func (c Config) origin() (string, error) {
 	if c.ConsoleOrigin == "" {
 		return c.localOrigin(), nil

@@ -26,8 +26,8 @@ func Link(origin, path string, code tenants.Secret) string {
 	return strings.TrimSuffix(origin, "/") + path + "#" + code.Reveal()
 }
 
-// welcomeOwner prints the link by which somebody becomes the first owner, where nobody is a member yet. It goes to the
-// output and not to the log, which is kept and shown to others.
+// welcomeOwner prints the link for the first owner, while there is no member. It goes to the output, since logs are kept and
+// shown to others.
 func (a *App) welcomeOwner(ctx context.Context) error {
 	if a.config.Output == nil {
 		return nil

@@ -93,8 +93,7 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// answer prints what a command was asked for, alone on standard output so that a script can take it, and what people want
-// to know besides on standard error.
+// answer prints a result alone on standard output, so that a script can take it, and notes on standard error.
 func answer(result, about string, args ...any) {
 	fmt.Fprintf(os.Stderr, about+"\n", args...)
 	fmt.Fprintln(os.Stdout, result)

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Changing is the handler of requests to change the thing that their path names, which is called what: read reads how, carryOut
-// does it, and show shows the thing as it is then.
+// Changing is the handler of requests to change the thing that their path names, which is called what: read reads the change,
+// carryOut makes it, show shows the result.
 func Changing[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
 	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {

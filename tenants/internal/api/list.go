@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// Listing is the handler of a list of what belongs to one thing. whose says which thing, mostly by the query's parameter, "" where
-// that has to be given and is not; find finds a page of the list, show shows an item, and place is where an item stands.
+// Listing is the handler of a list of what belongs to one thing. whose is the id of that, "" where the query lacks the
+// parameter; find finds a page, show shows an item, place is where an item stands.
 func Listing[F, I any](parameter string, whose func(*http.Request) (id string),
 	find func(ctx context.Context, caller tenants.Caller, id string, after query.Position, limit int) ([]F, error),
 	show func(F) I, place func(F) query.Position) http.HandlerFunc {
@@ -33,8 +33,8 @@ func Listing[F, I any](parameter string, whose func(*http.Request) (id string),
 	})
 }
 
-// PageOf is where a list of requests goes on, and how far. A parameter that is none of filters is refused: a filter that
-// was overlooked would show too much.
+// PageOf is where a list goes on, and how far. Parameters beside filters are refused: an overlooked filter would show too
+// much.
 func PageOf(r *http.Request, filters ...string) (after query.Position, limit int, err error) {
 	if err := httpapi.OnlyKnown(r, nil, append(filters, "limit", "cursor")...); err != nil {
 		return after, 0, err

@@ -10,8 +10,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// ProblemOf is how an error about what, which the caller calls id, is answered. What is unknown and what belongs to
-// another organization are one and the same.
+// ProblemOf is the response to an error about what, which the caller calls id. The unknown and the foreign look the same.
 func ProblemOf(err error, what, id string) error {
 	var invalid tenants.Invalid
 	var full tenants.LimitReached

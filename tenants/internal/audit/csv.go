@@ -23,8 +23,8 @@ var csvHeader = []string{
 	"target_kind", "target", "target_name", "before", "after", "hash",
 }
 
-// serveCSV answers as CSV (RFC 4180), for spreadsheets and for keeping, with first and all lines that next returns behind a
-// number, until there are none. What goes wrong on the way ends the connection: a file that ends early must not look whole.
+// serveCSV responds with CSV (RFC 4180): first, and all lines that next returns behind a number, until there are none. An
+// error ends the connection: a file that ends early must not look whole.
 func serveCSV(w http.ResponseWriter, organization string, first []tenants.AuditEvent, next func(before int64) ([]tenants.AuditEvent, error)) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(organization)))

@@ -23,8 +23,8 @@ func NewService(store Store, organizations Organizations) *Service {
 	return &Service{store, organizations}
 }
 
-// Events lists lines of the audit of an organization that the caller reaches, or of the installation, newest first: those with
-// smaller numbers than before, 0 for all. Invalid says what of the filter no line could match.
+// Events lists lines of the audit of an organization that the caller reaches, or of the installation, newest first, with
+// numbers smaller than before (0: all). Invalid where no line could match the filter.
 func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
 	if err := filter.Check(); err != nil {
 		return nil, err

@@ -23,8 +23,7 @@ func scanAuditEvent(row pgx.CollectableRow) (e tenants.AuditEvent, err error) {
 	return e, err
 }
 
-// matching is the condition of a filter, for the lines with smaller numbers than before (0: from the newest), and its
-// arguments from $2 on.
+// matching is the condition of a filter for lines with numbers smaller than before (0: all), and its arguments from $2 on.
 func matching(f tenants.AuditFilter, before int64) (condition string, args []any) {
 	condition = `WHERE ` + query.Visible
 	add := func(given bool, clause string, value any) {

@@ -18,8 +18,7 @@ import (
 // auditPage is how many events are audited at once where there are many.
 const auditPage = 1000
 
-// WriteAll writes what the audit lacks: the events of before there was one, and those that a replica of then appends while
-// it is replaced. One that lacks nothing takes one query.
+// WriteAll writes what the audit lacks: events of before there was one, and of a replica of then that is being replaced.
 func WriteAll(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events) error {
 	behind, err := unaudited(ctx, pool)
 	if err != nil {
@@ -173,9 +172,8 @@ func (t *trail) tell(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (ten
 	return line.With(change), err
 }
 
-// before is what an event's stream was about before it, nil where that is the first. It reads the stream once more than who
-// decided on the event has just done: a stream is one thing, so what it takes grows with what happened to that thing, never
-// with the organization or its audit.
+// before is the subject before an event, nil for the first. It reads the stream once more: its length depends on one thing,
+// not on the organization.
 func (t *trail) before(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.Subject, error) {
 	if subject, known := t.subjects[r.Stream.Name]; known || r.Version == 1 {
 		return subject, nil

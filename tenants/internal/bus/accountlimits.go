@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// AccountLimits are the requests per minute that each organization may send, as weir.accounts.v1 tells them: no key of it
-// has a use for a higher limit of its own. Safe for concurrent use.
+// AccountLimits are the requests per minute that each organization may send, from weir.accounts.v1: a key's own limit can't be
+// higher. Safe for concurrent use.
 type AccountLimits struct {
 	mu             sync.RWMutex
 	byOrganization map[string]int

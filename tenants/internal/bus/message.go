@@ -106,8 +106,7 @@ func credentialState(revocation tenants.Revocation) string {
 	return contract.CredentialRevoked
 }
 
-// outgoing encodes what is published of one event. The id of a message is the same each time, so that a reader can tell what
-// was published twice.
+// outgoing encodes what is published of one event. Ids are the same each time, so that readers recognize duplicates.
 func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 	var messages []relay.Outgoing
 	for i, event := range events {

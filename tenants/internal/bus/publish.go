@@ -22,8 +22,7 @@ const Source = "weir/tenants"
 // perEvent is the most messages that one event becomes.
 const perEvent = 3
 
-// A Publication maps what was decided to what is published: the state of credentials, and facts. It is the one place where the
-// two meet.
+// A Publication maps decisions to what is published: the state of credentials, and facts. They meet nowhere else.
 type Publication struct {
 	events *events
 }
@@ -58,7 +57,7 @@ type (
 	recorded = eventstore.Recorded[tenants.Event]
 )
 
-// publish says what others learn of one event.
+// publish returns the messages of one event.
 func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]relay.Outgoing, error) {
 	if r.Event.Publication() == tenants.Unpublished {
 		return settled(r), nil
@@ -70,8 +69,7 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 	return published(r, history)
 }
 
-// published are the messages about the last event of a history. A credential goes before the fact: it is what somebody waits
-// for.
+// published are the messages about the last event of a history, credentials first: somebody waits for them.
 func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
 	events := make([]tenants.Event, len(history))
 	for i, each := range history {
@@ -101,7 +99,7 @@ func credentials(r recorded, subject tenants.Subject) []outgoingEvent {
 	return nil
 }
 
-// facts are what weir.tenants.v1 says of an event.
+// facts are the messages of an event on weir.tenants.v1.
 func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 	switch e := event.(type) {
 	case tenants.OrganizationCreated:
@@ -120,7 +118,7 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 	return nil
 }
 
-// settled publishes nothing of an event, and says that it is done with.
+// settled moves the cursor past an event of which nothing is published.
 func settled(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(r)}} }
 
 // until returns the history of an event's stream up to that event: an event alone is no whole state.

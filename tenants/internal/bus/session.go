@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// sessionCredentials are the credentials of a session: that of its secret, that of the one before, which works a moment
-// longer, and that of the one before that, if its moment was cut short.
+// sessionCredentials are those of a session's secret, of the one before, which works a moment longer, and of the one before
+// that where its moment was cut short.
 func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 	now, at := sessionCredential(s, version), s.StartedAt
 	if !s.ChangedAt.IsZero() {
@@ -28,8 +28,7 @@ func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 	return held
 }
 
-// replacedCredential is that of the secret before. Where the newer one follows from it, whoever still comes with it is
-// led to the newer one.
+// replacedCredential is that of the secret before. Where the newer one follows from it, its holder is led to the newer one.
 func replacedCredential(s tenants.Session, version int64) contract.Credential {
 	replaced := sessionCredential(s, version)
 	replaced.ExpiresAt = &s.Replaced.Until

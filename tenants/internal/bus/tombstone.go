@@ -19,12 +19,12 @@ import (
 // TombstonesName is under which name the relay keeps how far it has forgotten sessions. It is data.
 const TombstonesName = "tenants-forgetting"
 
-// remembrance is how long after its last possible moment a session is remembered. Nothing that is said of it is on its way so
-// late, so no older record comes behind the tombstone; and a clock that is a day behind lets nobody in.
+// remembrance is how long a session is kept after its last possible moment: no older record can come behind the tombstone, and
+// a clock that is a day behind lets nobody in.
 const remembrance = 24 * time.Hour
 
-// SessionTombstones takes sessions that are surely past out of weir.credentials.v1: every sign-in and every renewal leaves a record there,
-// which would be kept, and held in memory by every service, for ever. Revoked keys stay: their holders are told why they don't work.
+// SessionTombstones removes past sessions from weir.credentials.v1, which else would keep a record of every sign-in and
+// renewal for ever, in the memory of every service. Revoked keys stay: their holders read why they don't work.
 type SessionTombstones struct {
 	events *events
 	clock  func() time.Time
@@ -35,8 +35,8 @@ func NewSessionTombstones(store *events, clock func() time.Time) *SessionTombsto
 	return &SessionTombstones{events: store, clock: clock}
 }
 
-// Read is a relay's source: a tombstone for each secret of the sessions that were started after a cursor and are past. It goes
-// no further than the first session that is not: those after it hardly end before it.
+// Read is a relay's source: a tombstone for each secret of the sessions that were started after a cursor and are past. It ends
+// at the first that is not: those after it hardly end before it.
 func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ type UsageConsumer struct {
 	Used func(ctx context.Context, tx pgx.Tx, used []tenants.UsedAPIKey) error
 }
 
-// Consume applies records in the transaction that also moves their positions. A record that can't be read is parked by the
-// bus; one of a type that is not known is for others. Exposures come first: they wait for the turn to append, and whoever
-// has it must not wait for a row that was changed here.
+// Consume applies records in the transaction that moves their positions. A record that can't be read is parked by the bus;
+// unknown types are for others. Exposures come first: they wait for the turn to append, whose holder must not wait for a row
+// that was changed here.
 func (n UsageConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var used []tenants.UsedAPIKey
 	for _, record := range records {

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A CredentialWaiter follows weir.credentials.v1, and says when a change of a credential has come back from the broker: from then on
-// it is in force here, and about now everywhere.
+// A CredentialWaiter follows weir.credentials.v1: a change that has come back from the broker is in force here, and about now
+// everywhere.
 type CredentialWaiter struct {
 	credentials *identity.Credentials
 	wake        func()

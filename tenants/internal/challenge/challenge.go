@@ -58,8 +58,8 @@ func ParseTicket(ticket string) (tenants.Secret, error) {
 	return known, nil
 }
 
-// Take returns the data of the question that a ticket is for, and forgets it, whether it is answered well or not. It is ErrNone
-// where there is none of that purpose for that subject, or not any more.
+// Take returns the data of a ticket's question and forgets it, however it is answered. ErrNone where there is none of that
+// purpose for that subject.
 func (s *Service) Take(ctx context.Context, ticket, purpose, subject string) ([]byte, error) {
 	known, err := ParseTicket(ticket)
 	if err != nil {

@@ -22,8 +22,8 @@ type Limiter struct {
 	table     *rate.Table[key]
 }
 
-// A key is who shares a limit: an organization's tokens, its members, or an operator. Tokens don't keep members from ending
-// the one that runs wild.
+// A key is who shares a limit: an organization's tokens, its members, or an operator. Tokens must not keep members from
+// revoking one.
 type key struct {
 	organization, kind, operator string
 }
@@ -42,8 +42,7 @@ func (l *Limiter) take(principal identity.Principal) rate.Result {
 	return l.table.Take(l.clock().UnixNano(), ask)
 }
 
-// Limit is middleware behind the authentication that refuses changes that come too often; handle makes a handler of what
-// may fail, and answers where it does.
+// Limit is middleware behind the authentication that refuses changes that come too often; handle responds to errors.
 func (l *Limiter) Limit(handle func(func(http.ResponseWriter, *http.Request) error) http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return handle(func(w http.ResponseWriter, r *http.Request) error {

@@ -51,8 +51,7 @@ type leakLabel struct {
 	Label     string `json:"label"` // "true_positive" or "false_positive"
 }
 
-// report takes a report of secrets that were found in public. Only those who hold a published key are answered, so
-// nobody else can ask whether something is a key.
+// report takes a signed report of secrets that were found in public. Nobody else gets an answer to whether something is a key.
 func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	if err := l.guard.Ready(); err != nil {
 		return err
@@ -74,8 +73,7 @@ func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// takeAll acts on each match for itself: one that can't be acted on must not save the keys behind it. faults are the errors
-// of those.
+// takeAll acts on each match by itself: one that fails must not save the keys behind it. faults are the errors.
 func (l LeakReports) takeAll(r *http.Request, matches []leakMatch) (labels []leakLabel, faults []error) {
 	labels = make([]leakLabel, len(matches))
 	for i, match := range matches {

@@ -15,9 +15,9 @@ import (
 // Sessions decides about sessions.
 type Sessions struct{ *base }
 
-// Renew keeps the session of a caller from ending for want of use. It returns the secret that the session has
-// now, which follows from the one presented: the same one for everybody who asks with that, so that several tabs at once
-// and an answer that got lost do no harm. Where nothing is due, that is the one presented.
+// Renew keeps the session of a caller from ending for want of use. The secret that it returns follows from the one presented,
+// so that several tabs, and whoever asks again after a lost answer, get the same; where nothing is due it is the one
+// presented.
 func (s *Sessions) Renew(ctx context.Context, request unitofwork.Request, id string, presented tenants.Secret) (tenants.Session, tenants.Secret, error) {
 	salt, err := s.salt()
 	if err != nil {
@@ -49,8 +49,7 @@ func (s *Sessions) salt() (string, error) {
 	return drawn.Reveal(), err
 }
 
-// SignOut ends a session of the caller. When it returns, no replica that follows the broker
-// lets it in for longer than a record takes to get there.
+// SignOut ends a session of the caller, everywhere once the broker has it.
 func (s *Sessions) SignOut(ctx context.Context, request unitofwork.Request, id string) error {
 	cmd := tenants.Revoke{Reason: "signed out", At: s.Work.Now()}
 	_, err := own(ctx, s.Work, request, sessionStream(request.Caller.Organization, id),
@@ -58,8 +57,8 @@ func (s *Sessions) SignOut(ctx context.Context, request unitofwork.Request, id s
 	return err
 }
 
-// List lists at most limit sessions of a member whom the caller, a service token, reaches and manages, after a position:
-// those that have neither ended nor expired.
+// List lists at most limit sessions in force of a member whom the caller, a service token, reaches and manages, after a
+// position.
 func (s *Sessions) List(ctx context.Context, caller tenants.Caller, member string, after query.Position, limit int) ([]SeenSession, error) {
 	if !tenants.IsID(member) {
 		return nil, fmt.Errorf("member %q: %w", member, tenants.ErrNotFound)
@@ -159,8 +158,8 @@ func (s *Sessions) EndOthers(ctx context.Context, request unitofwork.Request, ow
 	return u.Commit(ctx)
 }
 
-// endAll ends the sessions that a member has open, but the one called except, and makes strangers of their browsers, but of
-// the one that has some secrets.
+// endAll ends the open sessions of a member except one, and forgets the member's browsers except the one that has some
+// secrets.
 func endAll(ctx context.Context, u *unitofwork.Unit, member tenants.Member, reason, except string, devices []tenants.Secret) error {
 	cmd := tenants.Revoke{Reason: reason, At: u.Now()}
 	err := eachSession(ctx, u, member, except, func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrPasswordsOff says that the organization of a member has switched passwords off. It is told only to who has shown the
-// right one, or has a session.
+// ErrPasswordsOff means that the member's organization has switched passwords off. It is disclosed only to whoever has shown
+// the right one, or has a session.
 var ErrPasswordsOff = errors.New("the organization has switched passwords off")
 
 // ErrLastWay says that a member could not sign in any more.

@@ -10,14 +10,14 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// A Thing is what a stream tells of, in a unit of work.
+// A Thing is the state of a stream, in a unit of work.
 type Thing[S any] struct {
 	State   S
 	stream  eventstore.Stream
 	version int64
 }
 
-// Load reads what a stream tells of; its zero value where there is none.
+// Load reads the state of a stream; its zero value where there is none.
 func Load[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream) (Thing[S], error) {
 	history, err := u.Events.ReadTx(ctx, u.tx, stream)
 	return Thing[S]{eventstore.Fold[S, tenants.Event, P](history), stream, int64(len(history))}, err
@@ -91,8 +91,8 @@ type Room struct {
 	As    []tenants.Countable
 }
 
-// CheckRoom is tenants.LimitReached where an organization may have no more of something. It counts within the unit, so that two
-// who come at once can't both have the last place. The installation has no limits.
+// CheckRoom is tenants.LimitReached where an organization may have no more of something. It counts within the unit, so that
+// two at once can't both take the last place. The installation has no limits.
 func (u *Unit) CheckRoom(ctx context.Context, organization string, room Room) error {
 	if organization == tenants.Installation {
 		return nil

@@ -49,8 +49,8 @@ func (r Request) kind() tenants.ActorKind {
 	return tenants.ServiceTokenActor
 }
 
-// AtTheServer is a request of whoever can run programs with the configuration of the installation: they may do what an
-// operator may. client says which program, and who ran it.
+// AtTheServer is a request of whoever can run programs with the installation's configuration, and so may do what an operator
+// may. client names the program and who ran it.
 func AtTheServer(client string) Request {
 	return Request{
 		Caller: tenants.Caller{ID: "command", Organization: tenants.Installation, Scopes: OperatorScopes()},
@@ -73,8 +73,7 @@ func ByConfiguration() Request {
 	return Request{Caller: tenants.Caller{ID: "configuration"}, Kind: tenants.ConfigurationActor}
 }
 
-// OperatorScopes are what the configured operator's token may do. It could issue itself a token with any scope, so it is
-// given at once what an operator needs.
+// OperatorScopes are the scopes of the configured operator: it could issue itself any, so it has at once what operators need.
 func OperatorScopes() []string {
 	return []string{"tenants:admin", "billing:read", "billing:write"}
 }

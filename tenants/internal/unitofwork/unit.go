@@ -15,12 +15,12 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// ErrRemoved says that whoever asks is no member any more, or that their session has ended: this process has not consumed
-// that yet.
+// ErrRemoved means that the caller is no member any more, or that their session has ended, which this process has not consumed
+// yet.
 var ErrRemoved = errors.New("the caller is no member any more, or has signed out")
 
-// A Unit is one unit of work: while it is open nobody else decides anything, and all of it is kept or nothing. So it should
-// end soon.
+// A Unit is one unit of work, all of which is kept or nothing. Nobody else decides anything while it is open, so it should end
+// soon.
 type Unit struct {
 	*Writer
 	tx       pgx.Tx
@@ -42,8 +42,7 @@ func (u *Unit) Request() Request { return u.request }
 // As makes the rest of the unit the doing of a member, who is known only once it is under way.
 func (u *Unit) As(member tenants.Member) { u.request = u.request.By(member) }
 
-// Commit keeps the unit, and waits until the credentials that it changed are in force, for a while: it is kept by then, so
-// what is late is only its effect.
+// Commit keeps the unit, then waits for a while until the credentials that it changed are in force.
 func (u *Unit) Commit(ctx context.Context) error {
 	watch := u.Waiter.Watch(u.awaited...)
 	defer watch.Stop()
@@ -68,8 +67,8 @@ func (u *Unit) Keep(ctx context.Context) error {
 // Rollback drops the unit, unless it was kept.
 func (u *Unit) Rollback(ctx context.Context) { _ = u.tx.Rollback(ctx) }
 
-// Role is the role in which the request acts: a token's, or a member's own as it is now, whatever their session says.
-// ErrRemoved for one who is no member any more.
+// Role is the role in which the request acts: a token's, or a member's as it is now, whatever their session has. ErrRemoved
+// for a member of before.
 func (u *Unit) Role(ctx context.Context) (tenants.Role, error) {
 	if u.request.Role == "" {
 		return u.request.Caller.Role(), nil

@@ -29,8 +29,8 @@ type Config struct {
 // RoleOf finds the role that a member has now, or ErrNotFound.
 type RoleOf func(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error)
 
-// A Writer begins units of work. Its errors, and those of what is decided in them, are those of tenants: Invalid, ErrNotFound,
-// ErrForbidden, ErrReused, ErrShownOnce; any other is a failure of what it stands on.
+// A Writer begins units of work. Errors of decisions are those of tenants: Invalid, ErrNotFound, ErrForbidden, ErrReused,
+// ErrShownOnce; others are failures of what it stands on.
 type Writer struct {
 	Config
 }
@@ -38,8 +38,8 @@ type Writer struct {
 // NewWriter returns a writer.
 func NewWriter(config Config) *Writer { return &Writer{config} }
 
-// Begin opens a unit of work about things of one organization, or as tenants.Installation about those of several. Whoever
-// opens one defers its Rollback.
+// Begin opens a unit of work of one organization, or as tenants.Installation of several. Whoever opens one defers its
+// Rollback.
 func (w *Writer) Begin(ctx context.Context, organization string, request Request) (*Unit, error) {
 	tx, err := w.Events.Begin(ctx, organization)
 	if err != nil {
