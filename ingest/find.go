@@ -8,9 +8,10 @@ import (
 
 // A Ref names a block in its store.
 type Ref struct {
-	Project    string
-	ReceivedAt time.Time
-	ID         [16]byte
+	Project       string
+	ReceivedAt    time.Time
+	RetentionDays int
+	ID            [16]byte
 }
 
 // A Candidate is a block that a search has not looked into.

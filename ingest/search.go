@@ -37,18 +37,25 @@ func (s *Search) Wants(entry *Stored) bool {
 // MayFind reports whether a block can hold an entry that is wanted.
 func (s *Search) MayFind(block *Candidate) bool {
 	header := &block.Header
-	switch {
-	case s.Project != "" && s.Project != block.Project:
+	if s.Project != "" && s.Project != block.Project || !s.Reaches(header.Min, header.Max) {
 		return false
-	case s.From != nil && header.Max.Compare(*s.From) < 0, s.To != nil && header.Min.Compare(*s.To) >= 0:
-		return false
-	}
-	if after := s.Start.After; after != nil {
-		if s.OldestFirst && header.Max.Compare(after.Time) < 0 || !s.OldestFirst && header.Min.Compare(after.Time) > 0 {
-			return false
-		}
 	}
 	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Words.MayHold(s.Words)
+}
+
+// Reaches reports whether times that the search wants lie between first and last.
+func (s *Search) Reaches(first, last Instant) bool {
+	if s.From != nil && last.Compare(*s.From) < 0 || s.To != nil && first.Compare(*s.To) >= 0 {
+		return false
+	}
+	after := s.Start.After
+	switch {
+	case after == nil:
+		return true
+	case s.OldestFirst:
+		return last.Compare(after.Time) >= 0
+	}
+	return first.Compare(after.Time) <= 0
 }
 
 // begin is the place behind which everything lies that is wanted; nil: there is none. Blocks that reach over it say nothing of what comes next.

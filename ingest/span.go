@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"cmp"
+	"math"
 	"time"
 )
 
@@ -36,6 +37,21 @@ func SpanOf(event Instant, received time.Time) Span {
 		return Span{hour: floorDiv(event.Seconds, secondsOfHour)}
 	}
 	return Span{class: class * int8(cmp.Compare(away, 0))} //nolint:gosec // -1 or 1
+}
+
+// Rounded widens the times of entries that were received on a day to bounds, in seconds, that are the same for most blocks of that day.
+func Rounded(first, last Instant, day time.Time) (from, to int64) {
+	return day.Unix() - classEnd(day.Unix()-first.Seconds), day.Unix() + secondsOfDay + classEnd(last.Seconds-day.Unix()-secondsOfDay)
+}
+
+// classEnd is the end of the class of distances that holds away; there is one beyond the last, for whatever times there are.
+func classEnd(away int64) int64 {
+	for _, end := range distances {
+		if away <= end {
+			return end
+		}
+	}
+	return math.MaxInt64 / 4
 }
 
 // floorDiv divides, rounded towards the past.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/inbox"
@@ -14,7 +15,7 @@ import (
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool:   a.pool,
-		Tables: slices.Concat(inbox.Tables(a.clock), bus.Tables(a.clock)),
+		Tables: slices.Concat(postgres.Tables(a.clock), inbox.Tables(a.clock), bus.Tables(a.clock)),
 		Fixed:  slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}),
 		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})

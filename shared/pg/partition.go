@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,26 @@ import (
 // DayPartition is the name of table's partition for the UTC day of at: rows are copied straight into it.
 func DayPartition(table string, at time.Time) string {
 	return table + at.UTC().Format("_20060102")
+}
+
+// ValuePartition is the name of table's partition for a value of the key that it is partitioned by.
+func ValuePartition(table string, value int) string { return table + "_" + strconv.Itoa(value) }
+
+// EnsureValue creates the partition of table, which is partitioned by list of an integer, for a value if it is missing. Days of that are
+// partitions of it by column, for EnsureDays.
+func EnsureValue(ctx context.Context, tx pgx.Tx, table string, value int, column string) error {
+	partition := ValuePartition(table, value)
+	missing, err := missingRelations(ctx, tx, []string{partition})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	if missing, err = missingUnderLock(ctx, tx, table, partition); err == nil && len(missing) > 0 {
+		err = attach(ctx, tx, table, partition, fmt.Sprintf(`IN (%d)`, value), ` PARTITION BY RANGE (`+pgx.Identifier{column}.Sanitize()+`)`)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot create partition %q: %w", partition, err)
+	}
+	return nil
 }
 
 // EnsureDays creates the partitions of table for the UTC days of times that are missing, all of which it looks up at once. Table is
@@ -35,29 +56,33 @@ func EnsureDays(ctx context.Context, tx pgx.Tx, table string, times ...time.Time
 	return nil
 }
 
-// ensureDay is for who found nothing without a lock: it takes the advisory lock, looks again and creates. Without
-// the lock two transactions could both create, and CREATE TABLE IF NOT EXISTS would fail for one of them.
 func ensureDay(ctx context.Context, tx pgx.Tx, table, partition string, at time.Time) error {
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir partition ' || current_schema() || $1, 0))`, table); err != nil {
+	missing, err := missingUnderLock(ctx, tx, table, partition)
+	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if missing, err := missingRelations(ctx, tx, []string{partition}); len(missing) == 0 || err != nil {
-		return err
-	}
-	return createDay(ctx, tx, table, partition, at.Truncate(24*time.Hour))
+	day := at.Truncate(24 * time.Hour)
+	return attach(ctx, tx, table, partition, fmt.Sprintf(`FROM ('%s') TO ('%s')`, day.Format(time.RFC3339), day.Add(24*time.Hour).Format(time.RFC3339)), "")
 }
 
-// createDay makes the partition as a table of its own and attaches it. CREATE TABLE … PARTITION OF would lock table against
+// missingUnderLock is for who found nothing without a lock: it takes the advisory lock and looks again. Without
+// the lock two transactions could both create, and CREATE TABLE IF NOT EXISTS would fail for one of them.
+func missingUnderLock(ctx context.Context, tx pgx.Tx, table, partition string) ([]string, error) {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir partition ' || current_schema() || $1, 0))`, table); err != nil {
+		return nil, err
+	}
+	return missingRelations(ctx, tx, []string{partition})
+}
+
+// attach makes the partition as a table of its own and attaches it. CREATE TABLE … PARTITION OF would lock table against
 // everybody until the commit: it would wait for the longest reader, and all others would wait behind it. Row level security is
 // not copied: requests never name a partition, and COPY needs one without it.
-func createDay(ctx context.Context, tx pgx.Tx, table, partition string, day time.Time) error {
+func attach(ctx context.Context, tx pgx.Tx, table, partition, bound, partitioned string) error {
 	parent, child := pgx.Identifier{table}.Sanitize(), pgx.Identifier{partition}.Sanitize()
-	_, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)`, child, parent))
-	if err != nil {
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)%s`, child, parent, partitioned)); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`,
-		parent, child, day.Format(time.RFC3339), day.Add(24*time.Hour).Format(time.RFC3339)))
+	_, err := tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES %s`, parent, child, bound))
 	return err
 }
 

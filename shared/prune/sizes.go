@@ -19,9 +19,9 @@ func newSizes(registerer prometheus.Registerer) *sizes {
 	}, []string{"table"})}
 }
 
-// tableSizes counts a partition to its table.
-const tableSizes = `SELECT coalesce(parent.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
-	FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class parent ON parent.oid = i.inhparent
+// tableSizes counts a partition, and what that is partitioned into, to its table.
+const tableSizes = `SELECT coalesce(root.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
+	FROM pg_class c LEFT JOIN pg_class root ON root.oid = pg_partition_root(c.oid)
 	WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') GROUP BY 1`
 
 func (s *sizes) measure(ctx context.Context, pool *pgxpool.Pool) error {

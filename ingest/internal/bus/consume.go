@@ -68,7 +68,7 @@ func parse(records []bus.Record) ([]contract.LogsAccepted, error) {
 	return accepted, nil
 }
 
-// A gathering merges the entries of many records into few blocks: one run of blocks for each project, day and span.
+// A gathering merges the entries of many records into few blocks: one run of blocks for each project, retention, day and span.
 type gathering struct {
 	newID  func() string
 	parser *ingest.Parser
@@ -77,9 +77,10 @@ type gathering struct {
 	blocks []postgres.Block
 }
 
-// owner is whose entries a block holds, in which day they were received, and in which span their times lie.
+// owner is whose entries a block holds, how long they are kept, on which day they were received, and in which span their times lie.
 type owner struct {
 	organization, project string
+	retention             int
 	day                   int64
 	span                  ingest.Span
 }
@@ -93,7 +94,7 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	if err != nil {
 		return err
 	}
-	who := owner{organization: logs.Organization, project: logs.Project, day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
+	who := owner{organization: logs.Organization, project: logs.Project, retention: logs.Retention(), day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
 	var builder *ingest.Builder // of who; nil: it has to be looked up
 	return logs.Split(func(index int, text []byte) error {
 		read, err := g.parser.ReadEntry(text)
@@ -135,7 +136,7 @@ func (g *gathering) builder(who owner) *ingest.Builder {
 }
 
 func (g *gathering) build(who owner) {
-	block := postgres.Block{Block: g.open[who].Build(), ID: g.newID(), Organization: who.organization, Project: who.project}
+	block := postgres.Block{Block: g.open[who].Build(), ID: g.newID(), Organization: who.organization, Project: who.project, Retention: who.retention}
 	g.blocks = append(g.blocks, block)
 }
 

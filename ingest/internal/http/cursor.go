@@ -1,12 +1,14 @@
 package http
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/contract/tier"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -34,6 +36,7 @@ type key struct {
 type lead struct {
 	Project string `json:"p"`
 	Micros  int64  `json:"r"` // of the receipt
+	Days    int    `json:"d"` // of its retention
 	Block   id     `json:"b"`
 }
 
@@ -63,7 +66,7 @@ func NextCursor(r *http.Request, next *ingest.Position) *string {
 	}
 	for i := range next.Leads {
 		ref := &next.Leads[i]
-		at.Leads = append(at.Leads, lead{ref.Project, ref.ReceivedAt.UnixMicro(), ref.ID})
+		at.Leads = append(at.Leads, lead{ref.Project, ref.ReceivedAt.UnixMicro(), ref.RetentionDays, ref.ID})
 	}
 	cursor := httpapi.EncodeCursor(r, at)
 	return &cursor
@@ -94,7 +97,8 @@ func (p *position) read() ingest.Position {
 		at.Seen = &ingest.Key{First: ingest.Instant{Seconds: p.Seen.Seconds, Nanos: p.Seen.Nanos}, ID: p.Seen.Block}
 	}
 	for _, l := range p.Leads {
-		at.Leads = append(at.Leads, ingest.Ref{Project: l.Project, ReceivedAt: time.UnixMicro(l.Micros).UTC(), ID: l.Block})
+		days := cmp.Or(l.Days, tier.LongestRetentionDays) // cursors had none when nothing was removed
+		at.Leads = append(at.Leads, ingest.Ref{Project: l.Project, ReceivedAt: time.UnixMicro(l.Micros).UTC(), RetentionDays: days, ID: l.Block})
 	}
 	return at
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // A Block is a block of entries and whose they are.
 type Block struct {
 	ingest.Block
 	ID           string // a UUID
+	Retention    int    // for how many days it is kept
 	Organization string
 	Project      string
 }
@@ -31,31 +31,34 @@ func (b *Block) receivedAt() time.Time {
 }
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
-	"levels", "entries", "text_bytes", "words", "data"}
+	"levels", "entries", "text_bytes", "words", "data", "retention"}
 
 // Keep copies the blocks into the partitions of their days, which it creates where they are missing.
 func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
-	rows := map[string][][]any{} // by partition
+	if len(blocks) == 0 {
+		return nil
+	}
+	byDay := map[day][]*Block{}
 	for i := range blocks {
-		at := blocks[i].receivedAt()
-		if err := pg.EnsureDays(ctx, tx, "blocks", at); err != nil {
-			return err
-		}
-		partition := pg.DayPartition("blocks", at)
-		rows[partition] = append(rows[partition], s.row(&blocks[i], at))
+		d := dayOf(blocks[i].Retention, blocks[i].receivedAt())
+		byDay[d] = append(byDay[d], &blocks[i])
 	}
-	for partition, list := range rows {
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{partition}, blockColumns, pgx.CopyFromRows(list)); err != nil {
-			return fmt.Errorf("cannot keep %d blocks in %q: %w", len(list), partition, err)
+	if err := ensureDays(ctx, tx, byDay); err != nil {
+		return err
+	}
+	for d, list := range byDay {
+		source := pgx.CopyFromSlice(len(list), func(i int) ([]any, error) { return s.row(list[i]), nil })
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, source); err != nil {
+			return fmt.Errorf("cannot keep %d blocks in %q: %w", len(list), d.partition(), err)
 		}
 	}
-	return nil
+	return noteReaches(ctx, tx, byDay)
 }
 
-func (s *Store) row(b *Block, receivedAt time.Time) []any {
+func (s *Store) row(b *Block) []any {
 	text := b.AppendBinary(make([]byte, 0, b.Bytes+32*b.Entries))
-	return []any{b.Organization, b.Project, receivedAt, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
-		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), s.encoder.EncodeAll(text, nil)} //nolint:gosec // bounded by the size of a record
+	return []any{b.Organization, b.Project, b.receivedAt(), b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
+		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), s.encoder.EncodeAll(text, nil), int16(b.Retention)} //nolint:gosec // bounded by the size of a record
 }
 
 // unpack decompresses a block, into buffer as far as that goes.

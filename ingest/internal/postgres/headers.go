@@ -1,14 +1,13 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // headersAtOnce is how many headers of blocks are fetched in one go.
@@ -17,87 +16,103 @@ const headersAtOnce = 64
 // narrow is the span that no block exceeds, in seconds, but for those in the indexes of wide blocks.
 const narrow = 3600
 
-// byIndexAlone leaves the planner no way but an index, whatever it knows of the tables.
-const byIndexAlone = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off`
+// planning leaves the planner no way but an index, whatever it knows of the tables, and has it plan each query for its own values: so it
+// leaves out the partitions that they exclude, unlocked, which a plan for any values would have to lock, all of them.
+const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
 
-// headers is a cursor of the database over headers of blocks in the order of a search.
+// headers are the headers of an organization's blocks in one partition, in the order of a search. They are asked for when the search comes
+// to them: until then it is enough to know that none comes before a bound.
 type headers struct {
-	name    string
+	reach   reach
+	bound   ingest.Instant
+	behind  *ingest.Key // the last one that was fetched, or that an earlier page has seen
 	fetched []ingest.Candidate
+	begun   bool
 	ended   bool
 }
 
-// openHeaders opens cursors that together give every header that may matter. Where entries of some time and beyond are wanted,
-// the narrow blocks begin near that time, and only the wide ones anywhere: then there is a cursor for each.
-//
-// Whatever a query leaves out, it leaves out by the order of an index: a condition that no
-// index knows would pass over any number of headers unseen and uncounted, and a sort would read them all for the first.
-func openHeaders(ctx context.Context, tx pgx.Tx, organization pg.Organization, search *ingest.Search) (opened []*headers, err error) {
-	for _, q := range headerQueries(string(organization), search) {
-		text := byIndexAlone + `; DECLARE ` + q.name + ` NO SCROLL CURSOR FOR ` + q.text.String()
-		if _, err := tx.Exec(ctx, text, append([]any{pgx.QueryExecModeSimpleProtocol}, q.args...)...); err != nil {
-			return nil, err
-		}
-		opened = append(opened, &headers{name: q.name})
-	}
-	return opened, nil
-}
-
-// head is the next header; nil at the end.
-func (h *headers) head(ctx context.Context, tx pgx.Tx) (*ingest.Candidate, error) {
-	if len(h.fetched) == 0 && !h.ended {
-		if err := h.fetch(ctx, tx); err != nil {
-			return nil, err
+// headersOf are those that may matter. Narrow blocks begin near the times that are wanted, and only wide ones anywhere: so they are
+// asked for apart.
+func headersOf(reaches []reach, search *ingest.Search) (all []*headers) {
+	for _, r := range reaches {
+		first, last := ingest.Instant{Seconds: r.from}, ingest.Instant{Seconds: r.to, Nanos: maxNanos}
+		if search.Reaches(first, last) {
+			all = append(all, &headers{reach: r, bound: search.First(&ingest.Header{Min: first, Max: last}), behind: search.Start.Seen})
 		}
 	}
-	if len(h.fetched) == 0 {
-		return nil, nil //nolint:nilnil // there is no further header
-	}
-	return &h.fetched[0], nil
+	return all
 }
 
-func (h *headers) fetch(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, fmt.Sprintf(`FETCH %d FROM %s`, headersAtOnce, h.name))
+const maxNanos = 999_999_999
+
+// mayBefore reports whether there may be a header that comes before one at key.
+func (h *headers) mayBefore(search *ingest.Search, key ingest.Key) bool {
+	best := ingest.Key{First: h.bound}
+	if !search.OldestFirst {
+		for i := range best.ID {
+			best.ID[i] = math.MaxUint8
+		}
+	}
+	return search.Sooner(best, key)
+}
+
+// fetch asks for the next headers.
+func (h *headers) fetch(s *scan) error {
+	q := newHeaderQuery(string(s.organization), s.search, h)
+	h.begun = true
+	err := s.query(q.text.String(), q.args, func(rows pgx.Rows) (err error) {
+		h.fetched, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.reach.day) })
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	h.fetched, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c ingest.Candidate, err error) {
-		var minNanos, maxNanos int32
-		var levels int16
-		err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Bytes, (*[]byte)(&c.Words))
-		c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
-		return c, err
-	})
 	h.ended = len(h.fetched) < headersAtOnce
-	return err
-}
-
-// headerQueries are the queries for all headers that may matter.
-func headerQueries(organization string, search *ingest.Search) []*headerQuery {
-	near := &headerQuery{name: "headers", search: search}
-	near.begin(organization, search.Project)
-	reach, bounded := near.reach()
-	if !bounded {
-		near.end()
-		return []*headerQuery{near}
+	if !h.ended {
+		last := s.search.Key(&h.fetched[len(h.fetched)-1])
+		h.behind = &last
 	}
-	near.write(` AND max_seconds - min_seconds <= %d AND %s`, narrow, reach)
-	near.end()
-	wide := &headerQuery{name: "wide_headers", search: search}
-	wide.begin(organization, everyProject)
-	wide.write(` AND max_seconds - min_seconds > %d`, narrow)
-	wide.end()
-	return []*headerQuery{near, wide}
+	return nil
 }
 
-// everyProject is for a query whose index does not know the project: Find leaves out the others.
-const everyProject = ""
+func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
+	var minNanos, maxNanos int32
+	var levels int16
+	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Bytes, (*[]byte)(&c.Words))
+	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
+	c.RetentionDays = d.retention
+	return c, err
+}
 
+// query runs a query of the scan and gives its locks back at once, where else a transaction keeps them to its end: so a page holds those of
+// one partition, however many it goes through. The snapshot is the transaction's, so nothing changes meanwhile.
+func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`SAVEPOINT look`)
+	batch.Queue(text, args...).Query(read)
+	batch.Queue(`ROLLBACK TO SAVEPOINT look`)
+	batch.Queue(`RELEASE SAVEPOINT look`)
+	return s.tx.SendBatch(s.ctx, batch).Close()
+}
+
+// A headerQuery asks for headers of one partition. Whatever it leaves out, it leaves out by the order of an index: a condition that no
+// index knows would pass over any number of headers unseen and uncounted, and a sort would read them all for the first.
 type headerQuery struct {
-	name   string
 	search *ingest.Search
 	text   strings.Builder
 	args   []any
+}
+
+func newHeaderQuery(organization string, search *ingest.Search, h *headers) *headerQuery {
+	q := &headerQuery{search: search}
+	q.begin(organization, h)
+	if h.reach.wide {
+		q.write(` AND max_seconds - min_seconds > %d`, narrow)
+	} else {
+		q.near()
+	}
+	q.end()
+	return q
 }
 
 func (q *headerQuery) write(format string, args ...any) { fmt.Fprintf(&q.text, format, args...) }
@@ -108,20 +123,22 @@ func (q *headerQuery) arg(value any) string {
 	return fmt.Sprintf("$%d", len(q.args))
 }
 
-// begin selects headers by conditions that an index knows.
-func (q *headerQuery) begin(organization, project string) {
+// begin selects headers by conditions that an index knows, and names the partition by what tells it.
+func (q *headerQuery) begin(organization string, h *headers) {
+	d := h.reach.day
 	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, text_bytes,
-		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE organization = %s`, q.needsWords(), q.arg(organization))
-	if project != everyProject {
-		q.write(` AND project = %s`, q.arg(project))
+		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
+		q.needsWords(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
+	if q.search.Project != "" && !h.reach.wide { // Find leaves out the other projects among the wide ones, whose index knows none
+		q.write(` AND project = %s`, q.arg(q.search.Project))
 	}
 	end, behind := `max`, `<`
 	if q.search.OldestFirst {
 		end, behind = `min`, `>`
 	}
-	if seen := q.search.Start.Seen; seen != nil {
-		q.write(` AND (%[1]s_seconds, %[1]s_nanos, block) %[2]s (%[3]s, %[4]s, %[5]s::uuid)`,
-			end, behind, q.arg(seen.First.Seconds), q.arg(int32(seen.First.Nanos)), q.arg(uuidText(seen.ID))) //nolint:gosec // below 1e9
+	if h.behind != nil {
+		q.write(` AND (%[1]s_seconds, %[1]s_nanos, block) %[2]s (%[3]s, %[4]s, %[5]s::uuid)`, end, behind,
+			q.arg(h.behind.First.Seconds), q.arg(int32(h.behind.First.Nanos)), q.arg(uuidText(h.behind.ID))) //nolint:gosec // below 1e9
 	}
 	if q.search.OldestFirst && q.search.To != nil {
 		q.write(` AND min_seconds <= %s`, q.arg(q.search.To.Seconds))
@@ -144,31 +161,31 @@ func (q *headerQuery) needsWords() string {
 
 func (q *headerQuery) end() {
 	if q.search.OldestFirst {
-		q.write(` ORDER BY min_seconds, min_nanos, block`)
+		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, headersAtOnce)
 	} else {
-		q.write(` ORDER BY max_seconds DESC, max_nanos DESC, block DESC`)
+		q.write(` ORDER BY max_seconds DESC, max_nanos DESC, block DESC LIMIT %d`, headersAtOnce)
 	}
 }
 
-// reach is the condition that a narrow block reaches to the time from which on entries are wanted; false: from the very first.
-func (q *headerQuery) reach() (condition string, bounded bool) {
+// near is the condition that a block is narrow, and reaches to the time from which on entries are wanted.
+func (q *headerQuery) near() {
+	q.write(` AND max_seconds - min_seconds <= %d`, narrow)
 	after := q.search.Start.After
 	if q.search.OldestFirst {
 		from := q.search.From
 		if after != nil && (from == nil || from.Compare(after.Time) < 0) {
 			from = &after.Time
 		}
-		if from == nil {
-			return "", false
+		if from != nil {
+			q.write(` AND min_seconds >= %s`, q.arg(from.Seconds-narrow))
 		}
-		return `min_seconds >= ` + q.arg(from.Seconds-narrow), true
+		return
 	}
 	to := q.search.To
 	if after != nil && (to == nil || to.Compare(after.Time) > 0) {
 		to = &after.Time
 	}
-	if to == nil {
-		return "", false
+	if to != nil {
+		q.write(` AND max_seconds <= %s`, q.arg(to.Seconds+narrow))
 	}
-	return `max_seconds <= ` + q.arg(to.Seconds+narrow), true
 }

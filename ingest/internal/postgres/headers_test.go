@@ -1,43 +1,62 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Headers come out of an index in their order, from the place on where a page begins: none is sorted, and none is passed over
-// but those that an index passes over.
-func TestHeadersComeOutOfAnIndex(t *testing.T) {
-	pool := pgtest.Open(t, Schema, Migrations()...)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+// asSystem runs fn in a transaction that sees all organizations.
+func asSystem(t *testing.T, pool *pgxpool.Pool, fn func(ctx context.Context, tx pgx.Tx) error) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		for day := 1; day <= 3; day++ {
-			_, err := tx.Exec(t.Context(), fmt.Sprintf(`CREATE TABLE blocks_2026110%[1]d PARTITION OF blocks FOR VALUES FROM ('2026-11-0%[1]d') TO ('2026-11-0%[2]d')`, day, day+1))
-			if err != nil {
-				return err
-			}
+		return fn(t.Context(), tx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// days are partitions for many days of one retention, one after the other.
+func days(t *testing.T, pool *pgxpool.Pool, retention int, first time.Time, many int) {
+	t.Helper()
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		blocks := map[day][]*Block{}
+		for i := range many {
+			blocks[dayOf(retention, first.AddDate(0, 0, i))] = nil
 		}
-		_, err := tx.Exec(t.Context(), `INSERT INTO blocks SELECT 'org_' || i % 3, 'prj_' || i % 30, '2026-11-01'::timestamptz + i * interval '12 seconds',
-			gen_random_uuid(), i * 12 - CASE WHEN i % 50 = 0 THEN 90000 ELSE 0 END, 0, i * 12 + 20, 0, 4, 1, 100, '', '' FROM generate_series(0, 20000) AS i`)
+		return ensureDays(ctx, tx, blocks)
+	})
+}
+
+var firstDay = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+// Headers come out of an index of one partition in their order, from the place on where a page begins: none is sorted, none is passed over
+// but those that an index passes over, and no other partition is looked at.
+func TestHeadersComeOutOfAnIndex(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	days(t, pool, 90, firstDay, 4)
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO blocks SELECT 'org_' || i % 3, 'prj_' || i % 30, '2026-11-01'::timestamptz + i * interval '12 seconds',
+			gen_random_uuid(), i * 12 - CASE WHEN i % 50 = 0 THEN 90000 ELSE 0 END, 0, i * 12 + 20, 0, 4, 1, 100, '', '', 90 FROM generate_series(0, 20000) AS i`)
 		return err
-	}))
-	_, err := pool.Exec(t.Context(), `ANALYZE blocks`)
-	must(err)
+	})
+	if _, err := pool.Exec(t.Context(), `ANALYZE blocks`); err != nil {
+		t.Fatal(err)
+	}
 	after := &ingest.Place{Time: ingest.Instant{Seconds: 100_000}}
 	resumed := ingest.Position{After: after, Seen: &ingest.Key{First: after.Time}}
 	for name, search := range map[string]ingest.Search{
@@ -50,21 +69,74 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 		"of a project":  {Start: ingest.Position{After: after}, Project: "prj_1"},
 		"between times": {From: &ingest.Instant{Seconds: 99_000}, To: &after.Time, Project: "prj_1", OldestFirst: true},
 	} {
-		for _, q := range headerQueries("org_1", &search) {
-			var plan []string
-			must(pg.ReadAs(t.Context(), pool, "org_1", func(tx pgx.Tx) error {
-				if _, err := tx.Exec(t.Context(), byIndexAlone); err != nil {
-					return err
-				}
-				rows, err := tx.Query(t.Context(), `EXPLAIN `+q.text.String()+` LIMIT 64`, append([]any{pgx.QueryExecModeSimpleProtocol}, q.args...)...)
-				if err == nil {
-					plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
-				}
-				return err
-			}))
-			if whole := strings.Join(plan, "\n"); strings.Contains(whole, "Sort  ") || strings.Contains(whole, "Filter: (project") || !strings.Contains(whole, "Index Scan using") {
+		for _, wide := range []bool{false, true} {
+			q := newHeaderQuery("org_1", &search, &headers{reach: reach{day: dayOf(90, firstDay.AddDate(0, 0, 1)), wide: wide}, behind: search.Start.Seen})
+			whole := explain(t, pool, q)
+			if strings.Contains(whole, "Sort  ") || strings.Contains(whole, "Filter: (project") || strings.Count(whole, "Index Scan using") != 1 ||
+				!strings.Contains(whole, "blocks_90_20261102") {
 				t.Errorf("%s: %s\n%s", name, q.text.String(), whole)
 			}
 		}
+	}
+}
+
+func explain(t *testing.T, pool *pgxpool.Pool, q *headerQuery) string {
+	t.Helper()
+	var plan []string
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, planning); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `EXPLAIN `+q.text.String(), q.args...)
+		if err == nil {
+			plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
+	})
+	return strings.Join(plan, "\n")
+}
+
+// A page takes no locks of partitions that it does not come to, and keeps none of those that it does: the same few for a log of a day and
+// of a year.
+func TestAPageLocksFewPartitions(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	const many = 120
+	days(t, pool, 90, firstDay, many)
+	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []Block
+	for i := range many {
+		at := firstDay.AddDate(0, 0, i).Add(12 * time.Hour)
+		var builder ingest.Builder
+		builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
+		blocks = append(blocks, Block{Block: builder.Build(), ID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Organization: "org_1", Project: "prj_1", Retention: 90})
+	}
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
+	err = pg.Snapshot(t.Context(), pool, func(tx pgx.Tx) error {
+		search := &ingest.Search{Limit: 10}
+		scan := scan{ctx: t.Context(), store: store, tx: tx, organization: "org_1", search: search, ends: time.Now().Add(time.Minute)}
+		if err := scan.begin(); err != nil {
+			return err
+		}
+		found, err := search.Find(&scan)
+		if err != nil {
+			return err
+		}
+		fetched, locks := 0, 0
+		for _, h := range scan.headers {
+			if h.begun {
+				fetched++
+			}
+		}
+		err = tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'`).Scan(&locks)
+		if len(found.Found) != 10 || fetched > 12 || locks > 12 {
+			t.Errorf("%d entries out of %d partitions of %d, with %d locks", len(found.Found), fetched, len(scan.headers), locks)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -20,12 +20,12 @@ const headerBytes = 128
 func (s *Store) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (result ingest.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
 	defer cancel()
-	err = pg.ReadAs(ctx, s.readers, organization, func(tx pgx.Tx) error {
+	err = pg.Snapshot(ctx, s.readers, func(tx pgx.Tx) error {
 		scan := scan{
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
 			parser: ingest.NewParser(ingest.DefaultLimits()), ends: s.clock().Add(s.limits.Time),
 		}
-		if scan.headers, err = openHeaders(ctx, tx, organization, &search); err != nil {
+		if err := scan.begin(); err != nil {
 			return fmt.Errorf("cannot search the log store: %w", err)
 		}
 		result, err = search.Find(&scan)
@@ -38,7 +38,7 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 // searchSlack is how much longer than its share a search may take to read one more block, from a slow database.
 const searchSlack = 15 * time.Second
 
-// A scan reads the blocks of one search. It is the ingest.Blocks of one transaction.
+// A scan reads the blocks of one search. It is the ingest.Blocks of one transaction, all of whose queries see the same blocks.
 type scan struct {
 	ctx          context.Context //nolint:containedctx // of the transaction, with which the scan ends
 	store        *Store
@@ -52,35 +52,78 @@ type scan struct {
 	unpacked     []byte
 }
 
+// begin finds out which partitions the organization has blocks in.
+func (s *scan) begin() error {
+	if err := pg.AsOrganization(s.ctx, s.tx, s.organization); err != nil {
+		return err
+	}
+	if _, err := s.tx.Exec(s.ctx, planning); err != nil {
+		return err
+	}
+	reaches, err := loadReaches(s.ctx, s.tx, s.organization)
+	s.headers = headersOf(reaches, s.search)
+	return err
+}
+
 // Spent reports whether the search has had its share of bytes or of time.
 func (s *scan) Spent() bool {
 	return s.read >= s.store.limits.Bytes || !s.store.clock().Before(s.ends)
 }
 
-// Next returns the next header of all cursors.
-func (s *scan) Next() (next *ingest.Candidate, err error) {
-	var from *headers
-	for _, h := range s.headers {
-		head, err := h.head(s.ctx, s.tx)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the log store's headers: %w", err)
+// Next returns the next header of all partitions.
+func (s *scan) Next() (*ingest.Candidate, error) {
+	for {
+		from := s.first()
+		if due := s.due(from); due != nil {
+			s.read += headerBytes
+			if err := due.fetch(s); err != nil {
+				return nil, fmt.Errorf("cannot read the log store's headers: %w", err)
+			}
+			continue
 		}
-		if head != nil && (next == nil || s.search.Sooner(s.search.Key(head), s.search.Key(next))) {
-			next, from = head, h
+		if from == nil {
+			return nil, nil //nolint:nilnil // there is no further header
 		}
-	}
-	if next != nil {
+		next := &from.fetched[0]
 		from.fetched = from.fetched[1:]
 		s.read += headerBytes + len(next.Words)
+		return next, nil
 	}
-	return next, nil
+}
+
+// first is where the first of all headers that were fetched comes from.
+func (s *scan) first() (from *headers) {
+	for _, h := range s.headers {
+		if len(h.fetched) > 0 && (from == nil || s.search.Sooner(s.search.Key(&h.fetched[0]), s.search.Key(&from.fetched[0]))) {
+			from = h
+		}
+	}
+	return from
+}
+
+// due is which headers have to be fetched before it is known that those of from come next; nil: none.
+func (s *scan) due(from *headers) (due *headers) {
+	for _, h := range s.headers {
+		switch {
+		case len(h.fetched) > 0 || h.ended:
+		case h.begun:
+			return h
+		case from != nil && !h.mayBefore(s.search, s.search.Key(&from.fetched[0])):
+		case due == nil || s.search.Sooner(ingest.Key{First: h.bound}, ingest.Key{First: due.bound}):
+			due = h
+		}
+	}
+	return due
 }
 
 // Read unpacks a block's entries.
 func (s *scan) Read(block ingest.Ref) ([]ingest.Stored, error) {
 	var data []byte
-	err := s.tx.QueryRow(s.ctx, `SELECT data FROM blocks WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid`,
-		s.organization, block.Project, block.ReceivedAt, uuidText(block.ID)).Scan(&data)
+	err := s.query(`SELECT data FROM blocks WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid AND retention = $5`,
+		[]any{s.organization, block.Project, block.ReceivedAt, uuidText(block.ID), int16(block.RetentionDays)}, func(rows pgx.Rows) (err error) { //nolint:gosec // bounded by the contract
+			data, err = pgx.CollectOneRow(rows, pgx.RowTo[[]byte])
+			return err
+		})
 	if errors.Is(err, pgx.ErrNoRows) { // its day was dropped
 		return nil, nil
 	}

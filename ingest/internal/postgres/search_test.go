@@ -61,7 +61,7 @@ func (r *rig) block(organization, project string, entries ...ingest.Stored) post
 	for _, e := range entries {
 		builder.Add(e, e.Text)
 	}
-	return postgres.Block{Block: builder.Build(), ID: uuid.NewString(), Organization: organization, Project: project}
+	return postgres.Block{Block: builder.Build(), ID: uuid.NewString(), Organization: organization, Project: project, Retention: 30}
 }
 
 func (r *rig) keep(blocks ...postgres.Block) {

@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// aheadMost is how far the clock may be ahead of the newest block to be believed: one that runs ahead must not drop what is to be kept.
+const aheadMost = 24 * time.Hour
+
+// lockTimeout is how long a partition's removal waits for those who read it, and others wait behind it. The next run tries again.
+const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
+
+// Tables are those of the log store, for a prune.Pruner.
+func Tables(clock func() time.Time) []prune.Table {
+	return []prune.Table{blocks{clock}, blockDays{clock}}
+}
+
+// blocks go by the partition.
+type blocks struct{ clock func() time.Time }
+
+func (blocks) Name() string { return "blocks" }
+
+func (blocks) Keeps() string { return "the retention that the entries were accepted with" }
+
+// Prune drops one partition, so that it holds the locks of one.
+func (b blocks) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	days, err := loadDays(ctx, tx)
+	today := believed(b.clock(), days)
+	for _, d := range days {
+		if d.begins.AddDate(0, 0, d.retention).Before(today) {
+			return 1, true, drop(ctx, tx, d)
+		}
+	}
+	return 0, false, err
+}
+
+// Oldest is the beginning of the oldest day.
+func (blocks) Oldest(ctx context.Context, tx pgx.Tx) (oldest time.Time, err error) {
+	days, err := loadDays(ctx, tx)
+	for _, d := range days {
+		if oldest.IsZero() || d.begins.Before(oldest) {
+			oldest = d.begins
+		}
+	}
+	return oldest, err
+}
+
+func drop(ctx context.Context, tx pgx.Tx, d day) error {
+	if _, err := tx.Exec(ctx, lockTimeout); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `DROP TABLE `+pgx.Identifier{d.partition()}.Sanitize()); err != nil {
+		return fmt.Errorf("cannot drop partition %q: %w", d.partition(), err)
+	}
+	return nil
+}
+
+// blockDays say where blocks are that may be gone already.
+type blockDays struct{ clock func() time.Time }
+
+func (blockDays) Name() string { return "block_days" }
+
+func (blockDays) Keeps() string {
+	return "as long as the blocks, a few rows for each organization and day"
+}
+
+func (b blockDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	days, err := loadDays(ctx, tx)
+	if err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM block_days WHERE day + retention < $1::date`, believed(b.clock(), days))
+	return tag.RowsAffected(), false, err
+}
+
+func (blockDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	var oldest *time.Time
+	err := tx.QueryRow(ctx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM block_days`).Scan(&oldest)
+	if err != nil || oldest == nil {
+		return time.Time{}, err
+	}
+	return *oldest, nil
+}
+
+// believed is the day that it is, by a clock that may run ahead of all blocks.
+func believed(now time.Time, days []day) time.Time {
+	newest := time.Time{}
+	for _, d := range days {
+		if d.begins.After(newest) {
+			newest = d.begins
+		}
+	}
+	if limit := newest.Add(aheadMost); now.After(limit) {
+		now = limit
+	}
+	return dayOf(0, now).begins
+}
+
+// loadDays returns all partitions that hold blocks.
+func loadDays(ctx context.Context, tx pgx.Tx) ([]day, error) {
+	rows, err := tx.Query(ctx, `SELECT child.relname::text FROM pg_inherits class JOIN pg_inherits part ON part.inhparent = class.inhrelid
+		JOIN pg_class child ON child.oid = part.inhrelid WHERE class.inhparent = 'blocks'::regclass ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d day, err error) {
+		var name string
+		if err := row.Scan(&name); err != nil {
+			return d, err
+		}
+		return parseDay(name)
+	})
+}
+
+// parseDay reads a partition's name back: blocks_90_20261121.
+func parseDay(name string) (day, error) {
+	class, date, _ := strings.Cut(strings.TrimPrefix(name, "blocks_"), "_")
+	retention, err := strconv.Atoi(class)
+	if err != nil {
+		return day{}, fmt.Errorf("cannot read the name of partition %q: %w", name, err)
+	}
+	begins, err := time.Parse("20060102", date)
+	if err != nil {
+		return day{}, fmt.Errorf("cannot read the name of partition %q: %w", name, err)
+	}
+	return dayOf(retention, begins), nil
+}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// kept are the partitions that a run of the pruner leaves.
+func kept(t *testing.T, pool *pgxpool.Pool, now time.Time) (names []string) {
+	t.Helper()
+	clock := func() time.Time { return now }
+	pruner := prune.New(prune.Config{Pool: pool, Tables: Tables(clock), Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	if err := pruner.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		left, err := loadDays(ctx, tx)
+		for _, d := range left {
+			names = append(names, strings.TrimPrefix(d.partition(), "blocks_"))
+		}
+		return err
+	})
+	return names
+}
+
+// keep stores a block of one entry for each retention, received at a time.
+func keep(t *testing.T, pool *pgxpool.Pool, at time.Time, retentions ...int) {
+	t.Helper()
+	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []Block
+	for _, retention := range retentions {
+		var builder ingest.Builder
+		builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at)}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
+		blocks = append(blocks, Block{Block: builder.Build(), ID: "00000000-0000-4000-8000-000000000000", Organization: "org_1", Project: "prj_1", Retention: retention})
+	}
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
+}
+
+// A day goes with each retention apart, once the whole of it is past, with what says where its blocks lie.
+func TestPartitionsGoPastTheirRetention(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	keep(t, pool, firstDay.Add(23*time.Hour), 7, 30)
+	keep(t, pool, firstDay.AddDate(0, 0, 40), 7)
+	for _, c := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{8*24*time.Hour - 1, []string{"30_20261101", "7_20261101", "7_20261211"}},
+		{8 * 24 * time.Hour, []string{"30_20261101", "7_20261211"}},
+		{31*24*time.Hour - 1, []string{"30_20261101", "7_20261211"}},
+		{31 * 24 * time.Hour, []string{"7_20261211"}},
+	} {
+		if got := kept(t, pool, firstDay.Add(c.after)); !slices.Equal(got, c.want) {
+			t.Errorf("after %v: %q, want %q", c.after, got, c.want)
+		}
+	}
+	var left int
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT count(*) FROM block_days`).Scan(&left)
+	})
+	if left != 1 {
+		t.Errorf("%d rows say where blocks lie, want those of the day that is left", left)
+	}
+}
+
+// A clock that runs a month ahead drops nothing that is kept a day after the newest block.
+func TestPartitionsOutlastAClockThatIsAhead(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	keep(t, pool, firstDay, 7)
+	keep(t, pool, firstDay.AddDate(0, 0, 7), 7)
+	want := []string{"7_20261101", "7_20261108"}
+	if got := kept(t, pool, firstDay.AddDate(0, 1, 7)); !slices.Equal(got, want[1:]) {
+		t.Errorf("kept %q, want %q: the older day is past its retention a day after the newest", got, want[1:])
+	}
+	keep(t, pool, firstDay.AddDate(0, 0, 2), 7)
+	if got := kept(t, pool, firstDay.AddDate(1, 0, 0)); !slices.Equal(got, []string{"7_20261103", "7_20261108"}) {
+		t.Errorf("kept %q", got)
+	}
+}
+
+// Who drops a partition gives up while somebody reads it, so that others do not wait behind it for long; the next run succeeds.
+func TestDroppingGivesWayToReaders(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	keep(t, pool, firstDay, 7)
+	keep(t, pool, firstDay.AddDate(0, 0, 20), 7)
+	reader, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := reader.Exec(t.Context(), `SELECT count(*) FROM blocks`); err != nil {
+		t.Fatal(err)
+	}
+	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		_, _, err := blocks{func() time.Time { return firstDay.AddDate(0, 0, 20) }}.Prune(t.Context(), tx)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "lock timeout") {
+		t.Errorf("%v, want one that names the lock", err)
+	}
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := kept(t, pool, firstDay.AddDate(0, 0, 20)); !slices.Equal(got, []string{"7_20261121"}) {
+		t.Errorf("kept %q", got)
+	}
+}
+
+// before are the migrations up to, and without, the one that names a file.
+func before(t *testing.T, file string) pg.MigrationSet {
+	t.Helper()
+	older := fstest.MapFS{}
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if name < "migrations/"+file {
+			text, err := fs.ReadFile(migrations, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			older[name] = &fstest.MapFile{Data: text}
+		}
+	}
+	return pg.MigrationSet{Name: "ingest", FS: older}
+}
+
+// What was kept before there was a retention is found as before, and goes with the longest one.
+func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
+	all := Migrations()
+	older := append(slices.Clone(all[:len(all)-1]), before(t, "0003_retention.sql"))
+	pool := pgtest.Open(t, Schema, older...)
+	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		for i := range 3 {
+			at := firstDay.AddDate(0, 0, i)
+			var builder ingest.Builder
+			builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
+			block := Block{Block: builder.Build(), ID: "00000000-0000-4000-8000-00000000000" + string(rune('0'+i)), Organization: "org_1", Project: "prj_1"}
+			if err := pg.EnsureDays(ctx, tx, "blocks", at); err != nil {
+				return err
+			}
+			row := store.row(&block)
+			partition, columns := pgx.Identifier{pg.DayPartition("blocks", at)}, blockColumns[:len(row)-1] // without the retention
+			if _, err := tx.CopyFrom(ctx, partition, columns, pgx.CopyFromRows([][]any{row[:len(row)-1]})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := pg.Migrate(t.Context(), pool, Schema, all...); err != nil {
+		t.Fatal(err)
+	}
+	result, err := store.Search(t.Context(), "org_1", ingest.Search{Limit: 10})
+	if err != nil || len(result.Found) != 3 {
+		t.Errorf("found %d entries, %v, want 3", len(result.Found), err)
+	}
+	keep(t, pool, firstDay.Add(time.Hour), 365)
+	keep(t, pool, firstDay.AddDate(0, 0, 366), 7)
+	if got := kept(t, pool, firstDay.AddDate(0, 0, 366)); !slices.Equal(got, []string{"365_20261102", "365_20261103", "7_20271102"}) {
+		t.Errorf("kept %q", got)
+	}
+}
