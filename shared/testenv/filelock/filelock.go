@@ -1,4 +1,3 @@
-// Package filelock lets processes of tests take turns at what only one of them may hold.
 package filelock
 
 import (
