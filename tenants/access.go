@@ -27,7 +27,7 @@ func (a Access) OrFull() Access {
 	return a
 }
 
-// unlessFull is the inverse of OrFull: what is kept and told of full access is what it was before there was a choice.
+// unlessFull is the inverse of OrFull: what is kept and published of full access is what it was before there was a choice.
 func (a Access) unlessFull() Access {
 	if a == FullAccess {
 		return ""
@@ -35,7 +35,7 @@ func (a Access) unlessFull() Access {
 	return a
 }
 
-// check says what is wrong with an access.
+// check finds what is wrong with an access.
 func (a Access) check() Invalid {
 	if slices.Contains(Accesses(), a) {
 		return nil

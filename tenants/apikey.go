@@ -140,7 +140,7 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	return nil, ErrReused
 }
 
-// answers tells whether the key is what the same request would get.
+// answers reports whether the key is what the same request would get.
 func (k APIKey) answers(issued APIKeyIssued) bool {
 	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name && k.Access == issued.Access.OrFull() &&
 		k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
@@ -160,7 +160,7 @@ func (k APIKey) Revoke(cmd Revoke) ([]Event, error) {
 	return []Event{APIKeyRevoked{APIKey: k.ID, Reason: cmd.reason(), At: cmd.At}}, nil
 }
 
-// State says whether the key works at now.
+// State is whether the key works at now.
 func (k APIKey) State(now time.Time) State {
 	if state := k.Revocation.state(); state != Active {
 		return state

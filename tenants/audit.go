@@ -41,7 +41,7 @@ func Fold(history ...Event) Subject {
 	return subject
 }
 
-// Audit brings a subject forward by an event, and says how that reads. A subject of which nothing is known yet is nil.
+// Audit brings a subject forward by an event, and returns the change. A subject of which nothing is known yet is nil.
 func Audit(subject Subject, event Event) (Subject, Change) {
 	form := event.audit()
 	change := Change{Action: form.action, At: form.at}

@@ -59,7 +59,7 @@ func (e AuditEvent) hash(before string) string {
 // auditTime is how a time is written into the hash: always with six digits of fraction.
 const auditTime = "2006-01-02T15:04:05.000000Z07:00"
 
-// each visits what the line says, in the order in which it is hashed.
+// each visits the parts of the line in the order in which it is hashed.
 func (e AuditEvent) each(visit func(name, text string)) {
 	for _, part := range [][2]string{
 		{"organization", e.Organization}, {"sequence", strconv.FormatInt(e.Sequence, 10)}, {"at", e.At.UTC().Format(auditTime)},

@@ -29,7 +29,7 @@ func (f AuditFilter) Check() error {
 	return faults.orNil()
 }
 
-// checkID says what is wrong with an optional id.
+// checkID finds what is wrong with an optional id.
 func checkID(field, id string) Invalid {
 	if id == "" || IsID(id) {
 		return nil

@@ -12,7 +12,7 @@ type Caller struct {
 	Scopes       []string
 }
 
-// Operates tells whether the caller is an operator.
+// Operates reports whether the caller is an operator.
 func (c Caller) Operates() bool {
 	return c.Organization == Installation
 }
@@ -26,7 +26,7 @@ func (c Caller) Role() Role {
 	return Admin
 }
 
-// Reaches tells whether the caller may know of organization at all.
+// Reaches reports whether the caller may know of organization at all.
 func (c Caller) Reaches(organization string) bool {
 	return c.Operates() || c.Organization == organization
 }

@@ -24,5 +24,5 @@ type Device struct {
 	ExpiresAt    time.Time
 }
 
-// Known tells whether this is a device at all.
+// Known reports whether this is a device at all.
 func (d Device) Known() bool { return d.Hash != "" }

@@ -33,7 +33,7 @@ func checkEmail(field, text string) Invalid {
 	return Invalid{{field, fmt.Sprintf("%s is %q.", field, text), "Use an address such as ada@example.com."}}
 }
 
-// dotted tells whether text is words with single dots between them.
+// dotted reports whether text is words with single dots between them.
 func dotted(text string, foreign func(rune) bool) bool {
 	for word := range strings.SplitSeq(text, ".") {
 		if word == "" || strings.ContainsFunc(word, foreign) {

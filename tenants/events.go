@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An Event is something that happened. Each says itself what every place has to know of it, so that none can lack one.
+// An Event is something that happened. Each has what every place needs of it, so that none can lack one.
 type Event interface {
 	// EventName is the name under which the event is stored. It is data: never renamed; a changed form gets a new version.
 	EventName() string

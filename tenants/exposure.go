@@ -32,19 +32,19 @@ type Exposure struct {
 	At      time.Time    `json:"at"`
 }
 
-// same tells whether another exposure says nothing new.
+// same reports whether another exposure adds nothing new.
 func (e Exposure) same(other Exposure) bool {
 	return e.Kind == other.Kind && e.Where == other.Where
 }
 
-// ExposeAPIKey says that a key was exposed. What follows is up to the policy.
+// ExposeAPIKey reports that a key was exposed. What follows is up to the policy.
 type ExposeAPIKey struct {
 	Exposure
 
 	Policy SecurityPolicy
 }
 
-// APIKeyExposed says that others may have an API key.
+// APIKeyExposed records that others may have an API key.
 type APIKeyExposed struct {
 	APIKey  string       `json:"api_key"`
 	Kind    ExposureKind `json:"kind"`
@@ -78,7 +78,7 @@ func (e APIKeyCurtailed) audit() auditForm { return auditForm{"api_key.curtailed
 // Publication implements Event.
 func (APIKeyCurtailed) Publication() Publication { return PublishedCredential }
 
-// Bounds of what somebody else says of an exposure, in bytes.
+// Bounds of what others report of an exposure, in bytes.
 const (
 	maxWhere  = 2000
 	maxSource = 100

@@ -9,11 +9,11 @@ import (
 var (
 	// ErrNotFound is for what does not exist and for what belongs to another organization: nobody can tell which.
 	ErrNotFound = errors.New("there is no such thing")
-	// ErrReused says that the same Idempotency-Key came before with another request.
+	// ErrReused means that the same Idempotency-Key came before with another request.
 	ErrReused = errors.New("the idempotency key stands for another request")
-	// ErrShownOnce says that the same request came before and was answered with a secret, which can't be shown again.
+	// ErrShownOnce means that the same request came before and was answered with a secret, which can't be shown again.
 	ErrShownOnce = errors.New("the secret was shown once and is not kept")
-	// ErrForbidden says that the caller may not do this, whoever it concerns.
+	// ErrForbidden means that the caller may not do this, whoever it concerns.
 	ErrForbidden = errors.New("the caller may not do this")
 )
 

@@ -30,7 +30,7 @@ const (
 	Accepted State = "accepted"
 )
 
-// ErrSettled says that an invitation was accepted or revoked, and can't be sent again or revoked any more.
+// ErrSettled means that an invitation was accepted or revoked, and can't be sent again or revoked any more.
 var ErrSettled = errors.New("the invitation is settled")
 
 // Invite asks to invite somebody.
@@ -100,7 +100,7 @@ func (e InvitationRevoked) audit() auditForm {
 // Publication implements Event.
 func (InvitationRevoked) Publication() Publication { return Unpublished }
 
-// InvitationAccepted says who has joined by an invitation.
+// InvitationAccepted records who has joined by an invitation.
 type InvitationAccepted struct {
 	Invitation string    `json:"invitation"`
 	Member     string    `json:"member"`
@@ -215,7 +215,7 @@ func (i Invitation) Admits(code string, at time.Time) error {
 	return issuedCode{i.CodeHash, i.AcceptedAt, i.RevokedAt, i.ExpiresAt}.admits(code, at)
 }
 
-// State says what became of the invitation, at now.
+// State is what became of the invitation, at now.
 func (i Invitation) State(now time.Time) State {
 	switch {
 	case !i.AcceptedAt.IsZero():

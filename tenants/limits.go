@@ -75,7 +75,7 @@ func (l Limits) Room(what Countable, have int) error {
 	return nil
 }
 
-// LimitReached says that an organization has as many of something as it may.
+// LimitReached means that an organization has as many of something as it may.
 type LimitReached struct {
 	What  Countable
 	Limit int
@@ -107,5 +107,5 @@ type Room struct {
 	Have, Limit int
 }
 
-// Full tells whether there can be no more.
+// Full reports whether there can be no more.
 func (r Room) Full() bool { return r.Have >= r.Limit }

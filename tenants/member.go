@@ -24,7 +24,7 @@ type Member struct {
 	added MemberAdded
 }
 
-// ErrLastOwner says that an organization keeps at least one owner.
+// ErrLastOwner means that an organization keeps at least one owner.
 var ErrLastOwner = errors.New("an organization keeps at least one owner")
 
 // AddMember asks for a new member of an existing organization. PasswordHash is that of Password, which Check needs.

@@ -19,7 +19,7 @@ func CleanName(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// checkName says what is wrong with a name: it has 1 to 200 characters and no control characters.
+// checkName finds what is wrong with a name: it has 1 to 200 characters and no control characters.
 func checkName(name string) Invalid {
 	if CleanName(name) == "" {
 		return Invalid{{"name", "name is missing.", fmt.Sprintf("Use 1 to %d characters.", maxName)}}
@@ -27,7 +27,7 @@ func checkName(name string) Invalid {
 	return checkText("name", name, maxName)
 }
 
-// checkText says what is wrong with an optional text.
+// checkText finds what is wrong with an optional text.
 func checkText(field, text string, limit int) Invalid {
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n > limit {
@@ -47,7 +47,7 @@ func checkGiven(field, id string) Invalid {
 	return nil
 }
 
-// IsID tells whether text can be an id at all: 1 to 64 URL-safe characters. Anything else names nothing.
+// IsID reports whether text can be an id at all: 1 to 64 URL-safe characters. Anything else names nothing.
 func IsID(text string) bool {
 	return text != "" && len(text) <= maxID && strings.IndexFunc(text, notURLSafe) < 0
 }

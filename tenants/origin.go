@@ -2,7 +2,7 @@ package tenants
 
 import "strings"
 
-// An ActorKind says what sort of thing decided something.
+// An ActorKind is what sort of thing decided something.
 type ActorKind string
 
 // The kinds of actors.

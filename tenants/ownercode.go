@@ -15,7 +15,7 @@ type OwnerCode struct {
 	Member       string    // who its user is
 }
 
-// ErrFounded says that the installation has members, who invite others.
+// ErrFounded means that the installation has members, who invite others.
 var ErrFounded = errors.New("the installation has members already")
 
 // IssueOwnerCode asks for a code for the first owner.
@@ -40,7 +40,7 @@ func (e OwnerCodeIssued) audit() auditForm { return auditForm{"owner_code.issued
 // Publication implements Event.
 func (OwnerCodeIssued) Publication() Publication { return Unpublished }
 
-// OwnerCodeUsed says who became the first owner, and of what.
+// OwnerCodeUsed records who became the first owner, and of what.
 type OwnerCodeUsed struct {
 	Organization string    `json:"organization"`
 	Member       string    `json:"member"`

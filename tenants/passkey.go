@@ -9,7 +9,7 @@ import (
 // MaxPasskeys is how many passkeys a member can have.
 const MaxPasskeys = 20
 
-// ErrTooMany says that a member has as many passkeys as can be.
+// ErrTooMany means that a member has as many passkeys as can be.
 var ErrTooMany = errors.New("there are as many as can be")
 
 // A Passkey is a key pair (WebAuthn) by which a member proves who they are. What is kept is its public half.
@@ -25,7 +25,7 @@ type Passkey struct {
 	Revocation   Revocation
 }
 
-// A PublicCredential is what an authenticator has told of a key pair.
+// A PublicCredential is what an authenticator reports of a key pair.
 type PublicCredential struct {
 	ID             []byte   `json:"id"`         // how the authenticator calls it; unique
 	PublicKey      []byte   `json:"public_key"` // as COSE has it
@@ -46,7 +46,7 @@ type RegisterPasskey struct {
 	At         time.Time
 }
 
-// UsePasskey says that the member has proved to have the private half.
+// UsePasskey reports that the member has proved to have the private half.
 type UsePasskey struct {
 	Counter  uint32
 	BackedUp bool
@@ -73,7 +73,7 @@ func (e PasskeyRegistered) audit() auditForm {
 // Publication implements Event.
 func (PasskeyRegistered) Publication() Publication { return Unpublished }
 
-// PasskeyUsed says that somebody proved who they are with a passkey.
+// PasskeyUsed records that somebody proved who they are with a passkey.
 type PasskeyUsed struct {
 	Passkey  string    `json:"passkey"`
 	Counter  uint32    `json:"counter"`

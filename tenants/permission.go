@@ -36,7 +36,7 @@ func Permissions() []Permission {
 	}
 }
 
-// May tells whether the role has a permission. A role that is unknown has none.
+// May reports whether the role has a permission. A role that is unknown has none.
 func (r Role) May(p Permission) bool {
 	switch r {
 	case Owner:
@@ -61,7 +61,7 @@ func IssuingFor(environment Environment) Permission {
 	return APIKeysWrite
 }
 
-// MayIssueFor tells whether the role may create, rotate and revoke API keys of an environment.
+// MayIssueFor reports whether the role may create, rotate and revoke API keys of an environment.
 func (r Role) MayIssueFor(environment Environment) bool {
 	return r.May(IssuingFor(environment))
 }
@@ -88,7 +88,7 @@ func InvitingTo(role Role) Permission {
 	return MembersInvite
 }
 
-// MayInvite tells whether the role may invite somebody to another one.
+// MayInvite reports whether the role may invite somebody to another one.
 func (r Role) MayInvite(to Role) bool {
 	return r.May(InvitingTo(to))
 }

@@ -24,7 +24,7 @@ type Identify struct {
 	At       time.Time
 }
 
-// MemberIdentified says who a member is at an identity provider, in place of who they were at another one.
+// MemberIdentified records who a member is at an identity provider, in place of who they were at another one.
 type MemberIdentified struct {
 	Member  string    `json:"member"`
 	Issuer  string    `json:"issuer"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A State says whether a credential works.
+// A State is whether a credential works.
 type State string
 
 // The states. Revoked is for ever, and stronger than expired.

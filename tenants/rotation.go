@@ -11,10 +11,10 @@ const MaxOverlap = 7 * 24 * time.Hour
 
 // Why a key can't be rotated or changed.
 var (
-	// ErrKeyRevoked and ErrKeyExpired say that the key has ended: there is nothing to go on with.
+	// ErrKeyRevoked and ErrKeyExpired mean that the key has ended: there is nothing to go on with.
 	ErrKeyRevoked = errors.New("the API key is revoked")
 	ErrKeyExpired = errors.New("the API key has expired")
-	// ErrKeyRotated says that another key has taken the place of the key already: it is the one to rotate.
+	// ErrKeyRotated means that another key has taken the place of the key already: it is the one to rotate.
 	ErrKeyRotated = errors.New("the API key was rotated already")
 )
 
@@ -26,7 +26,7 @@ type RotateAPIKey struct {
 	At      time.Time
 }
 
-// APIKeyRotated says that another key takes the place of an API key, which ends at ExpiresAt.
+// APIKeyRotated records that another key takes the place of an API key, which ends at ExpiresAt.
 type APIKeyRotated struct {
 	APIKey    string    `json:"api_key"`
 	To        string    `json:"to"` // id of the other key

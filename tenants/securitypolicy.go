@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A LeakedPolicy says what happens to a key that was found in public.
+// A LeakedPolicy is what happens to a key that was found in public.
 type LeakedPolicy string
 
 // What may happen to a key that was found in public. It is always flagged.
@@ -16,7 +16,7 @@ const (
 	RevokeLeaked LeakedPolicy = "revoke" // it ends at once
 )
 
-// A PlainHTTPPolicy says what happens to a key that arrived in plaintext.
+// A PlainHTTPPolicy is what happens to a key that arrived in plaintext.
 type PlainHTTPPolicy string
 
 // What may happen to a key that arrived in plaintext. It is always flagged.
@@ -65,7 +65,7 @@ type SetSecurityPolicy struct {
 	At            time.Time
 }
 
-// SecurityPolicySet says which policy an organization has from now on.
+// SecurityPolicySet records which policy an organization has from now on.
 type SecurityPolicySet struct {
 	Organization  string          `json:"organization"`
 	LeakedKeys    LeakedPolicy    `json:"leaked_keys"`
@@ -140,7 +140,7 @@ func OffSwitch(word string) (off *bool, ok bool) {
 	return nil, false
 }
 
-// PasswordWord says whether members may sign in with passwords.
+// PasswordWord is whether members may sign in with passwords.
 func (s SecurityPolicy) PasswordWord() string {
 	if s.PasswordsOff {
 		return PasswordsOff

@@ -137,7 +137,7 @@ func (s ServiceToken) Revoke(cmd Revoke) ([]Event, error) {
 	return []Event{ServiceTokenRevoked{ServiceToken: s.ID, Reason: cmd.reason(), At: cmd.At}}, nil
 }
 
-// State says whether the token works.
+// State is whether the token works.
 func (s ServiceToken) State() State {
 	return s.Revocation.state()
 }

@@ -28,7 +28,7 @@ const (
 	ByCode     SignInMethod = "code" // of an invitation or a reset, where passwords are switched off
 )
 
-// OrPassword is the method, ByPassword where it is empty: the first sessions did not say.
+// OrPassword is the method, ByPassword where it is empty: the first sessions lack it.
 func (m SignInMethod) OrPassword() SignInMethod {
 	if m == "" {
 		return ByPassword
@@ -80,7 +80,7 @@ type RenewSession struct {
 	At        time.Time
 }
 
-// ConfirmSession says that the member has proved anew who they are.
+// ConfirmSession reports that the member has proved anew who they are.
 type ConfirmSession struct {
 	Method SignInMethod
 	Digest SecretDigest
@@ -126,7 +126,7 @@ func (e SessionRenewed) audit() auditForm { return auditForm{"session.renewed", 
 // Publication implements Event.
 func (SessionRenewed) Publication() Publication { return PublishedCredential }
 
-// SessionConfirmed says that the member has proved anew who they are. The session goes on with another secret.
+// SessionConfirmed records that the member has proved anew who they are. The session goes on with another secret.
 type SessionConfirmed struct {
 	Session       string       `json:"session"`
 	Method        SignInMethod `json:"method"`

@@ -33,7 +33,7 @@ const (
 // ContentTypeLines is the content-type of a LogsAccepted: one compact JSON object a line.
 const ContentTypeLines = "application/x-ndjson"
 
-// LogsAccepted says: these entries were accepted and acknowledged. One record per accepted request, or per part of a
+// LogsAccepted means: these entries were accepted and acknowledged. One record per accepted request, or per part of a
 // request that is larger than one record. An entry's identity is (Batch, First + its line).
 type LogsAccepted struct {
 	Batch string // UUIDv7 in its canonical text form, new for every request

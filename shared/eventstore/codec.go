@@ -29,7 +29,7 @@ func (c Codec[E]) EncodeAll(events []E) ([]Encoded, error) {
 	return encoded, nil
 }
 
-// DecodeInto decodes one stored event into recorded, whose stream and version tell where it stands if that fails.
+// DecodeInto decodes one stored event into recorded, whose stream and version are in the error if that fails.
 func (c Codec[E]) DecodeInto(recorded *Recorded[E], stored Encoded) error {
 	event, err := c.Decode(stored.Name, stored.Data)
 	if err != nil {

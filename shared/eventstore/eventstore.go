@@ -29,7 +29,7 @@ func (s Stream) Validate() error {
 	return nil
 }
 
-// Metadata says about a change what is no part of the fact itself: who asked for it, in which request.
+// Metadata is what of a change is no part of the fact itself: who asked for it, in which request.
 type Metadata map[string]string
 
 // A Cursor is a place in the order of commits: everything up to and including it has been read. 0 stands before the
@@ -55,7 +55,7 @@ type Store[E any] interface {
 	Append(ctx context.Context, stream Stream, expected int64, metadata Metadata, events ...E) error
 }
 
-// ErrConflict says that a stream was not at the version that an append expected: somebody else decided meanwhile.
+// ErrConflict means that a stream was not at the version that an append expected: somebody else decided meanwhile.
 var ErrConflict = errors.New("the stream is at another version")
 
 // Conflict is ErrConflict with the stream and the version that was expected.

@@ -8,7 +8,7 @@ type Folder[S, E any] interface {
 	Apply(event E)
 }
 
-// Load folds the events of a stream, and says at which version it is: 0 for a stream that does not exist.
+// Load folds the events of a stream, and returns its version: 0 for a stream that does not exist.
 func Load[S, E any, P Folder[S, E]](ctx context.Context, store Store[E], stream Stream) (S, int64, error) {
 	var state S
 	history, err := store.Read(ctx, stream)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// ErrFull says that a key, or all of them together, have as many waiting as they may.
+// ErrFull means that a key, or all of them together, have as many waiting as they may.
 var ErrFull = errors.New("too many are waiting")
 
 // Limits bound a Queue. Each is at least 1.

@@ -49,7 +49,7 @@ func within(prefixes []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// AddressText is an address as it is told; empty where it is none.
+// AddressText is an address as text; empty where it is none.
 func AddressText(address netip.Addr) string {
 	if !address.IsValid() {
 		return ""

@@ -82,7 +82,7 @@ func bodyProblem(err error) *Problem {
 	return Invalid("", "invalid_json", "The body could not be read.", "Send one JSON object.")
 }
 
-// kindOf says of which kind a value is that was sent.
+// kindOf is the kind of a value that was sent.
 func kindOf(kind jsontext.Kind) string {
 	switch kind {
 	case 'n':
@@ -99,7 +99,7 @@ func kindOf(kind jsontext.Kind) string {
 	return "an object"
 }
 
-// wanted says what is expected instead.
+// wanted is what is expected instead.
 func wanted(goType reflect.Type) string {
 	for goType != nil && goType.Kind() == reflect.Pointer {
 		goType = goType.Elem()

@@ -94,7 +94,7 @@ func (s *Server) awaitTurn(ctx context.Context, conn *connections.Conn) error {
 	return nil
 }
 
-// follow tells the table what a connection does, over HTTP/1 and HTTP/2.
+// follow reports to the table what a connection does, over HTTP/1 and HTTP/2.
 func follow(conn net.Conn, state http.ConnState) {
 	known := connOf(conn)
 	switch {

@@ -89,7 +89,7 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 	return &Endpoint{server: server, listener: listener}, nil
 }
 
-// SeePlaintext makes the endpoint tell of requests over plain HTTP: see Server. It is called before Run, if at all.
+// SeePlaintext makes the endpoint report requests over plain HTTP: see Server. It is called before Run, if at all.
 func (e *Endpoint) SeePlaintext(see func(PlaintextRequest)) {
 	if e.server != nil {
 		e.server.SeePlaintext = see

@@ -54,7 +54,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	writeProblem(w, r, AsProblem(r, err))
 }
 
-// AsProblem is what the client of r is told of err (see Handle).
+// AsProblem is what the client of r reads of err (see Handle).
 func AsProblem(r *http.Request, err error) *Problem {
 	var problem *Problem
 	if errors.As(err, &problem) {
@@ -107,7 +107,7 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 	writeWhole(w, status, "application/json", body)
 }
 
-// writeWhole answers with body and says how long it is, so that the client has all of it as soon as it is sent.
+// writeWhole answers with body and its length, so that the client has all of it as soon as it is sent.
 func writeWhole(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

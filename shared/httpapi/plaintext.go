@@ -20,7 +20,7 @@ type PlaintextRequest struct {
 	Forwarded bool
 }
 
-// seePlaintext tells of a request that was refused.
+// seePlaintext reports a request that was refused.
 func (s *Server) seePlaintext(r *http.Request) {
 	key := r.Header.Get("X-Api-Key")
 	if s.SeePlaintext == nil || key == "" {

@@ -89,7 +89,7 @@ func (p *Problem) WithHeader(name, value string) *Problem {
 	return p
 }
 
-// RetryAfter tells the client to wait for d, in whole seconds, rounded up, at least 1.
+// RetryAfter has the client wait for d, in whole seconds, rounded up, at least 1.
 func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	seconds := max(1, int64((d+time.Second-1)/time.Second))
 	return p.WithHeader("Retry-After", strconv.FormatInt(seconds, 10))

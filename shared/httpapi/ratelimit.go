@@ -11,7 +11,7 @@ import (
 // CodeRateLimited is the code of every 429 for asking too often.
 const CodeRateLimited = "rate_limited"
 
-// SetRateLimit tells a client how it fared: the headers X-RateLimit-* of the interface. RateLimit-Policy and RateLimit, those of
+// SetRateLimit sets how a client fared: the headers X-RateLimit-* of the interface. RateLimit-Policy and RateLimit, those of
 // the IETF's draft-ietf-httpapi-ratelimit-headers, are made of AppendPolicy and AppendRateLimit.
 func SetRateLimit(header http.Header, result rate.Result) {
 	header.Set("X-RateLimit-Limit", strconv.Itoa(result.Limit))

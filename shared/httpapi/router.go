@@ -23,7 +23,7 @@ type Options struct {
 	Logger *slog.Logger
 	Clock  func() time.Time
 
-	// Observe is told of each answered request: its route's pattern ("" where there is none), its method as sent, its
+	// Observe gets each answered request: its route's pattern ("" where there is none), its method as sent, its
 	// status and how long it took. May be nil.
 	Observe func(route, method string, status int, took time.Duration)
 
@@ -116,7 +116,7 @@ func newRequestID() string {
 	return "req_" + hex.EncodeToString(random[:])
 }
 
-// watch writes a line for each request, quiet for what went well, loud for what is Weir's fault, and tells the observer.
+// watch writes a line for each request, quiet for what went well, loud for what is Weir's fault, and calls the observer.
 func watch(options Options) func(http.Handler) http.Handler {
 	observe := options.Observe
 	if observe == nil {

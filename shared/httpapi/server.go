@@ -40,7 +40,7 @@ type Server struct {
 	Logger         *slog.Logger
 	Clock          func() time.Time
 
-	// SeePlaintext is told of each request with an x-api-key that was refused because it came over plain HTTP, once its
+	// SeePlaintext gets each request with an x-api-key that was refused because it came over plain HTTP, once its
 	// answer is made; that is one for each connection. It must not wait. May be nil.
 	SeePlaintext func(PlaintextRequest)
 
@@ -54,7 +54,7 @@ type Server struct {
 	restTimeout time.Duration // see answerFirst
 }
 
-// Listen opens address; a port in use is an error that says so.
+// Listen opens address; a port in use is an error.
 func Listen(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -25,7 +25,7 @@ type GuardConfig struct {
 	Clock       func() time.Time
 	Metrics     prometheus.Registerer
 
-	// Used is told of each request with an API key that is, or was, one. It must not wait.
+	// Used gets each request with an API key that is, or was, one. It must not wait.
 	Used func(r *http.Request, who Principal, use Use)
 }
 
@@ -178,7 +178,7 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request, who Principal, per
 	return err
 }
 
-// note tells of the use of an API key.
+// note reports the use of an API key.
 func (g *Guard) note(r *http.Request, who Principal, err error) {
 	switch {
 	case who.Kind != contract.CredentialAPIKey:
@@ -189,7 +189,7 @@ func (g *Guard) note(r *http.Request, who Principal, err error) {
 	}
 }
 
-// take takes a token of each of the levels of who, and tells of them.
+// take takes a token of each of the levels of who, and reports them.
 func (g *Guard) take(header http.Header, who Principal) error {
 	now, levels := g.clock().UnixNano(), g.limiter.levels(who)
 	result := g.limiter.callers.Take(now, levels...)

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// Limits say how often may be asked. Embed them in a service's configuration. They hold for everything but POST /v1/logs, which the
+// Limits are how often may be asked. Embed them in a service's configuration. They hold for everything but POST /v1/logs, which the
 // tier limits.
 type Limits struct {
 	ReadsPerMinute     int `help:"Reads and administrative requests per minute and organization, and of each operator's token. POST /v1/logs is limited by the tier instead." env:"WEIR_READS_PER_MINUTE" default:"3000"`

@@ -31,7 +31,7 @@ const arrival = 500 * time.Millisecond
 // roleScope begins the scope that names the role of a session's member.
 const roleScope = "role:"
 
-// RoleScope is the scope by which a session says the role of its member.
+// RoleScope is the scope that is the role of a session's member.
 func RoleScope(role string) string { return roleScope + role }
 
 // Role is the role of the member who has signed in, "" for other principals.

@@ -1,6 +1,6 @@
 package prune
 
-// A Bound says what a table keeps, and what holds it to that. Every table has one: a test walks the catalogue.
+// A Bound is what a table keeps, and what holds it to that. Every table has one: a test walks the catalogue.
 type Bound struct {
 	Table string // as its schema calls it
 	Keeps string // such as "published facts but for the newest 10,000"

@@ -18,7 +18,7 @@ import (
 type Table interface {
 	// Name is as the schema has it: "facts".
 	Name() string
-	// Keeps says what the bound is, as in Bound.
+	// Keeps is the bound, as in Bound.
 	Keeps() string
 	// Prune removes at most one transaction's worth of what lies beyond the bound, and reports whether more may be left.
 	Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error)

@@ -38,7 +38,7 @@ type Limit struct {
 	Bucket    *Bucket
 }
 
-// A Result says how a request fared, at the level with the fewest tokens left.
+// A Result is how a request fared, at the level with the fewest tokens left.
 type Result struct {
 	Allowed    bool
 	Scope      Scope

@@ -133,7 +133,7 @@ func tryLock(name string) (*os.File, bool) {
 	return file, true
 }
 
-// command says one command to a database and returns what is wrong with the answer.
+// command sends one command to a database and returns what is wrong with the answer.
 func command(ctx context.Context, redis, line string) error {
 	u, err := url.Parse(redis)
 	if err != nil {

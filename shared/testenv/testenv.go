@@ -28,7 +28,7 @@ func mustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 	}
 }
 
-// announce says once per package what a test runs against.
+// announce logs once per package what a test runs against.
 func announce(what, where string) { fmt.Fprintf(os.Stderr, "testenv: %s: %s\n", what, where) }
 
 // Logger writes to the test's log, shown when the test fails or with -v.

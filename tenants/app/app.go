@@ -256,14 +256,14 @@ func (a *App) relyingParty() *passkey.RelyingParty {
 	return party
 }
 
-// accountLimits follow what the ledger says of organizations. Nothing waits for it: a limit that is too high binds nobody.
+// accountLimits follow the accounts of organizations. Nothing waits for it: a limit that is too high binds nobody.
 func (a *App) accountLimits() *bus.AccountLimits {
 	limits := bus.NewAccountLimits()
 	a.accounts = a.follow(contract.TopicAccounts, limits.Apply)
 	return limits
 }
 
-// follow returns what keeps in memory what a topic says.
+// follow returns a reader that keeps a topic in memory.
 func (a *App) follow(topic string, apply func(sharedbus.Record) error) *state.Reader {
 	return state.NewReader(state.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Topic: topic, Apply: apply,

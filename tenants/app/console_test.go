@@ -245,7 +245,7 @@ func TestRolesInTheConsole(t *testing.T) {
 	}
 }
 
-// refused tells whether a page says that a role may not do this, and whom to ask.
+// refused reports whether a page says that a role may not do this, and whom to ask.
 func refused(got page, role tenants.Role) bool {
 	return got.status == 403 && strings.Contains(got.body, "Your role here is "+string(role)) && strings.Contains(got.body, "Ask ")
 }

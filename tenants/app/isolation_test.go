@@ -194,7 +194,7 @@ func freshSession(t *testing.T, p *process, a tenant) (owner, session string) {
 	return owner, p.must(t, 200, "GET", "/v1/sessions?member="+owner, "").items(t)[0]["id"].(string)
 }
 
-// isStranger tells whether a tenant is one of ids that name nothing.
+// isStranger reports whether a tenant is one of ids that name nothing.
 func isStranger(a tenant) bool { return strings.HasSuffix(a.organization, "zzzz") }
 
 // onFreshMember changes a member that it has the operator add.

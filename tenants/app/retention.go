@@ -14,10 +14,10 @@ import (
 	"github.com/weirlog/weir/tenants/internal/retention"
 )
 
-// auditDays holds where the configuration does not say otherwise: a year, and some time to look back at it.
+// auditDays is the default: a year, and some time to look back at it.
 const auditDays = 400
 
-// leastAuditDays is longer than anything that the audit tells of is on its way.
+// leastAuditDays is longer than anything in the audit is on its way.
 const leastAuditDays = 30
 
 func (c Config) auditKept() time.Duration {

@@ -17,7 +17,7 @@ var prefixes = map[string]string{
 	contract.CredentialSession:      identity.SessionPrefix,
 }
 
-// Issue says that there is a credential, and returns its secret. Without a state it is active, in its first version; its id,
+// Issue publishes a credential, and returns its secret. Without a state it is active, in its first version; its id,
 // where it has none, is "id_" and the first 8 digits of the secret.
 func (o *Others) Issue(credential contract.Credential) (secret string) {
 	o.t.Helper()

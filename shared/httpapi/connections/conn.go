@@ -47,7 +47,7 @@ func newConn(raw net.Conn, t *Table) *Conn {
 	return &Conn{Conn: raw, table: t}
 }
 
-// Set says what the connection does now.
+// Set sets what the connection does now.
 func (c *Conn) Set(state State) { c.table.set(c, state) }
 
 // Peek reads the first byte and keeps it for Read.

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics tell how full a table is and what it closes.
+// metrics measure how full a table is and what it closes.
 type metrics struct {
 	closings *prometheus.CounterVec
 }

@@ -153,7 +153,7 @@ func oldest(n *network, among ...State) *Conn {
 	return nil
 }
 
-// set says what a connection does now.
+// set sets what a connection does now.
 func (t *Table) set(c *Conn, state State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // documentPath is where every module, and the gateway, serves its document.
 const documentPath = "/v1/openapi.json"
 
-// A document says which requests there are and what is answered. Safe for concurrent use.
+// A document describes requests and answers. Safe for concurrent use.
 type document struct {
 	router  routers.Router
 	problem *openapi3.Schema // of a request that no operation is for

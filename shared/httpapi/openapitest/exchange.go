@@ -41,7 +41,7 @@ func (d *document) check(t testing.TB, e exchange) {
 	}
 }
 
-// compare says how the exchange differs from what the document describes.
+// compare finds how the exchange differs from what the document describes.
 func (d *document) compare(e exchange) error {
 	route, parameters, err := d.router.FindRoute(e.request)
 	if errors.Is(err, routers.ErrPathNotFound) || errors.Is(err, routers.ErrMethodNotAllowed) {

@@ -174,7 +174,7 @@ func (n *Network) set(change func(*state)) {
 	n.changed = make(chan struct{})
 }
 
-// now is the state and the channel that tells of its next change.
+// now is the state and the channel that is closed by its next change.
 func (n *Network) now() (state, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

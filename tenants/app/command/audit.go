@@ -25,10 +25,10 @@ organization it prints its id, how many lines there are, the hash of the last, a
 status 1 where something was found.`
 }
 
-// errTampered says that an audit is not as it was written.
+// errTampered means that an audit is not as it was written.
 var errTampered = errors.New("the audit was tampered with")
 
-// Run verifies and tells.
+// Run verifies and prints.
 func (c *verifyAudit) Run(ctx context.Context, _ *slog.Logger) error {
 	var found error
 	err := app.CheckAudits(ctx, c.DatabaseURL, c.Organization, func(organization string, check tenants.AuditCheck) {

@@ -72,5 +72,5 @@ func (c *resetLink) Run(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
-// timeForm is how a time is told.
+// timeForm is how a time is printed.
 const timeForm = "2006-01-02 15:04 UTC"

@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// AdminScope is what a service token needs for everything but what says otherwise.
+// AdminScope is what a service token needs unless a route has another scope.
 const AdminScope = "tenants:admin"
 
 // A Kit makes the handlers of rooms.

@@ -65,7 +65,7 @@ type targetJSON struct {
 	Name *string `json:"name"`
 }
 
-// eventJSON is where the event is that a line tells of. It is part of what is hashed.
+// eventJSON is where a line's event is. It is part of what is hashed.
 type eventJSON struct {
 	Stream   string `json:"stream"`
 	Version  int64  `json:"version"`
@@ -141,7 +141,7 @@ func problemIn(err error, filter tenants.AuditFilter) error {
 	return problem
 }
 
-// wantsCSV tells whether the answer is to be CSV, by the parameter format or the header Accept.
+// wantsCSV reports whether the answer is to be CSV, by the parameter format or the header Accept.
 func wantsCSV(r *http.Request) (bool, error) {
 	switch format := r.URL.Query().Get("format"); format {
 	case "csv":

@@ -50,7 +50,7 @@ func TestAuditIsOnlyAddedTo(t *testing.T) {
 	}
 }
 
-// refused tells whether Postgres did not let somebody do something.
+// refused reports whether Postgres did not let somebody do something.
 func refused(err error) bool {
 	refusal, ok := err.(*pgconn.PgError) //nolint:errorlint // asSystem wraps nothing
 	return ok && refusal.Code == "42501"

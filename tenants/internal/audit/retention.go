@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Tables are those of the audit and of what it tells of, for a prune.Pruner. Lines are kept for a time.
+// Tables are those of the audit and of its events, for a prune.Pruner. Lines are kept for a time.
 func Tables(clock func() time.Time, kept time.Duration) []prune.Table {
 	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, endedStreams{}}
 }

@@ -86,7 +86,7 @@ func Write(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organizati
 	}
 }
 
-// auditNext writes one page of lines, and says whether there may be more.
+// auditNext writes one page of lines, and reports whether there may be more.
 func auditNext(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organization string) (more bool, err error) {
 	head, err := auditHead(ctx, tx, organization)
 	if err != nil {
@@ -127,7 +127,7 @@ func insertAuditEvent(ctx context.Context, tx pgx.Tx, e tenants.AuditEvent) erro
 		e.Position, e.Hash)
 }
 
-// A trail tells the lines of one organization's audit from its events, in order.
+// A trail makes the lines of one organization's audit from its events, in order.
 type trail struct {
 	events       *unitofwork.Events
 	organization string
@@ -146,7 +146,7 @@ func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (l
 		return nil, err
 	}
 	for _, event := range happened {
-		line, err := t.tell(ctx, tx, event)
+		line, err := t.line(ctx, tx, event)
 		if err != nil {
 			return nil, fmt.Errorf("%q version %d: %w", event.Stream, event.Version, err)
 		}
@@ -156,8 +156,8 @@ func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (l
 	return lines, nil
 }
 
-// tell is the line about one event, not yet in its place.
-func (t *trail) tell(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.AuditEvent, error) {
+// line is the line about one event, not yet in its place.
+func (t *trail) line(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.AuditEvent, error) {
 	line := tenants.AuditEvent{
 		Organization: t.organization, Origin: tenants.OriginOf(r.Metadata), Stream: r.Stream.Name, Version: r.Version,
 		Position: int64(r.Cursor),

@@ -17,7 +17,7 @@ const Lasts = 5 * time.Minute
 
 const ticketPrefix = "weirtkt_"
 
-// ErrNone says that a browser has nothing to answer: it took too long, has answered before, or never was asked.
+// ErrNone means that a browser has nothing to answer: it took too long, has answered before, or never was asked.
 var ErrNone = errors.New("there is no challenge to answer")
 
 // A Service keeps challenges. Safe for concurrent use.

@@ -58,7 +58,7 @@ func (l *Limiter) Limit(handle func(func(http.ResponseWriter, *http.Request) err
 	}
 }
 
-// changes tells whether a request may change something.
+// changes reports whether a request may change something.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 }

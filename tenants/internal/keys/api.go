@@ -58,7 +58,7 @@ type keyJSON struct {
 	RecentUsers   *[]userJSON        `json:"recent_users,omitempty"` // in the answer about one key only
 }
 
-// usageJSON is how a key was used, as far as others have told: some seconds late.
+// usageJSON is how a key was used, as far as it is published: some seconds late.
 type usageJSON struct {
 	Accepted            int64      `json:"accepted"`
 	Rejected            int64      `json:"rejected"`
@@ -105,7 +105,7 @@ func (a API) show(k Listed) keyJSON {
 	}
 }
 
-// key is a key that the caller reaches, as it is told.
+// key is a key that the caller reaches, as it is shown.
 func (a API) key(r *http.Request, id string) (keyJSON, error) {
 	key, err := a.service.Key(r.Context(), api.CallerOf(r), id)
 	if err != nil {

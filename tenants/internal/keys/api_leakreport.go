@@ -36,7 +36,7 @@ func (l LeakReports) Mount(router chi.Router) {
 // maxLeakReport is the largest report, in bytes: some thousand matches.
 const maxLeakReport = 1 << 20
 
-// A leakMatch is one secret that was found, as GitHub tells it.
+// A leakMatch is one secret that was found, as GitHub reports it.
 type leakMatch struct {
 	Token  string `json:"token"`
 	Type   string `json:"type"`
@@ -44,7 +44,7 @@ type leakMatch struct {
 	Source string `json:"source"`
 }
 
-// A leakLabel says to whoever found something whether it is a secret of ours. It never holds the secret.
+// A leakLabel is whether a found text is a secret of ours. It never holds the secret.
 type leakLabel struct {
 	TokenHash string `json:"token_hash"` // SHA-256, hexadecimal
 	TokenType string `json:"token_type"`
@@ -85,7 +85,7 @@ func (l LeakReports) takeAll(r *http.Request, matches []leakMatch) (labels []lea
 	return labels, faults
 }
 
-// read reads a report, whose signature counts before anything that it says.
+// read reads a report, whose signature is checked before anything in it is read.
 func (l LeakReports) read(w http.ResponseWriter, r *http.Request) (matches []leakMatch, err error) {
 	body, err := httpapi.ReadBody(w, r, maxLeakReport)
 	var tooLarge *http.MaxBytesError

@@ -60,7 +60,7 @@ func (e *Exposures) expose(ctx context.Context, u *unitofwork.Unit, organization
 	return err
 }
 
-// A Leak says where a secret was found.
+// A Leak is where a secret was found.
 type Leak struct {
 	Hash   string // contract.CredentialKey of what was found
 	Where  string // address of the page

@@ -76,7 +76,7 @@ func (p Pages) rotate(w http.ResponseWriter, r *http.Request) error {
 	return p.writeCreated(w, r, rotation.New, &old, rotation.Secret)
 }
 
-// keyProblem is how the reader is told why a key can't be rotated or changed.
+// keyProblem shows why a key can't be rotated or changed.
 func keyProblem(err error, id string) error {
 	conflict := func(code, text string) error { return httpapi.NewProblem(http.StatusConflict, code, text) }
 	switch {

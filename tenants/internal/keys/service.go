@@ -30,12 +30,12 @@ type Service struct {
 	ceiling  func(organization string) int
 }
 
-// NewService returns a service. ceiling says how many requests a minute an organization may send; 0 where that is not known.
+// NewService returns a service. ceiling is the requests per minute that an organization may send; 0 where that is not known.
 func NewService(work *unitofwork.Writer, projects Projects, ceiling func(organization string) int) *Service {
 	return &Service{work, NewStore(work.Views), projects, ceiling}
 }
 
-// New is what a caller says of a key that it wants.
+// New is a key that a caller asks for.
 type New struct {
 	Project     string
 	Environment tenants.Environment
@@ -131,7 +131,7 @@ func (s *Service) Users(ctx context.Context, caller tenants.Caller, id string) (
 	return s.store.Users(ctx, pg.Organization(caller.Organization), id)
 }
 
-// Room says how many keys the organization of a caller has, and may have.
+// Room is how many keys the organization of a caller has, and may have.
 func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return s.work.RoomLeft(ctx, caller, tenants.CountAPIKeys, count)
 }

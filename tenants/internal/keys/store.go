@@ -79,7 +79,7 @@ func Projections() unitofwork.Projections {
 	)
 }
 
-// A Listed is an API key with what is told of it beside its own state.
+// A Listed is an API key with what is shown beside its own state.
 type Listed struct {
 	tenants.APIKey
 	tenants.KeyUsage

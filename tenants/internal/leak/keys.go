@@ -24,10 +24,10 @@ import (
 // GitHubKeys is where GitHub publishes the keys that it signs reports with.
 const GitHubKeys = "https://api.github.com/meta/public_keys/secret_scanning"
 
-// ErrSignature says that a report is not signed by one of the keys.
+// ErrSignature means that a report is not signed by one of the keys.
 var ErrSignature = errors.New("the report is not signed by a key that is known")
 
-// ErrUnavailable says that the keys can't be fetched now.
+// ErrUnavailable means that the keys can't be fetched now.
 var ErrUnavailable = errors.New("the keys that reports are signed with can't be fetched now")
 
 const (

@@ -27,7 +27,7 @@ var (
 	ErrAway    = errors.New("the identity provider can't be reached")
 )
 
-// Config says which provider.
+// Config is which provider.
 type Config struct {
 	Issuer       string // address, as the provider has it in its tokens
 	ClientID     string
@@ -37,7 +37,7 @@ type Config struct {
 	Clock        func() time.Time
 }
 
-// A Provider says who people are. What it says of itself is asked for when it is first needed, and again until it
+// A Provider identifies people. Its configuration is fetched when it is first needed, and again until it
 // answers: a provider that is away keeps nobody from signing in otherwise. Safe for concurrent use.
 type Provider struct {
 	Config
@@ -68,12 +68,12 @@ func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, er
 	return flow.AuthCodeURL(state(ticket), oidc.Nonce(nonce(ticket)), oauth2.S256ChallengeOption(verifier(ticket))), nil
 }
 
-// Began tells whether what the provider sent somebody back with belongs to their ticket.
+// Began reports whether what the provider sent somebody back with belongs to their ticket.
 func Began(ticket tenants.Secret, returned string) bool {
 	return subtle.ConstantTimeCompare([]byte(state(ticket)), []byte(returned)) == 1
 }
 
-// A Person is what the provider says of somebody.
+// A Person is what the provider reports of somebody.
 type Person struct {
 	Identity tenants.ProviderIdentity
 	Email    string // that the provider has verified; empty: there is none

@@ -21,7 +21,7 @@ func NewPassword(err error) ui.Field {
 	}
 }
 
-// TooMany says how long to wait. It says the same whether the address is somebody's or not.
+// TooMany shows how long to wait. It shows the same whether the address is somebody's or not.
 func TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
@@ -29,12 +29,12 @@ func TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Fla
 	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
 }
 
-// IsBusy tells whether a request was turned away because too many others had come before.
+// IsBusy reports whether a request was turned away because too many others had come before.
 func IsBusy(err error) bool {
 	return errors.Is(err, password.ErrBusy) || errors.Is(err, fair.ErrFull)
 }
 
-// Busy says when to try again, where others fill the line. It says the same whether an address is somebody's or not.
+// Busy shows when to try again, where others fill the queue. It shows the same whether an address is somebody's or not.
 func Busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
 	seconds := int64(password.RetryAfter / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))

@@ -19,7 +19,7 @@ const (
 )
 
 // RequireConfirmed lets those through who have proved not long ago who they are, by signing in or anew. Others are asked to
-// before they see a page. A form that comes too late is not carried out: they are told how to send it again without
+// before they see a page. A form that comes too late is not carried out: they read how to send it again without
 // losing what they typed. So wrap the page of a form together with what the form is sent to.
 func (k *Kit) RequireConfirmed(next Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

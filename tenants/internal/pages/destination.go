@@ -42,7 +42,7 @@ func isNoAddress(r rune) bool {
 	return r <= ' ' || r >= 0x7f || r == '\\'
 }
 
-// isDetour tells whether a page only leads on to others.
+// isDetour reports whether a page only leads on to others.
 func isDetour(page string) bool {
 	for _, detour := range []string{"/console/session", "/console/sign-in", "/console/sign-out"} {
 		if page == detour || strings.HasPrefix(page, detour+"/") {

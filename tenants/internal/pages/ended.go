@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// errEnded says that whoever has signed in is no member any more, or that their session has ended: this process has not
+// errEnded means that whoever has signed in is no member any more, or that their session has ended: this process has not
 // consumed that yet.
 var errEnded = errors.New("the session has ended")
 

@@ -28,7 +28,7 @@ func sentence(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// IsInvalid tells whether an error says what is wrong with a form.
+// IsInvalid reports whether an error is of the fields of a form.
 func IsInvalid(err error) bool {
 	var invalid tenants.Invalid
 	return errors.As(err, &invalid)

@@ -70,7 +70,7 @@ func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, rooms ...func(s
 
 func (k *Kit) page(handle Handler) http.HandlerFunc { return Set{k, k.own}.Page(handle) }
 
-// A Handler answers a request, or says why it can't; see ui.Pages.Handle.
+// A Handler answers a request, or returns why it can't; see ui.Pages.Handle.
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
 // Page answers as handle does. A browser whose session has ended forgets it: with the cookie it would be taken for signed in

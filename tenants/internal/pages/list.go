@@ -31,7 +31,7 @@ func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([
 	return list.Items, ui.NewPager(r, list.NextCursor), nil
 }
 
-// A ShownRoom says how many of something there are and may be.
+// A ShownRoom is how many of something there are and may be.
 type ShownRoom struct {
 	Text string
 	Full bool // there can't be more

@@ -18,7 +18,7 @@ func permitted(p tenants.Permission, next Handler) Handler {
 	}
 }
 
-// Need refuses a reader whose role lacks a permission, and says whom to ask.
+// Need refuses a reader whose role lacks a permission, with whom to ask.
 func Need(r *http.Request, p tenants.Permission) error {
 	role := RoleOf(r)
 	if role.May(p) {
@@ -28,7 +28,7 @@ func Need(r *http.Request, p tenants.Permission) error {
 		"Your role here is "+string(role)+", which may not "+deed(p)+". "+whoMay(p)+".")
 }
 
-// whoMay says whose roles have a permission.
+// whoMay lists whose roles have a permission.
 func whoMay(p tenants.Permission) string {
 	roles := tenants.RolesWith(p)
 	words := make([]string, len(roles))

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// ErrRefused says that an answer proves nothing.
+// ErrRefused means that an answer proves nothing.
 var ErrRefused = errors.New("the passkey was not accepted")
 
 // A RelyingParty is the site that passkeys belong to.

@@ -64,7 +64,7 @@ func (h *Hasher) Hash(ctx context.Context, who Asker, password tenants.Password)
 	return made.String() + "$" + base64.RawStdEncoding.EncodeToString(key), nil
 }
 
-// Matches tells whether hash is that of password. It waits like Hash.
+// Matches reports whether hash is that of password. It waits like Hash.
 func (h *Hasher) Matches(ctx context.Context, who Asker, hash string, password tenants.Password) (bool, error) {
 	kept, want, err := parse(hash)
 	if err != nil {

@@ -33,7 +33,7 @@ func CheckCommon(password tenants.Password, about ...string) error {
 	}}
 }
 
-// Common tells whether a password is among the first that anybody would try who knows what its owner is about, such as
+// Common reports whether a password is among the first that anybody would try who knows what its owner is about, such as
 // their name and address.
 func Common(password tenants.Password, about ...string) bool {
 	var words []string

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/fair"
 )
 
-// ErrBusy says that too many passwords are waiting to be hashed: whoever asks may try again in RetryAfter.
+// ErrBusy means that too many passwords are waiting to be hashed: whoever asks may try again in RetryAfter.
 var ErrBusy = errors.New("too many passwords are waiting to be hashed")
 
 // RetryAfter is after which time it is worth trying again: the longest line is served by then.

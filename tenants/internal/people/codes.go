@@ -21,7 +21,7 @@ type Codes struct {
 // NewCodes returns the codes of members.
 func NewCodes(members *Service) *Codes { return &Codes{members, members.Work, members.store} }
 
-// A Newcomer is what somebody says of themselves who comes in by a code.
+// A Newcomer is who comes in by a code.
 type Newcomer struct {
 	Code     string // as it was pasted
 	Email    string

@@ -24,7 +24,7 @@ func NewInvitations(work *unitofwork.Writer, organizations Organizations) *Invit
 	return &Invitations{work, NewStore(work.Views), organizations}
 }
 
-// NewInvitation is what a caller says of an invitation that it wants.
+// NewInvitation is an invitation that a caller asks for.
 type NewInvitation struct {
 	Organization string
 	Email        string
@@ -158,7 +158,7 @@ func (s *Invitations) List(ctx context.Context, caller tenants.Caller, organizat
 	return s.store.Invitations(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Room says how many open invitations the organization of a caller has, and may have.
+// Room is how many open invitations the organization of a caller has, and may have.
 func (s *Invitations) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return s.work.RoomLeft(ctx, caller, tenants.CountInvitations, count)
 }

@@ -17,7 +17,7 @@ var templates embed.FS
 
 // An Entrance lets browsers in.
 type Entrance interface {
-	// Limit counts an attempt under a name, or says how long to wait for the next one: 0 means that it was counted.
+	// Limit counts an attempt under a name, or returns how long to wait for the next one: 0 where it was counted.
 	Limit(r *http.Request, name string) (wait time.Duration)
 	// Anonymous is a request of somebody who is not known yet.
 	Anonymous(r *http.Request) unitofwork.Request

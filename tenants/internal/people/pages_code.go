@@ -89,7 +89,7 @@ func nameField(r *http.Request, err error) ui.Field {
 	}
 }
 
-// newcomerOf is what a form says of whoever sends it.
+// newcomerOf reads who sends a form.
 func newcomerOf(r *http.Request) Newcomer {
 	return Newcomer{
 		Code: r.PostForm.Get("code"), Email: r.PostForm.Get("email"), Name: r.PostForm.Get("name"),

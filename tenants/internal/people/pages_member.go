@@ -54,7 +54,7 @@ type memberPage struct {
 	Field ui.Field
 }
 
-// Own tells whether the reader looks at themselves.
+// Own reports whether the reader looks at themselves.
 func (p memberPage) Own() bool { return p.Found.ID == p.Member.ID }
 
 // found is the member that the address names, if the reader may manage them.
@@ -103,7 +103,7 @@ func roleField(of, now tenants.Role, fault error) ui.Field {
 	return ui.Field{Name: "role", Label: "Role", Fault: pages.FaultOf(fault, "role"), Required: true, Choices: ui.Choose(string(now), choices...)}
 }
 
-// roleWords say what a role may do.
+// roleWords are what a role may do.
 func roleWords(role tenants.Role) string {
 	switch role {
 	case tenants.Owner:

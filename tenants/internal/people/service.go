@@ -20,7 +20,7 @@ const (
 	invitationPrefix = "inv_"
 )
 
-// ErrEmailTaken says that a member, of whatever organization, has the address.
+// ErrEmailTaken means that a member, of whatever organization, has the address.
 var ErrEmailTaken = errors.New("the e-mail address is taken")
 
 // Organizations are what people are members of.
@@ -68,7 +68,7 @@ type Service struct {
 // NewService returns a service.
 func NewService(config Config) *Service { return &Service{config, NewStore(config.Work.Views)} }
 
-// NewMember is what a caller says of a member that it wants.
+// NewMember is a member that a caller asks for.
 type NewMember struct {
 	Organization string
 	Email        string
@@ -135,7 +135,7 @@ func (s *Service) List(ctx context.Context, caller tenants.Caller, organization 
 	return s.store.Members(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Room says how many members the organization of a caller has, and may have.
+// Room is how many members the organization of a caller has, and may have.
 func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return s.Work.RoomLeft(ctx, caller, tenants.CountMembers, count)
 }
@@ -226,7 +226,7 @@ func (s *Service) over(ctx context.Context, u *unitofwork.Unit, member tenants.M
 	return by, otherOwners, err
 }
 
-// passwordsOff tells whether an organization has switched passwords off.
+// passwordsOff reports whether an organization has switched passwords off.
 func (s *Service) passwordsOff(ctx context.Context, in *query.Reader, organization string) (bool, error) {
 	policy, err := s.Registry(in).SecurityPolicy(ctx, pg.Organization(organization), pg.Organization(organization))
 	return policy.PasswordsOff, err

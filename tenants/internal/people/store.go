@@ -22,7 +22,7 @@ func insertMember(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenan
 
 const updateMember = `UPDATE members SET `
 
-// nobody is who a member is at the identity provider until it has told.
+// nobody is who a member is at the identity provider before the first sign-in by it.
 const nobody = `identity_issuer = '', identity_subject = ''`
 
 const whereMember = ` WHERE organization = $1 AND id = $2`
@@ -136,7 +136,7 @@ func (s Store) OtherOwners(ctx context.Context, organization pg.Organization, me
 		member, tenants.Owner)
 }
 
-// Founded tells whether the installation has a member.
+// Founded reports whether the installation has a member.
 func (s Store) Founded(ctx context.Context) (bool, error) {
 	return query.One(ctx, s.reader, tenants.Installation, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE `+query.Visible+` AND removed_at IS NULL)`)

@@ -82,13 +82,13 @@ func (s Store) InvitationsBy(ctx context.Context, organization pg.Organization, 
 		WHERE organization = $1 AND made_by = $2`+unsettled+` ORDER BY created_at, id`, member)
 }
 
-// IsMember tells whether an organization has a member with a normal address.
+// IsMember reports whether an organization has a member with a normal address.
 func (s Store) IsMember(ctx context.Context, organization pg.Organization, email string) (bool, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE organization = $1 AND email = $2 AND removed_at IS NULL)`, email)
 }
 
-// IsInvited tells whether an organization has invited a normal address, and that is not settled.
+// IsInvited reports whether an organization has invited a normal address, and that is not settled.
 func (s Store) IsInvited(ctx context.Context, organization pg.Organization, email string) (bool, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM invitations WHERE organization = $1 AND email = $2`+unsettled+`)`, email)

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrOperatorRevoked says that the configured operator's token was revoked, and that a restart does not bring it back.
+// ErrOperatorRevoked means that the configured operator's token was revoked, and that a restart does not bring it back.
 var ErrOperatorRevoked = errors.New("the configured operator token was revoked: configure another one")
 
 // RegisterOperator makes the operator's token of the configuration known, once, and revokes the one that it replaces.

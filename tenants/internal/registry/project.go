@@ -54,7 +54,7 @@ func (s *Service) Project(ctx context.Context, caller tenants.Caller, id string)
 	return s.store.Project(ctx, pg.Organization(caller.Organization), id)
 }
 
-// ProjectRoom says how many projects the organization of a caller has, and may have.
+// ProjectRoom is how many projects the organization of a caller has, and may have.
 func (s *Service) ProjectRoom(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return s.work.RoomLeft(ctx, caller, tenants.CountProjects, count)
 }

@@ -23,7 +23,7 @@ func NewTokens(organizations *Service) *Tokens {
 	return &Tokens{organizations.work, organizations.store, organizations}
 }
 
-// NewToken is what a caller says of a token that it wants.
+// NewToken is a token that a caller asks for.
 type NewToken struct {
 	Organization string // tenants.Installation: for every organization
 	Name         string
@@ -116,7 +116,7 @@ func (t *Tokens) List(ctx context.Context, caller tenants.Caller, organization s
 	return t.store.ServiceTokens(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Room says how many tokens the organization of a caller has, and may have.
+// Room is how many tokens the organization of a caller has, and may have.
 func (t *Tokens) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return t.work.RoomLeft(ctx, caller, tenants.CountServiceTokens, count)
 }

@@ -39,7 +39,7 @@ func newAttempts(clock func() time.Time, burst, perMinute int) *attempts {
 	return &attempts{clock, burst, perMinute, rate.NewTable[[sha256.Size]byte](maxTracked)}
 }
 
-// take counts one attempt under name, or says how long to wait for the next one: 0 means that it was counted.
+// take counts one attempt under name, or returns how long to wait for the next one: 0 where it was counted.
 func (a *attempts) take(name string) (wait time.Duration) {
 	return a.table.Take(a.clock().UnixNano(), rate.Ask[[sha256.Size]byte]{
 		Scope: rate.ScopeClient, Key: sha256.Sum256([]byte(name)), PerMinute: a.perMinute, Burst: a.burst,

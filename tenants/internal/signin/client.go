@@ -16,7 +16,7 @@ var systemMarks = []mark{
 	{"Mac OS X", "macOS"}, {"Linux", "Linux"},
 }
 
-// clientName says in words what a client says it is (User-Agent). It is for recognizing it, and proves nothing.
+// clientName is a User-Agent in words. It is for recognizing it, and proves nothing.
 func clientName(agent string) string {
 	browser, system := find(browserMarks, agent), find(systemMarks, agent)
 	switch {

@@ -15,7 +15,7 @@ type Entrance struct{ pages *Pages }
 // Entrance is that of the pages.
 func (p *Pages) Entrance() Entrance { return Entrance{p} }
 
-// Limit counts an attempt under a name, or says how long to wait for the next one: 0 means that it was counted.
+// Limit counts an attempt under a name, or returns how long to wait for the next one: 0 where it was counted.
 func (e Entrance) Limit(r *http.Request, name string) (wait time.Duration) {
 	return e.pages.limit(r, name)
 }

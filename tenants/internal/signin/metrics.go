@@ -16,7 +16,7 @@ const (
 	outcomeBusy    = "busy" // too many others at the same time
 )
 
-// metrics say how people sign in.
+// metrics count how people sign in.
 type metrics struct {
 	signIns *prometheus.CounterVec
 }

@@ -84,7 +84,7 @@ func (p *Pages) Mount(settings chi.Router) {
 	settings.Post(passwordPath, p.Page(p.RequireConfirmed(p.changePassword)))
 }
 
-// noPage says that there is no such page; the address with a slash too many is the console itself.
+// noPage is the answer where there is no such page; the address with a slash too many is the console itself.
 func (p *Pages) noPage(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/console/" {
 		p.goHome(w, r)

@@ -61,7 +61,7 @@ func put(w http.ResponseWriter, asked Asked, err error) error {
 	return nil
 }
 
-// passkeyFault says why a passkey was not accepted, nil where that was not the reason.
+// passkeyFault is why a passkey was not accepted, nil where that was not the reason.
 func passkeyFault(err error) *ui.Flash {
 	switch {
 	case errors.Is(err, challenge.ErrNone):

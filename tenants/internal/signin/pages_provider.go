@@ -64,7 +64,7 @@ func (p *Pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	return p.letInTo(w, r, in.Entry, in.To)
 }
 
-// writeOIDCFault says why the identity provider lets nobody in, beside the other ways.
+// writeOIDCFault shows why the identity provider lets nobody in, beside the other ways.
 func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
 	var text string
 	name, status := p.services.Provider.Name(), http.StatusUnprocessableEntity

@@ -12,17 +12,17 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrSignIn says that there is no member with that address and password. It does not say which of them is wrong, and
+// ErrSignIn means that there is no member with that address and password. It does not say which of them is wrong, and
 // takes the same time for both.
 var ErrSignIn = errors.New("no member has this address and password")
 
-// ErrPassword says that the password that somebody has shown is not the member's.
+// ErrPassword means that the password that somebody has shown is not the member's.
 var ErrPassword = errors.New("the password is not the member's")
 
 // Passwords decides about passwords of members.
 type Passwords struct{ *base }
 
-// Off tells whether an organization has switched passwords off.
+// Off reports whether an organization has switched passwords off.
 func (p *Passwords) Off(ctx context.Context, organization string) (bool, error) {
 	return p.passwordsOff(ctx, p.Work.Views, organization)
 }

@@ -101,7 +101,7 @@ func (p *Provider) memberAs(ctx context.Context, person oidc.Person) (tenants.Me
 	return member, err
 }
 
-// letInAs keeps who a member is at the provider, says whether nobody knew that yet, and lets the member in.
+// letInAs keeps who a member is at the provider, reports whether that is new, and lets the member in.
 func (p *Provider) letInAs(ctx context.Context, request unitofwork.Request, member tenants.Member,
 	identity tenants.ProviderIdentity) (entry tenants.Entry, first bool, err error) {
 	u, err := p.Work.Begin(ctx, member.Organization, request)
@@ -118,7 +118,7 @@ func (p *Provider) letInAs(ctx context.Context, request unitofwork.Request, memb
 	return entry, first, u.Commit(ctx)
 }
 
-// identify keeps who a member is at the provider, and says whether nobody knew that yet.
+// identify keeps who a member is at the provider, and reports whether that is new.
 func identify(ctx context.Context, u *unitofwork.Unit, member tenants.Member, identity tenants.ProviderIdentity) (first bool, err error) {
 	thing, err := unitofwork.Load[tenants.Member](ctx, u, memberStream(member))
 	if err != nil {

@@ -73,7 +73,7 @@ func New(config Config) Services {
 	}
 }
 
-// passwordsOff tells whether an organization has switched passwords off, as a reader sees it.
+// passwordsOff reports whether an organization has switched passwords off, as a reader sees it.
 func (b *base) passwordsOff(ctx context.Context, in *query.Reader, organization string) (bool, error) {
 	policy, err := b.Organizations(in).SecurityPolicy(ctx, pg.Organization(organization), pg.Organization(organization))
 	return policy.PasswordsOff, err

@@ -13,7 +13,7 @@ import (
 // the right one, or has a session.
 var ErrPasswordsOff = errors.New("the organization has switched passwords off")
 
-// ErrLastWay says that a member could not sign in any more.
+// ErrLastWay means that a member could not sign in any more.
 var ErrLastWay = errors.New("this is the only way in that the member has while passwords are switched off")
 
 // keepsAWay is ErrLastWay where a member, in an organization without passwords, has no other way in than one passkey.

@@ -33,7 +33,7 @@ func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 	return u.append(ctx, thing.stream, before, thing.State, events)
 }
 
-// Change loads a thing, lets decide say what follows, and keeps that. It returns the thing as it is then.
+// Change loads a thing, and keeps what decide returns. It returns the thing as it is then.
 func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error)) (S, error) {
 	return Create[S, P](ctx, u, stream, decide, Room{})
@@ -82,7 +82,7 @@ func CreateOnce[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Contex
 	return state, u.Commit(ctx)
 }
 
-// Count says how many of something an organization has.
+// Count is how many of something an organization has.
 type Count func(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error)
 
 // A Room is what something new counts as; the zero Room: nothing.
@@ -109,7 +109,7 @@ func (u *Unit) CheckRoom(ctx context.Context, organization string, room Room) er
 	return nil
 }
 
-// RoomLeft says how many of something the organization of a caller has, and may have.
+// RoomLeft is how many of something the organization of a caller has, and may have.
 func (w *Writer) RoomLeft(ctx context.Context, caller tenants.Caller, what tenants.Countable, count Count) (tenants.Room, error) {
 	have, err := count(ctx, w.Views, pg.Organization(caller.Organization), what, w.Now())
 	return tenants.Room{What: what, Have: have, Limit: w.Limits.Of(what)}, err

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// maxClient is how much is kept of what a client says of itself, in bytes.
+// maxClient is how much is kept of a User-Agent, in bytes.
 const maxClient = 200
 
 // A Request is who asks, from where, and how the request can be told from others. All of it is kept with what follows.

@@ -80,7 +80,7 @@ func (u *Unit) Role(ctx context.Context) (tenants.Role, error) {
 	return role, err
 }
 
-// Require refuses a member whose role lacks a permission now. What a token may do its scopes say.
+// Require refuses a member whose role lacks a permission now. Tokens have scopes instead.
 func (u *Unit) Require(ctx context.Context, permission tenants.Permission) error {
 	if u.request.Role == "" {
 		return nil

@@ -70,7 +70,7 @@ func execute(ctx context.Context, command []string, output io.Writer, set *set) 
 	return 0, nil
 }
 
-// environment tells testenv where things are.
+// environment is where testenv finds things.
 func (s *set) environment() []string {
 	env := []string{testenv.EnvBackend + "=" + s.backend}
 	if s.database != "" {
