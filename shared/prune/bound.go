@@ -3,7 +3,7 @@ package prune
 // A Bound is what a table keeps, and what holds it to that. Every table has one: a test walks the catalogue.
 type Bound struct {
 	Table string // as its schema calls it
-	Keeps string // such as "published facts but for the newest 10,000"
+	Keeps string // such as "the newest 1,000 facts"
 	By    string // what enforces it
 }
 
