@@ -135,6 +135,16 @@ func (a *App) closeListener() error {
 // Started is closed once everything is ready and the demo organization is there; then Env may be called.
 func (a *App) Started() <-chan struct{} { return a.started }
 
+// Prune removes what is past from all modules at once; Run does it all the time.
+func (a *App) Prune(ctx context.Context) (err error) {
+	for name, module := range a.modules {
+		if failed := module.Prune(ctx); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", name, failed))
+		}
+	}
+	return err
+}
+
 // Env describes how to reach the demo organization.
 func (a *App) Env() DevEnv { return a.env }
 

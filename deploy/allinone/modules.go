@@ -51,6 +51,7 @@ type module interface {
 	Handler() http.Handler
 	Ready() error
 	Run(ctx context.Context) error
+	Prune(ctx context.Context) error
 	Close() // instead of Run
 }
 

@@ -21,6 +21,7 @@ and groups the errors.
   weir demo    sends a minute of traffic to it, in a second terminal
   weir bench   measures this machine
   weir fair    measures what quiet organizations notice of noisy ones
+  weir soak    lets a year pass in minutes, and shows that nothing grows for ever
   weir parked  shows records that could not be applied, and has them applied or discarded
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
@@ -33,6 +34,7 @@ type commands struct {
 	Demo   demoCommand   `cmd:"" help:"Send a minute of believable traffic through the public API."`
 	Bench  benchCommand  `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
 	Fair   fairCommand   `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
+	Soak   soakCommand   `cmd:"" help:"Let a year pass in minutes, and look at what has grown."`
 	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 }

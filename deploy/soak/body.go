@@ -1,0 +1,63 @@
+package soak
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+// entries are those of a post.
+const entries = 40
+
+// body is a post: most of it is routine, some entries come late, some are errors that come every day, and some are errors of new kinds.
+func body(tenant, day, post int, now time.Time) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"logs":[`)
+	for n := range entries {
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		at := now.Add(-time.Duration(n) * time.Second)
+		switch {
+		case n < kindsOfPost:
+			b.WriteString(failure(at, kindOf(tenant, day, post, n)))
+		case n%10 == 5:
+			b.WriteString(failure(at, usual[(tenant+n)%len(usual)]))
+		case n%10 == 6:
+			b.WriteString(routine(at.Add(-3*24*time.Hour), tenant, n)) // came late
+		default:
+			b.WriteString(routine(at, tenant, n))
+		}
+	}
+	b.WriteString(`]}`)
+	return b.Bytes()
+}
+
+func routine(at time.Time, tenant, n int) string {
+	return fmt.Sprintf(`{"timestamp":%q,"level":"info","message":"cart %d of shop %d was opened"}`, stamp(at), n, tenant)
+}
+
+func failure(at time.Time, kind string) string {
+	return fmt.Sprintf(`{"timestamp":%q,"level":"error","message":"checkout failed","error":{"type":%q,"message":"it broke","stack_trace":["at %s.total (cart.js:41:13)"]}}`,
+		stamp(at), kind, kind)
+}
+
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// usual are the errors that come every day.
+var usual = []string{"TimeoutError", "CartError", "PaymentDeclined"}
+
+var (
+	first  = []string{"Broken", "Lost", "Empty", "Late", "Closed", "Hidden", "Double", "Foreign", "Stale", "Spent", "Torn", "Odd", "Bare", "Cold", "Deaf", "Dim"}
+	second = []string{"Cart", "Order", "Price", "Stock", "Mail", "Queue", "Cache", "Lock", "Page", "Route", "Token", "Voucher", "Basket", "Parcel", "Ledger", "Shelf"}
+	third  = []string{"Error", "Fault", "Failure", "Exception", "Refusal", "Conflict", "Mismatch", "Overflow"}
+)
+
+// kindsOfPost are new.
+const kindsOfPost = 3
+
+// kindOf is an error of a kind that this post alone has for years.
+func kindOf(tenant, day, post, number int) string {
+	n := ((day*8+tenant)*4+post)*kindsOfPost + number
+	return first[n%16] + second[n/16%16] + third[n/256%8] + second[n/2048%16] + third[n/32768%8]
+}

@@ -1,0 +1,16 @@
+package soak
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A clock goes on as the machine's does, and skips the time in which nothing happens.
+type clock struct{ skipped atomic.Int64 }
+
+// Now is the time by which Weir lives.
+func (c *clock) Now() time.Time {
+	return time.Now().Add(time.Duration(c.skipped.Load())) //nolint:forbidigo // this is where the machine's clock comes in
+}
+
+func (c *clock) skip(span time.Duration) { c.skipped.Add(int64(span)) }

@@ -1,0 +1,142 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// segmentBytes is small enough for files of the log to be closed in the time that its records are kept.
+const segmentBytes = 64 << 10
+
+// An installation is all of Weir in this process, and its broker.
+type installation struct {
+	broker *kafka.Broker
+	app    *allinone.App
+	api    *client.Client
+	db     *pgx.Conn
+	end    context.CancelFunc
+	ended  chan error
+}
+
+// start takes up what is in the directory and the database.
+func (i *installation) start(ctx context.Context, config Config, now func() time.Time) (err error) {
+	*i = installation{ended: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.stop())
+		}
+	}()
+	i.broker, err = kafka.Start(kafka.Config{Dir: filepath.Join(config.Dir, "kafka"), Open: true, Clock: now, SegmentBytes: segmentBytes, Logger: config.Logger})
+	if err != nil {
+		return err
+	}
+	if i.db, err = pgx.Connect(ctx, config.DatabaseURL); err != nil {
+		return err
+	}
+	modules, err := config.modules(now)
+	if err != nil {
+		return err
+	}
+	i.app, err = allinone.New(ctx, allinone.Config{
+		Listen: "127.0.0.1:0", DataDir: filepath.Join(config.Dir, "weir"), DatabaseURL: httpapi.Secret(config.DatabaseURL), Brokers: []string{i.broker.Addr()},
+		NoDemo: true, LogPartitions: 2, LogRetention: 7 * day, Modules: modules,
+	}, config.Logger)
+	if err != nil {
+		return err
+	}
+	return i.run(ctx)
+}
+
+// modules live by the clock, with the retentions of the configuration.
+func (c Config) modules(now func() time.Time) (allinone.Modules, error) {
+	m, err := allinone.ModulesFromEnvironment()
+	m.Ingest.Clock, m.Ledger.Clock, m.Grouping.Clock, m.Tenants.Clock = now, now, now, now
+	m.Ledger.TierIndieRetention, m.Ledger.TierBootstrapperRetention = c.Kept.Tiers[0], c.Kept.Tiers[1]
+	m.Ledger.TierComplianceRetention, m.Ledger.TierScaleRetention = c.Kept.Tiers[2], c.Kept.Tiers[3]
+	m.Ledger.TransfersMonths, m.Ledger.BooksMonths, m.Tenants.AuditDays = c.Kept.TransfersMonths, c.Kept.BooksMonths, c.Kept.AuditDays
+	return m, err
+}
+
+// run runs the modules until stop, and returns once they are ready.
+func (i *installation) run(ctx context.Context) (err error) {
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	i.end = end
+	go func() { i.ended <- i.app.Run(running) }()
+	select {
+	case <-i.app.Started():
+	case err := <-i.ended:
+		i.app = nil
+		return errors.Join(errors.New("the modules ended before they were ready"), err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	i.api, err = client.New(i.app.Env().BaseURL, i.app.Env().CAFile, 4)
+	return err
+}
+
+// stop ends what runs, in order.
+func (i *installation) stop() (err error) {
+	if i.api != nil {
+		i.api.Close()
+	}
+	if i.end != nil {
+		i.end()
+		if i.app != nil {
+			err = <-i.ended
+		}
+	}
+	if i.db != nil {
+		err = errors.Join(err, i.db.Close(context.Background()))
+	}
+	if i.broker != nil {
+		err = errors.Join(err, i.broker.Close())
+	}
+	*i = installation{}
+	return err
+}
+
+// Bounds of waiting until everything is applied.
+const (
+	appliedTimeout = time.Minute
+	appliedPoll    = 5 * time.Millisecond
+)
+
+// applied are, of each consumer of the log, the records that it is past, less those that it has left for later.
+const applied = `SELECT least(
+	(SELECT coalesce(sum(next), 0) FROM ingest.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ingest.bus_deferred),
+	(SELECT coalesce(sum(next), 0) FROM ledger.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ledger.bus_deferred),
+	(SELECT coalesce(sum(next), 0) FROM grouping.bus_positions WHERE topic = $1) - (SELECT count(*) FROM grouping.bus_deferred))::bigint`
+
+// awaitApplied returns once every consumer has applied so many records.
+func (i *installation) awaitApplied(ctx context.Context, records int64) error {
+	ctx, cancel := context.WithTimeout(ctx, appliedTimeout)
+	defer cancel()
+	if _, err := i.db.Exec(ctx, asSystem); err != nil {
+		return err
+	}
+	for {
+		var so int64
+		if err := i.db.QueryRow(ctx, applied, contract.TopicLogs).Scan(&so); err != nil || so >= records {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d records are applied: %w", so, records, ctx.Err())
+		case <-time.After(appliedPoll):
+		}
+	}
+}
+
+// asSystem lets the connection see the rows of all organizations.
+const asSystem = `SELECT set_config('weir.organization', '*', false)`

@@ -1,0 +1,113 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Kind says what is measured, and in what.
+type Kind string
+
+// The kinds.
+const (
+	Rows   Kind = "rows"
+	Bytes  Kind = "bytes" // of a table on disk
+	Topic  Kind = "topic" // bytes on disk
+	Files  Kind = "files" // bytes on disk
+	Memory Kind = "memory"
+)
+
+// A Size is how large something is.
+type Size struct {
+	Kind Kind
+	Name string
+	N    int64
+}
+
+// look measures everything there is.
+func (r *run) look(ctx context.Context) ([]Size, error) {
+	sizes, err := r.lookAtTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := sizesUnder(filepath.Join(r.Dir, "kafka", "partitions"), Topic, func(path string) string {
+		partition := strings.Split(path, string(filepath.Separator))[0]
+		return partition[:strings.LastIndexByte(partition, '-')]
+	})
+	if err != nil {
+		return nil, err
+	}
+	files, err := sizesUnder(filepath.Join(r.Dir, "weir"), Files, func(path string) string { return strings.Split(path, string(filepath.Separator))[0] })
+	debug.FreeOSMemory()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return slices.Concat(sizes, logs, files, []Size{{Memory, "heap in use", int64(memory.HeapInuse)}, //nolint:gosec // far below
+		{Memory, "goroutines", int64(runtime.NumGoroutine())}}), err
+}
+
+// tables are those of all modules; partitions count to theirs.
+const tables = `SELECT n.nspname, coalesce(whole.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_class whole ON whole.oid = pg_partition_root(c.oid)
+	WHERE n.nspname IN ('grouping', 'ingest', 'ledger', 'tenants') AND c.relkind IN ('r', 'p') GROUP BY 1, 2 ORDER BY 1, 2`
+
+// lookAtTables vacuums first, as a month has room for.
+func (r *run) lookAtTables(ctx context.Context) (sizes []Size, err error) {
+	for _, statement := range []string{`VACUUM`, asSystem} {
+		if _, err := r.db.Exec(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := r.db.Query(ctx, tables)
+	if err != nil {
+		return nil, err
+	}
+	var schema, table string
+	var bytes int64
+	var names []pgx.Identifier
+	_, err = pgx.ForEachRow(rows, []any{&schema, &table, &bytes}, func() error {
+		names = append(names, pgx.Identifier{schema, table})
+		sizes = append(sizes, Size{Bytes, schema + "." + table, bytes})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		size := Size{Kind: Rows, Name: strings.Join(name, ".")}
+		if err := r.db.QueryRow(ctx, `SELECT count(*) FROM `+name.Sanitize()).Scan(&size.N); err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes, nil
+}
+
+// sizesUnder adds up the files under a directory by a name that their paths give.
+func sizesUnder(dir string, kind Kind, name func(path string) string) (sizes []Size, err error) {
+	bytes := map[string]int64{}
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
+		bytes[name(relative)] += info.Size()
+		return err
+	})
+	for name, n := range bytes {
+		sizes = append(sizes, Size{kind, name, n})
+	}
+	slices.SortFunc(sizes, func(a, b Size) int { return cmp.Compare(a.Name, b.Name) })
+	return sizes, err
+}

@@ -1,0 +1,100 @@
+package soak
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// A Report is what was there at the end of each month.
+type Report struct {
+	FlatFrom int // day
+	Looks    []Look
+}
+
+// A Look is what was there after so many days.
+type Look struct {
+	Day   int
+	Sizes []Size
+}
+
+// what is one thing that is looked at every month.
+type what struct {
+	Kind Kind
+	Name string
+}
+
+// slack is by how much something may be larger beside a tenth: what comes and goes in steps, such as files of a log.
+var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, Files: 1 << 20, Memory: 8 << 20}
+
+// Grown lists what is not flat: in the second half of the time in which it has to be, it was larger than ever before.
+func (r Report) Grown() (grown []string) {
+	flat := slices.IndexFunc(r.Looks, func(look Look) bool { return look.Day >= r.FlatFrom })
+	if flat < 0 {
+		return []string{fmt.Sprintf("nothing was looked at from day %d on", r.FlatFrom)}
+	}
+	half := flat + (len(r.Looks)-flat)/2
+	for _, w := range r.whats() {
+		before, after := most(r.Looks[:half], w), most(r.Looks[half:], w)
+		if after > before+before/10+slack[w.Kind] {
+			grown = append(grown, fmt.Sprintf("%s %s: %d, and before at most %d", w.Kind, w.Name, after, before))
+		}
+	}
+	return grown
+}
+
+func most(looks []Look, w what) (n int64) {
+	for _, look := range looks {
+		n = max(n, look.size(w))
+	}
+	return n
+}
+
+// whats are all things that were ever there, in the order in which they were found.
+func (r Report) whats() (all []what) {
+	seen := map[what]bool{}
+	for _, look := range r.Looks {
+		for _, size := range look.Sizes {
+			if w := (what{size.Kind, size.Name}); !seen[w] {
+				all, seen[w] = append(all, w), true
+			}
+		}
+	}
+	return all
+}
+
+func (l Look) size(w what) int64 {
+	for _, size := range l.Sizes {
+		if size.Kind == w.Kind && size.Name == w.Name {
+			return size.N
+		}
+	}
+	return 0
+}
+
+// Write prints a line for each thing and a column for each month.
+func (r Report) Write(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "day\t\t")
+	for _, look := range r.Looks {
+		fmt.Fprintf(table, "%d\t", look.Day)
+	}
+	fmt.Fprintln(table)
+	for _, w := range r.whats() {
+		fmt.Fprintf(table, "%s\t%s\t", w.Kind, w.Name)
+		for _, look := range r.Looks {
+			fmt.Fprintf(table, "%s\t", shown(w, look.size(w)))
+		}
+		fmt.Fprintln(table)
+	}
+	return table.Flush()
+}
+
+// shown is a number as people read it.
+func shown(w what, n int64) string {
+	if w.Kind == Rows || w.Name == "goroutines" {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/(1<<20))
+}

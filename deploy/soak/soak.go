@@ -1,0 +1,117 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// Config sets how long Weir lives.
+type Config struct {
+	Dir         string // for everything that is written; it must be empty
+	DatabaseURL string // of an empty database
+	Days        int    // that pass
+	Step        int    // days that pass at once
+	Month       int    // days between two looks, and two starts
+	FlatFrom    int    // the day from which on nothing grows any more: later than the longest bound
+	Kept        Kept
+	Logger      *slog.Logger
+}
+
+// Kept are the retentions that are settings. All others are what they are.
+type Kept struct {
+	Tiers           [4]int // days for indie, bootstrapper, compliance and scale
+	TransfersMonths int
+	BooksMonths     int
+	AuditDays       int
+}
+
+// Year is a year in which every bound is reached thrice. Its longest retentions are shorter than the defaults, else a year would be too short.
+func Year() Config {
+	return Config{
+		Days: 360, Step: 1, Month: 30, FlatFrom: 270,
+		Kept: Kept{Tiers: [4]int{7, 30, 60, 60}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 60},
+	}
+}
+
+// Short is a season in steps of days, for tests.
+func Short() Config {
+	return Config{
+		Days: 150, Step: 5, Month: 30, FlatFrom: 120,
+		Kept: Kept{Tiers: [4]int{7, 10, 20, 20}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 30},
+	}
+}
+
+// Run lets the days pass, and returns what was there at the end of each month.
+func Run(ctx context.Context, config Config, progress io.Writer) (report Report, err error) {
+	r := &run{Config: config, clock: &clock{}, report: Report{FlatFrom: config.FlatFrom}}
+	if err := r.start(ctx); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if r.tenants, err = newTenants(ctx, r.api, r.app.Env().OperatorToken); err != nil {
+		return report, err
+	}
+	for r.day = 0; r.day < config.Days; r.day += config.Step {
+		if err := r.pass(ctx); err != nil {
+			return report, fmt.Errorf("day %d: %w", r.day, err)
+		}
+		if next := r.day + config.Step; next%config.Month == 0 {
+			fmt.Fprintf(progress, "  day %d: %d records accepted\n", next, r.accepted)
+			if err := r.endMonth(ctx, next); err != nil {
+				return report, fmt.Errorf("day %d: %w", next, err)
+			}
+		}
+	}
+	return r.report, nil
+}
+
+// A run is one life of an installation.
+type run struct {
+	Config
+	installation
+
+	clock    *clock
+	tenants  []*tenant
+	day      int
+	accepted int64 // records of weir.logs.v1
+	report   Report
+}
+
+// pass is a day, or as many as are passed at once: what is sent is applied everywhere, then time passes, and what is past goes.
+func (r *run) pass(ctx context.Context) error {
+	for _, t := range r.tenants {
+		sent, err := t.live(ctx, r.api, r.clock.Now(), r.day, r.Month)
+		if err != nil {
+			return err
+		}
+		r.accepted += sent
+	}
+	if err := r.awaitApplied(ctx, r.accepted); err != nil {
+		return err
+	}
+	r.clock.skip(time.Duration(r.Step) * day)
+	return errors.Join(r.app.Prune(ctx), r.broker.Retain(ctx))
+}
+
+// endMonth starts everything anew, as operators do now and then, and looks at what is there.
+func (r *run) endMonth(ctx context.Context, passed int) error {
+	if err := errors.Join(r.stop(), r.start(ctx)); err != nil {
+		return err
+	}
+	if err := r.app.Prune(ctx); err != nil {
+		return err
+	}
+	found, err := r.look(ctx)
+	r.report.Looks = append(r.report.Looks, Look{Day: passed, Sizes: found})
+	return err
+}
+
+func (r *run) start(ctx context.Context) error {
+	return r.installation.start(ctx, r.Config, r.clock.Now)
+}

@@ -1,0 +1,44 @@
+package soak_test
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/soak"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// After four months nothing grows any more.
+func TestShort(t *testing.T) {
+	config := soak.Short()
+	config.Dir, config.DatabaseURL = t.TempDir(), testenv.Postgres(t)
+	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	report, err := soak.Run(t.Context(), config, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Write(t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	for _, grown := range report.Grown() {
+		t.Error(grown)
+	}
+	if n := len(report.Looks); n != config.Days/config.Month {
+		t.Errorf("%d looks", n)
+	}
+}
+
+// What grows on is found, and what comes to its bound is not.
+func TestGrown(t *testing.T) {
+	report := soak.Report{FlatFrom: 90}
+	for month, n := range []int64{100, 900, 1000, 1010} {
+		report.Looks = append(report.Looks, soak.Look{Day: 30 * (month + 1), Sizes: []soak.Size{
+			{Kind: soak.Rows, Name: "flat", N: n}, {Kind: soak.Rows, Name: "growing", N: int64(1000 * (month + 1))},
+		}})
+	}
+	if grown := report.Grown(); len(grown) != 1 || !strings.Contains(grown[0], "growing") {
+		t.Errorf("grown are %q", grown)
+	}
+}

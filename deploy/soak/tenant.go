@@ -1,0 +1,76 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// A tenant is an organization with a project, and how it lives.
+type tenant struct {
+	number   int
+	operator string
+	project  string
+	key      client.APIKey
+	idleFrom int // the day from which on it sends nothing any more; 0: it never stops
+}
+
+// idleAfter is when the tenants stop that stop.
+const idleAfter = 45
+
+// newTenants makes two organizations of each tier, one of which stops after a while.
+func newTenants(ctx context.Context, api *client.Client, operator string) (tenants []*tenant, err error) {
+	for n, tier := range []string{"indie", "bootstrapper", "compliance", "scale", "indie", "bootstrapper", "compliance", "scale"} {
+		name := fmt.Sprintf("%s %d", tier, n)
+		organization, err := api.CreateOrganization(ctx, operator, name, tier)
+		if err != nil {
+			return nil, err
+		}
+		project, err := api.CreateProject(ctx, operator, organization.ID, name)
+		if err != nil {
+			return nil, err
+		}
+		t := &tenant{number: n, operator: operator, project: project.ID}
+		if n == 7 {
+			t.idleFrom = idleAfter
+		}
+		tenants = append(tenants, t)
+	}
+	return tenants, nil
+}
+
+// live sends what the tenant sends on a day, and returns how many records that made. Once a month it takes another key.
+func (t *tenant) live(ctx context.Context, api *client.Client, now time.Time, day, month int) (records int64, err error) {
+	if t.idleFrom > 0 && day >= t.idleFrom {
+		return 0, nil
+	}
+	if day%month == 0 {
+		if err := t.changeKey(ctx, api); err != nil {
+			return 0, err
+		}
+	}
+	for post := range 2 + t.number%3 {
+		batch := client.Batch{Body: body(t.number, day, post, now), IdempotencyKey: fmt.Sprintf("%d-%d-%d", t.number, day, post)}
+		accepted, err := api.Deliver(ctx, t.key.Key, batch)
+		if err != nil {
+			return records, err
+		}
+		if accepted.Rejected > 0 {
+			return records, fmt.Errorf("%d entries were rejected: %v", accepted.Rejected, accepted.Errors)
+		}
+		records++
+	}
+	return records, nil
+}
+
+// changeKey takes a new key, and ends the one before.
+func (t *tenant) changeKey(ctx context.Context, api *client.Client) error {
+	old := t.key
+	var err error
+	if t.key, err = api.CreateAPIKey(ctx, t.operator, t.project, "prod", "a month's key"); err != nil || old.ID == "" {
+		return err
+	}
+	return api.RevokeAPIKey(ctx, t.operator, old.ID, "a new month")
+}
