@@ -32,7 +32,7 @@ type assignment struct {
 	held       []follow.Chunk // taken from intake, not applied
 	head       time.Time      // when the newest record was written that was taken out of them
 
-	backlogs map[place]backlog // what lanes have left behind
+	backlogs map[place]backlog // what lanes have left behind; bounded by Lanes.Most
 	turns    *turns
 	reader   *laneReader
 	before   int    // lanes that had a part of the transaction before, where anybody looked
@@ -82,7 +82,9 @@ func (a *assignment) runOnce(ctx context.Context) error {
 		err = a.applyGathered(ctx, g)
 	}
 	if err == nil && a.replaysDue() {
-		err = a.replay(ctx)
+		if err = a.takeUpCleared(ctx); err == nil {
+			err = a.replay(ctx)
+		}
 	}
 	if err == nil {
 		err = a.serve(ctx)

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,16 +52,10 @@ func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) 
 // takeBacklogs reads what lanes have left behind in the claimed partitions. What lies in a topic that is gone, and whose positions
 // somebody has since set into the new one, is gone as well.
 func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
-	c := a.consumer
 	if _, err := tx.Exec(ctx, asSystem); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `SELECT organization, partition, topic_id, next, last, records, bytes, since, coalesce(halted, '') FROM bus_deferred
-		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3)`, c.cfg.Group, c.cfg.Topic, a.working())
-	if err != nil {
-		return err
-	}
-	found, err := pgx.CollectRows(rows, scanBacklog)
+	found, err := a.readBacklogs(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -73,6 +68,68 @@ func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 		a.backlogs[b.place] = b
 	}
 	return err
+}
+
+// readBacklogs reads the backlogs of the claimed partitions as they are written down.
+func (a *assignment) readBacklogs(ctx context.Context, tx pgx.Tx) ([]backlog, error) {
+	rows, err := tx.Query(ctx, `SELECT organization, partition, topic_id, next, last, records, bytes, since, coalesce(halted, '') FROM bus_deferred
+		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3)`, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.working())
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanBacklog)
+}
+
+// clearedSome reports whether somebody has decided about lanes that are stopped: fewer of them are written down than are remembered.
+func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err error) {
+	c := a.consumer
+	_, stopped := c.stops()
+	if stopped == 0 {
+		return false, nil
+	}
+	err = tx.QueryRow(ctx, `SELECT count(*) < $4 FROM bus_deferred WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND halted IS NOT NULL`,
+		c.cfg.Group, c.cfg.Topic, a.partitions, stopped).Scan(&some)
+	return some, err
+}
+
+// takeUpCleared goes on with stopped lanes that somebody has cleared, from where they are set, and forgets those that are deleted.
+func (a *assignment) takeUpCleared(ctx context.Context) error {
+	if !a.anyStopped() {
+		return nil
+	}
+	var found []backlog
+	err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		found, err = a.readBacklogs(ctx, tx)
+		return err
+	})
+	if err != nil {
+		a.consumer.logger.Debug("cannot look for lanes that were cleared", "error", err)
+		return ctx.Err()
+	}
+	written := make(map[place]backlog, len(found))
+	for _, b := range found {
+		written[b.place] = b
+	}
+	for at, b := range maps.Clone(a.backlogs) {
+		now, there := written[at]
+		if b.halted == "" || now.halted != "" {
+			continue
+		}
+		a.finish(at)
+		if there {
+			a.keep(now)
+		}
+	}
+	return nil
+}
+
+func (a *assignment) anyStopped() bool {
+	for _, b := range a.backlogs {
+		if b.halted != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // errNoLanes stops a partition: its position has passed records that only their lanes lead to.

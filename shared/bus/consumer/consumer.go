@@ -106,9 +106,9 @@ type Consumer struct {
 	assigned bool
 	caughtUp bool
 	halted   map[int]error
-	stopped  map[place]error // lanes
+	stopped  map[place]error // lanes; bounded by Lanes.Most
 	reach    map[int]reach
-	behind   map[place]backlog
+	behind   map[place]backlog // bounded by Lanes.Most
 }
 
 // reach is how far a partition is applied, and where its log last ended.

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
-// lookForReplays wakes the assignment when somebody has asked for a parked record of its partitions.
+// lookForReplays wakes the assignment when somebody has asked for a parked record of its partitions, or cleared a lane that was stopped there.
 func (a *assignment) lookForReplays(ctx context.Context) {
 	c := a.consumer
 	for ctx.Err() == nil {
@@ -41,7 +41,10 @@ func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
 		if _, err := tx.Exec(ctx, asSystem); err != nil {
 			return err
 		}
-		asked, err = parked.ReplayRequested(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions)
+		if asked, err = parked.ReplayRequested(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions); asked || err != nil {
+			return err
+		}
+		asked, err = a.clearedSome(ctx, tx)
 		return err
 	})
 	return asked, err
