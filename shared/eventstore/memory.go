@@ -15,7 +15,7 @@ type Memory[E any] struct {
 
 	mu     sync.Mutex
 	stored []stored
-	heads  map[Stream]int64
+	heads  map[Stream]int64 // bounded by the test: nothing else keeps events in memory
 }
 
 type stored struct {

@@ -25,8 +25,8 @@ type Queue struct {
 	mu     sync.Mutex
 	held   int
 	queued int
-	keys   map[string]*line
-	turns  []*line // those with somebody waiting, the next to be served first
+	keys   map[string]*line // bounded by Limits.Queued and Limits.Slots: who neither waits nor holds is forgotten
+	turns  []*line          // those with somebody waiting, the next to be served first
 }
 
 // A line is what one key holds and who waits for it. It is known while it is not empty.

@@ -21,7 +21,7 @@ var (
 type Credentials struct {
 	clock   func() time.Time
 	mu      sync.RWMutex
-	byKey   map[string]contract.Credential // by contract.CredentialKey
+	byKey   map[string]contract.Credential // by contract.CredentialKey; bounded by the credentials that tenants has a row of
 	changed chan struct{}                  // closed when byKey changes
 }
 

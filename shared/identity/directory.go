@@ -14,8 +14,8 @@ import (
 // has it. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
-	byProject      map[string]contract.ProjectCreated
-	byOrganization map[string][]string // ids of projects, in the order in which they became known
+	byProject      map[string]contract.ProjectCreated // bounded by the projects that there are
+	byOrganization map[string][]string                // ids of projects, in the order in which they became known; bounded by them
 }
 
 // NewDirectory makes an empty directory; feed it with Apply.

@@ -41,7 +41,7 @@ const (
 type Meter struct {
 	clock func() time.Time
 
-	byKey  sync.Map // id of the key: *sum
+	byKey  sync.Map // id of the key: *sum; bounded by maxKeys
 	keys   atomic.Int64
 	missed atomic.Int64 // uses that found no room
 	fresh  chan struct{}

@@ -14,8 +14,8 @@ type Table[K comparable] struct {
 	max int
 
 	mu      sync.Mutex
-	buckets map[K]*Bucket
-	swept   int64 // when full buckets were last forgotten
+	buckets map[K]*Bucket // bounded by max
+	swept   int64         // when full buckets were last forgotten
 }
 
 // NewTable makes a table of at most limit buckets, at least 1.

@@ -18,7 +18,7 @@ type Gate struct {
 	waste WasteLimit
 
 	mu            sync.RWMutex
-	organizations map[string]*organization
+	organizations map[string]*organization // bounded by the organizations that there are
 	marker        ingest.Positions
 }
 
@@ -26,9 +26,9 @@ type organization struct {
 	mu       sync.Mutex
 	rate     int // requests per minute; 0 while the account is unknown
 	bucket   rate.Bucket
-	projects map[string]*rate.Bucket
-	keys     map[string]*rate.Bucket
-	wasted   rate.Bucket // of bytes
+	projects map[string]*rate.Bucket // bounded by maxBuckets: then full ones are forgotten
+	keys     map[string]*rate.Bucket // bounded by maxBuckets: then full ones are forgotten
+	wasted   rate.Bucket             // of bytes
 	quota    ingest.Quota
 }
 

@@ -42,8 +42,8 @@ type Pool struct {
 
 	mu      sync.Mutex
 	held    int64
-	holders map[string]*holder
-	waiting []*claim // in the order in which they came
+	holders map[string]*holder // bounded by the memory that they hold
+	waiting []*claim           // in the order in which they came
 }
 
 // A holder is known while it has a loan or waits for one.

@@ -20,8 +20,8 @@ type Replays struct {
 	max    int
 
 	mu    sync.Mutex
-	byKey map[Digest]*Attempt
-	queue []queued // in the order in which they began
+	byKey map[Digest]*Attempt // bounded by max
+	queue []queued            // in the order in which they began
 }
 
 type queued struct {

@@ -21,10 +21,10 @@ type answers struct {
 
 	mu      sync.Mutex
 	held    int64
-	ending  int64 // of held: bytes that come back soon, because their readers were stopped
-	stops   int64 // readers that were ever stopped
-	holders map[string]*holder
-	freed   chan struct{} // closed when bytes come back
+	ending  int64              // of held: bytes that come back soon, because their readers were stopped
+	stops   int64              // readers that were ever stopped
+	holders map[string]*holder // bounded by the memory that they hold
+	freed   chan struct{}      // closed when bytes come back
 }
 
 // A holder is known while it has a loan.

@@ -77,7 +77,7 @@ type Publisher struct {
 
 	mu       sync.RWMutex
 	closed   bool
-	topics   map[string]*topic
+	topics   map[string]*topic // bounded by the topics that are published on
 	links    map[int32]*link
 	stranded []*partition  // have something to send and no leader
 	changed  chan struct{} // closed and replaced whenever metadata arrived

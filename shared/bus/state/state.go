@@ -61,7 +61,7 @@ type Reader struct {
 	confirmed map[int]time.Time
 	swept     map[int]time.Time             // when the last sweep began
 	ids       map[int]wire.TopicID          // which topic each partition was read of
-	held      map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset
+	held      map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset; bounded by the state
 	sweeps    map[int]*sweep
 	changes   int // how often held has changed
 }

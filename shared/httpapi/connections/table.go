@@ -46,7 +46,7 @@ type Table struct {
 	metrics *metrics
 
 	mu       sync.Mutex
-	networks map[netip.Prefix]*network
+	networks map[netip.Prefix]*network // bounded by the connections that are open
 	count    [states]int
 	silent   *ranking // clients by connections in Silent
 	closable *ranking // clients by connections in Silent and Idle

@@ -13,7 +13,7 @@ import (
 // higher. Safe for concurrent use.
 type AccountLimits struct {
 	mu             sync.RWMutex
-	byOrganization map[string]int
+	byOrganization map[string]int // bounded by the organizations that there are
 }
 
 // NewAccountLimits returns limits of which none is known yet.

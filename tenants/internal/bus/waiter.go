@@ -22,7 +22,7 @@ type CredentialWaiter struct {
 	logger      *slog.Logger
 
 	mu      sync.Mutex
-	waiting map[string][]waiter // by contract.CredentialKey
+	waiting map[string][]waiter // by contract.CredentialKey; bounded by the changes that are under way
 }
 
 type waiter struct {

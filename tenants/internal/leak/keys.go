@@ -44,7 +44,7 @@ type Keys struct {
 	clock func() time.Time
 
 	mu      sync.Mutex
-	byID    map[string]*ecdsa.PublicKey
+	byID    map[string]*ecdsa.PublicKey // bounded by the published keys, of which there are few
 	fetched time.Time
 	tried   time.Time
 }

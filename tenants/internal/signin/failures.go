@@ -28,7 +28,7 @@ type Failures struct {
 	*base
 
 	mu      sync.Mutex
-	pending map[string]tenants.SignInFailures // by normal address
+	pending map[string]tenants.SignInFailures // by normal address; bounded by maxPending
 }
 
 // Wrong counts a wrong password for an address, from a network.
