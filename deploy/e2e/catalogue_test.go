@@ -17,6 +17,7 @@ import (
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/testenv"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -57,6 +58,35 @@ var exceptions = map[string]string{
 	"members.members_by_reset_hash":         "whoever sets a password anew has a code, and says no organization",
 	"invitations.invitations_by_code_hash":  "whoever was invited has a code, and says no organization",
 	"passkeys.passkeys_by_credential":       "whoever signs in with a passkey says its credential alone",
+}
+
+// Every table of a schema has a bound, which its module names with what enforces it. Nothing is named that is no table.
+func TestTablesHaveABound(t *testing.T) {
+	database := testenv.Postgres(t)
+	modules := openModules(t, database)
+	conn, err := pgx.Connect(t.Context(), database)
+	must(t, err)
+	defer conn.Close(t.Context())
+	bounds := map[string]prune.Bound{}
+	for i, module := range modules {
+		for _, bound := range module.Bounds() {
+			name := schemas[i] + "." + bound.Table
+			if _, twice := bounds[name]; twice || bound.Keeps == "" || bound.By == "" {
+				t.Errorf("%s keeps %q by %q; twice: %t", name, bound.Keeps, bound.By, twice)
+			}
+			bounds[name] = bound
+		}
+	}
+	for _, table := range readTables(t, conn) {
+		name := table.Schema + "." + table.Name
+		if _, bounded := bounds[name]; !bounded && table.Parent == "" {
+			t.Errorf("%s grows without a bound: name what keeps it small beside its code, see prune.Bound", name)
+		}
+		delete(bounds, name)
+	}
+	for name := range bounds {
+		t.Errorf("%s has a bound and is no table", name)
+	}
 }
 
 // A table is a row of the catalogue.
@@ -182,24 +212,32 @@ func readTables(t *testing.T, conn *pgx.Conn) []table {
 	return tables
 }
 
-// openModules lets each module bring its schema up to date, as it does wherever it starts.
-func openModules(t *testing.T, database string) {
+// A schemaOwner is a module that has just brought its schema up to date.
+type schemaOwner interface {
+	Bounds() []prune.Bound
+	Close()
+}
+
+// openModules lets each module bring its schema up to date, as it does wherever it starts. They are in the order of schemas.
+func openModules(t *testing.T, database string) (modules []schemaOwner) {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
 	must(t, err)
 	url, nobody, logger := httpapi.Secret(database), []string{"127.0.0.1:1"}, slog.New(slog.DiscardHandler)
 	set.Ingest.DatabaseURL, set.Ledger.DatabaseURL, set.Grouping.DatabaseURL, set.Tenants.DatabaseURL = url, url, url, url
 	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = nobody, nobody, nobody, nobody
-	for _, open := range []func() (interface{ Close() }, error){
-		func() (interface{ Close() }, error) { return ingest.New(t.Context(), set.Ingest, logger) },
-		func() (interface{ Close() }, error) { return ledger.New(t.Context(), set.Ledger, logger) },
-		func() (interface{ Close() }, error) { return grouping.New(t.Context(), set.Grouping, logger) },
-		func() (interface{ Close() }, error) { return tenants.New(t.Context(), set.Tenants, logger) },
+	for _, open := range []func() (schemaOwner, error){
+		func() (schemaOwner, error) { return grouping.New(t.Context(), set.Grouping, logger) },
+		func() (schemaOwner, error) { return ingest.New(t.Context(), set.Ingest, logger) },
+		func() (schemaOwner, error) { return ledger.New(t.Context(), set.Ledger, logger) },
+		func() (schemaOwner, error) { return tenants.New(t.Context(), set.Tenants, logger) },
 	} {
 		app, err := open()
 		must(t, err)
 		t.Cleanup(app.Close)
+		modules = append(modules, app)
 	}
+	return modules
 }
 
 // makeDays makes a partition of every table that has some, so that there are partitions to look at.
