@@ -133,7 +133,7 @@ func (g *Grouper) whyMessage(why Why) Why {
 }
 
 func (g *Grouper) whySite(why Why) Why {
-	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, g.root.typ))
+	why.Parts = appendPart(why.Parts, "type", g.kind)
 	if len(g.circle) > 0 {
 		for _, name := range g.circle {
 			why.Parts = appendPart(why.Parts, "frame", name)

@@ -60,6 +60,8 @@ type Grouper struct {
 	sent   Error
 	trace  trace
 	root   span
+	kind   []byte   // its type, as it is compared
+	near   int      // how many frames tell where it happened, see reach
 	circle [][]byte // the functions that endless recursion went through, where it is that
 	words  wordlist // of the root cause's message
 	key    []byte
@@ -75,6 +77,8 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 		return g.byMessage()
 	}
 	g.root = g.rootCause()
+	g.kind = g.appendTypeName(g.kind[:0], g.root.typ)
+	g.near = g.reach()
 	g.words.read(g.root.message)
 	g.findCircle()
 	for i, level := range Levels {
@@ -137,7 +141,7 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	if len(g.circle) > 0 { // engines name the type differently
 		return appendLines(append(key, "recursion\n"...), g.circle)
 	}
-	key = append(g.appendTypeName(key, g.root.typ), keyEnd)
+	key = append(append(key, g.kind...), keyEnd)
 	if !g.own() {
 		key = append(key, '-')
 	}
@@ -155,7 +159,7 @@ func (g *Grouper) deciders(level Level) []int {
 	site := g.trace.site
 	most := level.Frames
 	if level.Scope != ScopeTrace && level.Scope != ScopeStack {
-		most = min(most, g.reach())
+		most = min(most, g.near)
 	}
 	return site[:min(most, len(site))]
 }

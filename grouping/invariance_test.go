@@ -14,7 +14,7 @@ type kin struct {
 	other map[string]Error
 }
 
-var allKin = [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin, identifiedKin, generatedKin, chainKin, depthKin, nativeKin, dartKin, beamKin}
+var allKin = [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin, identifiedKin, generatedKin, chainKin, depthKin, nativeKin, dartKin, beamKin, scriptKin}
 
 func thrown(typ, message, stack string) Error {
 	return Error{Type: typ, Message: message, StackTrace: strings.Split(strings.Trim(stack, "\n"), "\n")}

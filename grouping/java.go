@@ -57,7 +57,12 @@ func javaPlace(s string) bool {
 		return s != ""
 	}
 	file, _, numbered := cutNumber(s)
-	if strings.ContainsAny(file, "/,()") || file == "" {
+	for i := 0; i < len(file); i++ {
+		if c := file[i]; c == '/' || c == ',' || c == '(' || c == ')' {
+			return false
+		}
+	}
+	if file == "" {
 		return false
 	}
 	return numbered && !strings.HasPrefix(file, "<") || isSourceName(file)
@@ -173,7 +178,10 @@ func appendJavaClass(dst []byte, class string) []byte {
 
 // withoutGenerated cuts what a generator of classes appends.
 func withoutGenerated(class string) string {
-	for _, generated := range [...]string{"$$", "_$$_", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$", "$r8$lambda$", "$$ExternalSynthetic"} {
+	if strings.IndexByte(class, '$') < 0 {
+		return class
+	}
+	for _, generated := range [...]string{"$$", "_$$_", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$", "$r8$lambda$"} {
 		if i := strings.Index(class, generated); i > 0 {
 			class = class[:i]
 		}

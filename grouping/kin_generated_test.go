@@ -226,6 +226,26 @@ var depthKin = []kin{{
 	at com.acme.pay.Payments.pay(Payments.java:1)
 	at com.acme.job.Renewal.run(Renewal.java:1)`)},
 }, {
+	name: "packages that no list knows",
+	base: thrown("Acme\\Declined", "card was declined", `
+#0 /var/www/vendor/globex/pay/src/Client.php(12): Globex\Pay\Http->send('x')
+#1 /var/www/app/Shop.php(33): Globex\Pay\Client->charge(100)
+#2 /var/www/vendor/globex/queue/Worker.php(7): App\Shop->checkout()
+#3 /var/www/app/Job.php(9): Globex\Queue\Worker->run()
+#4 {main}`),
+	same: map[string]Error{"another release of the package": thrown("Acme\\Declined", "card was declined", `
+#0 /srv/vendor/globex/pay/src/Net/Client.php(99): Globex\Pay\Net\Socket->write('x')
+#1 /srv/app/Shop.php(34): Globex\Pay\Net\Client->charge(100)
+#2 /srv/vendor/globex/queue/Worker.php(8): App\Shop->checkout()
+#3 /srv/app/Job.php(10): Globex\Queue\Worker->run()
+#4 {main}`)},
+	other: map[string]Error{"one's own function": thrown("Acme\\Declined", "card was declined", `
+#0 /var/www/vendor/globex/pay/src/Client.php(12): Globex\Pay\Http->send('x')
+#1 /var/www/app/Shop.php(33): Globex\Pay\Client->charge(100)
+#2 /var/www/vendor/globex/queue/Worker.php(7): App\Shop->renew()
+#3 /var/www/app/Job.php(9): Globex\Queue\Worker->run()
+#4 {main}`)},
+}, {
 	name: "a name that tells nothing",
 	base: thrown("java.lang.NullPointerException", "", `
 	at com.acme.Cache.get(Cache.java:1)

@@ -17,6 +17,12 @@ const (
 	Native     Language = "native" // C, C++, Swift and Objective-C
 	Dart       Language = "dart"
 	BEAM       Language = "beam" // Elixir and Erlang
+	PowerShell Language = "powershell"
+	Perl       Language = "perl"
+	Lua        Language = "lua"
+	Julia      Language = "julia"
+	Haskell    Language = "haskell"
+	R          Language = "r"
 )
 
 // syntax is how one runtime prints traces and names things. All functions see lines without line breaks.
@@ -28,12 +34,16 @@ type syntax struct {
 	mark func(line string) mark
 	// inApp tells the sender's own code from that of libraries.
 	inApp func(f *Frame) bool
+	// own corrects inApp for all frames of an exception, the innermost first; nil where each line says enough.
+	own func(frames []Frame)
 	// identity appends what names the frame in every occurrence; nothing for a frame that does not count.
 	identity func(dst []byte, f *Frame) []byte
 	// opens recognises frames that begin an exception and name it; nil where none does.
 	opens func(line string) mark
 	// engine holds types of errors that the runtime throws itself, in words that differ from one runtime to the next.
 	engine map[string]bool
+	// twoLines: the place of a call stands on a line of its own.
+	twoLines bool
 	// crashLast: the innermost call is printed last.
 	crashLast bool
 }
@@ -66,13 +76,19 @@ var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity},
 	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine},
 	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
-	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity},
+	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
 	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity},
 	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
-	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, identity: phpIdentity},
-	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity},
+	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity},
+	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, twoLines: true},
 	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, mark: beamMark, inApp: beamInApp, identity: beamIdentity},
+	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity},
+	{language: Perl, frame: perlFrame, mark: perlMark, inApp: perlInApp, identity: perlIdentity},
+	{language: Lua, frame: luaFrame, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
+	{language: Julia, frame: juliaFrame, mark: juliaMark, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
+	{language: Haskell, frame: haskellFrame, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
+	{language: R, frame: rFrame, mark: rMark, inApp: rInApp, identity: rIdentity},
 	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity},
 }
 

@@ -78,10 +78,39 @@ func phpInApp(f *Frame) bool {
 	return !strings.Contains(f.File, "/vendor/") && f.File != "[internal function]"
 }
 
+// phpOwn goes by paths: a function stands in the file from which the call above it was made. So what a package of vendor/ calls back
+// is the sender's own, and a package that no list knows is not.
+func phpOwn(frames []Frame) {
+	for i := 1; i < len(frames); i++ {
+		above, f := frames[i-1].File, &frames[i]
+		if above == "" || above == "[internal function]" || f.Function == "{main}" {
+			continue
+		}
+		f.InApp = lastIndexSlashed(above, "/vendor/") < 0
+	}
+	first := &frames[0]
+	for i := range frames[1:] {
+		if other := &frames[i+1]; first.Module != "" && phpVendor(other.Module) == phpVendor(first.Module) && other.Module != "" {
+			first.InApp = other.InApp
+			return
+		}
+	}
+}
+
+// phpPlumbing are functions of the language that call others.
+var phpPlumbing = wordSet(`call_user_func call_user_func_array array_map array_walk array_filter array_reduce usort uasort uksort iterator_apply
+preg_replace_callback require require_once include include_once`)
+
+// phpVendor is the first part of a class name.
+func phpVendor(class string) string {
+	vendor, _, _ := strings.Cut(class, `\`)
+	return vendor
+}
+
 // phpIdentity is class and function. A closure is named by the function that holds it where PHP says so, else by
 // its namespace.
 func phpIdentity(dst []byte, f *Frame) []byte {
-	if f.Function == "{main}" {
+	if f.Function == "{main}" || f.Module == "" && phpPlumbing[f.Function] {
 		return dst
 	}
 	class, _, _ := strings.Cut(f.Module, "@anonymous")

@@ -11,6 +11,15 @@ func leadingSpace(s string) int {
 	return i
 }
 
+// trimEnd drops white space at the end of a line.
+func trimEnd(s string) string {
+	end := len(s)
+	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t' || s[end-1] == '\r') {
+		end--
+	}
+	return s[:end]
+}
+
 func isDigit(c byte) bool { return c-'0' < 10 }
 func isUpper(c byte) bool { return c-'A' < 26 }
 func isLower(c byte) bool { return c-'a' < 26 }
@@ -117,8 +126,11 @@ func after(path string, marks ...string) (string, bool) {
 
 // lastIndexSlashed is strings.LastIndex in which "/" of mark also matches "\".
 func lastIndexSlashed(path, mark string) int {
-	if i := strings.LastIndex(path, mark); i >= 0 || strings.IndexByte(path, '\\') < 0 {
-		return i
+	if strings.Contains(path, mark) { // much faster than to look from the end
+		return strings.LastIndex(path, mark)
+	}
+	if strings.IndexByte(path, '\\') < 0 {
+		return -1
 	}
 	for i := len(path) - len(mark); i >= 0; i-- {
 		if equalSlashed(path[i:i+len(mark)], mark) {

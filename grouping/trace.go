@@ -79,15 +79,15 @@ func (t *trace) collect(pieces []string) {
 		for more := true; more; {
 			var line string
 			line, piece, more = strings.Cut(piece, "\n")
-			t.line(strings.TrimRight(line, "\r \t"))
+			t.line(trimEnd(line))
 		}
 	}
 }
 
 func (t *trace) line(line string) {
-	for len(line) > len(") at ") && !strings.HasPrefix(line[leadingSpace(line):], "#") { // of a debugger: "#1 f (a=1) at f.c:3"
+	for len(line) > len(") at ") {
 		i := strings.Index(line, ") at ")
-		if i < 0 {
+		if i < 0 || !isCall(line[i+len(") at "):]) {
 			break
 		}
 		if first := strings.Index(line[:i], " at "); first > 0 && first > leadingSpace(line) {
@@ -100,6 +100,15 @@ func (t *trace) line(line string) {
 	if line != "" {
 		t.keep(line)
 	}
+}
+
+// isCall tells "a.B.c(B.java:1)" and "a.js:1:2" from "f.c:3", which is only the place of a call.
+func isCall(s string) bool {
+	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
+		return true
+	}
+	_, _, column, _ := cutPosition(s)
+	return column > 0
 }
 
 // keep adds a line. When there are too many, those in the middle go.
@@ -115,16 +124,17 @@ func (t *trace) add(f Frame) {
 		return
 	}
 	s := &t.spans[t.open]
-	if n := len(t.frames); f.Function == "" && s.end > s.first && t.frames[n-1].File == "" && t.twoLines() {
-		t.frames[n-1].File, t.frames[n-1].Line, t.frames[n-1].Column = f.File, f.Line, f.Column
+	if n := len(t.frames); f.Function == "" && s.end > s.first && t.frames[n-1].File == "" && t.syntax.twoLines {
+		call := &t.frames[n-1]
+		call.File, call.Line, call.Column = f.File, f.Line, f.Column
+		if call.Module == "" {
+			call.Module = f.Module
+		}
 		return
 	}
 	t.frames = append(t.frames, f)
 	s.end = len(t.frames)
 }
-
-// twoLines reports whether the runtime prints the place of a call on a line of its own.
-func (t *trace) twoLines() bool { return t.syntax.language == Go || t.syntax.language == Rust }
 
 // apply follows a mark; false ends the trace.
 func (t *trace) apply(m mark, line string) bool {
@@ -207,8 +217,15 @@ func (t *trace) order(e *Error) {
 // name works out every frame's identity and whether it is the sender's own.
 func (t *trace) name() {
 	for i := range t.frames {
+		t.frames[i].InApp = t.syntax.inApp(&t.frames[i])
+	}
+	for _, s := range t.spans {
+		if frames := t.frames[s.first:s.end]; t.syntax.own != nil && len(frames) > 0 {
+			t.syntax.own(frames)
+		}
+	}
+	for i := range t.frames {
 		f := &t.frames[i]
-		f.InApp = t.syntax.inApp(f)
 		t.names = t.syntax.identity(t.names, f)
 		t.ends = append(t.ends, len(t.names))
 	}

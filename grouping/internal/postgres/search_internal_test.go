@@ -43,8 +43,8 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `INSERT INTO error_groups
-			(organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, samples, similar_hash, why)
-			SELECT 'acme', 'grp_' || n, 'prj_' || n % 50, '', '', '', 1, to_timestamp(n), to_timestamp(n), 8, '{}', 0, '', '{}' FROM generate_series(1, 2000) AS n`)
+			(organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, samples, similar_hash, why, expires)
+			SELECT 'acme', 'grp_' || n, 'prj_' || n % 50, '', '', '', 1, to_timestamp(n), to_timestamp(n), 8, '{}', 0, '', '{}', 'tomorrow' FROM generate_series(1, 2000) AS n`)
 		return err
 	})
 	if err != nil {

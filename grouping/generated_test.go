@@ -1,0 +1,160 @@
+package grouping
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// runtime prints calls as one runtime does, with what changes from one occurrence to the next drawn anew.
+type runtime struct {
+	name  string
+	call  func(n noise, fn string, i int) string
+	after []string // lines that are no calls of one's own and may stand anywhere below the first
+	last  bool     // the innermost call is printed last
+}
+
+// noise draws what must not move a hash.
+type noise struct{ *rand.Rand }
+
+func (n noise) line() int       { return 1 + n.IntN(5000) }
+func (n noise) address() string { return fmt.Sprintf("0x%012x", n.Uint64()>>16) }
+func (n noise) path() string {
+	return []string{"/app", "/srv/releases/20240101", "/home/alice/work/shop", "/var/www/html", "/opt/x/y"}[n.IntN(5)]
+}
+func (n noise) version() string { return fmt.Sprintf("%d.%d.%d", n.IntN(9), n.IntN(20), n.IntN(20)) }
+func (n noise) host() string {
+	return []string{"https://shop.example", "https://cdn7.example.net", "http://localhost:3000"}[n.IntN(3)]
+}
+func (n noise) hash() string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+	hash := []byte("Aa0_Zz9x")
+	for i := range 4 {
+		hash[4+i] = letters[n.IntN(len(letters))]
+	}
+	return string(hash)
+}
+
+var runtimes = []runtime{
+	{name: "java", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("\tat %scom.acme.%s.%s(%s.java:%d)%s", []string{"", "app//"}[n.IntN(2)], title(fn), fn, title(fn), n.line(), []string{"", " ~[shop-" + n.version() + ".jar:?]"}[n.IntN(2)])
+	}, after: []string{"\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source)", "\tat java.base/java.lang.Thread.run(Thread.java:829)", "\t... 12 more"}},
+	{name: "java lambdas", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("\tat com.acme.%s$$EnhancerBySpringCGLIB$$%x.lambda$%s$%d(%s.java:%d)", title(fn), n.Uint32(), fn, n.IntN(9), title(fn), n.line())
+	}, after: []string{"\tat com.acme.Shop$$Lambda$14/0x0000000800c8.apply(Unknown Source)"}},
+	{name: "node", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("    at %s%s (%s%s/src/%s.js:%d:%d)", []string{"", "async "}[n.IntN(2)], fn, []string{"", "file://"}[n.IntN(2)], n.path(), fn, n.line(), n.line())
+	}, after: []string{"    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)", "    at new Promise (<anonymous>)"}},
+	{name: "chrome", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("    at %s%s (%s/assets/index-%s.js:%d:%d)", []string{"", "Shop."}[n.IntN(2)], fn, n.host(), n.hash(), n.line(), n.line())
+	}, after: []string{"    at https://shop.example/assets/index-Aa0_Zz9x.js:1:2", "    at Array.map (<anonymous>)"}},
+	{name: "firefox", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("%s@%s/assets/index-%s.js:%d:%d", fn, n.host(), n.hash(), n.line(), n.line())
+	}, after: []string{"place/<@https://shop.example/assets/index-Aa0_Zz9x.js:1:2"}},
+	{name: "python", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("  File \"%s/shop/%s.py\", line %d, in %s", n.path(), fn, n.line(), fn)
+	}, after: []string{"    return total", "    ^^^^^^^^", "  [Previous line repeated 996 more times]"}, last: true},
+	{name: "go", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("github.com/acme/shop/v%d.(*Shop).%s.func%d(%s, 0x%x)\n\t%s/shop/%s.go:%d +0x%x", 2+n.IntN(5), title(fn), 1+n.IntN(4), n.address(), n.IntN(99), n.path(), fn, n.line(), n.IntN(999))
+	}, after: []string{"created by main.start in goroutine 7\n\t/app/main.go:3 +0x1"}},
+	{name: "ruby", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("%s/app/%s.rb:%d:in `%s%s'", n.path(), fn, n.line(), []string{"", "block in ", "block (2 levels) in "}[n.IntN(3)], fn)
+	}, after: []string{"/usr/lib/ruby/gems/3.2.0/gems/rack-3.0/lib/rack.rb:3:in `call'"}},
+	{name: "php", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf(`#%d %s/app/%s.php(%d): App\%s->%s('%x')`, i, n.path(), title(fn), n.line(), title(fn), fn, n.Uint32())
+	}, after: []string{`#90 [internal function]: call_user_func(Array)`, `#99 {main}`}},
+	{name: "dotnet", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("   %s Acme.Shop.<%s>d__%d.MoveNext()%s", []string{"at", "bei", "en"}[n.IntN(3)], title(fn), n.IntN(30), []string{"", ` in C:\b\Shop.cs:line ` + fmt.Sprint(n.line())}[n.IntN(2)])
+	}, after: []string{"--- End of stack trace from previous location ---", "   at System.Runtime.CompilerServices.TaskAwaiter.ThrowForNonSuccess(Task task)"}},
+	{name: "rust", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("  %2d: shop::%s::{closure#%d}::h%016x\n             at %s/src/%s.rs:%d:%d", i, fn, n.IntN(9), n.Uint64(), n.path(), fn, n.line(), n.line())
+	}, after: []string{"  88: std::rt::lang_start::h3e3f989126541ea9\n             at /rustc/90b35a6239c3d8bdabc530a6a0816f7ff89a0aaf/library/std/src/rt.rs:1:1"}},
+	{name: "sanitizer", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("    #%d %s in shop::%s(int) %s/src/%s.cpp:%d:%d", i, n.address(), fn, n.path(), fn, n.line(), n.line())
+	}, after: []string{"    #90 0x7f1b2c in __libc_start_main (/lib/x86_64-linux-gnu/libc.so.6+0x20830)"}},
+	{name: "glibc", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("%s/shop(%s+0x%x)[%s]", n.path(), fn, n.IntN(999), n.address())
+	}, after: []string{"/lib/x86_64-linux-gnu/libc.so.6(__libc_start_main+0xf0)[0x7f0001]"}},
+	{name: "swift", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("%d   Shop     %s closure #%d in Cart.%s() + %d", i, n.address(), 1+n.IntN(5), fn, n.IntN(500))
+	}, after: []string{"90  UIKitCore  0x00000001b0000000 -[UIApplication sendAction:] + 96"}},
+	{name: "dart", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("#%d      Shop.%s%s (package:shop/%s.dart:%d:%d)", i, fn, []string{"", ".<anonymous closure>"}[n.IntN(2)], fn, n.line(), n.line())
+	}, after: []string{"<asynchronous suspension>", "#90      State.setState (package:flutter/src/widgets/framework.dart:1:1)"}},
+	{name: "elixir", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("    (shop %s) lib/%s.ex:%d: %sShop.%s/2", n.version(), fn, n.line(), []string{"", "anonymous fn/1 in "}[n.IntN(2)], fn)
+	}, after: []string{"    (stdlib 3.17) gen_server.erl:695: :gen_server.try_dispatch/4"}},
+	{name: "erlang", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf(` {shop,%s,%s,[{file,"%s/src/shop.erl"},{line,%d}]},`, fn, []string{"2", "[7,{a,1}]"}[n.IntN(2)], n.path(), n.line())
+	}},
+	{name: "powershell", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf(`at %s, %s/%s.ps1: line %d`, fn, n.path(), fn, n.line())
+	}, after: []string{"at <ScriptBlock>, <No file>: line 1"}},
+	{name: "perl", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("\tShop::%s(HASH(%s), %d) called at %s/Shop.pm line %d", fn, n.address(), n.IntN(99), n.path(), n.line())
+	}, after: []string{"\teval {...} called at /app/a.pl line 3"}},
+	{name: "lua", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("\t%s/%s.lua:%d: in %s '%s'", n.path(), fn, n.line(), []string{"function", "upvalue", "local", "method"}[n.IntN(4)], fn)
+	}, after: []string{"\t[C]: in ?"}},
+	{name: "julia", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf(" [%d] %s(x::Int%d)\n   @ Shop %s/%s.jl:%d", i+1, fn, 8<<n.IntN(4), n.path(), fn, n.line())
+	}, after: []string{" [90] top-level scope\n   @ REPL[1]:1"}},
+	{name: "haskell", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("  %s, called at src/%s.hs:%d:%d in shop-%s-%x:%s", fn, title(fn), n.line(), n.line(), n.version(), n.Uint32(), title(fn))
+	}},
+	{name: "r", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("%d: %s(cart) at shop.R#%d", 9-i, fn, n.line())
+	}},
+}
+
+func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// trace prints calls, the innermost first, each up to twice as recursion does.
+func (r runtime) trace(n noise, calls []string) (lines []string) {
+	for i, fn := range calls {
+		for range 1 + n.IntN(2)*n.IntN(2) {
+			lines = append(lines, r.call(n, fn, i))
+		}
+		if i > 0 && len(r.after) > 0 && n.IntN(2) == 0 {
+			lines = append(lines, r.after[n.IntN(len(r.after))])
+		}
+	}
+	if r.last {
+		slices.Reverse(lines)
+	}
+	return strings.Split(strings.Join(lines, "\n"), "\n")
+}
+
+// In every language nothing that changes between two occurrences moves an error, and another function or type does.
+func TestGeneratedTraces(t *testing.T) {
+	words := strings.Fields("charge refund checkout discount total invoice render parse login tax ship search index import export quote cancel merge")
+	for _, r := range runtimes {
+		t.Run(r.name, func(t *testing.T) {
+			n := noise{rand.New(rand.NewPCG(7, 11))}
+			var g Grouper
+			decide := func(typ string, calls []string) Hash {
+				e := Error{Type: typ, Message: fmt.Sprintf("cannot pay order %d of %s", n.line(), n.address()), StackTrace: r.trace(n, calls)}
+				return g.Fingerprint(e).Deciding().Hash
+			}
+			joined := 0
+			for range 50 {
+				n.Shuffle(len(words), func(i, k int) { words[i], words[k] = words[k], words[i] })
+				calls := words[:3+n.IntN(6)]
+				base := decide("PaymentFailed", calls)
+				for range 10 {
+					if decide("PaymentFailed", calls) != base {
+						t.Fatalf("%v moves: %+v\n%s", calls, g.Fingerprint(g.sent).Why(), strings.Join(g.sent.StackTrace, "\n"))
+					}
+				}
+				if decide("PaymentFailed", append([]string{words[len(words)-1]}, calls[1:]...)) == base || decide("PaymentRefused", calls) == base {
+					joined++
+				}
+			}
+			if joined > 0 {
+				t.Errorf("%d of 50 joined another function or type", joined)
+			}
+		})
+	}
+}
