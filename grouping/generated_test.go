@@ -30,7 +30,7 @@ func (n noise) host() string {
 }
 func (n noise) hash() string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
-	hash := []byte("Aa0_Zz9x")
+	hash := []byte("Aa0-Zz9x")
 	for i := range 4 {
 		hash[4+i] = letters[n.IntN(len(letters))]
 	}

@@ -196,7 +196,7 @@ func isChunkHash(s string, remote bool) bool {
 		}
 	}
 	if digits > 0 && !allDigits(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
-		return upper > 0 || turns > 2
+		return remote || upper > 0 || turns > 2
 	}
 	return turns > 3 || remote && (digits > 0 && upper > 0 || upper > 1 || turns > 1)
 }

@@ -10,6 +10,7 @@ type Outline struct {
 	kind  uint64   // type of the root cause
 	site  []uint64 // the frames that tell where it happened
 	calls []uint64 // all frames of all exceptions, the root cause first
+	names []string // of calls, as they are compared
 	words []uint64 // of its message
 }
 
@@ -33,7 +34,7 @@ func OutlineOf(language Language, exceptions []Exception) (o Outline) {
 	o.kind = maphash.Bytes(seed, g.appendTypeName(nil, root.typ))
 	for i := range t.frames {
 		if name := t.identity(i); len(name) > 0 {
-			o.calls = append(o.calls, maphash.Bytes(seed, name))
+			o.calls, o.names = append(o.calls, maphash.Bytes(seed, name)), append(o.names, Cut(string(name), maxCulprit))
 		}
 	}
 	for _, i := range t.site {
@@ -48,6 +49,25 @@ func OutlineOf(language Language, exceptions []Exception) (o Outline) {
 
 // Names are those of the frames: errors that share none are not alike.
 func (o Outline) Names() []uint64 { return o.calls }
+
+// maxDifferences is how many calls are named in which two errors differ.
+const maxDifferences = 10
+
+// Differences are the calls that only one of two errors has, the innermost first.
+func (o Outline) Differences(p Outline) (only, other []string) { return o.without(p), p.without(o) }
+
+func (o Outline) without(p Outline) (only []string) {
+	left := make(map[uint64]int, len(p.calls))
+	for _, call := range p.calls {
+		left[call]++
+	}
+	for i, call := range o.calls {
+		if left[call]--; left[call] < 0 && len(only) < maxDifferences {
+			only = append(only, o.names[i])
+		}
+	}
+	return only
+}
 
 // What the parts of a likeness weigh.
 const (

@@ -18,7 +18,7 @@ func rFrame(line string) (Frame, bool) {
 		}
 	}
 	open := strings.IndexByte(call, '(')
-	if open < 1 || !strings.HasSuffix(call, ")") || strings.IndexAny(call[:open], " =<") >= 0 {
+	if open < 1 || !strings.HasSuffix(call, ")") || strings.ContainsAny(call[:open], " =<") {
 		return Frame{}, false
 	}
 	f.Function = call[:open]
@@ -33,7 +33,8 @@ func rMark(line string) mark {
 }
 
 // rCore are functions through which errors are raised and calls are made.
-var rCore = wordSet("stop stopifnot warning eval evalq withCallingHandlers tryCatch tryCatchList tryCatchOne doTryCatch try source withVisible signalCondition do.call")
+var rCore = wordSet(`stop stopifnot warning eval evalq withCallingHandlers tryCatch tryCatchList tryCatchOne doTryCatch try source withVisible
+signalCondition do.call`)
 
 func rInApp(f *Frame) bool { return !rCore[f.Function] && !strings.Contains(f.Function, "::") }
 

@@ -40,6 +40,7 @@ var policies = []policy{
 	// Errors.
 	{route: "GET /v1/projects/{project}/error-groups", who: readers},
 	{route: "GET /v1/error-groups/{group}", who: readers},
+	{route: "GET /v1/error-groups/{group}/similar", who: readers},
 	{route: "GET /v1/projects/{project}/error-groups", who: wideReaders, path: "/v1/projects/{second}/error-groups"},
 	{route: "GET /v1/error-groups/{group}", who: wideReaders, path: "/v1/error-groups/{second-group}"},
 

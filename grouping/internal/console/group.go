@@ -162,14 +162,32 @@ type groupPage struct {
 	ID          string
 	Why         postgres.Why
 	Occurrences []shownOccurrence
+	Similar     []shownSimilar
 }
+
+// shownSimilar is a group that may be about the same thing, and the calls in which the two differ.
+type shownSimilar struct {
+	Href, Title         string
+	Percent             int
+	OnlyHere, OnlyThere []string
+}
+
+func showSimilar(similar []service.Similar) (shown []shownSimilar) {
+	for _, s := range similar[:min(len(similar), maxSimilar)] {
+		shown = append(shown, shownSimilar{groupsPath + "/" + s.Group.ID, s.Group.Title, int(100 * s.Likeness), s.OnlyHere, s.OnlyThere})
+	}
+	return shown
+}
+
+// maxSimilar is how many similar groups a page shows; the API has more.
+const maxSimilar = 5
 
 func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 	page := groupPage{ID: chi.URLParam(r, "group")}
 	if strings.ToValidUTF8(page.ID, "") != page.ID || strings.ContainsRune(page.ID, 0) {
 		return httpapi.NotFound("error group", page.ID) // the database can't even look for it
 	}
-	found, err := c.Service.Group(r.Context(), identity.FromContext(r.Context()), page.ID, 0)
+	found, err := c.Service.Group(r.Context(), identity.FromContext(r.Context()), page.ID)
 	if errors.Is(err, postgres.ErrNoGroup) {
 		return httpapi.NotFound("error group", page.ID)
 	}
@@ -177,6 +195,7 @@ func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page.shownGroup, page.Why, page.Occurrences = c.show(found.Group), found.Why, showOccurrences(found.Occurrences)
+	page.Similar = showSimilar(found.Similar)
 	c.pages.Write(w, r, http.StatusOK, "group", ui.View{Title: page.Title, Data: page})
 	return nil
 }

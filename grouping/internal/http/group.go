@@ -12,9 +12,6 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// maxSimilar is how many similar groups an answer names.
-const maxSimilar = 20
-
 type groupBody struct {
 	ID           string          `json:"id"`
 	Project      string          `json:"project"`
@@ -89,12 +86,14 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
 	}
-	found, err := a.Service.Group(r.Context(), identity.FromContext(r.Context()), id, maxSimilar)
+	found, err := a.Service.Group(r.Context(), identity.FromContext(r.Context()), id)
 	if err != nil {
 		return notFound(err, id)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, groupDetailBody{
-		newGroupBody(found.Group), newOccurrenceBodies(found.Occurrences), found.Why, append([]string{}, found.Similar...),
-	})
+	similar := make([]string, len(found.Similar))
+	for i, s := range found.Similar {
+		similar[i] = s.Group.ID
+	}
+	httpapi.WriteJSON(w, http.StatusOK, groupDetailBody{newGroupBody(found.Group), newOccurrenceBodies(found.Occurrences), found.Why, similar})
 	return nil
 }

@@ -70,6 +70,19 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// Similar groups have a list of their own.
+func TestSimilar(t *testing.T) {
+	api := newAPI(t)
+	_, list := get(t, api, "/v1/projects/shop/error-groups?q=alpha")
+	alpha := list["items"].([]any)[0].(map[string]any)["id"].(string)
+	if status, similar := get(t, api, "/v1/error-groups/"+alpha+"/similar"); status != 200 || len(similar["items"].([]any)) != 0 || similar["next_cursor"] != nil {
+		t.Errorf("%d %v, want an empty list: the other group has another type", status, similar)
+	}
+	if status, _ := get(t, api, "/v1/error-groups/grp_0/similar"); status != 404 {
+		t.Errorf("of a group that does not exist: %d", status)
+	}
+}
+
 // What does not exist, or is foreign, is not found; what is not understood is refused.
 func TestRefusals(t *testing.T) {
 	api := newAPI(t)

@@ -32,6 +32,7 @@ func (a *API) Mount(router chi.Router) {
 		router.Use(a.Guard.RequireAPIKey())
 		router.Get("/v1/projects/{project}/error-groups", httpapi.Handle(a.groups))
 		router.Get("/v1/error-groups/{group}", httpapi.Handle(a.group))
+		router.Get("/v1/error-groups/{group}/similar", httpapi.Handle(a.similar))
 	})
 }
 

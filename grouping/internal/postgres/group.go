@@ -61,7 +61,8 @@ func (w *Why) bound() {
 	}
 }
 
-// saveGroups adds the changes to their groups and notes how many samples each has then had.
+// saveGroups adds the changes to their groups and notes how many samples each has then had. A group of a former version takes over the hash by
+// which similar groups are found; all others have it.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys []string
 	var counts, samples []int64
@@ -90,7 +91,8 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
 		       count = g.count + excluded.count, samples = g.samples + excluded.samples,
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
-		       levels = g.levels | excluded.levels, expires = greatest(g.expires, excluded.expires),
+		       levels = g.levels | excluded.levels, similar_hash = excluded.similar_hash,
+		       expires = greatest(g.expires, excluded.expires),
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, xmax = 0`,
@@ -153,20 +155,4 @@ func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id 
 	why.bound()
 	why.Rule = grouping.Rule(why.Rule).Words()
 	return g, why, err
-}
-
-// similarLooked is how many groups are looked at for the similar ones that were last seen.
-const similarLooked = 1000
-
-// SimilarGroups lists groups of the same project that may be about the same thing, the one last seen first.
-func SimilarGroups(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string, limit int) ([]string, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT id FROM (
-			SELECT s.id, s.last_seen FROM error_groups g JOIN error_groups s USING (organization, project, similar_hash)
-			 WHERE g.organization = $1 AND g.id = $2 AND s.id <> g.id LIMIT $4) alike
-		 ORDER BY last_seen DESC, id LIMIT $3`, organization, id, limit, similarLooked)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -194,18 +194,19 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Groups with the same type and place are named as similar, unlike others.
+// Groups with the same type and innermost function are similar, unlike others.
 func TestSimilar(t *testing.T) {
 	pool := open(t)
 	similar := seen("E", time.Second)
 	similar.Error.Message = "connection refused"
 	mustApply(t, pool, seen("E", 0), similar, seen("F", 0))
 	groups := list(t, pool, "acme", postgres.GroupQuery{Words: []string{"refused"}})
-	names := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]string, error) {
-		return postgres.SimilarGroups(ctx, tx, "acme", groups[0].ID, 10)
+	others := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Candidate, error) {
+		_, others, err := postgres.Similar(ctx, tx, "acme", groups[0].ID)
+		return others, err
 	})
-	if len(names) != 1 || names[0] == groups[0].ID {
-		t.Errorf("similar %v", names)
+	if len(others) != 1 || others[0].ID == groups[0].ID || others[0].Title != "E: it broke" {
+		t.Errorf("similar %+v", others)
 	}
 }
 

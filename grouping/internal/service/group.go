@@ -10,17 +10,16 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Detail is a group with its samples, why it is one, and the ids of similar groups.
+// A Detail is a group with its samples, why it is one, and similar groups, the most alike first.
 type Detail struct {
 	Group       postgres.Group
 	Why         postgres.Why
 	Occurrences []postgres.Occurrence
-	Similar     []string
+	Similar     []Similar
 }
 
-// Group finds a group, and at most similar ids of similar ones. A group that the principal may not read is none:
-// postgres.ErrNoGroup.
-func (s *Service) Group(ctx context.Context, who identity.Principal, id string, similar int) (found Detail, err error) {
+// Group finds a group. One that the principal may not read is none: postgres.ErrNoGroup.
+func (s *Service) Group(ctx context.Context, who identity.Principal, id string) (found Detail, err error) {
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
 			return err
@@ -28,10 +27,11 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string, 
 		if !who.ReadsProject(found.Group.Project) {
 			return postgres.ErrNoGroup
 		}
-		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil || similar == 0 {
+		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
 			return err
 		}
-		found.Similar, err = postgres.SimilarGroups(ctx, tx, organization, id, similar)
+		of, others, err := postgres.Similar(ctx, tx, organization, id)
+		found.Similar = rank(of, others)
 		return err
 	})
 	return found, err

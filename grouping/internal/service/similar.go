@@ -1,0 +1,53 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Similar is a group that may be about the same thing as another one.
+type Similar struct {
+	Group     postgres.Group
+	Likeness  float64  // from 0 to 1
+	OnlyHere  []string // calls of the group that was asked about, which this one lacks
+	OnlyThere []string
+}
+
+// MaxSimilar is how many similar groups are named.
+const MaxSimilar = 20
+
+// Similar finds the groups that are most like one. A group that the principal may not read is none: postgres.ErrNoGroup.
+func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) (found []Similar, err error) {
+	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
+		of, others, err := postgres.Similar(ctx, tx, organization, id)
+		if err != nil {
+			return err
+		}
+		if !who.ReadsProject(of.Project) {
+			return postgres.ErrNoGroup
+		}
+		found = rank(of, others)
+		return nil
+	})
+	return found, err
+}
+
+// rank puts the groups first that are most like of, and says how their calls differ.
+func rank(of postgres.Candidate, others []postgres.Candidate) []Similar {
+	ranked := make([]Similar, len(others))
+	for i, other := range others {
+		here, there := of.Outline.Differences(other.Outline)
+		ranked[i] = Similar{Group: other.Group, Likeness: of.Outline.Likeness(other.Outline), OnlyHere: here, OnlyThere: there}
+	}
+	slices.SortStableFunc(ranked, func(a, b Similar) int {
+		return cmp.Or(cmp.Compare(b.Likeness, a.Likeness), b.Group.LastSeen.Compare(a.Group.LastSeen), cmp.Compare(a.Group.ID, b.Group.ID))
+	})
+	return ranked[:min(len(ranked), MaxSimilar)]
+}

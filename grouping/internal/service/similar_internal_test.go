@@ -1,0 +1,43 @@
+package service
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+)
+
+// candidate is a group whose sample has these calls of com.acme.Shop.
+func candidate(id, message string, calls ...string) postgres.Candidate {
+	e := grouping.Error{Type: "PaymentFailed", Message: message}
+	for _, call := range calls {
+		e.StackTrace = append(e.StackTrace, "at com.acme.Shop."+call+"(Shop.java:1)")
+	}
+	var g grouping.Grouper
+	about := g.Fingerprint(e).Describe()
+	return postgres.Candidate{Group: postgres.Group{ID: id}, Outline: grouping.OutlineOf(about.Language, about.Exceptions)}
+}
+
+// The groups that share most of the trace and the message come first, and it is said which calls only one of the two has.
+func TestRank(t *testing.T) {
+	ranked := rank(candidate("of", "card was declined", "charge", "pay", "checkout", "main"), []postgres.Candidate{
+		candidate("top alone", "no connection", "charge", "retry", "work"),
+		candidate("another caller", "card was declined", "charge", "pay", "renew", "main"),
+		candidate("another message", "no connection", "charge", "pay", "checkout", "main"),
+	})
+	var order []string
+	for _, s := range ranked {
+		order = append(order, s.Group.ID)
+		if s.Likeness <= 0 || s.Likeness > 1 {
+			t.Errorf("%s is alike by %v", s.Group.ID, s.Likeness)
+		}
+	}
+	if got := strings.Join(order, ", "); got != "another message, another caller, top alone" {
+		t.Errorf("ranked are %s", got)
+	}
+	if s := ranked[1]; !slices.Equal(s.OnlyHere, []string{"com.acme.Shop.checkout"}) || !slices.Equal(s.OnlyThere, []string{"com.acme.Shop.renew"}) {
+		t.Errorf("differences: %v and %v", s.OnlyHere, s.OnlyThere)
+	}
+}
