@@ -146,7 +146,7 @@ func LocalPostgres(ctx context.Context) (*postgres.Server, error) { return local
 func localPostgres(ctx context.Context, killable bool) (*postgres.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpTime)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "weir-test-postgres-")
+	dir, err := Scratch("weir-test-postgres-")
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func apacheCluster(size int) ([]*apache.Broker, error) {
 	if nodes := apacheClusters.bySize[size]; nodes != nil {
 		return nodes, nil
 	}
-	dir, err := os.MkdirTemp("", "weir-test-kafka-")
+	dir, err := Scratch("weir-test-kafka-")
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func apacheCluster(size int) ([]*apache.Broker, error) {
 
 // embeddedNode starts this program once more, as a broker.
 func embeddedNode() (kafkaSet, error) {
-	dir, err := os.MkdirTemp("", "weir-test-broker-")
+	dir, err := Scratch("weir-test-broker-")
 	if err != nil {
 		return kafkaSet{}, err
 	}

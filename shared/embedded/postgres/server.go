@@ -202,6 +202,7 @@ func settings(cfg Config) map[string]string {
 	if cfg.Throwaway {
 		s["fsync"], s["full_page_writes"] = "off", "off"
 		s["max_connections"] = "500" // many packages test on one server
+		s["max_wal_size"] = "1GB"    // it may be in memory
 	}
 	if cfg.Throwaway && !cfg.Killable {
 		s["synchronous_commit"] = "off"

@@ -119,7 +119,11 @@ func (s *set) anyKafka(ctx context.Context) error {
 }
 
 func (s *set) jarsKafka(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "weir-test-kafka-")
+	place := testenv.Scratch
+	if s.measure {
+		place = onDisk
+	}
+	dir, err := place("weir-test-kafka-")
 	if err != nil {
 		return err
 	}
@@ -132,6 +136,9 @@ func (s *set) jarsKafka(ctx context.Context) error {
 	say("Kafka", "Apache Kafka "+apache.Version+" from its jars, at "+broker.Addr())
 	return nil
 }
+
+// onDisk is for what is measured: a broker's data is on a disk.
+func onDisk(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
 
 func (s *set) containerDatabase(ctx context.Context) error {
 	c, err := containers.Postgres(ctx, testenv.PostgresImage())
