@@ -176,14 +176,6 @@ func withoutOffset(s string) string {
 	return strings.TrimSpace(s)
 }
 
-func cutLast(s, mark string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, mark)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(mark):], true
-}
-
 func nativeMark(line string) mark {
 	if _, report, ok := strings.Cut(line, "Sanitizer: "); ok && strings.Contains(line, "ERROR: ") {
 		typ, _, _ := strings.Cut(report, " ") // the rest is addresses

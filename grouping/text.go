@@ -82,6 +82,15 @@ func cutNumber(s string) (rest string, n int, ok bool) {
 	return s[:i-1], number(s[i:]), true
 }
 
+// cutLast cuts s at the last mark. Most lines have none, and to look from the front is much faster.
+func cutLast(s, mark string) (before, after string, ok bool) {
+	if !strings.Contains(s, mark) {
+		return s, "", false
+	}
+	i := strings.LastIndex(s, mark)
+	return s[:i], s[i+len(mark):], true
+}
+
 // cutPosition takes ":12:34" or ":12" off the end of s.
 func cutPosition(s string) (rest string, line, column int, ok bool) {
 	rest, last, ok := cutNumber(s)
