@@ -69,6 +69,9 @@ func (b *Builder) Add(entry Stored, message []byte) {
 // Full reports whether the block should be built before anything is added.
 func (b *Builder) Full() bool { return b.bytes >= MaxBlockBytes }
 
+// Bytes is how much text was added since the last block.
+func (b *Builder) Bytes() int { return b.bytes }
+
 // Len is how many entries were added since the last block.
 func (b *Builder) Len() int { return len(b.list) }
 

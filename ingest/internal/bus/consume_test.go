@@ -225,6 +225,41 @@ func TestOddTimesLieApart(t *testing.T) {
 	}
 }
 
+// A store that was behind reads the log's partitions at different places in one transaction. A window of a second is found in few
+// blocks all the same: those of other times do not reach over it.
+func TestAWindowIsInFewBlocksAfterALag(t *testing.T) {
+	r := newRig(t)
+	at := func(second int) bus.Record {
+		line := entry(second, "info", `"`+strings.Repeat("x", 2000)+`"`)
+		record := contract.LogsAccepted{
+			Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: "org_1", Project: "prj_1", Environment: "prod",
+			Key: "key_1", Source: "weir/ingest", Time: noon.Add(time.Duration(second) * time.Second), Entries: 1, Bytes: int64(len(line)), Lines: []byte(line + "\n"),
+		}
+		return r.recordOf(record)
+	}
+	const transactions, places, each = 10, 6, 20
+	for i := range transactions {
+		var records []bus.Record
+		for j := range each {
+			for place := range places {
+				records = append(records, at(place*500+i*each+j))
+			}
+		}
+		r.mustConsume(records...)
+	}
+	window := noon.Add(1050 * time.Second).Unix()
+	var reach, all int
+	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE $1 BETWEEN min_seconds AND max_seconds), count(*) FROM blocks`, window).Scan(&reach, &all)
+	})
+	if err != nil || reach != 1 || all != transactions*places {
+		t.Errorf("%d of %d blocks reach over a second, %v; want one of %d", reach, all, err, transactions*places)
+	}
+}
+
 // Copies and replays leave one effect.
 func TestCopiesAreKeptOnce(t *testing.T) {
 	r := newRig(t)

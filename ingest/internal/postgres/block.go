@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirlog/weir/ingest"
 )
@@ -47,12 +49,26 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 		return err
 	}
 	for d, list := range byDay {
-		source := pgx.CopyFromSlice(len(list), func(i int) ([]any, error) { return s.row(list[i]), nil })
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, source); err != nil {
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, pgx.CopyFromRows(s.rows(list))); err != nil {
 			return fmt.Errorf("cannot keep %d blocks in %q: %w", len(list), d.partition(), err)
 		}
 	}
 	return noteReaches(ctx, tx, byDay)
+}
+
+// rows compresses the blocks, on as many processors as there are.
+func (s *Store) rows(blocks []*Block) [][]any {
+	rows := make([][]any, len(blocks))
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	for i, b := range blocks {
+		workers.Go(func() error {
+			rows[i] = s.row(b)
+			return nil
+		})
+	}
+	_ = workers.Wait() // none fails
+	return rows
 }
 
 func (s *Store) row(b *Block) []any {

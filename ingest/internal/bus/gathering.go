@@ -1,0 +1,204 @@
+package bus
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A fresh record is one whose entries are to be kept.
+type fresh struct {
+	logs   contract.LogsAccepted
+	record bus.Record
+}
+
+// shareBytes is how much text of a project one gathering takes: a project that sends more keeps several processors busy.
+const shareBytes = 2 << 20
+
+// shares divides records among gatherings: by project, in the order in which they were accepted. The log's partitions are read at their own
+// pace, above all after a pause; in their order blocks would reach over each other, and a search would look into all of them.
+func shares(records []fresh) (all [][]fresh) {
+	byProject := map[string][]fresh{}
+	var projects []string
+	for _, r := range records {
+		if byProject[r.logs.Project] == nil {
+			projects = append(projects, r.logs.Project)
+		}
+		byProject[r.logs.Project] = append(byProject[r.logs.Project], r)
+	}
+	for _, project := range projects {
+		list := byProject[project]
+		slices.SortStableFunc(list, func(a, b fresh) int { return a.logs.Time.Compare(b.logs.Time) })
+		first, size := 0, 0
+		for i, r := range list {
+			if size += len(r.logs.Lines); size >= shareBytes {
+				all = append(all, list[first:i+1])
+				first, size = i+1, 0
+			}
+		}
+		if first < len(list) {
+			all = append(all, list[first:])
+		}
+	}
+	return all
+}
+
+// gather makes blocks of the records, on as many processors as there are. Of several records that can't be kept it names one.
+func gather(records []fresh, newID func() string) ([]postgres.Block, error) {
+	all := shares(records)
+	blocks := make([][]postgres.Block, len(all))
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range all {
+		workers.Go(func() (err error) {
+			blocks[i], err = gatherShare(all[i], newID)
+			return err
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(blocks...), nil
+}
+
+func gatherShare(share []fresh, newID func() string) (blocks []postgres.Block, err error) {
+	var record bus.Record
+	defer func() { // a panic of this goroutine would end the process, where the bus parks what caused it
+		if v := recover(); v != nil {
+			err = bus.PermanentRecord(record, &bus.PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
+	g := newGathering(newID)
+	for _, r := range share {
+		record = r.record
+		if err := g.add(r.logs); err != nil {
+			return nil, bus.PermanentRecord(record, err)
+		}
+	}
+	return g.finish(), nil
+}
+
+// A gathering merges the entries of many records into few blocks: one run of blocks for each project, retention, day and span.
+type gathering struct {
+	newID  func() string
+	parser *ingest.Parser
+	open   map[owner]*ingest.Builder
+	order  []owner
+	latest time.Time // when the last record was accepted
+	blocks []postgres.Block
+}
+
+// owner is whose entries a block holds, how long they are kept, on which day they were received, and in which span their times lie.
+type owner struct {
+	organization, project string
+	retention             int
+	day                   int64
+	span                  ingest.Span
+}
+
+func newGathering(newID func() string) *gathering {
+	return &gathering{newID: newID, parser: ingest.NewParser(ingest.DefaultLimits()), open: map[owner]*ingest.Builder{}}
+}
+
+func (g *gathering) add(logs contract.LogsAccepted) error {
+	batch, err := batchID(logs.Batch)
+	if err != nil {
+		return err
+	}
+	g.pause(logs.Time)
+	who := owner{organization: logs.Organization, project: logs.Project, retention: logs.Retention(), day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
+	var builder *ingest.Builder // of who; nil: it has to be looked up
+	return logs.Split(func(index int, text []byte) error {
+		read, err := g.parser.ReadEntry(text)
+		if err != nil {
+			return fmt.Errorf("entry %d of %s: %w", index, logs.ID(), err)
+		}
+		if span := ingest.SpanOf(read.Time, logs.Time); builder == nil || span != who.span {
+			who.span = span
+			builder = g.builder(who)
+		}
+		builder.Add(ingest.Stored{
+			Place:       ingest.Place{Time: read.Time, Batch: batch, Index: index},
+			ReceivedAt:  logs.Time,
+			Level:       read.Level,
+			Environment: environment(read, logs),
+			Text:        text,
+		}, read.Message)
+		if builder.Full() {
+			g.build(who)
+		}
+		return nil
+	})
+}
+
+// A pause in what is accepted ends the blocks that are worth a row: else a block that the next record is added to would reach over it.
+const (
+	pauseOf   = 10 * time.Second
+	worthARow = 4 << 10 // bytes of text
+)
+
+func (g *gathering) pause(accepted time.Time) {
+	if accepted.Sub(g.latest) > pauseOf {
+		for _, who := range g.order {
+			if g.open[who].Bytes() >= worthARow {
+				g.build(who)
+			}
+		}
+	}
+	g.latest = accepted
+}
+
+// environment is the one that the entry names, or else that of the key it came with.
+func environment(entry ingest.Entry, logs contract.LogsAccepted) string {
+	if len(entry.Environment) > 0 {
+		return string(entry.Environment)
+	}
+	return logs.Environment
+}
+
+func (g *gathering) builder(who owner) *ingest.Builder {
+	if g.open[who] == nil {
+		g.open[who] = &ingest.Builder{}
+		g.order = append(g.order, who)
+	}
+	return g.open[who]
+}
+
+func (g *gathering) build(who owner) {
+	block := postgres.Block{Block: g.open[who].Build(), ID: g.newID(), Organization: who.organization, Project: who.project, Retention: who.retention}
+	g.blocks = append(g.blocks, block)
+}
+
+// finish returns all blocks, in the order in which their projects came.
+func (g *gathering) finish() []postgres.Block {
+	for _, who := range g.order {
+		if g.open[who].Len() > 0 {
+			g.build(who)
+		}
+	}
+	return g.blocks
+}
+
+// batchID reads a UUID in its canonical form.
+func batchID(text string) (id [16]byte, err error) {
+	n, err := hex.Decode(id[:], []byte(strings.ReplaceAll(text, "-", "")))
+	if err == nil && n != len(id) {
+		err = errors.New("it is too short")
+	}
+	if err != nil {
+		return id, fmt.Errorf("cannot read batch id %q: %w", text, err)
+	}
+	return id, nil
+}
