@@ -165,5 +165,5 @@ func dotnetPart(part string) (outer, local string) {
 	if _, name, ok := strings.Cut(part[end:], "g__"); ok {
 		local, _, _ = strings.Cut(name, "|")
 	}
-	return part[1:end], local
+	return strings.TrimLeft(part[:end], "<"), local // "<<Main>b__0_0>d" is a lambda in Main that waits
 }

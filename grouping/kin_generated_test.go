@@ -90,6 +90,27 @@ click@https://shop.example/app.js:60:1`)},
   File "<command-99>", line 2, in show
   File "/app/a.py", line 3, in load`)},
 }, {
+	name: "panics with a message in quotes",
+	base: thrown("", "", `
+thread 'main' panicked at 'cart is closed, sorry', src/cart.rs:4:5
+stack backtrace:
+   0: rust_begin_unwind
+   2: shop::cart::total
+   3: shop::main`),
+	same: map[string]Error{"another thread and line": thrown("", "", `
+thread 'worker-7' panicked at 'cart is closed, sorry', src/cart.rs:9:5
+   2: shop::cart::total
+   3: shop::main`)},
+	other: map[string]Error{"another message": thrown("", "", `
+thread 'main' panicked at 'no such item', src/cart.rs:4:5
+   2: shop::cart::total
+   3: shop::main`)},
+}, {
+	name:  "lambdas that wait",
+	base:  thrown("Acme.Failed", "no", "   at Shop.Web.<>c.<<Main>b__0_0>d.MoveNext() in /src/Web.cs:line 5\n   at Shop.Host.Run()"),
+	same:  map[string]Error{"counters": thrown("Acme.Failed", "no", "   at Shop.Web.<>c.<<Main>b__3_1>d.MoveNext()\n   at Shop.Host.Run()")},
+	other: map[string]Error{"another method": thrown("Acme.Failed", "no", "   at Shop.Web.<>c.<<Stop>b__0_0>d.MoveNext()\n   at Shop.Host.Run()")},
+}, {
 	name:  "rust closures",
 	base:  thrown("panic", "no such key", "   4: shop::cart::total::{closure#1}\n   5: shop::main"),
 	same:  map[string]Error{"counters": thrown("panic", "no such key", "   2: shop::cart::total::{closure#2}\n   3: shop::main")},
