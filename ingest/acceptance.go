@@ -14,25 +14,25 @@ type Acceptance struct {
 	Idempotency   string // stands for project and idempotency key; empty without one
 	Digest        string // of the body; set together with Idempotency
 	Traceparent   string // as the client sent it, if it is well formed
+	Bytes         int64  // of all parts
 	Parts         []Part
 }
 
-// A PartState reports whether a part of a request is in the log.
-type PartState uint8
+// A Fate reports whether a request is in the log, whole.
+type Fate uint8
 
-// The states. PartUncertain: the part is in the log, or on its way there, or not; nobody knows, or where it is.
+// The fates.
 const (
-	PartAbsent PartState = iota // surely not in the log
-	PartPublished
-	PartUncertain
+	Absent    Fate = iota // surely not whole, and never will be: it has no effect
+	Published             // all parts are acknowledged
+	Uncertain             // nobody knows, or where it is
 )
 
-// An Outcome is what became of one part of a request.
+// An Outcome is what became of a request.
 type Outcome struct {
-	State     PartState
-	Bytes     int64 // of the part
-	Partition int   // where a published part is
-	Offset    int64
+	Fate      Fate
+	Partition int   // where a published request is, and
+	Offset    int64 // where its last part is
 }
 
 // WellFormedTraceparent reports whether text is a version 00 traceparent of W3C Trace Context.

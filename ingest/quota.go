@@ -76,7 +76,7 @@ type Quota struct {
 	spentLimit  int64     // and that limit
 }
 
-// published is a record in the log that the ledger has not counted.
+// published is a request in the log that the ledger has not counted: it does when it is whole, with its last record.
 type published struct {
 	at        time.Time // when it was accepted: the ledger counts it in the period of that time
 	partition int
@@ -92,14 +92,15 @@ type doubtful struct {
 	fence Positions // if it is in the log, it is below; nil while that is unknown
 }
 
-// A Reservation is the part of a quota that one request holds while it is being published. Each of its bytes has to be
-// reported as published, released or lost.
+// A Reservation is the part of a quota that one request holds while it is being published. It has to be reported once, as published, released
+// or lost.
 type Reservation struct {
 	At            time.Time
+	Bytes         int64
 	RetentionDays int // for which the request's entries are kept
 }
 
-// maxPublished is how many published records a Quota tells apart. Beyond it some are counted only together with a
+// maxPublished is how many published requests a Quota tells apart. Beyond it some are counted only together with a
 // later one, which errs on the side of refusing.
 const maxPublished = 1024
 
@@ -161,21 +162,21 @@ func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 		return Reservation{}, Contended
 	}
 	q.uncertain += bytes
-	return Reservation{At: now, RetentionDays: q.account.RetentionDays}, Admitted
+	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays}, Admitted
 }
 
-// Published reports that bytes of a reservation are in the log.
-func (q *Quota) Published(r Reservation, bytes int64, partition int, offset int64) {
-	q.uncertain -= bytes
-	q.Found(r.At, bytes, partition, offset)
+// Published reports that the request of a reservation is in the log, with its last record at a position.
+func (q *Quota) Published(r Reservation, partition int, offset int64) {
+	q.uncertain -= r.Bytes
+	q.Found(r.At, r.Bytes, partition, offset)
 }
 
-// Release reports that bytes of a reservation are surely not in the log.
-func (q *Quota) Release(bytes int64) { q.uncertain -= bytes }
+// Release reports that the request of a reservation is surely not in the log, or not whole.
+func (q *Quota) Release(r Reservation) { q.uncertain -= r.Bytes }
 
-// Lost reports that nobody can say whether bytes of a reservation are in the log. They stay reserved until Resolve.
-func (q *Quota) Lost(r Reservation, bytes int64, now time.Time) {
-	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: bytes, since: now})
+// Lost reports that nobody can say whether the request of a reservation is in the log. It stays reserved until Resolve.
+func (q *Quota) Lost(r Reservation, now time.Time) {
+	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: r.Bytes, since: now})
 }
 
 // Doubts reports whether anything was lost before the given time and is not yet resolved.
@@ -199,7 +200,7 @@ func (q *Quota) Resolve(before time.Time, ends Positions) {
 	q.settle()
 }
 
-// Found reports a record in the log, accepted at a time, that the ledger may not have counted.
+// Found reports a request in the log, accepted at a time, that the ledger may not have counted.
 func (q *Quota) Found(at time.Time, bytes int64, partition int, offset int64) {
 	found := published{at: at, partition: partition, offset: offset, bytes: bytes}
 	if q.counted(found) {

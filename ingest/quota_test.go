@@ -34,7 +34,7 @@ func TestQuotaExhausts(t *testing.T) {
 	if verdict != ingest.Admitted {
 		t.Fatal(verdict)
 	}
-	q.Published(r, 40, 0, 5)
+	q.Published(r, 0, 5)
 	if verdict := q.Check(now); verdict != ingest.Exhausted {
 		t.Fatalf("full: %v", verdict)
 	}
@@ -64,13 +64,14 @@ func TestQuotaExhausts(t *testing.T) {
 func TestQuotaContended(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))
-	if _, verdict := q.Reserve(now, 80); verdict != ingest.Admitted {
+	r, verdict := q.Reserve(now, 80)
+	if verdict != ingest.Admitted {
 		t.Fatal(verdict)
 	}
 	if _, verdict := q.Reserve(now, 40); verdict != ingest.Contended {
 		t.Fatal(verdict)
 	}
-	q.Release(80)
+	q.Release(r)
 	if _, verdict := q.Reserve(now, 40); verdict != ingest.Admitted {
 		t.Fatal(verdict)
 	}
@@ -93,7 +94,7 @@ func TestQuotaResolvesDoubt(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))
 	r, _ := q.Reserve(now, 80)
-	q.Lost(r, 80, now)
+	q.Lost(r, now)
 	q.Mark(ingest.Positions{0: 100, 1: 100})
 	if _, verdict := q.Reserve(now, 40); verdict != ingest.Contended {
 		t.Fatalf("before it is resolved: %v", verdict)

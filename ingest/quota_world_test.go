@@ -138,11 +138,11 @@ func (w *world) answer() {
 	w.requests = append(w.requests[:i:i], w.requests[i+1:]...)
 	switch {
 	case w.random.IntN(4) == 0:
-		w.quota.Lost(r.r, r.bytes, w.now)
+		w.quota.Lost(r.r, w.now)
 	case r.landed:
-		w.quota.Published(r.r, r.bytes, r.partition, r.offset)
+		w.quota.Published(r.r, r.partition, r.offset)
 	default:
-		w.quota.Release(r.bytes)
+		w.quota.Release(r.r)
 	}
 }
 

@@ -7,9 +7,9 @@ type Range struct {
 	Partition    int
 	First, Next  int64 // half-open
 	Records      int
-	Charged      int
-	Bytes        int64 // of all records
-	ChargedBytes int64
+	Charged      int       // requests
+	Bytes        int64     // of all records
+	ChargedBytes int64     // of the requests, wherever their other parts are
 	From, To     time.Time // the earliest and the latest acceptance of its records, both inclusive
 	Booked       time.Time
 }
@@ -23,7 +23,7 @@ func NewRange(charge Charge, booked time.Time) Range {
 }
 
 // Add takes one more record into the range. Records come in the order of their offsets.
-func (r *Range) Add(charge Charge, charged bool) {
+func (r *Range) Add(charge Charge) {
 	r.Next = charge.Cause.Offset + 1
 	r.Records++
 	r.Bytes += charge.Bytes
@@ -33,8 +33,10 @@ func (r *Range) Add(charge Charge, charged bool) {
 	if charge.Cause.At.After(r.To) {
 		r.To = charge.Cause.At
 	}
-	if charged {
-		r.Charged++
-		r.ChargedBytes += charge.Bytes
-	}
+}
+
+// Charge notes a request that a record of the range completes.
+func (r *Range) Charge(request Charge) {
+	r.Charged++
+	r.ChargedBytes += request.Bytes
 }

@@ -262,12 +262,16 @@ func TestIsolation(t *testing.T) {
 	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
 	other := r.project("acme", "blog")
 	process, _ := r.start()
-	r.Accept(logs("acme", "shop", 1, failure("ErrorA", 0)), logs("evil", "lair", 1, failure("ErrorA", 0)))
+	half := logs("acme", "shop", 1, failure("ErrorA", 0)) // of a request: it is kept until the rest comes
+	half.Parts = 2
+	foreign := half
+	foreign.Batch, foreign.Organization, foreign.Project = uuid.Must(uuid.NewV7()).String(), "evil", "lair"
+	r.Accept(logs("acme", "shop", 1, failure("ErrorA", 0)), logs("evil", "lair", 1, failure("ErrorA", 0)), half, foreign)
 	r.awaitApplied()
 	awaitReady(t, process)
 	awaitKeys(t, process, acme, evil, other)
 	own := list(t, process, acme, "shop", "").Items[0].ID
-	if foreign := list(t, process, evil, "lair", "").Items[0].ID; foreign == own {
+	if theirs := list(t, process, evil, "lair", "").Items[0].ID; theirs == own {
 		t.Error("two organizations share a group")
 	}
 	for _, test := range []struct {

@@ -94,7 +94,7 @@ func TestNoGoldenFileIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := slices.Collect(maps.Keys(samples()))
-	known = append(known, contract.TypeLogsAccepted, contract.TypeLogsAccepted+".retention")
+	known = append(known, contract.TypeLogsAccepted, contract.TypeLogsAccepted+".retention", contract.TypeLogsAccepted+".request")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 		if !slices.Contains(known, name) {

@@ -26,6 +26,7 @@ const (
 	HeaderBytes       = "ce_bytes"
 	HeaderErrors      = "ce_errors"
 	HeaderRetention   = "ce_retention"
+	HeaderRequest     = "ce_requestbytes"
 	HeaderIdempotency = "ce_idempotency"
 	HeaderDigest      = "ce_digest"
 )
@@ -33,8 +34,9 @@ const (
 // ContentTypeLines is the content-type of a LogsAccepted: one compact JSON object a line.
 const ContentTypeLines = "application/x-ndjson"
 
-// LogsAccepted means: these entries were accepted and acknowledged. One record per accepted request, or per part of a
-// request that is larger than one record. An entry's identity is (Batch, First + its line).
+// LogsAccepted means: these entries were accepted. One record per accepted request, or per part of a request that is larger than one record: such
+// a request counts once all of its parts are in the log, and they share a partition (RecordKey). Of one that could not be published whole, and
+// so was not acknowledged, no part has an effect. An entry's identity is (Batch, First + its line).
 type LogsAccepted struct {
 	Batch string // UUIDv7 in its canonical text form, new for every request
 	Part  int    // 1..Parts
@@ -52,7 +54,8 @@ type LogsAccepted struct {
 	Bytes   int64 // what is charged: the lengths of the lines, their newlines not counted
 	Errors  int   // how many entries carry an error payload
 
-	RetentionDays int // see Retention
+	RetentionDays int   // see Retention
+	RequestBytes  int64 // Bytes of all parts, where there are several; see Total
 
 	Idempotency string // identifies (project, Idempotency-Key); empty when the client sent none
 	Digest      string // identifies the request's body; set together with Idempotency
@@ -115,6 +118,9 @@ func (l LogsAccepted) Headers() map[string]string {
 	if l.RetentionDays != 0 {
 		headers[HeaderRetention] = strconv.Itoa(l.RetentionDays)
 	}
+	if l.RequestBytes != 0 {
+		headers[HeaderRequest] = strconv.FormatInt(l.RequestBytes, 10)
+	}
 	setIfAny(headers, HeaderIdempotency, l.Idempotency)
 	setIfAny(headers, HeaderDigest, l.Digest)
 	setIfAny(headers, HeaderTraceparent, l.Traceparent)
@@ -154,8 +160,14 @@ func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccep
 	if header(HeaderRetention) != "" {
 		logs.RetentionDays = int(n.read(HeaderRetention))
 	}
+	if header(HeaderRequest) != "" {
+		logs.RequestBytes = n.read(HeaderRequest)
+	}
 	return logs, errors.Join(n.err, logs.check())
 }
+
+// Total is what is charged for the whole request. Parts of before Weir wrote it down have only their own.
+func (l LogsAccepted) Total() int64 { return max(l.Bytes, l.RequestBytes) }
 
 // Split calls each with every entry's compact text, in order, and its index in the batch.
 func (l LogsAccepted) Split(each func(index int, entry []byte) error) error {
@@ -181,7 +193,7 @@ func (l LogsAccepted) check() error {
 	case l.Organization == "" || l.Project == "" || !isUUID(l.Batch):
 		return fmt.Errorf("cannot place event %q: organization %q, project %q, batch %q",
 			l.ID(), l.Organization, l.Project, l.Batch)
-	case l.Part < 1 || l.Part > l.Parts || l.First < 0 || l.Entries < 1 || l.Bytes < 0 || l.Errors < 0:
+	case l.Part < 1 || l.Part > l.Parts || l.First < 0 || l.Entries < 1 || l.Bytes < 0 || l.Errors < 0 || l.RequestBytes < 0:
 		return fmt.Errorf("cannot read event %q: part %d of %d, first %d, entries %d, bytes %d, errors %d",
 			l.ID(), l.Part, l.Parts, l.First, l.Entries, l.Bytes, l.Errors)
 	case l.RetentionDays < 0 || l.RetentionDays > tier.MaxRetentionDays:

@@ -56,7 +56,9 @@ func parseWire(t *testing.T, record []byte) (contract.LogsAccepted, error) {
 func TestGoldenLogsAccepted(t *testing.T) {
 	kept := accepted()
 	kept.RetentionDays = 90
-	for name, sample := range map[string]contract.LogsAccepted{"": accepted(), ".retention": kept} {
+	whole := accepted()
+	whole.RequestBytes = 1000
+	for name, sample := range map[string]contract.LogsAccepted{"": accepted(), ".retention": kept, ".request": whole} {
 		golden := readGolden(t, contract.TypeLogsAccepted+name+".txt", wire(sample))
 		read, err := parseWire(t, golden)
 		if err != nil {

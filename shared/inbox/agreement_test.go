@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -46,12 +47,15 @@ func (r *reader) consume(ctx context.Context, tx pgx.Tx, records []bus.Record) e
 			return err
 		}
 	}
-	verdicts, err := inbox.Filter(ctx, tx, accepted)
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return err
+	}
+	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
 	_, err = tx.CopyFrom(ctx, pgx.Identifier{"verdicts"}, []string{"event", "verdict"}, pgx.CopyFromSlice(len(records), func(i int) ([]any, error) {
-		return []any{fmt.Sprint(records[i].Partition, "/", records[i].Offset, " ", accepted[i].ID()), int(verdicts[i])}, nil
+		return []any{fmt.Sprint(records[i].Partition, "/", records[i].Offset, " ", accepted[i].ID()), int(judged.Verdicts[i])}, nil
 	}))
 	return err
 }

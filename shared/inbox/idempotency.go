@@ -22,103 +22,77 @@ func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
 }
 
-// claimAll finds out what each record counts as, and claims the idempotency keys that are free.
-func claimAll(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) ([]candidate, error) {
-	claims, err := loadClaims(ctx, tx, records)
-	if err != nil {
-		return nil, err
+// judge returns what a record of another batch counts as that the claim covers.
+func (c claim) judge(record *contract.LogsAccepted) Verdict {
+	if c.digest == record.Digest {
+		return Replayed
 	}
-	candidates := make([]candidate, len(records))
-	var made newClaims
-	for i, record := range records {
-		candidates[i] = own(record)
-		if record.Idempotency == "" {
-			continue
-		}
-		claimed := find(claims[record.Idempotency], record.Time)
-		if claimed != nil {
-			candidates[i] = claimed.judge(record)
-			continue
-		}
-		claims[record.Idempotency] = append(claims[record.Idempotency], made.add(record))
-	}
-	return candidates, made.save(ctx, tx)
+	return Reused
 }
 
-// own is a record that counts for its own batch.
-func own(record contract.LogsAccepted) candidate {
-	return candidate{
-		part: part{record.Batch, int32(record.Part)}, //nolint:gosec // parts of a request number in the hundreds
-		day:  record.Time.UTC(), otherwise: Duplicate,
+// claims are those of the idempotency keys of records: the first request of a key that is whole counts.
+type claims struct {
+	of   map[string][]claim
+	made struct { // by the records: columns
+		keys, batches, digests []string
+		times                  []time.Time
 	}
 }
 
-// judge returns what a record counts as whose idempotency key the claim covers.
-func (c claim) judge(record contract.LogsAccepted) candidate {
-	counts := own(record)
-	switch {
-	case c.batch == record.Batch:
-	case c.digest == record.Digest:
-		counts.batch, counts.day, counts.otherwise = c.batch, c.at.UTC(), Replayed
-	default:
-		counts.barred, counts.otherwise = true, Reused
-	}
-	return counts
-}
-
-func find(claims []claim, at time.Time) *claim {
-	for i := range claims {
-		if claims[i].covers(at) {
-			return &claims[i]
+// other is the claim of another batch that covers a record; nil where its own counts, or none does yet.
+func (c *claims) other(record *contract.LogsAccepted) *claim {
+	held := c.of[record.Idempotency]
+	for i := range held {
+		if held[i].covers(record.Time) && held[i].batch != record.Batch {
+			return &held[i]
 		}
 	}
 	return nil
 }
 
-// loadClaims reads what is known of the records' idempotency keys; nil when none carries one.
-func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (map[string][]claim, error) {
+// claim makes a record's batch the one that stands for its idempotency key, if it has one.
+func (c *claims) claim(record *contract.LogsAccepted) {
+	if record.Idempotency != "" {
+		c.of[record.Idempotency] = append(c.of[record.Idempotency], claim{record.Batch, record.Digest, record.Time})
+		made := &c.made
+		made.keys, made.times = append(made.keys, record.Idempotency), append(made.times, record.Time)
+		made.batches, made.digests = append(made.batches, record.Batch), append(made.digests, record.Digest)
+	}
+}
+
+// loadClaims reads what is known of the records' idempotency keys.
+func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*claims, error) {
+	c := &claims{of: map[string][]claim{}}
 	var keys []string
-	for _, record := range records {
-		if record.Idempotency != "" {
-			keys = append(keys, record.Idempotency)
+	for i := range records {
+		if records[i].Idempotency != "" {
+			keys = append(keys, records[i].Idempotency)
 		}
 	}
 	if keys == nil {
-		return nil, nil
+		return c, nil
 	}
 	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at FROM inbox_idempotency
 		WHERE idempotency = ANY($1) ORDER BY idempotency, accepted_at`, keys)
 	if err != nil {
 		return nil, err
 	}
-	claims := map[string][]claim{}
 	var key string
 	var loaded claim
 	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at}, func() error {
-		claims[key] = append(claims[key], loaded)
+		c.of[key] = append(c.of[key], loaded)
 		return nil
 	})
-	return claims, err
+	return c, err
 }
 
-// newClaims are the claims that records of one transaction make.
-type newClaims struct {
-	keys, batches, digests []string
-	times                  []time.Time
-}
-
-func (n *newClaims) add(record contract.LogsAccepted) claim {
-	n.keys, n.batches = append(n.keys, record.Idempotency), append(n.batches, record.Batch)
-	n.digests, n.times = append(n.digests, record.Digest), append(n.times, record.Time)
-	return claim{record.Batch, record.Digest, record.Time}
-}
-
-// save inserts all of them in one statement.
-func (n *newClaims) save(ctx context.Context, tx pgx.Tx) error {
-	if len(n.keys) == 0 {
+// save writes the claims down that were made.
+func (c *claims) save(ctx context.Context, tx pgx.Tx) error {
+	if len(c.made.keys) == 0 {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest)
-		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::text[]::uuid[], $4::text[])`, n.keys, n.times, n.batches, n.digests)
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::text[]::uuid[], $4::text[])`,
+		c.made.keys, c.made.times, c.made.batches, c.made.digests)
 	return err
 }

@@ -21,86 +21,102 @@ func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "inbox", FS: mi
 // IdempotencyWindow is how long an Idempotency-Key stands for its first request.
 const IdempotencyWindow = 24 * time.Hour
 
-// A Verdict is what a record counts as. Only a Fresh one may have an effect.
+// A Verdict is what a record counts as. Only a Fresh one may have an effect: that of its whole request.
 type Verdict int
 
 // The verdicts.
 const (
-	Fresh     Verdict = iota + 1 // seen for the first time
+	Fresh     Verdict = iota + 1 // with it, all parts of its request are there for the first time
+	Partial                      // it is kept until the other parts of its request are there
 	Duplicate                    // the same part of the same batch was seen before
-	Replayed                     // the same part of another batch with the same idempotency key and body counts
+	Replayed                     // another batch with the same idempotency key and body counts
 	Reused                       // another batch of the same idempotency key with another body counts
 )
 
-// Filter gives each record its verdict, in order, and remembers the fresh ones in tx. Call it at the start of the
-// transaction that has the effect. The records of one idempotency key must come in the order of their partition.
-func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) ([]Verdict, error) {
+// A Judgement is what an inbox says of records.
+type Judgement struct {
+	Verdicts []Verdict // of the records, in their order
+
+	records []contract.LogsAccepted
+	whole   map[int]*request // of several parts, by the record that completes it
+}
+
+// Filter gives each record its verdict and remembers in tx, which acts as the system, what it has seen. Call it at the start of the transaction that
+// has the effect. The records of one idempotency key must come in the order of their partition. What a record's Lines hold is kept where
+// it is Partial: who needs none leaves them nil.
+func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*Judgement, error) {
+	j := &Judgement{Verdicts: make([]Verdict, len(records)), records: records, whole: map[int]*request{}}
 	if len(records) == 0 {
-		return nil, nil
+		return j, nil
 	}
-	candidates, err := claimAll(ctx, tx, records)
+	claims, err := loadClaims(ctx, tx, records)
 	if err != nil {
 		return nil, fmt.Errorf("cannot judge idempotency: %w", err)
 	}
-	verdicts, err := judge(ctx, tx, candidates)
+	seen, err := look(ctx, tx, records, claims)
 	if err != nil {
 		return nil, fmt.Errorf("cannot judge parts: %w", err)
 	}
-	return verdicts, nil
+	for i := range records {
+		j.Verdicts[i] = j.judge(i, claims, seen)
+	}
+	if err := claims.save(ctx, tx); err != nil {
+		return nil, fmt.Errorf("cannot claim idempotency keys: %w", err)
+	}
+	if err := j.keep(ctx, tx); err != nil {
+		return nil, fmt.Errorf("cannot keep parts: %w", err)
+	}
+	return j, nil
 }
 
-// A candidate is what a record counts as: a part of its own batch, or, where its idempotency key belongs to another
-// batch with the same body, that part of that batch. The same body is always cut into the same parts, so a request that
-// was published in part and sent again is completed, not lost and not doubled.
-type candidate struct {
-	part
-	day       time.Time // of the batch that it counts for
-	otherwise Verdict   // the verdict where the part was seen before
-	barred    bool      // another body under the same idempotency key: no effect in any case
-}
-
-type part struct {
-	batch string
-	part  int32
-}
-
-// judge gives each candidate its verdict.
-func judge(ctx context.Context, tx pgx.Tx, candidates []candidate) ([]Verdict, error) {
-	first := map[part]int{} // where a part stands first
-	var days []time.Time
-	var batches []string
-	var parts []int32
-	verdicts := make([]Verdict, len(candidates))
-	for i, c := range candidates {
-		verdicts[i] = c.otherwise
-		if _, again := first[c.part]; c.barred || again {
-			continue
+// judge gives record i its verdict, those before it having theirs.
+func (j *Judgement) judge(i int, claims *claims, seen *sighting) Verdict {
+	record := &j.records[i]
+	if claim := claims.other(record); claim != nil {
+		return claim.judge(record)
+	}
+	if !seen.first(i, record) {
+		return Duplicate
+	}
+	if r := seen.requests[record.Batch]; r != nil {
+		if r.arrived++; r.arrived < record.Parts {
+			return Partial
 		}
-		first[c.part] = i
-		days, batches, parts = append(days, c.day), append(batches, c.batch), append(parts, c.part.part)
+		j.whole[i] = r
 	}
-	err := remember(ctx, tx, days, batches, parts, func(seen part) { verdicts[first[seen]] = Fresh })
-	return verdicts, err
+	claims.claim(record)
+	return Fresh
 }
 
-// remember inserts the parts and calls fresh for each that was not there.
-func remember(ctx context.Context, tx pgx.Tx, days []time.Time, batches []string, parts []int32, fresh func(part)) error {
-	if len(days) == 0 {
-		return nil
+// keep keeps what is Partial, unless its request is whole with a later one of the records or has no effect any more.
+func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
+	over := map[string]bool{}
+	for i := range j.whole {
+		over[j.records[i].Batch] = true
 	}
-	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
+	var superseded []*contract.LogsAccepted
+	for i, verdict := range j.Verdicts {
+		if record := &j.records[i]; record.Parts > 1 && (verdict == Replayed || verdict == Reused) && !over[record.Batch] {
+			over[record.Batch] = true
+			superseded = append(superseded, record)
+		}
+	}
+	var kept []contract.LogsAccepted
+	for i, verdict := range j.Verdicts {
+		if verdict == Partial && !over[j.records[i].Batch] {
+			kept = append(kept, j.records[i])
+		}
+	}
+	if err := forget(ctx, tx, superseded...); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `INSERT INTO inbox (day, batch, part)
-		SELECT day, batch::uuid, part FROM unnest($1::date[], $2::text[], $3::int[]) AS t (day, batch, part)
-		ON CONFLICT DO NOTHING RETURNING batch::text, part`, days, batches, parts)
-	if err != nil {
-		return err
+	return hold(ctx, tx, kept)
+}
+
+// Whole calls each with all parts of the request that record i completes, which is Fresh, in their order. Each may use tx.
+func (j *Judgement) Whole(ctx context.Context, tx pgx.Tx, i int, each func(contract.LogsAccepted) error) error {
+	if r := j.whole[i]; r != nil {
+		return r.each(ctx, tx, j.records, i, each)
 	}
-	var key part
-	_, err = pgx.ForEachRow(rows, []any{&key.batch, &key.part}, func() error {
-		fresh(key)
-		return nil
-	})
-	return err
+	return each(j.records[i])
 }

@@ -1,6 +1,8 @@
 package inbox_test
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -24,6 +26,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const (
 	fresh     = inbox.Fresh
+	partial   = inbox.Partial
 	duplicate = inbox.Duplicate
 	replayed  = inbox.Replayed
 	reused    = inbox.Reused
@@ -36,20 +39,64 @@ func open(t *testing.T) *pgxpool.Pool {
 
 func filter(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict) {
 	t.Helper()
-	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) (err error) {
-		verdicts, err = inbox.Filter(t.Context(), tx, records)
+	verdicts, _ = take(t, pool, records...)
+	return verdicts
+}
+
+// take is filter, and returns the parts of what is whole, as a consumer gets them.
+func take(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict, parts []string) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		judged, err := inbox.Filter(t.Context(), tx, records)
+		if err != nil {
+			return err
+		}
+		verdicts = judged.Verdicts
+		for i, verdict := range verdicts {
+			if verdict != fresh {
+				continue
+			}
+			err = errors.Join(err, judged.Whole(t.Context(), tx, i, func(part contract.LogsAccepted) error {
+				parts = append(parts, part.ID()[7:8]+part.ID()[36:]+" "+string(part.Lines))
+				return nil
+			}))
+		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return verdicts
+	return verdicts, parts
 }
 
 func batch(digit string) string { return "0000000" + digit + "-0000-7000-8000-000000000000" }
 
 func record(digit string, part int) contract.LogsAccepted {
-	return contract.LogsAccepted{Batch: batch(digit), Part: part, Parts: 9, Time: noon}
+	return contract.LogsAccepted{
+		Batch: batch(digit), Part: part, Parts: 1, Organization: "acme", Project: "shop", Environment: "prod", Key: "key", Source: "test",
+		Time: noon, Entries: 1, Bytes: 1, Lines: []byte(fmt.Sprint("line ", part)),
+	}
+}
+
+// parts are some of the three parts of a request.
+func parts(digit string, numbers ...int) (records []contract.LogsAccepted) {
+	for _, number := range numbers {
+		r := record(digit, number)
+		r.Parts = 3
+		records = append(records, r)
+	}
+	return records
+}
+
+// keyed are parts that were sent with an idempotency key.
+func keyed(key, digest string, at time.Time, records ...contract.LogsAccepted) []contract.LogsAccepted {
+	for i := range records {
+		records[i].Idempotency, records[i].Digest, records[i].Time = key, digest, at
+	}
+	return records
 }
 
 func idempotent(digit, key, digest string, at time.Time) contract.LogsAccepted {
@@ -58,17 +105,115 @@ func idempotent(digit, key, digest string, at time.Time) contract.LogsAccepted {
 	return r
 }
 
-// A part of a batch has its effect once, whether its copies come together or in another transaction.
-func TestPartsCountOnce(t *testing.T) {
+// A batch has its effect once, whether its copies come together or in another transaction.
+func TestBatchesCountOnce(t *testing.T) {
 	pool := open(t)
-	first := filter(t, pool, record("1", 1), record("1", 2), record("1", 1), record("2", 1))
-	if want := []inbox.Verdict{fresh, fresh, duplicate, fresh}; !slices.Equal(first, want) {
+	first := filter(t, pool, record("1", 1), record("2", 1), record("1", 1))
+	if want := []inbox.Verdict{fresh, fresh, duplicate}; !slices.Equal(first, want) {
 		t.Errorf("verdicts = %v, want %v", first, want)
 	}
-	second := filter(t, pool, record("1", 2), record("1", 3))
+	second := filter(t, pool, record("1", 1), record("3", 1))
 	if want := []inbox.Verdict{duplicate, fresh}; !slices.Equal(second, want) {
 		t.Errorf("verdicts = %v, want %v", second, want)
 	}
+}
+
+// A request of several parts has its effect once and whole, with the last part that comes, however they come and how often.
+func TestRequestsAreWhole(t *testing.T) {
+	all := []string{"1/1 line 1", "1/2 line 2", "1/3 line 3"}
+	for _, test := range []struct {
+		name    string
+		batches [][]contract.LogsAccepted
+		want    [][]inbox.Verdict
+	}{
+		{"together", [][]contract.LogsAccepted{parts("1", 1, 2, 3)}, [][]inbox.Verdict{{partial, partial, fresh}}},
+		{"one by one", [][]contract.LogsAccepted{parts("1", 1), parts("1", 2), parts("1", 3)}, [][]inbox.Verdict{{partial}, {partial}, {fresh}}},
+		{"disordered", [][]contract.LogsAccepted{parts("1", 3, 1), parts("1", 2)}, [][]inbox.Verdict{{partial, partial}, {fresh}}},
+		{"the middle late", [][]contract.LogsAccepted{parts("1", 1, 3), parts("2", 1), parts("1", 2)}, [][]inbox.Verdict{{partial, partial}, {partial}, {fresh}}},
+		{
+			"some twice", [][]contract.LogsAccepted{parts("1", 1, 1), parts("1", 1, 2), parts("1", 2, 3, 3), parts("1", 1, 2, 3)},
+			[][]inbox.Verdict{{partial, duplicate}, {duplicate, partial}, {duplicate, fresh, duplicate}, {duplicate, duplicate, duplicate}},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pool := open(t)
+			var effect []string
+			for i, records := range test.batches {
+				verdicts, whole := take(t, pool, records...)
+				if effect = append(effect, whole...); !slices.Equal(verdicts, test.want[i]) {
+					t.Errorf("step %d: verdicts %v, want %v", i, verdicts, test.want[i])
+				}
+			}
+			if !slices.Equal(effect, all) {
+				t.Errorf("the effect is that of %q, want %q", effect, all)
+			}
+			if left := heldOf(t, pool, "1"); left != 0 {
+				t.Errorf("%d parts are kept", left)
+			}
+		})
+	}
+}
+
+// Requests of many parts go through in pages, in their order.
+func TestManyParts(t *testing.T) {
+	const n = 30
+	pool := open(t)
+	var effect []string
+	for i := range n {
+		r := record("1", i+1)
+		r.Parts = n
+		_, whole := take(t, pool, r)
+		effect = append(effect, whole...)
+	}
+	for i, part := range effect {
+		if want := fmt.Sprintf("1/%d line %d", i+1, i+1); part != want {
+			t.Errorf("part %d is %q, want %q", i, part, want)
+		}
+	}
+	if len(effect) != n {
+		t.Errorf("%d parts have an effect, want %d", len(effect), n)
+	}
+}
+
+// Consumers that need no lines keep none.
+func TestPartsWithoutLines(t *testing.T) {
+	pool := open(t)
+	records := parts("1", 1, 2, 3)
+	for i := range records {
+		records[i].Lines = nil
+	}
+	take(t, pool, records[:2]...)
+	if _, whole := take(t, pool, records[2]); !slices.Equal(whole, []string{"1/1 ", "1/2 ", "1/3 "}) {
+		t.Errorf("got %q", whole)
+	}
+}
+
+func asSystem(t *testing.T, pool *pgxpool.Pool, statement string) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		err := pg.AsSystem(t.Context(), tx)
+		if err == nil {
+			_, err = tx.Exec(t.Context(), statement)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func heldOf(t *testing.T, pool *pgxpool.Pool, digit string) (n int) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), `SELECT count(*) FROM inbox_held WHERE batch = $1`, batch(digit)).Scan(&n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // What a rolled-back transaction saw is forgotten with it.
@@ -76,6 +221,9 @@ func TestRollbackForgets(t *testing.T) {
 	pool := open(t)
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.AsSystem(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := inbox.Filter(t.Context(), tx, []contract.LogsAccepted{record("1", 1)}); err != nil {
@@ -90,18 +238,15 @@ func TestRollbackForgets(t *testing.T) {
 }
 
 // Of one idempotency key the first batch counts for 24 hours: with the same body the others are replays, with another
-// body they are reuses, and all parts of the batch that counts are fresh. Afterwards the key is free again.
+// body they are reuses. Afterwards the key is free again.
 func TestIdempotencyKeys(t *testing.T) {
 	pool := open(t)
-	secondPart := idempotent("1", "key", "same", noon)
-	secondPart.Part = 2
 	steps := []struct {
 		name   string
 		record contract.LogsAccepted
 		want   inbox.Verdict
 	}{
 		{"the first", idempotent("1", "key", "same", noon), fresh},
-		{"its second part", secondPart, fresh},
 		{"its copy", idempotent("1", "key", "same", noon), duplicate},
 		{"the same request again", idempotent("2", "key", "same", noon.Add(time.Minute)), replayed},
 		{"accepted a little earlier, by another replica", idempotent("3", "key", "same", noon.Add(-time.Second)), replayed},
@@ -127,26 +272,45 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// A request that was published in part and sent again with its key is completed: the parts that are missing have their
-// effect, the others are replays.
-func TestAHalfPublishedRequestIsCompleted(t *testing.T) {
-	parts := func(digit string, at time.Time, numbers ...int) (records []contract.LogsAccepted) {
-		for _, number := range numbers {
-			record := idempotent(digit, "key", "same", at)
-			record.Part = number
-			records = append(records, record)
+// Of an idempotency key the first request counts that is whole. One that was published in part stands in nobody's way: neither in that of the same
+// body, past midnight as well, nor of another; and where the rest of it comes after all, it is a replay or a reuse.
+func TestAHalfPublishedRequestIsSentAgain(t *testing.T) {
+	for _, test := range []struct {
+		digest string
+		after  time.Duration
+		late   inbox.Verdict
+	}{{"same", 13 * time.Hour, replayed}, {"other", time.Minute, reused}} {
+		pool := open(t)
+		half := filter(t, pool, keyed("key", "same", noon, parts("1", 1, 2)...)...)
+		if want := []inbox.Verdict{partial, partial}; !slices.Equal(half, want) {
+			t.Errorf("half: verdicts = %v, want %v", half, want)
 		}
-		return records
+		again, whole := take(t, pool, keyed("key", test.digest, noon.Add(test.after), parts("2", 1, 2, 3)...)...)
+		if want := []inbox.Verdict{partial, partial, fresh}; !slices.Equal(again, want) || len(whole) != 3 {
+			t.Errorf("sent again: verdicts = %v, want %v; the effect is that of %q", again, want, whole)
+		}
+		late := filter(t, pool, keyed("key", "same", noon, parts("1", 3)...)...)
+		if want := []inbox.Verdict{test.late}; !slices.Equal(late, want) || heldOf(t, pool, "1") != 0 {
+			t.Errorf("the rest: verdicts = %v, want %v; %d parts are kept", late, want, heldOf(t, pool, "1"))
+		}
 	}
-	pool := open(t)
-	filter(t, pool, parts("1", noon, 1)...)
-	got := filter(t, pool, parts("2", noon.Add(13*time.Hour), 1, 2, 3)...) // past midnight: another day's partition
-	if want := []inbox.Verdict{replayed, fresh, fresh}; !slices.Equal(got, want) {
-		t.Errorf("sent again: verdicts = %v, want %v", got, want)
-	}
-	got = filter(t, pool, append(parts("3", noon, 1, 2, 3), parts("1", noon, 2)...)...)
-	if want := []inbox.Verdict{replayed, replayed, replayed, duplicate}; !slices.Equal(got, want) {
-		t.Errorf("and again, and what was under way: verdicts = %v, want %v", got, want)
+}
+
+// Which of two requests with one key counts does not depend on which of their parts come in one transaction.
+func TestOverlappingRequestsOfOneKey(t *testing.T) {
+	log := slices.Concat(
+		keyed("key", "same", noon, parts("1", 1)...), keyed("key", "same", noon.Add(time.Second), parts("2", 1, 2)...),
+		keyed("key", "same", noon, parts("1", 2, 3)...), keyed("key", "same", noon.Add(time.Second), parts("2", 3)...),
+	)
+	want := []inbox.Verdict{partial, partial, partial, partial, fresh, replayed}
+	for at := range log {
+		pool := open(t)
+		if got := append(filter(t, pool, log[:at]...), filter(t, pool, log[at:]...)...); !slices.Equal(got, want) {
+			t.Errorf("divided at %d: verdicts = %v, want %v", at, got, want)
+		}
+		if left := heldOf(t, pool, "1") + heldOf(t, pool, "2"); left != 0 {
+			t.Errorf("divided at %d: %d parts are kept", at, left)
+		}
 	}
 }
 
@@ -175,6 +339,9 @@ func TestTables(t *testing.T) {
 	pool := open(t)
 	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
 	filter(t, pool, old, young)
+	forgotten, today := keyed("", "", noon.AddDate(0, 0, -9), parts("3", 1)...), keyed("", "", noon.AddDate(0, 0, -9), parts("4", 1)...)
+	filter(t, pool, slices.Concat(forgotten, today, parts("5", 1))...)
+	asSystem(t, pool, `UPDATE inbox_held SET held_at = now() - interval '2 days' WHERE batch = '`+batch("3")+`'`)
 	metrics := prometheus.NewRegistry()
 	clock := func() time.Time { return noon }
 	pruner := prune.New(prune.Config{Pool: pool, Tables: inbox.Tables(clock), Clock: clock, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
@@ -185,10 +352,12 @@ func TestTables(t *testing.T) {
 # HELP weir_prune_oldest_age_seconds Age of the oldest row that the last run left in a table; 0 if it left none.
 # TYPE weir_prune_oldest_age_seconds gauge
 weir_prune_oldest_age_seconds{table="inbox"} 43200
+weir_prune_oldest_age_seconds{table="inbox_held"} 777600
 weir_prune_oldest_age_seconds{table="inbox_idempotency"} 0
 # HELP weir_pruned_total What was removed from a table beyond its bound: rows, or days of a partitioned table.
 # TYPE weir_pruned_total counter
 weir_pruned_total{table="inbox"} 1
+weir_pruned_total{table="inbox_held"} 1
 weir_pruned_total{table="inbox_idempotency"} 1
 `), "weir_prune_oldest_age_seconds", "weir_pruned_total"); err != nil {
 		t.Error(err)

@@ -18,7 +18,9 @@ const Retention = 7 * 24 * time.Hour
 const aheadMost = 24 * time.Hour
 
 // Tables are those of an inbox, for a prune.Pruner.
-func Tables(clock func() time.Time) []prune.Table { return []prune.Table{days{clock}, keys{clock}} }
+func Tables(clock func() time.Time) []prune.Table {
+	return []prune.Table{days{clock}, keys{clock}, held{clock}}
+}
 
 // days are the partitions of inbox; each goes as a whole.
 type days struct{ clock func() time.Time }
@@ -74,4 +76,27 @@ func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error)
 		return time.Time{}, err
 	}
 	return *found, nil
+}
+
+// held are the parts of requests that never became whole. One that was kept today is not removed, however far the consumer lags: the others may
+// come at any moment.
+type held struct{ clock func() time.Time }
+
+func (held) Name() string { return "inbox_held" }
+
+func (held) Keeps() string { return "until the request is whole, else 7 days" }
+
+func (h held) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM inbox_held WHERE accepted_at < $1 AND held_at < now() - interval '1 day'`, h.clock().Add(-Retention))
+	return tag.RowsAffected(), false, err
+}
+
+func (held) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	return one(ctx, tx, `SELECT min(accepted_at) FROM inbox_held`)
 }

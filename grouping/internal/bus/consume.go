@@ -22,9 +22,9 @@ type Consumer struct {
 	Count   func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
 }
 
-// Consume groups the errors of records, in the transaction that also moves their positions. A record without errors passes by,
-// and so does one that was seen before or is a replay. Where one can't be read, the bus parks it. Any other error rolls
-// everything back.
+// Consume groups the errors of requests that are whole, in the transaction that also moves their positions. A record without errors passes
+// by, and so does one that was seen before or is a replay. Where one can't be read, the bus parks that with which its request is
+// whole. Any other error rolls everything back.
 func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -33,17 +33,18 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	verdicts, err := inbox.Filter(ctx, tx, accepted)
+	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
 	tally := grouping.NewTally()
-	for i, logs := range accepted {
-		if verdicts[i] != inbox.Fresh || logs.Errors == 0 {
+	for i, source := range sources {
+		if judged.Verdicts[i] != inbox.Fresh {
 			continue
 		}
-		if err := count(tally, logs); err != nil {
-			return bus.PermanentRecord(sources[i], err)
+		add := func(logs contract.LogsAccepted) error { return bus.PermanentRecord(source, count(tally, logs)) }
+		if err := judged.Whole(ctx, tx, i, add); err != nil {
+			return err
 		}
 	}
 	effect, err := c.Service.Count(ctx, tx, tally)
@@ -56,23 +57,30 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return saveEvents(ctx, tx, effect.Created)
 }
 
-// parseLogs returns the records that the inbox has to judge, and where each came from: those with errors, and all that
-// were sent with an idempotency key, because the first of a key counts even if it carries no error.
+// parseLogs returns the records that the inbox has to judge, and where each came from: those with errors, the parts of larger requests, which
+// may have errors elsewhere, and all that were sent with an idempotency key, because the first of a key counts even if it carries
+// no error. Of those without errors it needs no lines.
 func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources []bus.Record, err error) {
 	for _, record := range records {
 		logs, err := contract.ParseLogsAccepted(record.Header, record.Value)
 		if err != nil {
 			return nil, nil, bus.PermanentRecord(record, err)
 		}
-		if logs.Errors > 0 || logs.Idempotency != "" {
+		if logs.Errors == 0 {
+			logs.Lines = nil
+		}
+		if logs.Errors > 0 || logs.Parts > 1 || logs.Idempotency != "" {
 			accepted, sources = append(accepted, logs), append(sources, record)
 		}
 	}
 	return accepted, sources, nil
 }
 
-// count adds the errors of one record.
+// count adds the errors of one part.
 func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
+	if logs.Errors == 0 {
+		return nil
+	}
 	return logs.Split(func(index int, text []byte) error {
 		if !mayCarryError(text) {
 			return nil

@@ -44,6 +44,32 @@ func TestCountedOnce(t *testing.T) {
 	}
 }
 
+// The errors of a request of several parts count once all of them came, those without errors too, and none of one that was published in part.
+func TestRequestsAreCountedWhole(t *testing.T) {
+	pool := open(t)
+	parts := func() (records []sharedbus.Record) {
+		batch := uuid.Must(uuid.NewV7()).String()
+		for i, line := range []string{broken, `{"message":"no error"}`, broken} {
+			l := logs(line)
+			l.Batch, l.Part, l.Parts, l.First = batch, i+1, 3, i
+			records = append(records, record(l, int64(i)))
+		}
+		return records
+	}
+	half, whole := parts(), parts()
+	for _, step := range []struct {
+		records []sharedbus.Record
+		groups  int
+	}{{half[:2], 0}, {half[:1], 0}, {whole[:2], 0}, {whole[1:], 1}, {whole, 1}} {
+		if err := consume(t.Context(), pool, step.records...); err != nil {
+			t.Fatal(err)
+		}
+		if got := groups(t, pool, "acme"); len(got) != step.groups || len(got) == 1 && got[0].Count != 2 {
+			t.Errorf("groups %+v, want %d", got, step.groups)
+		}
+	}
+}
+
 // Entries are told by their own members: the environment is the key's where the entry has none, the time is that of
 // acceptance where the entry's can't be read, and an empty payload is grouped by the entry's message.
 func TestEntries(t *testing.T) {

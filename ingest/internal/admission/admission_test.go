@@ -42,7 +42,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 				at := offset
 				mu.Unlock()
 				if verdict == ingest.Admitted {
-					r.Settle([]ingest.Outcome{{State: ingest.PartPublished, Bytes: 10, Offset: at}})
+					r.Settle(ingest.Outcome{Fate: ingest.Published, Offset: at})
 				}
 			}
 		})
@@ -77,7 +77,7 @@ func TestGateResolves(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return now })
 	gate.Apply("org", 1, account(100))
 	r, _, _ := gate.Reserve("org", now, 100)
-	r.Settle([]ingest.Outcome{{State: ingest.PartUncertain, Bytes: 100}})
+	r.Settle(ingest.Outcome{Fate: ingest.Uncertain})
 	if _, verdict, _ := gate.Reserve("org", now, 1); verdict != ingest.Contended || !gate.Doubts(now.Add(time.Second)) {
 		t.Fatal(verdict)
 	}

@@ -177,24 +177,22 @@ func (g *Gate) reserve(
 // RetentionDays is for how long the request's entries are kept.
 func (r Reservation) RetentionDays() int { return r.held.RetentionDays }
 
-// Settle gives the quota what became of each part of the request, and returns the organization's quota then.
-func (r Reservation) Settle(outcomes []ingest.Outcome) ingest.QuotaStatus {
+// Settle gives the quota what became of the request, and returns the organization's quota then.
+func (r Reservation) Settle(outcome ingest.Outcome) ingest.QuotaStatus {
 	r.o.mu.Lock()
 	defer r.o.mu.Unlock()
-	for _, part := range outcomes {
-		switch part.State {
-		case ingest.PartPublished:
-			r.o.quota.Published(r.held, part.Bytes, part.Partition, part.Offset)
-		case ingest.PartAbsent:
-			r.o.quota.Release(part.Bytes)
-		case ingest.PartUncertain:
-			r.o.quota.Lost(r.held, part.Bytes, r.g.clock())
-		}
+	switch outcome.Fate {
+	case ingest.Published:
+		r.o.quota.Published(r.held, outcome.Partition, outcome.Offset)
+	case ingest.Absent:
+		r.o.quota.Release(r.held)
+	case ingest.Uncertain:
+		r.o.quota.Lost(r.held, r.g.clock())
 	}
 	return r.o.quota.Status(r.held.At)
 }
 
-// Found reports a record in the log that was accepted at a time, perhaps by another process or an earlier one.
+// Found reports a request in the log that was accepted at a time, perhaps by another process or an earlier one.
 func (g *Gate) Found(name string, at time.Time, bytes int64, partition int, offset int64) {
 	o := g.organization(name)
 	o.mu.Lock()

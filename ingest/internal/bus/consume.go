@@ -24,8 +24,8 @@ func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
-// Consume keeps the entries of fresh records as blocks, in the transaction that moves the positions. A record whose
-// lines are not what its headers say is named as permanent, and parked by the bus.
+// Consume keeps the entries of requests that are whole as blocks, in the transaction that moves the positions. The record that completes one
+// whose lines are not what the headers say is named as permanent, and parked by the bus.
 func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -34,21 +34,49 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err != nil {
 		return err
 	}
-	verdicts, err := inbox.Filter(ctx, tx, accepted)
+	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
-	var kept []fresh
-	for i, logs := range accepted {
-		if verdicts[i] == inbox.Fresh {
-			kept = append(kept, fresh{logs: logs, record: records[i]})
+	kept := &keeping{log: l, tx: tx}
+	for i, record := range records {
+		if judged.Verdicts[i] != inbox.Fresh {
+			continue
+		}
+		add := func(logs contract.LogsAccepted) error { return kept.add(ctx, logs, record) }
+		if err := judged.Whole(ctx, tx, i, add); err != nil {
+			return err
 		}
 	}
-	blocks, err := gather(kept, l.NewID)
+	return kept.finish(ctx)
+}
+
+// portion is how many bytes of lines become blocks at once: a single large request may have more than should be in memory.
+const portion = 32 << 20
+
+// A keeping keeps what is fresh as blocks, portion by portion.
+type keeping struct {
+	log   *LogStore
+	tx    pgx.Tx
+	fresh []fresh
+	size  int
+}
+
+func (k *keeping) add(ctx context.Context, logs contract.LogsAccepted, record bus.Record) error {
+	k.fresh, k.size = append(k.fresh, fresh{logs: logs, record: record}), k.size+len(logs.Lines)
+	if k.size < portion {
+		return nil
+	}
+	return k.finish(ctx)
+}
+
+func (k *keeping) finish(ctx context.Context) error {
+	blocks, err := gather(k.fresh, k.log.NewID)
 	if err != nil {
 		return err
 	}
-	return l.Store.Keep(ctx, tx, blocks)
+	k.fresh, k.size = nil, 0
+	return k.log.Store.Keep(ctx, k.tx, blocks)
 }
 
 func parse(records []bus.Record) ([]contract.LogsAccepted, error) {

@@ -122,6 +122,32 @@ func TestEveryEntryComesBackByteForByte(t *testing.T) {
 	}
 }
 
+// A request of several parts is found once all of them came, and no part of one that was published in part.
+func TestRequestsAreStoredWhole(t *testing.T) {
+	r := newRig(t)
+	parts := func(entries ...string) (records []bus.Record) {
+		batch := uuid.Must(uuid.NewV7()).String()
+		for i, text := range entries {
+			records = append(records, r.recordOf(contract.LogsAccepted{
+				Batch: batch, Part: i + 1, Parts: len(entries), First: i, Organization: "org_1", Project: "prj_1", Environment: "prod", Key: "key_1",
+				Source: "weir/ingest", Time: noon, Entries: 1, Bytes: int64(len(text)), Lines: []byte(text + "\n"),
+			}))
+		}
+		return records
+	}
+	texts := []string{entry(1, "info", `"one"`), entry(2, "info", `"two"`), entry(3, "info", `"three"`)}
+	half, whole := parts(texts...), parts(texts...)
+	r.mustConsume(half[:2]...)
+	r.mustConsume(whole[0], whole[1])
+	if got := r.all("org_1", ingest.Search{Limit: 10}); len(got) != 0 {
+		t.Errorf("found of half a request: %q", got)
+	}
+	r.mustConsume(whole[1], whole[2])
+	if got := r.all("org_1", ingest.Search{Limit: 10, OldestFirst: true}); !slices.Equal(got, texts) {
+		t.Errorf("found %q, want %q", got, texts)
+	}
+}
+
 // The newest comes first, to the nanosecond; years that 64 bits of nanoseconds can't hold have their place too.
 func TestOrder(t *testing.T) {
 	r := newRig(t)

@@ -35,7 +35,7 @@ func (l *Log) Ends(ctx context.Context) (ingest.Positions, error) {
 	return ends, nil
 }
 
-// A Charge is what one record of the log costs whom.
+// A Charge is what one request costs whom, at the position of its last record.
 type Charge struct {
 	Organization string
 	At           time.Time
@@ -55,12 +55,12 @@ func (l *Log) ReadGap(ctx context.Context, from ingest.Positions) ([]Charge, err
 	var charges []Charge
 	add := func(record bus.Record) {
 		event, err := contract.ParseLogsAccepted(record.Header, nil)
-		if err != nil {
-			return // the ledger parks it: it is never counted
+		if err != nil || event.Part < event.Parts {
+			return // the ledger parks the one, and counts the other with the last part of its request
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		charges = append(charges, Charge{event.Organization, event.Time, event.Bytes, record.Partition, record.Offset})
+		charges = append(charges, Charge{event.Organization, event.Time, event.Total(), record.Partition, record.Offset})
 	}
 	var readers []func(context.Context) error
 	for partition, end := range ends {

@@ -40,22 +40,22 @@ type Publisher struct {
 	Large  *fair.Queue // see LargeGroups
 }
 
-// Publish says of each part, in order, what became of it. It returns no error once the brokers have acknowledged every part. An
-// error means that any part may be missing: the client has to send the whole request again. The parts' memory may be reused as soon
-// as it returns.
-func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance) ([]ingest.Outcome, error) {
-	outcomes := make([]ingest.Outcome, len(accepted.Parts))
-	for i, part := range accepted.Parts {
-		outcomes[i].Bytes = part.Bytes
-	}
+// Publish returns once the brokers have acknowledged every part, or with an error, and says what became of the request. Where parts
+// are missing those that are there have no effect: the client has to send the whole request again. The parts' memory may be reused as
+// soon as it returns.
+func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance) (outcome ingest.Outcome, err error) {
 	for first := 0; first < len(accepted.Parts); {
 		after := groupEnd(accepted.Parts, first)
-		if err := p.publishInTurn(ctx, accepted, first, outcomes[first:after]); err != nil {
-			return outcomes, fmt.Errorf("cannot publish parts %d to %d of batch %s: %w", first+1, after, accepted.Batch, err)
+		outcome, err = p.publishInTurn(ctx, accepted, first, after)
+		if err != nil && after < len(accepted.Parts) {
+			outcome.Fate = ingest.Absent // what follows is never sent
+		}
+		if err != nil {
+			return outcome, fmt.Errorf("cannot publish parts %d to %d of batch %s: %w", first+1, after, accepted.Batch, err)
 		}
 		first = after
 	}
-	return outcomes, nil
+	return outcome, nil
 }
 
 // groupEnd is the end of the group of parts that begins at first.
@@ -69,34 +69,37 @@ func groupEnd(parts []ingest.Part, first int) int {
 	return after
 }
 
-// publishInTurn publishes the parts from first on, one for each outcome; a group of a large request waits for its turn.
-func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptance, first int, outcomes []ingest.Outcome) error {
+// publishInTurn publishes the parts from first to before after; a group of a large request waits for its turn.
+func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptance, first, after int) (ingest.Outcome, error) {
 	if len(accepted.Parts) == 1 {
-		return p.publishGroup(ctx, accepted, first, outcomes)
+		return p.publishGroup(ctx, accepted, first, after)
 	}
 	release, err := p.Large.Acquire(ctx, accepted.Organization)
 	if err != nil {
-		return err
+		return ingest.Outcome{}, err
 	}
 	defer release()
-	return p.publishGroup(ctx, accepted, first, outcomes)
+	return p.publishGroup(ctx, accepted, first, after)
 }
 
-func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance, first int, outcomes []ingest.Outcome) error {
-	messages := make([]*message.Message, 0, len(outcomes))
-	for i := range outcomes {
-		messages = append(messages, p.message(accepted, first+i))
+// publishGroup publishes parts, and says what became of the request if they are its last ones.
+func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance, first, after int) (ingest.Outcome, error) {
+	messages := make([]*message.Message, 0, after-first)
+	for i := first; i < after; i++ {
+		messages = append(messages, p.message(accepted, i))
 	}
 	positions, err := p.Bus.PublishContext(ctx, contract.TopicLogs, messages...)
-	for i := range outcomes {
-		switch {
-		case err == nil && positions[i].Offset >= 0:
-			outcomes[i].State, outcomes[i].Partition, outcomes[i].Offset = ingest.PartPublished, positions[i].Partition, positions[i].Offset
-		case err == nil, len(messages) > 1, errors.Is(err, bus.ErrUnknownOutcome):
-			outcomes[i].State = ingest.PartUncertain
-		}
+	switch {
+	case errors.Is(err, bus.ErrUnknownOutcome):
+		return ingest.Outcome{Fate: ingest.Uncertain}, err
+	case err != nil:
+		return ingest.Outcome{}, err
 	}
-	return err
+	last := positions[len(positions)-1]
+	if last.Offset < 0 {
+		return ingest.Outcome{Fate: ingest.Uncertain}, nil
+	}
+	return ingest.Outcome{Fate: ingest.Published, Partition: last.Partition, Offset: last.Offset}, nil
 }
 
 func (p *Publisher) message(accepted ingest.Acceptance, index int) *message.Message {
@@ -107,6 +110,9 @@ func (p *Publisher) message(accepted ingest.Acceptance, index int) *message.Mess
 		Source: Source, Time: accepted.At,
 		Entries: part.Count, Bytes: part.Bytes, Errors: part.Errors, RetentionDays: accepted.RetentionDays,
 		Idempotency: accepted.Idempotency, Digest: accepted.Digest, Traceparent: accepted.Traceparent, Lines: part.Lines,
+	}
+	if len(accepted.Parts) > 1 {
+		event.RequestBytes = accepted.Bytes
 	}
 	m := message.NewMessage(event.ID(), part.Lines)
 	m.Metadata = event.Headers()

@@ -15,33 +15,21 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// fate is what became of the bytes of a request.
-type fate struct{ published, absent, uncertain int64 }
-
-func fateOf(outcomes []ingest.Outcome) (f fate) {
-	for _, part := range outcomes {
-		*map[ingest.PartState]*int64{
-			ingest.PartPublished: &f.published, ingest.PartAbsent: &f.absent, ingest.PartUncertain: &f.uncertain,
-		}[part.State] += part.Bytes
-	}
-	return f
-}
-
 // acceptance is a request of so many parts of 900 KB.
-func acceptance(batch, parts int) (accepted ingest.Acceptance, size int64) {
+func acceptance(batch, parts int) (accepted ingest.Acceptance) {
 	accepted = ingest.Acceptance{
 		Batch: fmt.Sprintf("00000000-0000-7000-8000-%012d", batch), Organization: "org_1", Project: "prj_1", Environment: "prod", Key: "key_1", At: time.Now(),
 	}
 	for i := range parts {
 		lines := append(bytes.Repeat([]byte("x"), 900<<10-1), '\n')
 		accepted.Parts = append(accepted.Parts, ingest.Part{First: i, Count: 1, Bytes: int64(len(lines) - 1), Lines: lines})
-		size += int64(len(lines) - 1)
+		accepted.Bytes += int64(len(lines) - 1)
 	}
-	return accepted, size
+	return accepted
 }
 
-// While all places for large requests are taken, small ones are published at once; a large one waits, and when it gives up all
-// of its bytes are absent.
+// While all places for large requests are taken, small ones are published at once; a large one waits, and when it gives up it is absent. One that
+// is published is where its last part is.
 func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
@@ -62,23 +50,54 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 		}
 		release = append(release, free)
 	}
-	small, size := acceptance(1, 1)
-	outcomes, err := p.Publish(t.Context(), small)
-	if got := fateOf(outcomes); err != nil || got != (fate{published: size}) {
-		t.Errorf("a small request: %v, %+v of %d", err, got, size)
+	if outcome, err := p.Publish(t.Context(), acceptance(1, 1)); err != nil || outcome.Fate != ingest.Published {
+		t.Errorf("a small request: %v, %+v", err, outcome)
 	}
-	large, size := acceptance(2, 12)
+	large := acceptance(2, 12)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	outcomes, err = p.Publish(ctx, large)
-	if got := fateOf(outcomes); err == nil || got != (fate{absent: size}) {
-		t.Errorf("a large request that gives up: %v, %+v of %d", err, got, size)
+	if outcome, err := p.Publish(ctx, large); err == nil || outcome.Fate != ingest.Absent {
+		t.Errorf("a large request that gives up: %v, %+v", err, outcome)
 	}
 	for _, free := range release {
 		free()
 	}
-	outcomes, err = p.Publish(t.Context(), large)
-	if got := fateOf(outcomes); err != nil || got != (fate{published: size}) || queue.Held() != 0 {
-		t.Errorf("a large request: %v, %+v of %d; %d places held", err, got, size, queue.Held())
+	outcome, err := p.Publish(t.Context(), large)
+	if err != nil || outcome.Fate != ingest.Published || outcome.Offset < 11 || queue.Held() != 0 {
+		t.Errorf("a large request: %v, %+v; %d places held", err, outcome, queue.Held())
+	}
+}
+
+// Of a request whose later part can't be published no more is expected: it is absent, though its first parts are in the log.
+func TestRequestsThatFailHalfway(t *testing.T) {
+	brokers := testenv.Kafka(t)
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	p := &bus.Publisher{Bus: publisher, Spread: 1, Large: bus.LargeGroups()}
+	request := acceptance(1, 12)
+	request.Parts[11].Lines = bytes.Repeat([]byte("x"), contract.MaxRecordBytes+1) // the broker refuses it
+	if outcome, err := p.Publish(t.Context(), request); err == nil || outcome.Fate != ingest.Absent {
+		t.Errorf("%v, %+v", err, outcome)
+	}
+	log := bus.Log{Brokers: brokers}
+	ends, err := log.Ends(t.Context())
+	if err != nil || ends[0] == 0 {
+		t.Fatalf("nothing is in the log: %v, %v", ends, err)
+	}
+	if charges, err := log.ReadGap(t.Context(), nil); err != nil || len(charges) != 0 {
+		t.Errorf("half a request is charged: %v, %v", charges, err)
+	}
+	again := acceptance(2, 12)
+	if outcome, err := p.Publish(t.Context(), again); err != nil || outcome.Fate != ingest.Published {
+		t.Fatalf("sent again: %v, %+v", err, outcome)
+	}
+	if charges, err := log.ReadGap(t.Context(), nil); err != nil || len(charges) != 1 || charges[0].Bytes != again.Bytes {
+		t.Errorf("charges %v of %d bytes, %v", charges, again.Bytes, err)
 	}
 }

@@ -43,24 +43,20 @@ type memoryLog struct {
 	err      error
 }
 
-func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance) (outcomes []ingest.Outcome, err error) {
+func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance) (ingest.Outcome, error) {
 	if m.hold != nil {
 		<-m.hold
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, part := range accepted.Parts {
-		if m.err != nil {
-			outcomes = append(outcomes, ingest.Outcome{Bytes: part.Bytes})
-			continue
-		}
+	if m.err != nil {
+		return ingest.Outcome{}, m.err
+	}
+	for _, part := range accepted.Parts {
 		m.lines += bytes.Count(part.Lines, []byte{'\n'})
-		outcomes = append(outcomes, ingest.Outcome{State: ingest.PartPublished, Bytes: part.Bytes, Offset: int64(len(m.accepted)*1000 + i)})
 	}
-	if m.err == nil {
-		m.accepted = append(m.accepted, accepted)
-	}
-	return outcomes, m.err
+	m.accepted = append(m.accepted, accepted)
+	return ingest.Outcome{Fate: ingest.Published, Offset: int64(len(m.accepted))}, nil
 }
 
 func newIntake(tb testing.TB, log service.Publisher, account ingest.Account) *Intake {
@@ -385,10 +381,6 @@ func BenchmarkPost(b *testing.B) {
 
 type nothing struct{}
 
-func (nothing) Publish(_ context.Context, accepted ingest.Acceptance) ([]ingest.Outcome, error) {
-	outcomes := make([]ingest.Outcome, len(accepted.Parts))
-	for i, part := range accepted.Parts {
-		outcomes[i] = ingest.Outcome{State: ingest.PartPublished, Bytes: part.Bytes, Offset: int64(i)}
-	}
-	return outcomes, nil
+func (nothing) Publish(context.Context, ingest.Acceptance) (ingest.Outcome, error) {
+	return ingest.Outcome{Fate: ingest.Published}, nil
 }

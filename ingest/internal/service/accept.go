@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// maxPartBytes is how many bytes of lines go into one record. It must never change while idempotency keys are alive:
-// the same body has to be cut into the same parts.
+// maxPartBytes is how many bytes of lines go into one record.
 const maxPartBytes = 900 << 10
 
 // publishPace is for how many bytes a request has a second more to be published: those of large ones take turns.
@@ -99,7 +98,7 @@ func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, s
 	return receipt, err
 }
 
-// publish reserves quota, publishes, and settles the reservation by what became of each part.
+// publish reserves quota, publishes, and settles the reservation by what became of the request.
 func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Receipt, error) {
 	now, bytes := s.Clock(), sent.Batch.Bytes
 	reservation, err := s.reserve(sent.Caller.Organization, now, bytes, key != "")
@@ -111,8 +110,8 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)
 	accepted.RetentionDays = reservation.RetentionDays()
-	outcomes, err := s.Publisher.Publish(ctx, accepted)
-	quota := reservation.Settle(outcomes)
+	outcome, err := s.Publisher.Publish(ctx, accepted)
+	quota := reservation.Settle(outcome)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", ErrNotPublished, err)
 	}
@@ -142,7 +141,7 @@ func (s *Service) acceptance(sent *Submission, now time.Time, key string) ingest
 	who := &sent.Caller
 	accepted := ingest.Acceptance{
 		Batch: s.NewBatch(), Organization: who.Organization, Project: who.Project, Environment: who.Environment, Key: who.ID, At: now,
-		Idempotency: key, Parts: sent.Batch.Parts(nil, maxPartBytes),
+		Idempotency: key, Bytes: sent.Batch.Bytes, Parts: sent.Batch.Parts(nil, maxPartBytes),
 	}
 	if key != "" {
 		accepted.Digest = hex.EncodeToString(sent.Digest[:])

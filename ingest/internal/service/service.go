@@ -16,7 +16,7 @@ import (
 // A Publisher writes an accepted request to the log: the brokers, or a test's memory.
 type Publisher interface {
 	// Publish says of each part, in order, what became of it, whether it fails or not.
-	Publish(ctx context.Context, accepted ingest.Acceptance) ([]ingest.Outcome, error)
+	Publish(ctx context.Context, accepted ingest.Acceptance) (ingest.Outcome, error)
 }
 
 // A Finder finds a page of an organization's entries.

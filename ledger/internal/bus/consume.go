@@ -23,9 +23,8 @@ type Consumer struct {
 	Clock   func() time.Time
 }
 
-// Logs charges accepted entries by the headers of their records, whose lines it does not read. A record is charged where the
-// inbox calls it fresh; else it only counts in its range. Where its headers can't be true, the bus parks it. Any other error
-// rolls everything back.
+// Logs charges requests by the headers of their records, whose lines it does not read: each as a whole, with the record that completes it. Other
+// records only count in their ranges. Where headers can't be true, the bus parks the record. Any other error rolls everything back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -34,16 +33,20 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	if err != nil {
 		return err
 	}
-	verdicts, err := inbox.Filter(ctx, tx, accepted)
+	judged, err := inbox.Filter(ctx, tx, accepted)
+	if err != nil {
+		return err
+	}
+	requests, err := chargesOf(ctx, tx, judged, charges)
 	if err != nil {
 		return err
 	}
 	booked := c.Clock().UTC().Truncate(time.Microsecond)
-	events, err := c.Service.Charge(ctx, tx, booked, freshOf(charges, verdicts))
+	events, err := c.Service.Charge(ctx, tx, booked, requests)
 	if err != nil {
 		return err
 	}
-	if err := c.Service.NoteApplied(ctx, tx, rangesOf(charges, verdicts, booked)); err != nil {
+	if err := c.Service.NoteApplied(ctx, tx, rangesOf(charges, requests, booked)); err != nil {
 		return err
 	}
 	return saveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
@@ -79,27 +82,40 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 	}
 }
 
-// freshOf are the charges that were not made before.
-func freshOf(charges []ledger.Charge, verdicts []inbox.Verdict) []ledger.Charge {
-	fresh := make([]ledger.Charge, 0, len(charges))
-	for i, charge := range charges {
-		if verdicts[i] == inbox.Fresh {
-			fresh = append(fresh, charge)
+// chargesOf are the charges of the requests that are whole, in the order of the records that complete them. Those of records are the parts'.
+func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Judgement, parts []ledger.Charge) ([]ledger.Charge, error) {
+	requests := make([]ledger.Charge, 0, len(parts))
+	for i, verdict := range judged.Verdicts {
+		if verdict != inbox.Fresh {
+			continue
 		}
+		request := parts[i]
+		request.Bytes, request.Entries, request.Errors = 0, 0, 0
+		add := func(logs contract.LogsAccepted) error {
+			request.Bytes, request.Entries, request.Errors = request.Bytes+logs.Bytes, request.Entries+logs.Entries, request.Errors+logs.Errors
+			return nil
+		}
+		if err := judged.Whole(ctx, tx, i, add); err != nil {
+			return nil, err
+		}
+		requests = append(requests, request)
 	}
-	return fresh
+	return requests, nil
 }
 
-// rangesOf are the ranges of the partitions that the charges are from.
-func rangesOf(charges []ledger.Charge, verdicts []inbox.Verdict, booked time.Time) (ranges []ledger.Range) {
+// rangesOf are the ranges of the partitions that the parts are from. Both they and the requests are in the order of their records.
+func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledger.Range) {
 	at := map[int]int{} // where in ranges a partition's is
-	for i, charge := range charges {
-		n, ok := at[charge.Cause.Partition]
+	for _, part := range parts {
+		n, ok := at[part.Cause.Partition]
 		if !ok {
 			n = len(ranges)
-			at[charge.Cause.Partition], ranges = n, append(ranges, ledger.NewRange(charge, booked))
+			at[part.Cause.Partition], ranges = n, append(ranges, ledger.NewRange(part, booked))
 		}
-		ranges[n].Add(charge, verdicts[i] == inbox.Fresh)
+		ranges[n].Add(part)
+	}
+	for _, request := range requests {
+		ranges[at[request.Cause.Partition]].Charge(request)
 	}
 	return ranges
 }

@@ -20,7 +20,8 @@ func (l checkedLedger) chargeRange(t *testing.T, organization string, bytes int6
 	t.Helper()
 	charge := l.NewCharge(organization, bytes)
 	r := ledger.NewRange(charge, booked)
-	r.Add(charge, true)
+	r.Add(charge)
+	r.Charge(charge)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := l.Charge(ctx, tx, booked, []ledger.Charge{charge})
 		return err

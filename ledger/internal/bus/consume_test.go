@@ -1,0 +1,63 @@
+package bus_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// partsOf is a request of three parts, of 10, 20 and 30 bytes, from an offset on.
+func partsOf(t *testing.T, offset int64) (records []sharedbus.Record) {
+	t.Helper()
+	batch := uuid.Must(uuid.NewV7()).String()
+	for part := range 3 {
+		logs, err := contract.ParseLogsAccepted(accepted("acme", 0, 0).Header, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs.Batch, logs.Part, logs.Parts, logs.Entries, logs.Bytes = batch, part+1, 3, 1, int64(10*(part+1))
+		records = append(records, record(logs.Headers(), 0, offset+int64(part)))
+	}
+	return records
+}
+
+// A request of several parts is charged as a whole once all of them came, and nothing of one that was published in part. What the ledger has applied
+// still is what the log holds.
+func TestRequestsAreChargedWhole(t *testing.T) {
+	consumer, pool := newConsumer(t)
+	half, whole := partsOf(t, 0), partsOf(t, 2)
+	for _, step := range []struct {
+		records       []sharedbus.Record
+		bytes, counts int64 // charged so far, and entries of them
+	}{{half[:2], 0, 0}, {whole[:2], 0, 0}, {whole[2:], 60, 3}} {
+		var bytes, entries int64
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			if err := consumer.Logs(t.Context(), tx, step.records); err != nil {
+				return err
+			}
+			return tx.QueryRow(t.Context(), `SELECT coalesce(sum(bytes), 0), coalesce(sum(entries), 0) FROM usage`).Scan(&bytes, &entries)
+		})
+		if err != nil || bytes != step.bytes || entries != step.counts {
+			t.Errorf("%d bytes of %d entries are charged, want %d of %d; error %v", bytes, entries, step.bytes, step.counts, err)
+		}
+	}
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		violations, err := postgres.Verify(t.Context(), tx)
+		if len(violations) > 0 {
+			t.Errorf("the books are unsound: %+v", violations)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

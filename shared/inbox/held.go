@@ -1,0 +1,91 @@
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// heldAtOnce is how many parts of a request are read at once: ingest makes them of less than a megabyte.
+const heldAtOnce = 8
+
+// Coders of lines; EncodeAll and DecodeAll may be called at the same time.
+var (
+	encoder = sync.OnceValue(func() *zstd.Encoder {
+		coder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			panic("BUG: cannot make an encoder: " + err.Error())
+		}
+		return coder
+	})
+	decoder = sync.OnceValue(func() *zstd.Decoder {
+		coder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			panic("BUG: cannot make a decoder: " + err.Error())
+		}
+		return coder
+	})
+)
+
+// hold keeps parts whose requests are not whole yet.
+func hold(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) error {
+	var batch pgx.Batch
+	for i := range records {
+		record := &records[i]
+		headers, err := json.Marshal(record.Headers())
+		if err != nil {
+			return fmt.Errorf("cannot encode the headers of %s: %w", record.ID(), err)
+		}
+		var lines []byte
+		if record.Lines != nil {
+			lines = encoder().EncodeAll(record.Lines, nil)
+		}
+		batch.Queue(`INSERT INTO inbox_held (organization, project, batch, part, accepted_at, headers, lines) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			record.Organization, record.Project, record.Batch, record.Part, record.Time, headers, lines)
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// forget lets go of the parts that are kept of the requests that the records are of.
+func forget(ctx context.Context, tx pgx.Tx, records ...*contract.LogsAccepted) error {
+	var batch pgx.Batch
+	for _, record := range records {
+		batch.Queue(`DELETE FROM inbox_held WHERE organization = $1 AND batch = $2`, record.Organization, record.Batch)
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// loadHeld reads the next parts of a record's request that are kept, behind one of them.
+func loadHeld(ctx context.Context, tx pgx.Tx, record *contract.LogsAccepted, after int) ([]contract.LogsAccepted, error) {
+	rows, err := tx.Query(ctx, `SELECT headers, lines FROM inbox_held WHERE organization = $1 AND batch = $2 AND part > $3 ORDER BY part LIMIT $4`,
+		record.Organization, record.Batch, after, heldAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.LogsAccepted, error) {
+		var headers map[string]string
+		var lines []byte
+		if err := row.Scan(&headers, &lines); err != nil {
+			return contract.LogsAccepted{}, err
+		}
+		if lines != nil {
+			var err error
+			if lines, err = decoder().DecodeAll(lines, nil); err != nil {
+				return contract.LogsAccepted{}, fmt.Errorf("cannot decode the lines of %s: %w", headers[contract.HeaderID], err)
+			}
+		}
+		return contract.ParseLogsAccepted(func(name string) string { return headers[name] }, lines)
+	})
+}

@@ -1,0 +1,174 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A request is one of several parts, some of which are among the records.
+type request struct {
+	parts   int
+	here    []int // the records that are parts of it, each the first of its part
+	before  int   // parts that were seen before
+	arrived int   // parts that are judged, with those of before
+}
+
+// each calls fn with the parts, in their order, and lets go of those that were kept. Record i completes the request.
+func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, i int, fn func(contract.LogsAccepted) error) error {
+	slices.SortFunc(r.here, func(a, b int) int { return cmp.Compare(records[a].Part, records[b].Part) })
+	next, last := 0, 0 // of here; the part that was read last of those that were kept
+	for held := r.before > 0; held; {
+		page, err := loadHeld(ctx, tx, &records[i], last)
+		if err != nil {
+			return err
+		}
+		for _, part := range page {
+			for ; next < len(r.here) && records[r.here[next]].Part < part.Part; next++ {
+				if err := fn(records[r.here[next]]); err != nil {
+					return err
+				}
+			}
+			if err := fn(part); err != nil {
+				return err
+			}
+			last = part.Part
+		}
+		held = len(page) == heldAtOnce
+	}
+	for ; next < len(r.here); next++ {
+		if err := fn(records[r.here[next]]); err != nil {
+			return err
+		}
+	}
+	if r.before == 0 {
+		return nil
+	}
+	return forget(ctx, tx, &records[i])
+}
+
+// A sighting is what records are seen for the first time, part by part.
+type sighting struct {
+	fresh    map[part]int        // the record that is first to be a part that was not seen before
+	requests map[string]*request // of several parts, by their batch
+}
+
+type part struct {
+	batch string
+	part  int32
+}
+
+func partOf(record *contract.LogsAccepted) part {
+	return part{record.Batch, int32(record.Part)} //nolint:gosec // parts of a request number in the hundreds
+}
+
+func (s *sighting) first(i int, record *contract.LogsAccepted) bool {
+	at, ok := s.fresh[partOf(record)]
+	return ok && at == i
+}
+
+// look remembers the parts that the records are, but for those of which another request counts already.
+func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claims *claims) (*sighting, error) {
+	s := &sighting{fresh: make(map[part]int, len(records)), requests: map[string]*request{}}
+	first := make(map[part]int, len(records))
+	var days []time.Time
+	var batches []string
+	var parts []int32
+	for i := range records {
+		record := &records[i]
+		key := partOf(record)
+		if _, again := first[key]; again || claims.other(record) != nil {
+			continue
+		}
+		first[key] = i
+		days, batches, parts = append(days, record.Time.UTC()), append(batches, key.batch), append(parts, key.part)
+		if r := s.requests[record.Batch]; r != nil {
+			r.here = append(r.here, i)
+		} else if record.Parts > 1 {
+			s.requests[record.Batch] = &request{parts: record.Parts, here: []int{i}}
+		}
+	}
+	incomplete := s.incomplete()
+	if err := lock(ctx, tx, incomplete); err != nil {
+		return nil, err
+	}
+	err := remember(ctx, tx, days, batches, parts, func(seen part) { s.fresh[seen] = first[seen] })
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range s.requests {
+		r.here = slices.DeleteFunc(r.here, func(i int) bool { return !s.first(i, &records[i]) })
+	}
+	return s, s.count(ctx, tx, days)
+}
+
+// incomplete are the batches of the requests that the records alone don't make whole, sorted.
+func (s *sighting) incomplete() (batches []string) {
+	for batch, r := range s.requests {
+		if len(r.here) < r.parts {
+			batches = append(batches, batch)
+		}
+	}
+	slices.Sort(batches)
+	return batches
+}
+
+// lock keeps others from seeing parts of the same requests: they can't meet as long as the number of partitions is the same.
+func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
+	if len(batches) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir request ' || current_schema() || batch, 0))
+		FROM unnest($1::text[]) WITH ORDINALITY AS t (batch, n) ORDER BY n`, batches)
+	return err
+}
+
+// count finds out how many parts of incomplete requests were seen before.
+func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error {
+	batches := s.incomplete()
+	if len(batches) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `SELECT batch::text, count(*) FROM inbox WHERE day = ANY($1::date[]) AND batch = ANY($2::text[]::uuid[]) GROUP BY batch`,
+		days, batches)
+	if err != nil {
+		return err
+	}
+	var batch string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&batch, &n}, func() error {
+		r := s.requests[batch]
+		r.before = n - len(r.here)
+		r.arrived = r.before
+		return nil
+	})
+	return err
+}
+
+// remember inserts the parts and calls fresh for each that was not there.
+func remember(ctx context.Context, tx pgx.Tx, days []time.Time, batches []string, parts []int32, fresh func(part)) error {
+	if len(days) == 0 {
+		return nil
+	}
+	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `INSERT INTO inbox (day, batch, part)
+		SELECT day, batch::uuid, part FROM unnest($1::date[], $2::text[], $3::int[]) AS t (day, batch, part)
+		ON CONFLICT DO NOTHING RETURNING batch::text, part`, days, batches, parts)
+	if err != nil {
+		return err
+	}
+	var key part
+	_, err = pgx.ForEachRow(rows, []any{&key.batch, &key.part}, func() error {
+		fresh(key)
+		return nil
+	})
+	return err
+}
