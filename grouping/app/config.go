@@ -32,6 +32,8 @@ type Config struct {
 
 	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
 
+	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and says what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
+
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil

@@ -178,7 +178,8 @@ func (a *App) buildConsumer() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
 	a.consumer, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
-		Handle: logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
+		AcceptLost: a.config.AcceptLostRecords,
+		Handle:     logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

@@ -120,7 +120,8 @@ func (a *App) buildConsumers() (err error) {
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
-		Handle: handler.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
+		AcceptLost: a.config.AcceptLostRecords,
+		Handle:     handler.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
 		MaxBytes: batchBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
@@ -128,7 +129,8 @@ func (a *App) buildConsumers() (err error) {
 	}
 	a.tenants, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool,
-		Handle: handler.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
+		AcceptLost: a.config.AcceptLostRecords,
+		Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

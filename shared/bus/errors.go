@@ -25,6 +25,8 @@ var (
 	// ErrFenced means that another consumer owns the positions now: what was being applied was rolled back.
 	ErrFenced = errors.New("position is owned by another consumer")
 
+	// ErrNeverRead means that a partition's log does not go back to its beginning any more, and the consumer has never read it.
+	ErrNeverRead = errors.New("records are gone that were never read")
 	// ErrOutsideLog means that a position lies before the start or beyond the end of its partition's log.
 	ErrOutsideLog = errors.New("position outside the log")
 

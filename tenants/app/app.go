@@ -287,8 +287,9 @@ func (a *App) buildUsageConsumer() (err error) {
 	}
 	a.usage, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
-		Handle:    bus.UsageConsumer{Exposed: a.exposures.SeenInPlaintext, Used: keys.AddUsage}.Consume,
-		Committed: func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
+		AcceptLost: true, // uses of keys are kept for a while, and nothing is rebuilt from them
+		Handle:     bus.UsageConsumer{Exposed: a.exposures.SeenInPlaintext, Used: keys.AddUsage}.Consume,
+		Committed:  func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

@@ -41,6 +41,10 @@ type Config struct {
 	// the same records come again; default 1 minute. It is for a database that neither answers nor closes the connection.
 	TransactionTimeout time.Duration
 
+	// AcceptLost has a partition that was never read begin with what its log still has where the beginning is gone. Else such a partition is stopped:
+	// what is derived from the log would lack what is gone, and nobody would see it.
+	AcceptLost bool
+
 	Handle    Handler
 	Lanes     Lanes              // whose records wait for nobody else's; zero: all come in their order
 	Committed func([]bus.Record) // called after each commit with the records that took effect; may be nil

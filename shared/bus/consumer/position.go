@@ -8,24 +8,28 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/budget"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
-// claimPositions takes a partition without a start only where it was consumed before.
+// claimPositions takes a partition without a start only where it was consumed before. One that is new is stopped for its reason, if it has one; where there
+// is none any more, because the loss is accepted, one that was stopped for it ($8) goes on where its log starts now.
 const claimPositions = `
-INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id)
-SELECT $1, $2, p, coalesce(s, 0), 1, $5, $6 FROM unnest($3::integer[], $4::bigint[]) AS t(p, s)
+INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id, halted)
+SELECT $1, $2, p, coalesce(s, 0), 1, $5, $6, reason FROM unnest($3::integer[], $4::bigint[], $7::text[]) AS t(p, s, reason)
  WHERE s IS NOT NULL OR EXISTS (SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = p) ORDER BY p
 ON CONFLICT (group_name, topic, partition) DO UPDATE
-   SET epoch = bus_positions.epoch + 1, owner = excluded.owner, topic_id = coalesce(bus_positions.topic_id, excluded.topic_id), updated_at = now()
+   SET epoch = bus_positions.epoch + 1, owner = excluded.owner, topic_id = coalesce(bus_positions.topic_id, excluded.topic_id), updated_at = now(),
+       next = CASE WHEN starts_with(bus_positions.halted, $8) AND excluded.next > 0 THEN excluded.next ELSE bus_positions.next END,
+       halted = CASE WHEN starts_with(bus_positions.halted, $8) AND excluded.next > 0 THEN NULL ELSE bus_positions.halted END
 RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
 
 // claim takes the partitions over under new epochs: whoever had them can commit nothing more. A partition that was never
 // consumed starts where its log does; without a leader that is unknown, and it waits for one. One whose position lies
-// outside its log, or in the log of a topic that is gone, is stopped.
+// outside its log, or in the log of a topic that is gone, is stopped, and so is one that was never consumed and whose log was cut.
 func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
 	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
 	if err != nil {
@@ -93,11 +97,15 @@ func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, pa
 }
 
 func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string, partitions []int, logs broker.TopicLogs) (halted map[int]error, err error) {
-	starts := make([]*int64, len(partitions))
+	starts, reasons := make([]*int64, len(partitions)), make([]*string, len(partitions))
 	for i, p := range partitions {
 		if log, known := logs.Bounds[p]; known {
-			starts[i] = &log.Start
+			starts[i], reasons[i] = &log.Start, c.lost(p, log)
 		}
+	}
+	var accepted *string
+	if reason := bus.ErrNeverRead.Error(); c.cfg.AcceptLost {
+		accepted = &reason
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -105,7 +113,7 @@ func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '5s'`); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner, [16]byte(logs.ID))
+		rows, err := tx.Query(ctx, claimPositions, c.cfg.Group, c.cfg.Topic, partitions, starts, owner, [16]byte(logs.ID), reasons, accepted)
 		if err != nil {
 			return err
 		}
@@ -118,6 +126,17 @@ func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string
 		return nil, fmt.Errorf("cannot claim positions of %q: %w", c.cfg.Group, err)
 	}
 	return halted, nil
+}
+
+// lost is why a partition that was never consumed can't begin where its log does; nil where it can.
+func (c *Consumer) lost(partition int, log broker.LogBounds) *string {
+	if log.Start == 0 || c.cfg.AcceptLost {
+		return nil
+	}
+	reason := fmt.Sprintf("%s: %q has never read partition %d of %q, whose log begins at %d, so offsets 0 to %d are missing; "+
+		"restore the database from a backup of when it had read them, or accept the loss (WEIR_ACCEPT_LOST_RECORDS=true) to begin at %d",
+		bus.ErrNeverRead, c.cfg.Group, partition, c.cfg.Topic, log.Start, log.Start-1, log.Start)
+	return &reason
 }
 
 func scanClaims(rows pgx.Rows, claims map[int]*claimed) (map[int]error, error) {

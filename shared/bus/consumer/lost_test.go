@@ -1,0 +1,61 @@
+package consumer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A consumer that has never read a partition whose beginning is gone stops there, after a restart as well, and says what to do: a module that is rebuilt
+// too late would else lack it silently. With the loss accepted it goes on with what the log has then.
+func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lost", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	whole := 0
+	for _, at := range bustest.Publish(t, p, topic, 0, 100, 40) {
+		whole += at.Partition // those of partition 1, which is not cut
+	}
+	bustest.CutLog(t, brokers, topic, 10)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	for range 2 {
+		consumer, stop := bustest.StartConsumer(t, cfg)
+		testenv.Eventually(t, bustest.Patience, func() error {
+			err := consumer.Ready()
+			for _, part := range []string{bus.ErrNeverRead.Error(), topic, "partition 0", "offsets 0 to 9", "WEIR_ACCEPT_LOST_RECORDS"} {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					return fmt.Errorf("Ready does not name %q: %w", part, err)
+				}
+			}
+			return nil
+		})
+		bustest.Applied(t, pool, whole, bustest.Patience)
+		stop()
+	}
+	bustest.CutLog(t, brokers, topic, 20)
+	cfg.AcceptLost = true
+	consumer, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 100-20, bustest.Patience)
+	testenv.Eventually(t, bustest.Patience, consumer.Ready)
+	stop()
+
+	// Whoever accepts a loss once does not accept the next one: a position that the log left behind stops all the same.
+	if _, err := pool.Exec(context.Background(), `UPDATE bus_positions SET next = 5 WHERE partition = 0`); err != nil {
+		t.Fatal(err)
+	}
+	consumer, _ = bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
+			return fmt.Errorf("Ready says something else: %w", err)
+		}
+		return nil
+	})
+}
