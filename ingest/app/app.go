@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/bus"
 	"github.com/weirlog/weir/ingest/internal/console"
+	"github.com/weirlog/weir/ingest/internal/gap"
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
@@ -67,6 +68,7 @@ type App struct {
 	consumer  *consumer.Consumer
 	pruner    *prune.Pruner
 	log       *bus.Log
+	gap       *gap.Gap
 	gapRead   atomic.Bool
 
 	meter    *keyuse.Meter
@@ -101,6 +103,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		cursors:     httpapi.NewCursors(identity.OrganizationOf),
 		credentials: identity.NewCredentials(clock), directory: identity.NewDirectory(), gate: admission.NewGate(clock),
 	}
+	a.gap = &gap.Gap{Log: a.log, Pool: pool, Logger: logger}
 	if err := a.build(ctx); err != nil {
 		a.Close()
 		return nil, fmt.Errorf("cannot start ingest: %w", err)

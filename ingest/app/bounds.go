@@ -16,7 +16,7 @@ func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool:   a.pool,
 		Tables: slices.Concat(postgres.Tables(a.clock), inbox.Tables(a.clock), bus.Tables(a.clock)),
-		Fixed:  slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Fixed:  slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.GapBounds()),
 		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }

@@ -120,7 +120,7 @@ const (
 func (c Config) checkDrain() error {
 	drain, longest := cmp.Or(c.Drain, httpapi.DefaultDrain), service.Patience(c.patience(), int64(c.maxBody()))+answerSlack
 	if drain < longest {
-		return fmt.Errorf("WEIR_DRAIN is %s: a body of WEIR_INGEST_MAX_BODY_BYTES=%d and WEIR_INGEST_PUBLISH_TIMEOUT=%s take %s; a stop would cut off what is being published",
+		return fmt.Errorf("WEIR_DRAIN is %s: with WEIR_INGEST_MAX_BODY_BYTES=%d and WEIR_INGEST_PUBLISH_TIMEOUT=%s a request takes %s; a stop would cut it off",
 			drain, c.maxBody(), c.timeout(), longest)
 	}
 	return nil

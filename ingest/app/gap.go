@@ -18,7 +18,7 @@ func (a *App) readGap(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		charges, err := a.log.ReadGap(ctx, a.gate.Marker())
+		charges, err := a.gap.Read(ctx, a.gate.Marker())
 		if err == nil {
 			for _, c := range charges {
 				a.gate.Found(c.Organization, c.At, c.Bytes, c.Partition, c.Offset)
@@ -28,6 +28,22 @@ func (a *App) readGap(ctx context.Context) error {
 		}
 		a.logger.Warn("cannot read the log behind the ledger yet", slog.String("error", err.Error()))
 		pause(ctx, retry)
+	}
+	return nil
+}
+
+// gapInterval is how often is looked whether the ledger is far behind.
+const gapInterval = 5 * time.Second
+
+// sumGap keeps the next start short, of whichever process, while the ledger is far behind.
+func (a *App) sumGap(ctx context.Context) error {
+	for ; ctx.Err() == nil; pause(ctx, gapInterval) {
+		if a.accounts.Complete() != nil {
+			continue
+		}
+		if err := a.gap.Sum(ctx, a.gate.Marker()); err != nil && ctx.Err() == nil {
+			a.logger.Warn("cannot sum up the log behind the ledger yet", slog.String("error", err.Error()))
+		}
 	}
 	return nil
 }

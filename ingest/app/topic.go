@@ -30,7 +30,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		pause(ctx, retry)
 	}
-	return lifecycle.Run(ctx, a.consumer.Run, a.pruner.Run)
+	return lifecycle.Run(ctx, a.consumer.Run, a.pruner.Run, a.sumGap)
 }
 
 // migrateTimeout is how long one attempt to bring the schema up to date may take; it may wait for another process's.

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/bus"
@@ -24,35 +23,33 @@ func (l *Log) reader() *logrange.Reader {
 
 // Ends are the offsets at which the next record of each partition will stand.
 func (l *Log) Ends(ctx context.Context) (ingest.Positions, error) {
-	bounds, err := l.reader().Bounds(ctx)
+	_, ends, err := l.Extent(ctx)
+	return ends, err
+}
+
+// Extent is the id of the topic and where its partitions end now.
+func (l *Log) Extent(ctx context.Context) (topic [16]byte, ends ingest.Positions, err error) {
+	topic, bounds, err := l.reader().Bounds(ctx)
 	if err != nil {
-		return nil, err
+		return topic, nil, err
 	}
-	ends := ingest.Positions{}
+	ends = ingest.Positions{}
 	for partition, b := range bounds {
 		ends[partition] = b.End
 	}
-	return ends, nil
+	return topic, ends, nil
 }
 
-// A Charge is what one request costs whom, at the position of its last record.
-type Charge struct {
-	Organization string
-	At           time.Time
-	Bytes        int64
-	Partition    int
-	Offset       int64
+// A Range is a run of offsets of a partition, half-open.
+type Range struct {
+	Partition int
+	From, To  int64
 }
 
-// ReadGap returns the charges from the given positions to the ends that the log has now: what was accepted and perhaps
-// not yet counted when a process starts.
-func (l *Log) ReadGap(ctx context.Context, from ingest.Positions) ([]Charge, error) {
-	ends, err := l.Ends(ctx)
-	if err != nil {
-		return nil, err
-	}
+// Charges returns what the requests cost whose last records are in ranges.
+func (l *Log) Charges(ctx context.Context, ranges ...Range) ([]ingest.Charge, error) {
 	var mu sync.Mutex
-	var charges []Charge
+	var charges []ingest.Charge
 	add := func(record bus.Record) {
 		event, err := contract.ParseLogsAccepted(record.Header, nil)
 		if err != nil || event.Part < event.Parts {
@@ -60,12 +57,14 @@ func (l *Log) ReadGap(ctx context.Context, from ingest.Positions) ([]Charge, err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		charges = append(charges, Charge{event.Organization, event.Time, event.Total(), record.Partition, record.Offset})
+		charges = append(charges, ingest.Charge{
+			Organization: event.Organization, At: event.Time, Bytes: event.Total(), Partition: record.Partition, Offset: record.Offset,
+		})
 	}
 	var readers []func(context.Context) error
-	for partition, end := range ends {
+	for _, r := range ranges {
 		readers = append(readers, func(ctx context.Context) error {
-			_, err := l.reader().Read(ctx, partition, min(from[partition], end), end, add)
+			_, err := l.reader().Read(ctx, r.Partition, min(r.From, r.To), r.To, add)
 			return err
 		})
 	}

@@ -22,19 +22,19 @@ type Reader struct {
 // Bounds are the offsets at which a partition's log starts and at which its next record will stand.
 type Bounds struct{ Start, End int64 }
 
-// Bounds returns those of every partition.
-func (r *Reader) Bounds(ctx context.Context) (map[int]Bounds, error) {
+// Bounds returns those of every partition, and the topic's id.
+func (r *Reader) Bounds(ctx context.Context) (topic [16]byte, bounds map[int]Bounds, err error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
 	defer c.Close()
 	logs, err := c.WholeTopic(ctx, r.Topic)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the bounds of %s: %w", r.Topic, err)
+		return topic, nil, fmt.Errorf("cannot read the bounds of %s: %w", r.Topic, err)
 	}
 	found := make(map[int]Bounds, len(logs.Bounds))
 	for p, log := range logs.Bounds {
 		found[p] = Bounds{log.Start, log.End}
 	}
-	return found, nil
+	return logs.ID, found, nil
 }
 
 const (

@@ -1,0 +1,149 @@
+package gap_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/bus"
+	"github.com/weirlog/weir/ingest/internal/gap"
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/topics"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+// fill publishes requests of one byte each, of two organizations in turn, half of them before midnight and half after it.
+func fill(t testing.TB, brokers []string, requests int, value []byte) {
+	t.Helper()
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	const atOnce = 5000
+	messages := make([]*message.Message, 0, atOnce)
+	for i := range requests {
+		logs := contract.LogsAccepted{
+			Batch: fmt.Sprintf("%08x-0000-7000-8000-000000000000", i), Part: 1, Parts: 1, Organization: fmt.Sprint("org_", i%2), Project: "prj", Environment: "prod",
+			Key: "key", Source: "weir/ingest", Time: midnight.Add(time.Duration(i-requests/2) * time.Millisecond), Entries: 1, Bytes: 1,
+		}
+		m := message.NewMessage(logs.ID(), value)
+		m.Metadata = logs.Headers()
+		m.Metadata[sharedbus.KeyMetadata] = logs.Project
+		if messages = append(messages, m); len(messages) == atOnce || i == requests-1 {
+			if _, err := p.PublishContext(t.Context(), contract.TopicLogs, messages...); err != nil {
+				t.Fatal(err)
+			}
+			messages = messages[:0]
+		}
+	}
+}
+
+// owed adds up charges by organization and by whether they are of the day before.
+func owed(charges []ingest.Charge) map[string]int64 {
+	sums := map[string]int64{}
+	for _, c := range charges {
+		sums[fmt.Sprint(c.Organization, " before ", c.At.Before(midnight))] += c.Bytes
+	}
+	return sums
+}
+
+func newGap(t testing.TB, brokers []string) (*gap.Gap, *pgxpool.Pool) {
+	t.Helper()
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	return &gap.Gap{Log: &bus.Log{Brokers: brokers}, Pool: pool, Logger: testenv.Logger(t)}, pool
+}
+
+// What is summed up is what the log holds, from wherever the ledger stands; it is not read again, and goes when it is counted.
+func TestGap(t *testing.T) {
+	const requests = 3*ingest.StretchOffsets + 1000
+	brokers := testenv.Kafka(t)
+	fill(t, brokers, requests, nil)
+	g, pool := newGap(t, brokers)
+	read := func(counted int64) map[string]int64 {
+		t.Helper()
+		charges, err := g.Read(t.Context(), ingest.Positions{0: counted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return owed(charges)
+	}
+	places := []int64{0, 10, ingest.StretchOffsets, ingest.StretchOffsets + 7, requests - 10, requests}
+	var want []map[string]int64
+	for _, counted := range places {
+		want = append(want, read(counted))
+	}
+	if err := g.Sum(t.Context(), ingest.Positions{0: 10}); err != nil {
+		t.Fatal(err)
+	}
+	for i, counted := range places {
+		if got := read(counted); fmt.Sprint(got) != fmt.Sprint(want[i]) {
+			t.Errorf("behind %d: %v, want %v", counted, got, want[i])
+		}
+	}
+	bustest.CutLog(t, brokers, contract.TopicLogs, 3*ingest.StretchOffsets)
+	if got := read(ingest.StretchOffsets); fmt.Sprint(got) != fmt.Sprint(want[2]) {
+		t.Errorf("summed stretches were read: %v, want %v", got, want[2])
+	}
+	if err := g.Sum(t.Context(), ingest.Positions{0: requests}); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_stretches`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d stretches are left that are counted, %v", left, err)
+	}
+}
+
+// Nothing is summed while the ledger is as close as it usually is, and without the database the log itself is read.
+func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
+	brokers := testenv.Kafka(t)
+	fill(t, brokers, 100, nil)
+	g, pool := newGap(t, brokers)
+	if err := g.Sum(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var summed int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_stretches`).Scan(&summed); err != nil || summed != 0 {
+		t.Errorf("%d stretches are summed, %v", summed, err)
+	}
+	pool.Close()
+	charges, err := g.Read(t.Context(), ingest.Positions{0: 40})
+	if got := owed(charges); err != nil || got["org_0 before true"]+got["org_0 before false"] != 30 || got["org_1 before true"]+got["org_1 before false"] != 30 {
+		t.Errorf("read %v, %v", got, err)
+	}
+}
+
+// The start of a process beside a ledger that has stopped, with what was summed up and without.
+func BenchmarkGap(b *testing.B) {
+	const requests = 1_000_000
+	brokers := testenv.Kafka(b)
+	fill(b, brokers, requests, make([]byte, 700))
+	g, _ := newGap(b, brokers)
+	read := func(b *testing.B) {
+		for b.Loop() {
+			charges, err := g.Read(b.Context(), nil)
+			if sums := owed(charges); err != nil || sums["org_0 before true"] != requests/4 {
+				b.Fatal(sums, err)
+			}
+		}
+	}
+	b.Run("log", read)
+	if err := g.Sum(b.Context(), nil); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("sums", read)
+}
