@@ -26,28 +26,6 @@ func CheckRange(ctx context.Context, tx pgx.Tx, r ledger.Range) ([]ledger.Violat
 		r.Partition, r.First, r.Next, r.ChargedBytes, r.Charged, bytes, events)}}, nil
 }
 
-// checkBooks compares books with all of their transfers.
-func checkBooks(ctx context.Context, tx pgx.Tx, books map[string][]ledger.Book) ([]ledger.Violation, error) {
-	var violations []ledger.Violation
-	for organization, held := range books {
-		for _, book := range held {
-			rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM (
-					SELECT from_account, to_account, amount FROM transfers WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3
-					UNION ALL SELECT from_account, to_account, amount FROM folded_transfers WHERE organization = $1 AND period_start = $2) booked
-				GROUP BY from_account, to_account`, organization, book.Period.Start, book.Period.End)
-			if err != nil {
-				return nil, err
-			}
-			sum, err := sumTransfers(rows)
-			if err != nil {
-				return nil, err
-			}
-			violations = append(violations, compare(organization, book, sum)...)
-		}
-	}
-	return violations, nil
-}
-
 func compare(organization string, book ledger.Book, sum ledger.Balances) []ledger.Violation {
 	var violations []ledger.Violation
 	where := fmt.Sprintf("organization %q, period %s", organization, book.Period.Start.Format("2006-01-02"))
@@ -76,16 +54,43 @@ func Verify(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return violations, nil
 }
 
+// verifyBooks compares all books with all of their transfers, in one question for each.
 func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	sums, err := allSums(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot add up all transfers: %w", err)
+	}
 	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books`)
 	if err != nil {
 		return nil, err
 	}
-	books := map[string][]ledger.Book{}
-	if err := forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) }); err != nil {
+	var violations []ledger.Violation
+	err = forEachBook(rows, func(b orgBook) {
+		sum := sums[BookKey{b.organization, b.book.Period.Start.UTC()}]
+		violations = append(violations, compare(b.organization, b.book, sum)...)
+	})
+	return violations, err
+}
+
+// allSums is what the transfers of all books come to.
+func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error) {
+	rows, err := tx.Query(ctx, `SELECT organization, b.period_start, from_account, to_account, sum(amount)::bigint
+		  FROM books b JOIN transfers t USING (organization) WHERE t.effective_at >= b.period_start AND t.effective_at < b.period_end GROUP BY 1, 2, 3, 4
+		UNION ALL SELECT organization, period_start, from_account, to_account, amount FROM folded_transfers`)
+	if err != nil {
 		return nil, err
 	}
-	return checkBooks(ctx, tx, books)
+	sums := map[BookKey]ledger.Balances{}
+	var key BookKey
+	var t ledger.Transfer
+	_, err = pgx.ForEachRow(rows, []any{&key.Organization, &key.Start, &t.From, &t.To, &t.Amount}, func() error {
+		key.Start = key.Start.UTC()
+		sum := sums[key]
+		err := apply(t, &sum)
+		sums[key] = sum
+		return err
+	})
+	return sums, err
 }
 
 // verifyUsage compares, per organization, what usage says with what the log was charged for.

@@ -147,3 +147,29 @@ func randomCharges(l *ledgertest.Ledger, random *rand.Rand, organizations int) [
 	}
 	return charges
 }
+
+// A ledger whose clock runs a month ahead opens no period: a period is opened by what was accepted in it, and brokers refuse records that are dated
+// more than an hour ahead.
+func TestAClockAheadOpensNoPeriod(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	charge := l.NewCharge("acme", 30)
+	l.SetClock(ledgertest.November.AddDate(0, 1, 0))
+	l.Book(t, charge)
+	l.BalanceNow(t, "acme")
+	var periods, last string
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT string_agg(to_char(period_start, 'MM'), ' ' ORDER BY period_start), to_char(max(period_start), 'MM') FROM books`).Scan(&periods, &last)
+	})
+	if last != "11" {
+		t.Errorf("there are books of the months %s", periods)
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		round, err := l.NextRound(ctx, tx)
+		if err == nil && (len(round.Accounts) != 1 || round.Accounts[0].Book.Used() != 30) {
+			t.Errorf("published is %+v, want November's 30 bytes", round.Accounts)
+		}
+		return err
+	})
+	l.CheckSound(t)
+}
