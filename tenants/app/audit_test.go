@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/weirlog/weir/shared/httpapi/openapitest"
 )
 
 const auditPage = "/console/settings/audit"
@@ -144,7 +142,7 @@ func (p *process) csv(t *testing.T, path, accept string) [][]string {
 		request.Header.Set("Accept", accept)
 	}
 	recorder := httptest.NewRecorder()
-	openapitest.Handler(t, p.Handler()).ServeHTTP(recorder, request)
+	p.checked.ServeHTTP(recorder, request)
 	if kind := recorder.Header().Get("Content-Type"); recorder.Code != 200 || !strings.HasPrefix(kind, "text/csv") {
 		t.Fatalf("GET %s: %d %s %s", path, recorder.Code, kind, recorder.Body)
 	}

@@ -90,7 +90,8 @@ func (j *journal) String() string {
 // A process is one running replica.
 type process struct {
 	*app.App
-	stop func()
+	checked http.Handler // its handler, held against its OpenAPI document
+	stop    func()
 }
 
 // start starts a replica with operator and waits until it is ready.
@@ -111,7 +112,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- tenants.Run(ctx) }()
-	p := &process{App: tenants, stop: sync.OnceFunc(func() {
+	p := &process{App: tenants, checked: openapitest.Handler(t, tenants.Handler()), stop: sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the replica did not end in order: %v", err)
@@ -166,7 +167,7 @@ func (p *process) call(t *testing.T, token, method, path, body string, headers .
 		request.Header.Set(h.name, h.value)
 	}
 	recorder := httptest.NewRecorder()
-	openapitest.Handler(t, p.Handler()).ServeHTTP(recorder, request)
+	p.checked.ServeHTTP(recorder, request)
 	got := answer{status: recorder.Code, header: recorder.Header(), text: recorder.Body.String()}
 	if err := json.Unmarshal(recorder.Body.Bytes(), &got.body); err != nil {
 		t.Fatalf("%s %s: the answer %q is no JSON object: %v", method, path, got.text, err)
