@@ -38,8 +38,8 @@ func routine(at time.Time, tenant, n int) string {
 }
 
 func failure(at time.Time, kind string) string {
-	return fmt.Sprintf(`{"timestamp":%q,"level":"error","message":"checkout failed","error":{"type":%q,"message":"it broke","stack_trace":["at %s.total (cart.js:41:13)"]}}`,
-		stamp(at), kind, kind)
+	return fmt.Sprintf(`{"timestamp":%q,"level":"error","message":"checkout failed",
+		"error":{"type":%q,"message":"it broke","stack_trace":["at %s.total (cart.js:41:13)"]}}`, stamp(at), kind, kind)
 }
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -49,7 +49,7 @@ var usual = []string{"TimeoutError", "CartError", "PaymentDeclined"}
 
 var (
 	first  = []string{"Broken", "Lost", "Empty", "Late", "Closed", "Hidden", "Double", "Foreign", "Stale", "Spent", "Torn", "Odd", "Bare", "Cold", "Deaf", "Dim"}
-	second = []string{"Cart", "Order", "Price", "Stock", "Mail", "Queue", "Cache", "Lock", "Page", "Route", "Token", "Voucher", "Basket", "Parcel", "Ledger", "Shelf"}
+	second = []string{"Cart", "Order", "Price", "Stock", "Mail", "Queue", "Cache", "Lock", "Page", "Route", "Token", "Voucher", "Basket", "Bag", "Bill", "Shelf"}
 	third  = []string{"Error", "Fault", "Failure", "Exception", "Refusal", "Conflict", "Mismatch", "Overflow"}
 )
 

@@ -24,9 +24,11 @@ type installation struct {
 	broker *kafka.Broker
 	app    *allinone.App
 	api    *client.Client
-	db     *pgx.Conn
-	end    context.CancelFunc
-	ended  chan error
+
+	console console
+	db      *pgx.Conn
+	end     context.CancelFunc
+	ended   chan error
 }
 
 // start takes up what is in the directory and the database.
@@ -64,6 +66,7 @@ func (c Config) modules(now func() time.Time) (allinone.Modules, error) {
 	m.Ingest.Clock, m.Ledger.Clock, m.Grouping.Clock, m.Tenants.Clock = now, now, now, now
 	m.Ledger.TierIndieRetention, m.Ledger.TierBootstrapperRetention = c.Kept.Tiers[0], c.Kept.Tiers[1]
 	m.Ledger.TierComplianceRetention, m.Ledger.TierScaleRetention = c.Kept.Tiers[2], c.Kept.Tiers[3]
+	m.Tenants.CheapPasswords = true // what hashing costs is nothing that grows
 	m.Ledger.TransfersMonths, m.Ledger.BooksMonths, m.Tenants.AuditDays = c.Kept.TransfersMonths, c.Kept.BooksMonths, c.Kept.AuditDays
 	return m, err
 }
@@ -81,7 +84,9 @@ func (i *installation) run(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	i.api, err = client.New(i.app.Env().BaseURL, i.app.Env().CAFile, 4)
+	if i.api, err = client.New(i.app.Env().BaseURL, i.app.Env().CAFile, 4); err == nil {
+		i.console, err = newConsole(i.app.Env())
+	}
 	return err
 }
 
@@ -89,6 +94,9 @@ func (i *installation) run(ctx context.Context) (err error) {
 func (i *installation) stop() (err error) {
 	if i.api != nil {
 		i.api.Close()
+	}
+	if i.console.http != nil {
+		i.console.http.CloseIdleConnections()
 	}
 	if i.end != nil {
 		i.end()

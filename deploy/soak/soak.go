@@ -91,6 +91,9 @@ func (r *run) pass(ctx context.Context) error {
 			return err
 		}
 		r.accepted += sent
+		if err := t.visit(ctx, r.console); err != nil {
+			return err
+		}
 	}
 	if err := r.awaitApplied(ctx, r.accepted); err != nil {
 		return err

@@ -13,6 +13,7 @@ type tenant struct {
 	number   int
 	operator string
 	project  string
+	owner    string // e-mail address
 	key      client.APIKey
 	idleFrom int // the day from which on it sends nothing any more; 0: it never stops
 }
@@ -32,7 +33,13 @@ func newTenants(ctx context.Context, api *client.Client, operator string) (tenan
 		if err != nil {
 			return nil, err
 		}
-		t := &tenant{number: n, operator: operator, project: project.ID}
+		t := &tenant{number: n, operator: operator, project: project.ID, owner: fmt.Sprintf("owner%d@example.com", n)}
+		err = api.CreateMember(ctx, operator, client.NewMember{
+			Organization: organization.ID, Email: t.owner, Name: name, Role: "owner", Password: password,
+		})
+		if err != nil {
+			return nil, err
+		}
 		if n == 7 {
 			t.idleFrom = idleAfter
 		}

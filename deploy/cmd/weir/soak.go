@@ -14,10 +14,11 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-const soakHelp = `All of Weir lives through a year by a clock of its own: eight organizations send logs every day, some entries late, some errors of a new kind;
-one organization stops; each has another API key every month; and once a month everything is started anew. The retentions are shorter than the
-defaults, so that every bound is reached. The table has a column for each month: rows and size of every table, size of every topic and file, memory.
-It fails where something still grows after the third of the longest retentions.`
+const soakHelp = `All of Weir lives through a year by a clock of its own: eight organizations send logs every day, some entries late, some errors of a new
+kind; one organization stops; each has another API key every month, and an owner who signs in every day after somebody has guessed at the
+password; once a month everything is started anew. The retentions are shorter than the defaults, so that every bound is reached. The table has a
+column for each month: rows and size of every table, size of every topic and file, memory. It fails where something still grows after the third
+of the longest retentions.`
 
 type soakCommand struct {
 	DatabaseURL httpapi.Secret `help:"Empty Postgres database to use. Without it one is started." env:"WEIR_BENCH_DATABASE_URL"`

@@ -1,0 +1,63 @@
+package soak
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// A console is where people sign in, each time in a browser that nobody knows.
+type console struct {
+	url  string
+	http *http.Client
+}
+
+func newConsole(env allinone.DevEnv) (console, error) {
+	authorities, err := client.Authorities(env.CAFile)
+	if err != nil {
+		return console{}, err
+	}
+	return console{env.ConsoleURL, &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS13}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// password is that of all people.
+const password = "forty-two weirs upstream"
+
+// signIn tries to sign in, and returns how that was answered.
+func (c console) signIn(ctx context.Context, email, password string) (status int, err error) {
+	form := url.Values{"email": {email}, "password": {password}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/sign-in", strings.NewReader(form.Encode()))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, err
+}
+
+// visit signs the tenant's owner in, after somebody has guessed at the password.
+func (t *tenant) visit(ctx context.Context, console console) error {
+	if status, err := console.signIn(ctx, t.owner, "wrong "+password); err != nil || status == http.StatusSeeOther {
+		return fmt.Errorf("a guess was answered %d: %w", status, err)
+	}
+	status, err := console.signIn(ctx, t.owner, password)
+	if err == nil && status != http.StatusSeeOther {
+		err = fmt.Errorf("%s can't sign in: answered %d", t.owner, status)
+	}
+	return err
+}
