@@ -202,8 +202,8 @@ func (a *App) Report() service.Report { return a.checker.Report() }
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run, a.pruner.Run,
-		a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run,
+		a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.

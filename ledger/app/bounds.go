@@ -16,10 +16,11 @@ import (
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
-		Pool:   a.pool,
-		Tables: slices.Concat(postgres.Tables(a.clock, a.config.kept()), inbox.Tables(a.clock), sharedbus.Tables(a.clock), []prune.Table{outbox.Table(bus.RelayName)}),
-		Fixed:  slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
-		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Pool: a.pool,
+		Tables: slices.Concat(postgres.Tables(a.clock, a.config.kept()), inbox.Tables(a.clock), sharedbus.Tables(a.clock),
+			[]prune.Table{outbox.Table(bus.RelayName)}),
+		Fixed: slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
 

@@ -39,7 +39,8 @@ func (s *soakCommand) Run(ctx context.Context, logger *slog.Logger) error {
 	if s.Short {
 		config = soak.Short()
 	}
-	config.Dir, config.Logger = dir, logger
+	config.Dir = dir
+	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})) // thousands of sign-ins fail on purpose
 	url, stop, err := measure.Database(ctx, s.DatabaseURL.Reveal(), dir, logger)
 	if err != nil {
 		return err

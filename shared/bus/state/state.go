@@ -59,11 +59,12 @@ type Reader struct {
 	next      map[int]int64
 	missing   map[int]int64 // per partition, the end of the log as first seen, until it is reached
 	confirmed map[int]time.Time
-	swept     map[int]time.Time             // when the last sweep began
-	ids       map[int]wire.TopicID          // which topic each partition was read of
-	held      map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset; bounded by the state
-	sweeps    map[int]*sweep
-	changes   int // how often held has changed
+	swept     map[int]time.Time    // when the last sweep began
+	ids       map[int]wire.TopicID // which topic each partition was read of
+	// bounded by the state
+	held    map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset
+	sweeps  map[int]*sweep
+	changes int // how often held has changed
 }
 
 // sweep is a second reading of a partition, to find what its log does not hold any more.
