@@ -5,10 +5,10 @@ import "time"
 // MaxClient is how much is kept of what a client says it is (User-Agent), in bytes.
 const MaxClient = 200
 
-// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It says how an API key was used at one process of a
-// service that takes keys, ingest or grouping, in the few seconds since that process last said so; the counts of all records of a key
-// add up. Every request that carried the key in time and over TLS is in one of the four counts. A process that dies takes the counts with
-// it that it has not yet said: they are for people to look at, nothing is charged by them.
+// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It is how an API key was used at one process of ingest or
+// grouping in the few seconds since its last such record; the counts of all records of a key add up. Every request with the
+// key, in time and over TLS, is in one of the four counts. A process that dies loses the last seconds: the counts are for
+// people, nothing is charged by them.
 type KeyUsed struct {
 	Organization    string     `json:"organization"`
 	Project         string     `json:"project"`
@@ -27,13 +27,13 @@ type KeyUsed struct {
 const (
 	// ExposedPlainHTTP: it arrived in plaintext at a socket of Weir. Whoever was on the way has it.
 	ExposedPlainHTTP = "plain_http"
-	// ExposedForwarded: a proxy that is trusted said that its client spoke plain HTTP. One wrong setting of a proxy would
-	// make it say so of every request, so this is a reason to look, and none to revoke.
+	// ExposedForwarded: a trusted proxy reported that its client used plain HTTP. One wrong setting of a proxy makes it report
+	// that of every request: a reason to look, none to revoke.
 	ExposedForwarded = "forwarded_proto"
 )
 
-// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key that was in force travelled in plaintext. It is
-// said now and then for as long as that goes on.
+// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key in force travelled in plaintext. It is published
+// now and then for as long as that goes on.
 type KeyExposed struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`

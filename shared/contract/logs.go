@@ -69,8 +69,8 @@ func (l LogsAccepted) ID() string {
 	return l.Batch + "/" + strconv.Itoa(l.Part)
 }
 
-// Retention is for how many days the entries are kept: the retention of their organization when they were accepted, whatever its tier is later.
-// Records that were published without it, when nothing was removed, have the longest.
+// Retention is the days for which the entries are kept: their organization's when they were accepted, whatever its tier is
+// later. Records without it are older than retention, and have the longest.
 func (l LogsAccepted) Retention() int { return cmp.Or(l.RetentionDays, tier.LongestRetentionDays) }
 
 // EntryID is an entry's id as clients see it: opaque, URL-safe, at most 64 characters.
@@ -78,9 +78,9 @@ func EntryID(batch string, index int) string {
 	return strings.ReplaceAll(batch, "-", "") + "-" + strconv.Itoa(index)
 }
 
-// RecordKey is the record's key on weir.logs.v1. A project is spread over spread sub-keys, so that a hot one is not
-// bound to one partition. The copies of one idempotency key always share a sub-key, hence a partition: every
-// consumer sees them in the same order and so agrees on which one counts.
+// RecordKey is the record's key on weir.logs.v1. A project is spread over sub-keys, so that a hot one is not bound to one
+// partition. The copies of one idempotency key share a sub-key, so all consumers see them in one order and agree on which
+// counts.
 func (l LogsAccepted) RecordKey(spread int) string {
 	if spread <= 1 {
 		return l.Project

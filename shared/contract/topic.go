@@ -27,12 +27,12 @@ const (
 	GroupTenantsKeys   = "tenants.keys"
 )
 
-// DefaultLogPartitions is how many partitions weir.logs.v1 gets when nothing else is said. It bounds how many
-// consumers of one group can share the work; adding partitions later moves keys, so it is generous.
+// DefaultLogPartitions is the default number of partitions of weir.logs.v1. It bounds the consumers of one group; adding
+// partitions later moves keys, so it is generous.
 const DefaultLogPartitions = 12
 
-// MaxRecordBytes is the largest record of weir.logs.v1: ingest cuts its parts well below, the topic allows it, so that
-// one entry of the largest legal size still fits.
+// MaxRecordBytes is the largest record of weir.logs.v1, so that one entry of the largest legal size fits; ingest cuts its
+// parts well below.
 const MaxRecordBytes = 2 << 20
 
 // factsRetention is how long facts are kept from which nobody rebuilds anything: longer than who consumes them is ever away.

@@ -2,9 +2,9 @@ package eventstore
 
 import "fmt"
 
-// A Codec turns events into what is stored and back. A name carries the version of the form, as in
-// "tenants.v1.project_created"; it is written out by the domain and never derived from a Go type, so that renaming a
-// type changes no stored data. Decode brings old versions up to date, so that Apply sees only the newest.
+// A Codec turns events into what is stored and back. Names carry the version of the form, such as
+// "tenants.v1.project_created", and are written out, so that renaming a Go type changes no data. Decode brings old versions up
+// to date: Apply sees the newest only.
 type Codec[E any] struct {
 	Encode func(event E) (name string, data []byte, err error) // data is JSON
 	Decode func(name string, data []byte) (E, error)

@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// A Stream names one stream. The organization is part of the name, so that no organization can reach, or collide with,
-// a stream of another; Installation stands in for streams that belong to no organization.
+// A Stream names one stream. The organization is part of the name, so that organizations can't reach each other's streams;
+// Installation stands in where there is none.
 type Stream struct {
 	Organization string
 	Name         string
 }
 
-// Installation is the organization of streams that belong to the installation as a whole. It is what row level
-// security takes for "every organization", so no single organization can read such a stream.
+// Installation is the organization of the installation's own streams. Row level security takes it for every organization, so
+// no single one can read such a stream.
 const Installation = "*"
 
 func (s Stream) String() string {

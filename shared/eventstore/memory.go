@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Memory keeps events in the process, for tests of domains. It encodes and decodes like a real store, so that what
-// does not survive its codec does not survive here either.
+// Memory keeps events in the process, for tests of domains. It encodes and decodes like a real store, so that codecs are
+// tested too.
 type Memory[E any] struct {
 	codec   Codec[E]
 	project func(events []Recorded[E]) error

@@ -17,8 +17,8 @@ type Limits struct {
 	Queued  int // waiting at once for all keys
 }
 
-// A Queue lends slots. While some wait, keys are served in turn, one slot each, whatever the number of their waiters; those
-// of one key are served in the order in which they came. It is safe for concurrent use.
+// A Queue lends slots. Keys are served in turn, one slot each, whatever the number of their waiters, who are served in their
+// order. It is safe for concurrent use.
 type Queue struct {
 	limits Limits
 
@@ -104,8 +104,8 @@ func (q *Queue) free(own *line) bool {
 	return q.held < q.limits.Slots && own.held < q.limits.PerKey && len(own.waiters) == 0
 }
 
-// makeRoom has the last waiter of the longest line give way to one more of own. It tells false where no line would still be longer
-// than own: few keys must not shut the others out.
+// makeRoom has the last waiter of the longest line give way to one more of own. It returns false where no line would still be
+// longer than own: few keys must not shut the others out.
 func (q *Queue) makeRoom(own *line) bool {
 	longest := own
 	for _, other := range q.turns {

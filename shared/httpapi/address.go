@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// ClientAddress is from where r was sent: the peer of the connection, or where that is one of the trusted proxies, the
-// last address in X-Forwarded-For that none of them has. What stands before it could have been written by anybody. It
-// is the zero Addr where the peer has no address.
+// ClientAddress is from where r was sent: the peer, or behind trusted proxies the last address in X-Forwarded-For that is none
+// of theirs; anybody could have written what stands before it. Zero where the peer has no address.
 func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -26,8 +25,8 @@ func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return client
 }
 
-// ClientNetwork is what one client can be expected to have to itself: an IPv4 address, or an IPv6 network of 64 bits,
-// in which a client picks addresses at will. Limits per client count by it.
+// ClientNetwork is what limits count a client by: an IPv4 address, or the 64 bits of an IPv6 network, in which a client picks
+// addresses at will.
 func ClientNetwork(client netip.Addr) netip.Prefix {
 	bits := 64
 	if client.Is4() {

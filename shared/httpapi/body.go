@@ -32,9 +32,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, within time.D
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 }
 
-// ReadJSON decodes a small body (at most 64 KiB) into value. It is as strict as the intake: it refuses another content
-// type, invalid UTF-8, lone surrogates, a name given twice, unknown members and anything after the object, with a 400
-// that reports which.
+// ReadJSON decodes a small body (at most 64 KiB) into value, as strictly as the intake: a 400 refuses another content type,
+// invalid UTF-8, lone surrogates, names given twice, unknown members and anything after the object.
 func ReadJSON(w http.ResponseWriter, r *http.Request, value any) error {
 	if err := requireJSON(r); err != nil {
 		return err

@@ -41,10 +41,9 @@ func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
 	return ClientNetwork(client), within(s.TrustedProxies, client)
 }
 
-// queueHandshakes has handshakes computed in turn, network by network: a signature costs a server more than it costs a
-// client to ask for one. A handshake has its turn from when the client's first message is there until the answer is sent,
-// not while it waits for the client. Where that answer is a HelloRetryRequest, which costs nothing, the signature comes after the
-// client's second message: so the turn is asked for again with the certificate.
+// queueHandshakes has handshakes computed in turn, network by network: a signature costs the server more than the client. A
+// handshake has its turn from the client's first message until the answer is sent, not while it waits for the client. After a
+// HelloRetryRequest, which costs nothing, the turn is asked for again with the certificate.
 func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	certificates := config.Certificates

@@ -18,8 +18,8 @@ import (
 // sealLength is how much of its HMAC-SHA-256 a cursor carries.
 const sealLength = 16
 
-// Cursors sign what says where a list goes on, so that nobody can make one up: a cursor holds for the path, the organization
-// and the filters that it was made for. Safe for concurrent use.
+// Cursors sign where a list goes on, so that nobody can make that up: a cursor holds for its path, organization and filters.
+// Safe for concurrent use.
 type Cursors struct {
 	key   atomic.Pointer[[]byte]
 	whose func(context.Context) string

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Document serves a JSON document that is the same for everybody and for long. Whoever has it need not fetch it again:
-// it may be kept for five minutes, and asked for by its tag after that.
+// Document serves a JSON document that is the same for everybody and for long: it may be cached for five minutes, and asked
+// for by its tag after that.
 func Document(text []byte) http.HandlerFunc {
 	sum := sha256.Sum256(text)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`

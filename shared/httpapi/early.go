@@ -16,9 +16,9 @@ const (
 	restBytes   = 256 << 10
 )
 
-// answerFirst has answers not wait for the body of their request. By itself net/http reads what is left of a body, up to
-// 256 KB, before it sends even the first byte: a client that announces a body and sends none would hear of a refusal when
-// its request times out. HTTP/2 needs none of this.
+// answerFirst has answers not wait for the body of their request. net/http reads up to 256 KB of it before the first byte of
+// the answer: a client that announces a body and sends none would read a refusal when its request times out. HTTP/2 needs none
+// of this.
 func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {

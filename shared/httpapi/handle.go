@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Handle makes a handler of a function that returns its failure. A Problem is answered as it is; anything else is a
-// 500 that shows nothing of the inside, which goes to the log under the request's id. Where the answer has begun, its
-// connection is cut instead: nobody shall take a part for the whole.
+// Handle makes a handler of a function that returns its error. A Problem is answered as it is; anything else is a 500 that
+// shows nothing of the inside, which is logged under the request's id. Where the answer has begun, the connection is cut: a
+// part must not look whole.
 func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := handle(w, r)

@@ -18,8 +18,8 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// NewList makes a page of the list that r asks for, at most limit of items, of which there may be one more to tell that the list goes on;
-// cursor then says where the next page starts, given the last item of this one.
+// NewList makes a page of the list that r asks for, at most limit of items; one item more means that the list goes on, behind
+// the place that cursor returns for the last of this page.
 func NewList[T any](r *http.Request, items []T, limit int, cursor func(last T) any) List[T] {
 	if len(items) <= limit {
 		return List[T]{Items: orEmpty(items)}

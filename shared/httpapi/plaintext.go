@@ -15,7 +15,7 @@ type PlaintextRequest struct {
 	Address netip.Addr // where the request came from
 	Client  string     // what its sender says it is; may be long, and anything
 
-	// Forwarded says that nobody here saw the request in plaintext: a proxy says that its client sent it so, or the request came in
+	// Forwarded means that nobody here saw the request in plaintext: a proxy reports that its client sent it so, or it came in
 	// clear from a proxy that is trusted to end TLS. One wrong setting of the proxy would make that so for every request.
 	Forwarded bool
 }

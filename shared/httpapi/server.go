@@ -138,8 +138,8 @@ func (s *Server) server(handler http.Handler) *http.Server {
 	}
 }
 
-// gate lets requests pass whose client spoke TLS, and refuses all others alike, whatever their method, path or key.
-// Nothing is read of their body, and nothing redirects: a redirect would hide that a secret just travelled in plaintext.
+// gate lets requests pass whose client spoke TLS, and refuses all others alike. Nothing is read of their body, and nothing
+// redirects: that would hide that a secret just travelled in plaintext.
 func (s *Server) gate() http.Handler {
 	refuse := identify(s.Logger)(Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Connection", "close")

@@ -39,9 +39,9 @@ const (
 	Ended               // it was not, because the key was revoked or has expired
 )
 
-// A Guard stands before every route of a module that asks who is calling. It answers 500 until the module knows the
-// credentials, then finds out who calls, and counts the request by the limits of whoever it is: a route that has a Guard has all
-// of this. Safe for concurrent use. A module has one, so that all its routes share the limits.
+// A Guard stands before every route that asks who is calling. It answers 500 until the credentials are known, then finds the
+// caller, and counts the request by their limits. A module has one, so that all its routes share the limits. Safe for
+// concurrent use.
 type Guard struct {
 	credentials *Credentials
 	ready       func() error

@@ -62,8 +62,8 @@ func NewContext(ctx context.Context, principal Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, principal)
 }
 
-// FromContext returns the principal of a request that has passed RequireAPIKey or RequireScope. Elsewhere it panics: a
-// route without a principal that asks for one is a hole, not an error to handle.
+// FromContext returns the principal of a request behind RequireAPIKey or RequireScope. Elsewhere it panics: a route that asks
+// for one without them is a hole.
 func FromContext(ctx context.Context) Principal {
 	principal, ok := ctx.Value(contextKey{}).(Principal)
 	if !ok {

@@ -14,8 +14,8 @@ import (
 // SessionPrefix begins the secret of every session.
 const SessionPrefix = "weirses_"
 
-// SessionCookie carries the secret of a session. The prefix makes browsers accept it only over TLS and only from the
-// host itself, so that no neighbor under the same domain can plant one.
+// SessionCookie carries the secret of a session. By the prefix, browsers accept it only over TLS and from the host itself: no
+// neighbor under the domain can plant one.
 const SessionCookie = "__Host-weir-session"
 
 // Where people are sent without a session, and with one that shall be renewed. What they wanted to see stands behind
@@ -44,9 +44,9 @@ func (p Principal) Role() string {
 	return ""
 }
 
-// RequireSession lets a request pass that carries a valid session in its cookie; others are sent to sign in. Who looks at
-// a page with a session that was not renewed for long is sent to have it renewed first, and back: so a session lasts as
-// long as it is used, and a request writes nothing. Who can't be judged yet, or asks too often, is answered by refuse.
+// RequireSession lets a request pass that has a valid session in its cookie; others are sent to sign in. A page with a session
+// that was not renewed for long leads to its renewal first, and back: so a session lasts as long as it is used, and requests
+// write nothing. Who can't be judged yet, or asks too often, is answered by refuse.
 func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,8 +68,8 @@ func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Reques
 	}
 }
 
-// RequireReady lets everybody pass once requests can be judged: it is for pages that show something else to who has signed in,
-// and ask nobody to. Others are answered by refuse.
+// RequireReady lets everybody pass once requests can be judged: for pages that show something else to who has signed in.
+// Others are answered by refuse.
 func (g *Guard) RequireReady(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,8 +107,8 @@ func (c *Credentials) due(session Principal) bool {
 	return !session.RenewAt.IsZero() && !c.clock().Before(session.RenewAt)
 }
 
-// Session returns who has signed in; ErrUnknown, ErrRevoked or ErrExpired; or the answer for who can't be judged yet or guesses
-// too often. One that is unknown but well-formed gets half a second to arrive: the process that issued it may be ahead of this one.
+// Session returns who has signed in; ErrUnknown, ErrRevoked or ErrExpired; or the answer for who can't be judged yet or
+// guesses too often. An unknown one gets half a second to arrive: the process that issued it may be ahead of this one.
 func (g *Guard) Session(r *http.Request) (Principal, error) {
 	if err := g.Ready(); err != nil {
 		return Principal{}, err

@@ -109,8 +109,8 @@ func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.
 	}
 }
 
-// sum is that of a key, and whether it is new; nil where there is no room for another. It counts as used now, before anything is counted:
-// whoever looks meanwhile would else take it for one that was not used for long, and forget it.
+// sum is that of a key, and whether it is new; nil where there is no room. It counts as used at once: else it could be
+// forgotten before anything is counted.
 func (m *Meter) sum(who identity.Principal, now int64) (s *sum, fresh bool) {
 	if found, ok := m.byKey.Load(who.ID); ok {
 		return found.(*sum), false //nolint:forcetypeassert // there is nothing else in it
@@ -133,8 +133,8 @@ func (m *Meter) Keys() int64 { return m.keys.Load() }
 // Missed is how many uses were not counted, because too many keys were in use at once.
 func (m *Meter) Missed() int64 { return m.missed.Load() }
 
-// Publish publishes uses. It is called by several goroutines at once. An error means that nothing was published: the counts are
-// published later. What was perhaps published is no error: to lose a count is better than to make one up.
+// Publish publishes uses, from several goroutines at once. An error means that nothing was published, and the counts are
+// published later; perhaps published is no error: losing a count is better than making one up.
 type Publish func(ctx context.Context, used contract.KeyUsed) error
 
 // Run publishes uses until ctx ends; what is counted after its last look, Flush publishes.

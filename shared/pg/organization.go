@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// An Organization is the id of whose rows a query may see. It is a type of its own so that every query asks for one, and so
-// that no id of something else gets into its place: a string becomes one only where somebody writes so.
+// An Organization is the id of whose rows a query may see. Its own type keeps ids of other things out: a string becomes one
+// only by a conversion.
 type Organization string
 
 // everyOrganization is what the row level security policies take for "all of them".
 const everyOrganization = "*"
 
-// AsOrganization lets the rest of the transaction see and write the rows of one organization only. Every request path
-// starts with it; row level security is forced under every table of tenants, so a forgotten WHERE shows nothing foreign.
+// AsOrganization lets the rest of the transaction see and write the rows of one organization only. Every request path starts
+// with it; row level security is forced, so a forgotten WHERE shows nothing foreign.
 func AsOrganization(ctx context.Context, tx pgx.Tx, organization Organization) error {
 	if organization == "" || organization == everyOrganization {
 		return errors.New("cannot act as an organization without its id")

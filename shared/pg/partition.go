@@ -74,9 +74,9 @@ func missingUnderLock(ctx context.Context, tx pgx.Tx, table, partition string) (
 	return missingRelations(ctx, tx, []string{partition})
 }
 
-// attach makes the partition as a table of its own and attaches it. CREATE TABLE … PARTITION OF would lock table against
-// everybody until the commit: it would wait for the longest reader, and all others would wait behind it. Row level security is
-// not copied: requests never name a partition, and COPY needs one without it.
+// attach makes the partition as a table of its own and attaches it. CREATE TABLE … PARTITION OF would lock table until the
+// commit, and everybody behind the longest reader. Row level security is not copied: requests never name a partition, and COPY
+// needs one without it.
 func attach(ctx context.Context, tx pgx.Tx, table, partition, bound, partitioned string) error {
 	parent, child := pgx.Identifier{table}.Sanitize(), pgx.Identifier{partition}.Sanitize()
 	if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)%s`, child, parent, partitioned)); err != nil {

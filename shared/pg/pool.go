@@ -41,8 +41,8 @@ func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 // readTimeout is how long one statement of a reader may take.
 const readTimeout = 10 * time.Second
 
-// OpenReaders is OpenLater for what only reads for requests, at most conns at once: connections of its own, so that no number of
-// readers takes those of a module's consumers and writers, read-only, and with a limit of time for each statement.
+// OpenReaders is OpenLater for what only reads for requests, read-only, with a limit of time for each statement, and at most
+// conns connections of its own: readers take none from consumers and writers.
 func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.Pool, error) {
 	config, err := configure(url, schema, conns)
 	if err != nil {

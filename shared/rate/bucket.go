@@ -8,9 +8,8 @@ import (
 // window is the time that limits speak of: they are requests per minute.
 const window = int64(time.Minute)
 
-// A Bucket is a token bucket in one number: when it will be full again, in nanoseconds since 1970. The zero value is
-// full. This is the generic cell rate algorithm (ITU-T I.371), whose "theoretical arrival time" that number is; time
-// alone refills it, so nothing has to tick.
+// A Bucket is a token bucket in one number: when it will be full again, in nanoseconds since 1970. The zero value is full.
+// This is the generic cell rate algorithm (ITU-T I.371); time alone refills it, so nothing has to tick.
 type Bucket struct {
 	full int64
 }

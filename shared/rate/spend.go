@@ -2,8 +2,8 @@ package rate
 
 import "time"
 
-// Spend takes amount from a bucket that gains perSecond, whether or not it holds as much: what was used already can't be
-// refused any more, but what comes next can wait. amount is not negative, perSecond is at least 1.
+// Spend takes amount, not negative, from a bucket that gains perSecond, at least 1, whether or not it holds as much: what was
+// used can't be refused, but what comes next can wait.
 func (b *Bucket) Spend(now, amount, perSecond int64) {
 	b.full = max(b.full, now) + int64(float64(amount)/float64(perSecond)*float64(time.Second))
 }

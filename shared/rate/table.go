@@ -87,8 +87,8 @@ func (t *Table[K]) bucket(key K, now int64) *Bucket {
 	return found
 }
 
-// makeRoom forgets buckets that are full, which are as good as new ones, and failing that any: whoever comes with ever new
-// keys must not fill the memory. It looks at all of them once a second at most, so that such a flood stays cheap.
+// makeRoom forgets full buckets, which are as good as new ones, and failing that any: ever new keys must not fill the memory.
+// It looks at all of them once a second at most, so that a flood stays cheap.
 func (t *Table[K]) makeRoom(now int64) {
 	if len(t.buckets) < t.max {
 		return

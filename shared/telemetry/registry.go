@@ -20,8 +20,8 @@ func New() *Registry {
 	return &Registry{metrics: metrics}
 }
 
-// For is where the instruments of a service are registered: they carry the label service, so that several services in
-// one process stay apart. Registering the same instrument twice for one service is a programmer's error and panics.
+// For is where the instruments of a service are registered, with the label service, so that services in one process stay
+// apart. Registering one twice for a service panics.
 func (r *Registry) For(service string) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"service": service}, r.metrics)
 }

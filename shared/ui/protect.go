@@ -9,14 +9,12 @@ import (
 )
 
 // policy allows the console's own stylesheet, scripts, images and forms, and nothing else: no script in a page or from
-// elsewhere, none that makes markup of text, no frame around a page. So a text of a client that got past the templates
-// still could not act.
+// elsewhere, no markup made of text, no frame. So a client's text that got past the templates could not act.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Protect lets pages through only with the headers that protect them, and refuses what changes something when a browser
-// says that another site sent it (cross-site request forgery). Every route of the console goes through it, also the
-// ones before the sign-in.
+// Protect gives pages the headers that protect them, and refuses changes that a browser reports to come from another site
+// (cross-site request forgery). Every route of the console goes through it, the sign-in too.
 func (p *Pages) Protect(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(p.Handle(func(http.ResponseWriter, *http.Request) error {

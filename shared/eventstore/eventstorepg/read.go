@@ -27,8 +27,8 @@ func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return events, nil
 }
 
-// ReadAll returns at most limit events after a cursor in the order of their commits: once a cursor has been passed,
-// nothing can appear before it any more. The caller's transaction must act as the system.
+// ReadAll returns at most limit events after a cursor in the order of commits: nothing can appear before a cursor that was
+// passed. The transaction must act as the system.
 func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
 	events, err := s.query(ctx, tx, afterCursor, int64(after), limit)
 	if err != nil {
@@ -37,8 +37,7 @@ func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Curs
 	return events, nil
 }
 
-// ReadOf returns at most limit events of one organization, or of the Installation, after a cursor in the order of their
-// commits. The caller's transaction must act as that organization or as the system.
+// ReadOf is ReadAll of one organization, or of the Installation. The transaction must act as that or as the system.
 func (s *Store[E]) ReadOf(ctx context.Context, tx pgx.Tx, organization string, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
 	events, err := s.query(ctx, tx, ofOwner, organization, int64(after), limit)
 	if err != nil {

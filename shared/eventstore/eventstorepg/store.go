@@ -81,8 +81,8 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	return pg.AsOrganization(ctx, tx, pg.Organization(organization))
 }
 
-// insert adds events when the stream is at version expected. It takes its turn first, in a statement of its own: so the
-// statement that checks the version sees everything that was appended before.
+// insert adds events when the stream is at version expected. It takes its turn first, in a statement of its own, so that the
+// check of the version sees everything that was appended before.
 func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events []E) ([]eventstore.Cursor, error) {
 	encoded, err := s.codec.EncodeAll(events)
@@ -113,8 +113,7 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 
 const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('weir events ' || current_schema(), 0))`
 
-// TakeTurn waits until no other transaction appends, and keeps others from it until tx ends: for those who write beside the
-// events what depends on all of them.
+// TakeTurn waits until no other transaction appends, and keeps others from it until tx ends.
 func TakeTurn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, takeTurn); err != nil {
 		return fmt.Errorf("cannot take the turn to append: %w", err)

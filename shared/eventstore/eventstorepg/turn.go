@@ -7,9 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Begin opens a transaction that acts as organization, or as the system where that is Installation, and has its turn from
-// the start: nobody else appends until it ends. So what is read in it stays true until what follows is kept, which is what a
-// decision over several streams takes. It should end soon; the caller commits it or rolls it back.
+// Begin opens a transaction that acts as organization, or as the system where that is Installation, and has its turn from the
+// start. So what it reads stays true until it ends, as a decision over several streams needs. It should end soon.
 func (s *Store[E]) Begin(ctx context.Context, organization string) (pgx.Tx, error) {
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {

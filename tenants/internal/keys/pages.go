@@ -101,8 +101,8 @@ type createdKeyPage struct {
 	Awaited ui.Awaited
 }
 
-// create issues a key and shows it in its answer, which browsers do not keep: it is in no address, no cookie and
-// no list. A form that is sent again, by a reload, gets no second key.
+// create issues a key and shows it in its answer alone, which browsers do not keep. A form that is sent again gets no second
+// key.
 func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err

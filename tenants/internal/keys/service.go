@@ -46,8 +46,8 @@ type New struct {
 	Access        tenants.Access // empty: full
 }
 
-// Issue issues a key for a project that the caller reaches. When it returns, the key is in force, unless the broker is slow or
-// away. The secret is in no other place.
+// Issue issues a key for a project that the caller reaches. It is in force when it returns, unless the broker is slow or away.
+// The secret is kept nowhere.
 func (s *Service) Issue(ctx context.Context, request unitofwork.Request, wanted New) (key tenants.APIKey, secret tenants.Secret, err error) {
 	cmd := tenants.IssueAPIKey{
 		Project: wanted.Project, Environment: wanted.Environment, Name: wanted.Name, ExpiresAt: wanted.ExpiresAt, At: s.work.Now(),
@@ -69,8 +69,7 @@ func (s *Service) Issue(ctx context.Context, request unitofwork.Request, wanted 
 	return key, secret, err
 }
 
-// Revoke ends a key that the caller reaches. When it returns, no replica that follows the broker accepts the key for longer
-// than a record takes to get there.
+// Revoke ends a key that the caller reaches, everywhere once the broker has it.
 func (s *Service) Revoke(ctx context.Context, request unitofwork.Request, id, reason string) (tenants.APIKey, error) {
 	cmd := tenants.Revoke{Reason: reason, At: s.work.Now()}
 	found, err := s.Key(ctx, request.Caller, id)
@@ -88,8 +87,7 @@ type Change struct {
 	Access        *tenants.Access
 }
 
-// Change renames or limits a key that the caller reaches, or lets it read more or less. When it returns, limit and access are
-// in force, as after Issue.
+// Change renames or limits a key that the caller reaches, or changes its access, in force as after Issue.
 func (s *Service) Change(ctx context.Context, request unitofwork.Request, id string, wanted Change) (tenants.APIKey, error) {
 	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, Access: wanted.Access, At: s.work.Now()}
 	found, err := s.Key(ctx, request.Caller, id)

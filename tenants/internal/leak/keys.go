@@ -82,8 +82,8 @@ func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) er
 	return nil
 }
 
-// key returns the key called id. One that is not known may be new, so the keys are fetched; a stranger can have that done by
-// making up ids, but only once in fetchPause, at a published address that is meant to be asked, and for at most fetchTimeout.
+// key returns the key called id, fetching the keys for an unknown one. Strangers can cause that by made-up ids, but only once
+// in fetchPause, at a public address, for fetchTimeout at most.
 func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -37,8 +37,8 @@ type Config struct {
 	Clock        func() time.Time
 }
 
-// A Provider identifies people. Its configuration is fetched when it is first needed, and again until it
-// answers: a provider that is away keeps nobody from signing in otherwise. Safe for concurrent use.
+// A Provider identifies people. Its configuration is fetched on first use, and again until it answers: a provider that is away
+// keeps nobody from signing in otherwise. Safe for concurrent use.
 type Provider struct {
 	Config
 	client *http.Client

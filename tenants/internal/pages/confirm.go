@@ -11,16 +11,16 @@ import (
 // ConfirmPath is where members prove anew who they are.
 const ConfirmPath = "/console/confirm"
 
-// How long it counts that a member has proved who they are. Pages with forms are shown for ConfirmLasts, and what is sent
-// from them is accepted formLasts longer: so whoever was shown a form has time to fill it in.
+// How long a proof of who one is counts: pages with forms are shown for ConfirmLasts, and their forms accepted formLasts
+// longer, so that there is time to fill them in.
 const (
 	ConfirmLasts = 10 * time.Minute
 	formLasts    = 5 * time.Minute
 )
 
-// RequireConfirmed lets those through who have proved not long ago who they are, by signing in or anew. Others are asked to
-// before they see a page. A form that comes too late is not carried out: they read how to send it again without
-// losing what they typed. So wrap the page of a form together with what the form is sent to.
+// RequireConfirmed lets those through who have proved not long ago who they are. Others are asked to before they see a page; a
+// form that comes too late is not carried out, and its sender reads how to send it again without losing what they typed. So
+// wrap the page of a form together with its target.
 func (k *Kit) RequireConfirmed(next Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		age := k.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt)

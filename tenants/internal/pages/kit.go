@@ -73,8 +73,8 @@ func (k *Kit) page(handle Handler) http.HandlerFunc { return Set{k, k.own}.Page(
 // A Handler answers a request, or returns why it can't; see ui.Pages.Handle.
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
-// Page answers as handle does. A browser whose session has ended forgets it: with the cookie it would be taken for signed in
-// until this process has consumed that, and led in circles.
+// Page answers as handle does. A browser whose session has ended forgets it: until this process has consumed that, the cookie
+// would lead in circles.
 func (s Set) Page(handle Handler) http.HandlerFunc {
 	return s.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		err := handle(w, r)

@@ -14,8 +14,8 @@ import (
 // PageSize is how many rows a list shows at once.
 const PageSize = 50
 
-// ListOf finds the rows that a list shows from where its address says, with the links to the others. find returns at most limit
-// rows behind a position, and place is where a row stands.
+// ListOf finds the rows that a list shows, with the links to the others. find returns at most limit rows behind a position,
+// and place is where a row stands.
 func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([]T, error), place func(T) query.Position) ([]T, ui.Pager, error) {
 	var from query.Position
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {

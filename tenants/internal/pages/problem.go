@@ -11,7 +11,7 @@ import (
 )
 
 // ProblemOf is how an error about what, which the reader calls id, is shown. Faults of a form are shown beside its fields
-// and do not come here.
+// instead.
 func ProblemOf(err error, what, id string) error {
 	var full tenants.LimitReached
 	switch {

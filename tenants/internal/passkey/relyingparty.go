@@ -40,8 +40,8 @@ type Holder struct {
 	Passkeys []tenants.Passkey
 }
 
-// New returns the party of a console's origin, such as https://weir.example. Passkeys belong to its host: under another
-// one they do not work. A host that is an address can't have any.
+// New returns the party of a console's origin, such as https://weir.example. Passkeys belong to its host, which can't be an
+// address.
 func New(origin string) (*RelyingParty, error) {
 	parsed, err := url.Parse(origin)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	maxAbout     = 100
 )
 
-// commonScore is the score of zxcvbn below which a password falls to 10^8 guesses: it is on a list of common passwords, or
-// made of a few of their entries, of patterns and of what is known of its owner.
+// commonScore is the score of zxcvbn below which a password falls to 10^8 guesses: it is common, or made of common ones,
+// patterns and what is known of its owner.
 const commonScore = 2
 
 // product is a word that somebody who guesses here tries first.
@@ -33,8 +33,7 @@ func CheckCommon(password tenants.Password, about ...string) error {
 	}}
 }
 
-// Common reports whether a password is among the first that anybody would try who knows what its owner is about, such as
-// their name and address.
+// Common reports whether a password is among the first guesses of anybody who knows about its owner, such as name and address.
 func Common(password tenants.Password, about ...string) bool {
 	var words []string
 	for _, text := range about {

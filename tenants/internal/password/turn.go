@@ -16,9 +16,8 @@ var ErrBusy = errors.New("too many passwords are waiting to be hashed")
 // RetryAfter is after which time it is worth trying again: the longest line is served by then.
 const RetryAfter = 5 * time.Second
 
-// Bounds of hashing. There are two lines, so that whatever strangers do, those who are known don't wait for them: each has
-// half of the processors, between 1 and maxSlots. So hashing takes 4 x 19 MiB at most, and leaves half of the machine to
-// everything else while strangers alone ask. Nobody waits longer than patience.
+// Bounds of hashing. Strangers and those who are known have a queue each, of half the processors, between 1 and maxSlots: so
+// strangers delay nobody else, and hashing takes 4 x 19 MiB at most. Nobody waits longer than patience.
 const (
 	maxSlots = 2
 	perKey   = 1
@@ -42,8 +41,8 @@ type Asker struct {
 // Stranger is somebody of whom only the client network is known. Networks are served in turn.
 func Stranger(network string) Asker { return Asker{key: network} }
 
-// Known is somebody of an organization who has proved something: that they have a session, a code, a token, or a device
-// from which a member has signed in before. Organizations are served in turn.
+// Known is somebody of an organization who has a session, a code, a token, or a device in which a member has signed in.
+// Organizations are served in turn.
 func Known(organization string) Asker { return Asker{known: true, key: organization} }
 
 // turns are the two lines.

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Codes lets people in who hold a code: of an invitation, for the first owner, or for another password. Its errors are those
-// of unitofwork.Writer.
+// Codes lets people in who hold a code: of an invitation, of the first owner, or for another password. Its errors are those of
+// unitofwork.Writer.
 type Codes struct {
 	members *Service
 	work    *unitofwork.Writer
@@ -71,8 +71,8 @@ func (c *Codes) letIn(ctx context.Context, u *unitofwork.Unit, add tenants.AddMe
 	return c.members.SignIns.StartSession(ctx, u, member, tenants.ByPassword)
 }
 
-// roleOf is the role in which somebody acts now who handed out a code: a member's own, a service token's, and none for who
-// was removed or is revoked. Whoever is neither a member nor a token did it at the server, and may do everything.
+// roleOf is the role in which whoever handed out a code acts now: a member's own, a token's, none for who was removed or is
+// revoked. All others did it at the server, where everything is allowed.
 func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Role, error) {
 	if strings.HasPrefix(id, memberPrefix) {
 		role, err := RoleOf(ctx, u.Reader(), pg.Organization(organization), id)
@@ -92,7 +92,7 @@ func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id
 }
 
 // tokenOf returns a service token of an organization, or an operator's, for which the unit leaves the organization for one
-// look.
+// query.
 func (c *Codes) tokenOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.ServiceToken, error) {
 	registry := c.members.Registry(u.Reader())
 	token, err := registry.ServiceToken(ctx, pg.Organization(organization), id)

@@ -31,8 +31,8 @@ type NewInvitation struct {
 	Role         tenants.Role
 }
 
-// Invite invites somebody to an organization that the caller reaches. The code is in no other place. Whether the address is
-// taken in another organization makes no difference: only whoever joins learns that.
+// Invite invites somebody to an organization that the caller reaches. The code is kept nowhere. That the address is taken
+// elsewhere only whoever joins learns.
 func (s *Invitations) Invite(ctx context.Context, request unitofwork.Request, wanted NewInvitation) (
 	invitation tenants.Invitation, code tenants.Secret, err error) {
 	cmd := tenants.Invite{Organization: wanted.Organization, Email: wanted.Email, Role: wanted.Role, By: request.Caller.ID, At: s.work.Now()}
@@ -94,8 +94,8 @@ func notYetHere(ctx context.Context, store Store, organization, email string) er
 	return nil
 }
 
-// Resend gives an invitation that the caller reaches another code and its whole time again. The code of before is void, and
-// the new one in no other place.
+// Resend gives an invitation that the caller reaches another code, kept nowhere, and its whole time again. The code of before
+// is void.
 func (s *Invitations) Resend(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, code tenants.Secret, err error) {
 	if code, err = tenants.NewSecret(tenants.InvitationPrefix, s.work.Random); err != nil {
 		return invitation, code, err

@@ -9,9 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Join makes somebody a member who holds the code of an invitation and names its address, and lets them in, by the code alone
-// where the organization has switched passwords off. It fails with tenants.ErrCode, or with ErrEmailTaken where a member of
-// another organization has the address.
+// Join makes a member of whoever has the code and the address of an invitation, and lets them in, by the code alone where
+// passwords are switched off. It fails with tenants.ErrCode, or ErrEmailTaken where a member elsewhere has the address.
 func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Newcomer) (entry tenants.Entry, err error) {
 	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// firstTier is that of the organization that the first owner makes: whoever runs an installation is not to be limited by
-// it from the start.
+// firstTier is that of the first owner's organization: whoever runs an installation is not to be limited by it.
 const firstTier = tenants.Scale
 
 // ownerCodes is the stream of the codes for the first owner: there is one at a time.
@@ -42,8 +41,8 @@ func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) 
 	return code, issued.ExpiresAt, u.Commit(ctx)
 }
 
-// Found makes somebody the first owner who holds the code for that, of an organization with a name, and lets them in. It
-// fails with tenants.ErrCode.
+// Found makes whoever has the code for that the first owner of an organization with a name, and lets them in. It fails with
+// tenants.ErrCode.
 func (c *Codes) Found(ctx context.Context, request unitofwork.Request, organization string, who Newcomer) (entry tenants.Entry, err error) {
 	use := tenants.UseOwnerCode{Organization: c.members.Organizations.NewOrganizationID(), Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
@@ -87,8 +86,8 @@ func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenan
 	return entry, u.Commit(ctx)
 }
 
-// checkFounding says what is wrong before any work is done: with the code, or else with what was typed, all of it. The
-// name of the organization is called organization, because the person has one too.
+// checkFounding finds what is wrong before any work is done: with the code, or else with the form, all of it. A fault of the
+// organization's name is of the field organization, since the person has a name too.
 func (c *Codes) checkFounding(ctx context.Context, use tenants.UseOwnerCode, create tenants.CreateOrganization, add tenants.AddMember) error {
 	code, _, err := eventstore.Load[tenants.OwnerCode](ctx, c.work.Events, ownerCodes())
 	if err != nil {

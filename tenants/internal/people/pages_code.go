@@ -54,8 +54,8 @@ func (p Pages) writeCodePage(w http.ResponseWriter, r *http.Request, status int,
 	p.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
-// newPasswordIfAny is newPassword for people who may be in an organization without passwords: their code tells, and nobody
-// learns it without.
+// newPasswordIfAny is newPassword for people who may be in an organization without passwords, which only the holder of the
+// code learns.
 func newPasswordIfAny(err error) ui.Field {
 	field := pages.NewPassword(err)
 	field.Required = false
@@ -125,8 +125,8 @@ func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// comeIn lets somebody in by a code, or to the sign-in where they have no session yet; write shows the form again with what is
-// wrong with it.
+// comeIn lets somebody in by a code, or leads to the sign-in where they have no session yet; write shows the form again with
+// its faults.
 func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
 	use func(who Newcomer) (tenants.Entry, error)) error {

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// IssueReset draws a code with which a member that the caller reaches, and manages, sets another password. The code is in no
-// other place, and the one of before is void.
+// IssueReset draws a code with which a member whom the caller reaches and manages sets another password. It is kept nowhere,
+// and the one of before is void.
 func (c *Codes) IssueReset(ctx context.Context, request unitofwork.Request, id string) (member tenants.Member, code tenants.Secret, err error) {
 	if code, err = tenants.NewSecret(tenants.ResetPrefix, c.work.Random); err != nil {
 		return member, code, err
@@ -42,10 +42,9 @@ func (c *Codes) IssueResetFor(ctx context.Context, request unitofwork.Request, e
 	return c.IssueReset(ctx, request, member.ID)
 }
 
-// Reset gives the member for whom a code is out another password, and leaves nothing else that let anybody in as the member:
-// it ends their sessions, removes their passkeys, and forgets who they are at the identity provider. Where the organization
-// has switched passwords off it lets the member in instead, who then adds a passkey; else the entry is empty. It fails with
-// tenants.ErrCode.
+// Reset gives the member of a code another password, and leaves nothing else that let anybody in as the member: it ends their
+// sessions, removes their passkeys, and forgets who they are at the identity provider. Where passwords are switched off it
+// lets the member in instead, to add a passkey; else the entry is empty. It fails with tenants.ErrCode.
 func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code string, chosen tenants.Password) (entry tenants.Entry, err error) {
 	cmd := tenants.ChangePassword{Password: chosen, At: c.work.Now()}
 	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {

@@ -77,8 +77,8 @@ type NewMember struct {
 	Password     tenants.Password
 }
 
-// Add adds a person with a password; only an operator may, because whoever learns that an address is taken learns of members
-// elsewhere. Everybody else invites. ErrEmailTaken where somebody has the address.
+// Add adds a person with a password; only for operators, since ErrEmailTaken discloses members elsewhere. Everybody else
+// invites.
 func (s *Service) Add(ctx context.Context, request unitofwork.Request, wanted NewMember) (member tenants.Member, err error) {
 	if !request.Caller.Operates() {
 		return member, fmt.Errorf("add a member with a password: %w", tenants.ErrForbidden)
@@ -100,8 +100,8 @@ func (s *Service) Add(ctx context.Context, request unitofwork.Request, wanted Ne
 	return s.add(ctx, request, cmd)
 }
 
-// hash hashes the password of somebody who is to be a member, if it is not a common one. asker is the organization whose
-// turn that takes.
+// hash hashes the password of somebody who is to be a member, unless it is a common one, in the turn of the organization
+// asker.
 func (s *Service) hash(ctx context.Context, asker string, who tenants.AddMember) (string, error) {
 	organization, err := s.Registry(s.Work.Views).Organization(ctx, tenants.Installation, who.Organization)
 	if err != nil {
@@ -140,8 +140,8 @@ func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room
 	return s.Work.RoomLeft(ctx, caller, tenants.CountMembers, count)
 }
 
-// ChangeRole gives a member that the caller reaches another role, which their sessions have when it returns, unless the
-// broker is slow or away. It fails with tenants.ErrLastOwner where nobody else is owner.
+// ChangeRole gives a member that the caller reaches another role, in force in their sessions when it returns, unless the
+// broker is slow or away. It fails with tenants.ErrLastOwner.
 func (s *Service) ChangeRole(ctx context.Context, request unitofwork.Request, id string, role tenants.Role) (member tenants.Member, err error) {
 	cmd := tenants.ChangeRole{Role: role, At: s.Work.Now()}
 	if err := cmd.Check(); err != nil {
@@ -169,8 +169,8 @@ func (s *Service) ChangeRole(ctx context.Context, request unitofwork.Request, id
 	return member, u.Commit(ctx)
 }
 
-// Remove removes a member that the caller reaches. When it returns, their sessions have ended everywhere, unless the broker is
-// slow or away. Again, it changes nothing. It fails with tenants.ErrLastOwner where nobody else is owner.
+// Remove removes a member that the caller reaches, and ends their sessions everywhere, unless the broker is slow or away.
+// Again, it changes nothing. It fails with tenants.ErrLastOwner.
 func (s *Service) Remove(ctx context.Context, request unitofwork.Request, id string) (member tenants.Member, err error) {
 	cmd := tenants.RemoveMember{At: s.Work.Now()}
 	u, found, err := s.begin(ctx, request, id)
@@ -207,8 +207,8 @@ func (s *Service) begin(ctx context.Context, request unitofwork.Request, id stri
 	return u, found, err
 }
 
-// over is what it takes to decide about a member: in which role the caller acts, and how many owners there are beside the
-// member. Both stay true until the unit ends, so that of two owners who demote each other one is refused.
+// over is in which role the caller acts on a member, and how many owners there are beside the member. Both stay true until the
+// unit ends: of two owners who demote each other one is refused.
 func (s *Service) over(ctx context.Context, u *unitofwork.Unit, member tenants.Member) (by tenants.Role, otherOwners int, err error) {
 	if by, err = u.Role(ctx); err != nil {
 		return by, 0, err
@@ -232,8 +232,8 @@ func (s *Service) passwordsOff(ctx context.Context, in *query.Reader, organizati
 	return policy.PasswordsOff, err
 }
 
-// withdraw takes back the open invitations of a member that somebody in the member's new role could not make: else a
-// member who is to go could let somebody in after that.
+// withdraw revokes the open invitations of a member that their new role could not make: else a member who is to go could let
+// somebody in after that.
 func withdraw(ctx context.Context, u *unitofwork.Unit, member tenants.Member, role tenants.Role) error {
 	invitations, err := NewStore(u.Reader()).InvitationsBy(ctx, pg.Organization(member.Organization), member.ID)
 	if err != nil {

@@ -100,8 +100,8 @@ func (s Store) MemberEver(ctx context.Context, as pg.Organization, id string) (t
 	return query.One(ctx, s.reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
-// MemberByEmail returns the member of any organization with a normal address, or ErrNotFound. It is for signing in,
-// before anybody can say which organization they are of.
+// MemberByEmail returns the member of any organization with a normal address, or ErrNotFound. It is for the sign-in, before
+// the organization is known.
 func (s Store) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = $2 AND removed_at IS NULL`, email)
 }

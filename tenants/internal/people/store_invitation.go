@@ -53,8 +53,7 @@ func (s Store) Invitation(ctx context.Context, as pg.Organization, id string) (t
 	return query.One(ctx, s.reader, as, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
-// InvitationByCode returns the invitation of any organization whose code has a hash, or ErrNotFound. Whoever holds the
-// code is not known yet.
+// InvitationByCode returns the invitation of any organization whose code has a hash, or ErrNotFound.
 func (s Store) InvitationByCode(ctx context.Context, hash string) (tenants.Invitation, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND code_hash = $2`, hash)
 }
@@ -68,8 +67,8 @@ func (s Store) Invitations(ctx context.Context, as, organization pg.Organization
 
 const unsettled = ` AND revoked_at IS NULL AND accepted_at IS NULL`
 
-// UnsettledInvitations lists at most limit invitations of an organization before a position, newest first, that were
-// neither accepted nor revoked. The zero position is before none.
+// UnsettledInvitations lists at most limit invitations of an organization before a position, newest first, that were neither
+// accepted nor revoked.
 func (s Store) UnsettledInvitations(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]tenants.Invitation, error) {
 	return query.List(ctx, s.reader, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND ($3 = '' OR (created_at, id) < ($2, $3))`+unsettled+`

@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A Reader answers questions about what is there now. Every question is asked as an organization and sees no other, or as
-// tenants.Installation and sees all.
+// A Reader asks what is there now, as an organization, which sees no other, or as tenants.Installation, which sees all.
 type Reader struct {
 	pool *pgxpool.Pool
 	tx   pgx.Tx // not nil: every question is asked in it
@@ -52,8 +51,8 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 	})
 }
 
-// Visible is what a query says itself about whose rows it may see, beside row level security: $1 is the organization that asks. A
-// query that leaves $1 out is refused by Postgres.
+// Visible is whose rows a query may see, beside row level security: $1 is the organization that asks. Postgres refuses a query
+// without $1.
 const Visible = `(organization = $1 OR $1 = '*')`
 
 // One returns the only row that a query finds, or ErrNotFound.

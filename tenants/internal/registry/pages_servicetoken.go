@@ -105,8 +105,7 @@ type createdTokenPage struct {
 	Full  ui.Code // the token itself: this page is the only place where it is shown
 }
 
-// createServiceToken issues a token and shows it in its answer, like createAPIKey. A member gives no scope that goes
-// further than the member's own role.
+// createServiceToken issues a token and shows it in its answer. A member gives no scope beyond their own role.
 func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err

@@ -30,8 +30,8 @@ type NewToken struct {
 	Scopes       []string
 }
 
-// Issue issues a token for an organization that the caller reaches, with no scope that the caller lacks; an operator may issue
-// any, and only an operator one for the installation. The secret is in no other place.
+// Issue issues a token for an organization that the caller reaches, with scopes that the caller has; an operator may give any,
+// and alone issues for the installation. The secret is kept nowhere.
 func (t *Tokens) Issue(ctx context.Context, request unitofwork.Request, wanted NewToken) (token tenants.ServiceToken, secret tenants.Secret, err error) {
 	cmd := tenants.IssueServiceToken{Organization: wanted.Organization, Name: wanted.Name, Scopes: wanted.Scopes, At: t.work.Now()}
 	if err := t.mayIssue(ctx, request.Caller, cmd); err != nil {
