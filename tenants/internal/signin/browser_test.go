@@ -56,9 +56,11 @@ type site struct {
 	handler     http.Handler
 }
 
-// openSite opens a site whose passwords cost so much, with an identity provider unless that is nil.
+// openSite opens a site whose passwords cost so much, with an identity provider unless that is nil. The test runs beside others: most
+// of its time it waits for its database.
 func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 	t.Helper()
+	t.Parallel()
 	s := &site{pool: tenantstest.Open(t)}
 	work := tenantstest.NewWriter(s.pool)
 	work.Clock, s.events, s.credentials = s.now, work.Events, identity.NewCredentials(s.now)

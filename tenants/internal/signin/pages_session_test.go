@@ -70,7 +70,7 @@ func allocated() uint64 {
 }
 
 // A wrong password and an unknown address get the same page, and for both a password is compared with a hash, which takes
-// nearly all of the time: 19 MiB are gone through.
+// nearly all of the time: 19 MiB are gone through. Other tests may allocate meanwhile, but not that much each time.
 func TestSignInDisclosesNoMember(t *testing.T) {
 	s := openSite(t, password.Slow(), nil)
 	try := func(email string, address int) (page, uint64) {
