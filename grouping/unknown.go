@@ -1,6 +1,9 @@
 package grouping
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // A trace in no known form is compared line by line, without the numbers, addresses and paths in it.
 
@@ -56,13 +59,15 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 
 func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
 
-// clip cuts s to at most n bytes, at the start of a character.
+// clip cuts s to at most n bytes, at the start of a character. Bytes that are no text are cut anywhere.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
+	for end := n; end > max(0, n-utf8.UTFMax); end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
 	}
 	return s[:n]
 }
