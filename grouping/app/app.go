@@ -106,8 +106,7 @@ func (a *App) build() (err error) {
 	grouper := bus.Consumer{Service: a.service, Count: countEffects(a.metrics.Registerer)}
 	a.logs, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouper.Consume,
-		AcceptLost: a.config.AcceptLostRecords,
-		Lanes: bus.Lanes(),
+		AcceptLost: a.config.AcceptLostRecords, Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()
