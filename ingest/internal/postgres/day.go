@@ -99,7 +99,8 @@ func noteReaches(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error 
 		from, to      []int64
 	}{}
 	for _, r := range rows {
-		columns.organizations, columns.retentions = append(columns.organizations, r.organization), append(columns.retentions, int16(r.reach.day.retention)) //nolint:gosec // bounded by the contract
+		columns.organizations = append(columns.organizations, r.organization)
+		columns.retentions = append(columns.retentions, int16(r.reach.day.retention)) //nolint:gosec // bounded by the contract
 		columns.days, columns.wide = append(columns.days, r.reach.day.begins), append(columns.wide, r.reach.wide)
 		columns.from, columns.to = append(columns.from, r.reach.from), append(columns.to, r.reach.to)
 	}

@@ -119,8 +119,9 @@ func (s *scan) due(from *headers) (due *headers) {
 // Read unpacks a block's entries.
 func (s *scan) Read(block ingest.Ref) ([]ingest.Stored, error) {
 	var data []byte
+	args := []any{s.organization, block.Project, block.ReceivedAt, uuidText(block.ID), int16(block.RetentionDays)} //nolint:gosec // bounded by the contract
 	err := s.query(`SELECT data FROM blocks WHERE organization = $1 AND project = $2 AND received_at = $3 AND block = $4::uuid AND retention = $5`,
-		[]any{s.organization, block.Project, block.ReceivedAt, uuidText(block.ID), int16(block.RetentionDays)}, func(rows pgx.Rows) (err error) { //nolint:gosec // bounded by the contract
+		args, func(rows pgx.Rows) (err error) {
 			data, err = pgx.CollectOneRow(rows, pgx.RowTo[[]byte])
 			return err
 		})
