@@ -85,7 +85,8 @@ func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 	kit.Guard = identity.NewGuard(identity.GuardConfig{
 		Credentials: s.credentials, Ready: func() error { return nil }, Clock: s.now, Metrics: prometheus.NewRegistry(),
 	})
-	shown, router := signin.NewPages(kit, services, prometheus.NewRegistry()), httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: s.now})
+	shown := signin.NewPages(kit, services, prometheus.NewRegistry())
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: s.now})
 	shown.MountOpen(router)
 	kit.Mount(router, changes.NewLimiter(s.now, 1000), shown.Mount)
 	s.handler = router

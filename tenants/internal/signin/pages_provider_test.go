@@ -138,7 +138,8 @@ func replaceIn(address, parameter, value string) string {
 
 // A provider that is away keeps nobody from signing in otherwise.
 func TestProviderAway(t *testing.T) {
-	s := openSite(t, password.ForTests(), oidc.New(oidc.Config{Issuer: "http://127.0.0.1:1", ClientID: "weir", ClientSecret: "s", Name: "Acme Id", Clock: time.Now}))
+	away := oidc.New(oidc.Config{Issuer: "http://127.0.0.1:1", ClientID: "weir", ClientSecret: "s", Name: "Acme Id", Clock: time.Now})
+	s := openSite(t, password.ForTests(), away)
 	got := s.browser("192.0.2.1").get(t, oidcPage)
 	if got.status != 503 || !strings.Contains(got.body, "can&#39;t be reached") || !strings.Contains(got.body, `name="password"`) {
 		t.Errorf("away: %d %s", got.status, got.body)

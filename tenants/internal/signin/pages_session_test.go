@@ -199,7 +199,9 @@ func TestDetoursLeadBackOnly(t *testing.T) {
 		}
 		s.pass(time.Minute) // for another attempt
 	}
-	for _, to := range []string{accountPage, "/console/settings/api-keys?project=a%20b&x=%2F%2Fy", "/console/errors/grp_1", "/console/confirm?to=%2Fconsole%2Flogs"} {
+	for _, to := range []string{
+		accountPage, "/console/settings/api-keys?project=a%20b&x=%2F%2Fy", "/console/errors/grp_1", "/console/confirm?to=%2Fconsole%2Flogs",
+	} {
 		if got := b.get(t, "/console/session/renew?to="+url.QueryEscape(to)); got.at() != to {
 			t.Errorf("renewing leads from %q to %q", to, got.at())
 		}
