@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -43,6 +45,9 @@ func (i *installation) start(ctx context.Context, config Config, now func() time
 	if err != nil {
 		return err
 	}
+	if err := topics.Ensure(ctx, []string{i.broker.Addr()}, fleetingTombstones()); err != nil {
+		return err
+	}
 	if i.db, err = pgx.Connect(ctx, config.DatabaseURL); err != nil {
 		return err
 	}
@@ -52,12 +57,30 @@ func (i *installation) start(ctx context.Context, config Config, now func() time
 	}
 	i.app, err = allinone.New(ctx, allinone.Config{
 		Listen: "127.0.0.1:0", DataDir: filepath.Join(config.Dir, "weir"), DatabaseURL: httpapi.Secret(config.DatabaseURL), Brokers: []string{i.broker.Addr()},
-		NoDemo: true, LogPartitions: 2, LogRetention: 7 * day, Modules: modules,
+		NoDemo: true, LogPartitions: logPartitions, LogRetention: logRetention, Modules: modules,
 	}, config.Logger)
 	if err != nil {
 		return err
 	}
 	return i.run(ctx)
+}
+
+const (
+	logPartitions = 2
+	logRetention  = 7 * day
+)
+
+// fleetingTombstones are all topics, of which those with state keep deletions for a second of the machine's time, not for a day of it: the broker
+// compacts by the machine's clock, for which a month is over in seconds.
+func fleetingTombstones() []contract.Topic {
+	all := contract.Topics(logPartitions, logRetention)
+	for i, topic := range all {
+		if topic.Config["cleanup.policy"] == "compact" {
+			all[i].Config = maps.Clone(topic.Config)
+			all[i].Config["delete.retention.ms"] = "1000"
+		}
+	}
+	return all
 }
 
 // modules live by the clock, with the retentions of the configuration.
