@@ -42,7 +42,8 @@ type Recorded[E any] struct {
 	Version  int64 // 1 for the first event of the stream, without gaps
 	Cursor   Cursor
 	Metadata Metadata
-	Event    E
+	Event    E    // the zero value where it was erased
+	Erased   bool // only its place is left
 }
 
 // Store keeps streams of events of type E. Memory and eventstorepg.Store are its two implementations.
@@ -57,6 +58,9 @@ type Store[E any] interface {
 
 // ErrConflict means that a stream was not at the version that an append expected: somebody else decided meanwhile.
 var ErrConflict = errors.New("the stream is at another version")
+
+// ErrErased says that the events of a stream were erased: it has no state, and takes no more events.
+var ErrErased = errors.New("the stream was erased")
 
 // Conflict is ErrConflict with the stream and the version that was expected.
 func Conflict(stream Stream, expected int64) error {

@@ -3,6 +3,7 @@ package eventstorepg
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -104,11 +105,21 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	cursors, err := pgx.CollectRows(rows, pgx.RowTo[eventstore.Cursor])
 	switch {
 	case pg.IsUnique(err), err == nil && len(cursors) != len(events):
-		return nil, eventstore.Conflict(stream, expected)
+		return nil, s.conflict(ctx, tx, stream, expected, err)
 	case err != nil:
 		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
 	return cursors, nil
+}
+
+// conflict is why nothing could be appended. After an error of the database, which is failed, it can't be asked any more.
+func (s *Store[E]) conflict(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64, failed error) error {
+	if failed == nil {
+		if gone, err := isErased(ctx, tx, stream); err != nil || gone {
+			return errors.Join(err, fmt.Errorf("cannot append to %q: %w", stream, eventstore.ErrErased))
+		}
+	}
+	return eventstore.Conflict(stream, expected)
 }
 
 const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('weir events ' || current_schema(), 0))`
