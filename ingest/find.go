@@ -81,8 +81,8 @@ type Result struct {
 func (s *Search) Find(blocks Blocks) (Result, error) {
 	f := finding{search: s, blocks: blocks, page: NewPage(s), after: s.begin()}
 	for _, lead := range s.Start.Leads {
-		if s.Project != "" && s.Project != lead.Project {
-			continue // the page before was of somebody who may read more
+		if !s.reads(lead.Project) {
+			continue // the page before was of somebody who may read more, or of before the project was deleted
 		}
 		if err := f.look(lead); err != nil {
 			return Result{}, err

@@ -146,6 +146,10 @@ func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 			t.Errorf("in project %q: %d entries, %v; want %d", project, len(result.Found), err, want)
 		}
 	}
+	search.Project, search.Hidden = "", []string{"prj"}
+	if result, err := search.Find(on); err != nil || len(result.Found) != 0 {
+		t.Errorf("of a project that was deleted since: %d entries, %v", len(result.Found), err)
+	}
 }
 
 // pageThrough takes page after page, each with another share.
@@ -205,5 +209,16 @@ func TestAPageEndsAtItsBytes(t *testing.T) {
 	whole[199*500<<10] = 1
 	if found[0].Text[0] != 0 {
 		t.Error("a text shares the memory of its block")
+	}
+}
+
+// Blocks of hidden projects are passed over, whatever else is wanted.
+func TestHiddenProjectsAreLeftOut(t *testing.T) {
+	search := ingest.Search{Hidden: []string{"gone"}}
+	for project, want := range map[string]bool{"gone": false, "kept": true} {
+		block := ingest.Candidate{Ref: ingest.Ref{Project: project}}
+		if got := search.MayFind(&block); got != want {
+			t.Errorf("%s may be found: %t", project, got)
+		}
 	}
 }

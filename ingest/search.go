@@ -3,11 +3,13 @@ package ingest
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // A Search says which entries are wanted, and in which order. Its zero value wants all, newest first.
 type Search struct {
 	Project     string   // empty: all projects of the organization
+	Hidden      []string // but for these
 	From, To    *Instant // event times from From on, before To; nil: no bound
 	Levels      SeveritySet
 	Environment string
@@ -34,10 +36,15 @@ func (s *Search) Wants(entry *Stored) bool {
 	return s.Start.After == nil || s.before(*s.Start.After, entry.Place)
 }
 
+// reads reports whether the search wants entries of a project.
+func (s *Search) reads(project string) bool {
+	return (s.Project == "" || s.Project == project) && !slices.Contains(s.Hidden, project)
+}
+
 // MayFind reports whether a block can hold an entry that is wanted.
 func (s *Search) MayFind(block *Candidate) bool {
 	header := &block.Header
-	if s.Project != "" && s.Project != block.Project || !s.Reaches(header.Min, header.Max) {
+	if !s.reads(block.Project) || !s.Reaches(header.Min, header.Max) {
 		return false
 	}
 	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Words.MayHold(s.Words)

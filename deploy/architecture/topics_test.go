@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// gatherer is the one package that publishes on gathered topics.
-const gatherer = prefix + "shared/keyfact"
+// gatherers are the packages that publish on gathered topics, one on each.
+var gatherers = map[string]string{contract.TopicIngest: prefix + "shared/keyfact", contract.TopicErasures: prefix + "shared/erasure"}
 
 // outgoing are the types whose values are on their way to a topic that they name.
 var outgoing = regexp.MustCompile(`(?i)(outbox|outgoing)`)
@@ -53,6 +53,7 @@ func constants() map[string]contract.Topic {
 	for constant, name := range map[string]string{
 		"TopicLogs": contract.TopicLogs, "TopicCredentials": contract.TopicCredentials, "TopicTenants": contract.TopicTenants,
 		"TopicAccounts": contract.TopicAccounts, "TopicLedger": contract.TopicLedger, "TopicGrouping": contract.TopicGrouping, "TopicIngest": contract.TopicIngest,
+		"TopicErasures": contract.TopicErasures,
 	} {
 		all := contract.Topics(0, 0)
 		if at := slices.IndexFunc(all, func(topic contract.Topic) bool { return topic.Name == name }); at >= 0 {
@@ -68,7 +69,7 @@ func writtenByOthers(topic contract.Topic, packages []string) (found []string) {
 		found = append(found, fmt.Sprintf("nobody is found to write %s", topic.Name))
 	}
 	for _, p := range packages {
-		if topic.Gathered && p != gatherer || !topic.Gathered && module(p) != topic.Owner {
+		if topic.Gathered && p != gatherers[topic.Name] || !topic.Gathered && module(p) != topic.Owner {
 			found = append(found, fmt.Sprintf("%s writes %s, which is of %s", p, topic.Name, topic.Owner))
 		}
 	}
@@ -141,7 +142,7 @@ func f() {
 	if got := publishedIn(file); !slices.Equal(got, []string{"TopicLogs", "TopicLedger"}) {
 		t.Errorf("published on %q", got)
 	}
-	own, gathered := contract.Topic{Name: "own", Owner: "ledger"}, contract.Topic{Name: "gathered", Owner: "ingest", Gathered: true}
+	own, gathered := contract.Topic{Name: "own", Owner: "ledger"}, contract.Topic{Name: contract.TopicIngest, Owner: "ingest", Gathered: true}
 	for _, c := range []struct {
 		topic   contract.Topic
 		writers []string
@@ -150,8 +151,8 @@ func f() {
 		{own, []string{prefix + "ledger/internal/bus"}, 0},
 		{own, []string{prefix + "ledger/internal/bus", prefix + "grouping/app"}, 1},
 		{own, nil, 1},
-		{gathered, []string{gatherer}, 0},
-		{gathered, []string{gatherer, prefix + "ingest/app"}, 1},
+		{gathered, []string{gatherers[gathered.Name]}, 0},
+		{gathered, []string{gatherers[gathered.Name], prefix + "ingest/app"}, 1},
 	} {
 		if found := writtenByOthers(c.topic, c.writers); len(found) != c.faults {
 			t.Errorf("%s written by %q: %q", c.topic.Name, c.writers, found)

@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -48,9 +49,11 @@ type App struct {
 	service     *service.Service
 	publisher   *publisher.Publisher
 	logs        *consumer.Consumer
+	tenants     *consumer.Consumer // of what is deleted
 	relay       *relay.Relay
 	pruner      *prune.Pruner
 	credentials *state.Reader
+	directory   *identity.Directory
 	projects    *state.Reader
 	plaintext   *exposure.Watch
 	meter       *keyuse.Meter // of uses of API keys
@@ -99,20 +102,12 @@ func (a *App) build() (err error) {
 	if err != nil {
 		return err
 	}
-	count := countErrors(a.metrics.Registerer)
+	a.directory = identity.NewDirectory()
 	a.service = service.New(service.Config{
-		NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour), Reads: a.reads, AtOnce: a.config.reads(), Clock: a.clock, Metrics: a.metrics.Registerer,
+		NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour), Projects: a.directory, Reads: a.reads, AtOnce: a.config.reads(), Clock: a.clock,
+		Metrics: a.metrics.Registerer,
 	})
-	grouper := bus.Consumer{Service: a.service, Count: countEffects(a.metrics.Registerer)}
-	a.logs, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Handle: grouper.Consume,
-		AcceptLost: a.config.AcceptLostRecords, Lanes: bus.Lanes(),
-		Committed: func(records []sharedbus.Record) {
-			count(records)
-			a.relay.Wake()
-		}, MaxRecords: a.config.BatchRecords, MaxWait: cmp.Or(a.config.BatchWait, batchWait), Metrics: a.metrics.Registerer,
-	}, a.logger)
-	if err != nil {
+	if err := a.buildConsumers(); err != nil {
 		return err
 	}
 	a.relay = relay.New(relay.Config{
@@ -128,16 +123,37 @@ func (a *App) build() (err error) {
 	return err
 }
 
+func (a *App) buildConsumers() (err error) {
+	count := countErrors(a.metrics.Registerer)
+	grouper := bus.Consumer{Service: a.service, Count: countEffects(a.metrics.Registerer)}
+	a.logs, err = consumer.New(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool,
+		AcceptLost: a.config.AcceptLostRecords, Handle: grouper.Consume, Lanes: bus.Lanes(),
+		Committed: func(records []sharedbus.Record) {
+			count(records)
+			a.relay.Wake()
+		}, MaxRecords: a.config.BatchRecords, MaxWait: cmp.Or(a.config.BatchWait, batchWait), Metrics: a.metrics.Registerer,
+	}, a.logger)
+	if err != nil {
+		return err
+	}
+	a.tenants, err = consumer.New(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGroupingTenants, Topic: contract.TopicTenants, Pool: a.pool,
+		Handle: erasure.Consume, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	return err
+}
+
 func (a *App) buildAPI() error {
 	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
 	if err != nil {
 		return err
 	}
-	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
+	credentials := identity.NewCredentials(a.clock)
 	from := state.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "grouping"), Metrics: a.metrics.Registerer,
 	}
-	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
+	a.credentials, a.projects = credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)
 	a.keyFacts = &keyfact.Publisher{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock, Logger: a.logger}
 	a.meter = keyuse.NewMeter(a.clock)
 	a.meter.Measure(a.metrics.Registerer)
@@ -148,9 +164,9 @@ func (a *App) buildAPI() error {
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 		Used: a.meter.Seen(proxies),
 	})
-	api := &http.API{Service: a.service, Guard: guard, Projects: projects}
+	api := &http.API{Service: a.service, Guard: guard, Projects: a.directory}
 	api.Mount(router)
-	console.Mount(router, console.Config{Service: a.service, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Service: a.service, Directory: a.directory, Guard: guard})
 	a.handler = router
 	return nil
 }
@@ -184,11 +200,18 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run,
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.tenants.Run, a.eraser().Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner.Run,
+		a.plaintext.Run, a.endpoint.Run,
 		a.publishUses, a.metrics.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
+
+func (a *App) eraser() *erasure.Eraser {
+	return erasure.New(erasure.Config{
+		Module: "grouping", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+}
 
 // Close gives back what New took. It is for an App that is never run: Run closes it at its end.
 func (a *App) Close() {

@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/prune"
@@ -18,7 +19,7 @@ func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool:   a.pool,
 		Tables: slices.Concat(postgres.Tables(a.clock), inbox.Tables(a.clock), sharedbus.Tables(a.clock), []prune.Table{outbox.Table(bus.RelayName)}),
-		Fixed:  slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Fixed:  slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
 		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -66,6 +67,7 @@ type App struct {
 	known     *state.Reader   // of credentials
 	projects  *state.Reader
 	consumer  *consumer.Consumer
+	tenants   *consumer.Consumer // of what is deleted
 	pruner    *prune.Pruner
 	log       *bus.Log
 	gap       *gap.Gap
@@ -183,6 +185,13 @@ func (a *App) buildConsumer() (err error) {
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
 		AcceptLost: a.config.AcceptLostRecords,
 		Handle:     logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	if err != nil {
+		return err
+	}
+	a.tenants, err = consumer.New(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupIngestTenants, Topic: contract.TopicTenants, Pool: a.pool,
+		Handle: erasure.Consume, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -16,7 +17,7 @@ func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool:   a.pool,
 		Tables: slices.Concat(postgres.Tables(a.clock), inbox.Tables(a.clock), bus.Tables(a.clock)),
-		Fixed:  slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.GapBounds()),
+		Fixed:  slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}, postgres.GapBounds()),
 		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }

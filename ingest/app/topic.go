@@ -9,6 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -30,7 +31,10 @@ func (a *App) runLogStore(ctx context.Context) error {
 		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		pause(ctx, retry)
 	}
-	return lifecycle.Run(ctx, a.consumer.Run, a.pruner.Run, a.sumGap)
+	eraser := erasure.New(erasure.Config{
+		Module: "ingest", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, eraser.Run, a.pruner.Run, a.sumGap)
 }
 
 // migrateTimeout is how long one attempt to bring the schema up to date may take; it may wait for another process's.

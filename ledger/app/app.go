@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -202,8 +203,11 @@ func (a *App) Report() service.Report { return a.checker.Report() }
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run, a.checker.Run,
-		a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
+	eraser := erasure.New(erasure.Config{
+		Module: "ledger", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run,
+		a.checker.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.

@@ -24,6 +24,7 @@ const (
 const (
 	TypeLogsAccepted        = "weir.logs.v1.accepted"
 	TypeCredentialChanged   = "weir.credentials.v1.changed"
+	TypeHolderChanged       = "weir.credentials.v1.holder_changed"
 	TypeAccountChanged      = "weir.accounts.v1.changed"
 	TypeAccountsCounted     = "weir.accounts.v1.counted"
 	TypeOrganizationCreated = "weir.tenants.v1.organization_created"
@@ -32,11 +33,15 @@ const (
 	TypeProjectRenamed      = "weir.tenants.v1.project_renamed"
 	TypeAPIKeyIssued        = "weir.tenants.v1.api_key_issued"
 	TypeAPIKeyRevoked       = "weir.tenants.v1.api_key_revoked"
+	TypeDeletionRequested   = "weir.tenants.v1.deletion_requested"
+	TypeDeletionCancelled   = "weir.tenants.v1.deletion_cancelled"
+	TypeDeletionBegun       = "weir.tenants.v1.deletion_begun"
 	TypeThresholdReached    = "weir.ledger.v1.threshold_reached"
 	TypeQuotaExhausted      = "weir.ledger.v1.quota_exhausted"
 	TypeErrorGroupCreated   = "weir.grouping.v1.error_group_created"
 	TypeKeyUsed             = "weir.ingest.v1.key_used"
 	TypeKeyExposed          = "weir.ingest.v1.key_exposed"
+	TypeErased              = "weir.erasures.v1.erased"
 )
 
 // Attributes are the CloudEvents attributes of an event whose data is JSON.

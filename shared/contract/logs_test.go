@@ -157,8 +157,9 @@ func TestRecordKey(t *testing.T) {
 
 // The name of a consumer group owns its positions: a changed one would consume everything again.
 func TestGroupNamesAreData(t *testing.T) {
-	want := []string{"ingest.log-store", "ledger.quota", "ledger.tenants", "grouping.clusters"}
-	got := []string{contract.GroupLogStore, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping}
+	want := []string{"ingest.log-store", "ingest.tenants", "ledger.quota", "ledger.tenants", "grouping.clusters", "grouping.tenants", "tenants.keys", "tenants.erasures"}
+	got := []string{contract.GroupLogStore, contract.GroupIngestTenants, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
+		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures}
 	if !slices.Equal(got, want) {
 		t.Errorf("groups = %q, want %q", got, want)
 	}

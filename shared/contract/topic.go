@@ -16,15 +16,19 @@ const (
 	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts, kept for a while
 	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts, kept for a while
 	TopicIngest      = "weir.ingest.v1"      // gathered, made by ingest: how API keys are used, that one came in plaintext; kept for a while
+	TopicErasures    = "weir.erasures.v1"    // gathered, made by tenants: what each module has removed of what was deleted; kept for a while
 )
 
 // Consumer groups. A group's name is data: it owns positions, so renaming it would consume everything again.
 const (
-	GroupLogStore      = "ingest.log-store"
-	GroupLedger        = "ledger.quota"
-	GroupLedgerTenants = "ledger.tenants"
-	GroupGrouping      = "grouping.clusters"
-	GroupTenantsKeys   = "tenants.keys"
+	GroupLogStore        = "ingest.log-store"
+	GroupIngestTenants   = "ingest.tenants"
+	GroupLedger          = "ledger.quota"
+	GroupLedgerTenants   = "ledger.tenants"
+	GroupGrouping        = "grouping.clusters"
+	GroupGroupingTenants = "grouping.tenants"
+	GroupTenantsKeys     = "tenants.keys"
+	GroupTenantsErasures = "tenants.erasures"
 )
 
 // DefaultLogPartitions is the default number of partitions of weir.logs.v1. It bounds the consumers of one group; adding
@@ -38,11 +42,14 @@ const MaxRecordBytes = 2 << 20
 // factsRetention is how long facts are kept from which nobody rebuilds anything: longer than who consumes them is ever away.
 const factsRetention = 30 * 24 * time.Hour
 
+// segmentTime is how long a compacted topic writes into one segment: what a tombstone takes back lies in no older one for longer.
+const segmentTime = 24 * time.Hour
+
 // A Topic is one topic as it has to exist on the broker.
 type Topic struct {
 	Name       string
 	Owner      string // the module that makes it, and alone writes it unless it is gathered
-	Gathered   bool   // every module writes it, through shared/keyfact (see decision 23)
+	Gathered   bool   // every module writes it, through one package of shared (see decision 23)
 	Partitions int
 	Config     map[string]string // the broker's own setting names
 	Keeps      string            // what bounds it, in words
@@ -51,7 +58,7 @@ type Topic struct {
 // What bounds topics, in words.
 const (
 	thirtyDays    = "30 days"
-	everyDecision = "for ever what people decide about organizations, projects and keys: who rebuilds itself begins with it. " +
+	everyDecision = "what people decide about organizations, projects and keys, until those are deleted: who rebuilds itself begins with it. " +
 		"WEIR_CHANGES_PER_MINUTE and WEIR_MAX_… bound it; none of it comes from traffic"
 )
 
@@ -60,7 +67,7 @@ const (
 // Only weir.logs.v1 has several partitions. The state topics have one: every replica reads them whole, so partitions
 // would add nothing but disorder, and the marker on weir.accounts.v1 needs their total order.
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
-	compacted := map[string]string{"cleanup.policy": "compact"}
+	compacted := map[string]string{"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(segmentTime.Milliseconds(), 10)}
 	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(factsRetention)}
 	logs := map[string]string{
@@ -70,12 +77,14 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	}
 	return []Topic{
 		{Name: TopicLogs, Owner: "ingest", Partitions: cmp.Or(logPartitions, DefaultLogPartitions), Config: logs, Keeps: "WEIR_LOG_RETENTION"},
-		{Name: TopicCredentials, Owner: "tenants", Partitions: 1, Config: compacted, Keeps: "a state of each credential that tenants has a row of"},
+		{Name: TopicCredentials, Owner: "tenants", Partitions: 1, Config: compacted,
+			Keeps: "a state of each credential that tenants has a row of, and of each organization and project that was ever deleted"},
 		{Name: TopicAccounts, Owner: "ledger", Partitions: 1, Config: compacted, Keeps: "a state of each organization, and the marker"},
 		{Name: TopicTenants, Owner: "tenants", Partitions: 1, Config: forever, Keeps: everyDecision},
 		{Name: TopicLedger, Owner: "ledger", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicGrouping, Owner: "grouping", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicIngest, Owner: "ingest", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicErasures, Owner: "tenants", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 	}
 }
 

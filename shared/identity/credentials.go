@@ -22,12 +22,13 @@ type Credentials struct {
 	clock   func() time.Time
 	mu      sync.RWMutex
 	byKey   map[string]contract.Credential // by contract.CredentialKey; bounded by the credentials that tenants has a row of
+	holders map[string]contract.Holder     // by contract.HolderKey; bounded by the organizations and projects that were ever to be deleted
 	changed chan struct{}                  // closed when byKey changes
 }
 
 // NewCredentials makes an empty set; feed it with Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
-	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, changed: make(chan struct{})}
+	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{})}
 }
 
 // Apply takes one record of weir.credentials.v1; an empty value is a tombstone. A state older than the known one is
@@ -37,6 +38,7 @@ func (c *Credentials) Apply(key string, value []byte) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.byKey, key)
+		delete(c.holders, key)
 		return nil
 	}
 	var credential contract.Credential
@@ -54,6 +56,31 @@ func (c *Credentials) Apply(key string, value []byte) error {
 		c.notify()
 	}
 	return nil
+}
+
+// ApplyHolder takes the state of all credentials of an organization or project. A state older than the known one is ignored.
+func (c *Credentials) ApplyHolder(key string, value []byte) error {
+	var holder contract.Holder
+	if err := json.Unmarshal(value, &holder); err != nil {
+		return fmt.Errorf("cannot read the holder with key %q: %w", key, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if holder.Version >= c.holders[key].Version {
+		c.holders[key] = holder
+		c.notify()
+	}
+	return nil
+}
+
+// refused reports whether a credential is, or all of its holder are. The caller holds the lock.
+func (c *Credentials) refused(credential contract.Credential) bool {
+	return credential.State != contract.CredentialActive || c.isRevoked(contract.HolderKey(credential.Organization, "")) ||
+		credential.Project != "" && c.isRevoked(contract.HolderKey("", credential.Project))
+}
+
+func (c *Credentials) isRevoked(holder string) bool {
+	return c.holders[holder].State == contract.CredentialRevoked
 }
 
 // past reports whether a credential is a session that has ended by itself. Every sign-in makes one, and nobody asks
@@ -74,11 +101,12 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 	key := contract.CredentialKey(secret)
 	c.mu.RLock()
 	credential, known := c.byKey[key]
+	refused := c.refused(credential)
 	c.mu.RUnlock()
 	switch {
 	case !known:
 		return Principal{}, ErrUnknown
-	case credential.State != contract.CredentialActive:
+	case refused:
 		return Principal{}, ErrRevoked
 	case credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt):
 		return Principal{}, ErrExpired
@@ -91,12 +119,13 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 func (c *Credentials) Ended(secret string) (holder Principal, ended bool) {
 	c.mu.RLock()
 	credential, known := c.byKey[contract.CredentialKey(secret)]
+	refused := c.refused(credential)
 	c.mu.RUnlock()
 	if !known || credential.Kind != contract.CredentialAPIKey {
 		return Principal{}, false
 	}
 	expired := credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt)
-	return principal(credential), expired || credential.State != contract.CredentialActive
+	return principal(credential), expired || refused
 }
 
 func principal(credential contract.Credential) Principal {

@@ -16,11 +16,12 @@ type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated // bounded by the projects that there are
 	byOrganization map[string][]string                // ids of projects, in the order in which they became known; bounded by them
+	hidden         map[string][]string                // by organization, ids of projects; bounded by those that were ever to be deleted
 }
 
 // NewDirectory makes an empty directory; feed it with Apply.
 func NewDirectory() *Directory {
-	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}}
+	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string][]string{}}
 }
 
 // Apply takes one record of weir.tenants.v1; facts about anything but projects pass by. Records may be read again.
@@ -30,6 +31,12 @@ func (d *Directory) Apply(eventType string, value []byte) error {
 		return apply(value, eventType, d.created)
 	case contract.TypeProjectRenamed:
 		return apply(value, eventType, d.renamed)
+	case contract.TypeDeletionRequested:
+		return apply(value, eventType, d.deletionRequested)
+	case contract.TypeDeletionCancelled:
+		return apply(value, eventType, d.deletionCancelled)
+	case contract.TypeDeletionBegun:
+		return apply(value, eventType, d.deletionBegun)
 	}
 	return nil
 }
@@ -61,11 +68,61 @@ func (d *Directory) renamed(fact contract.ProjectRenamed) {
 	}
 }
 
+func (d *Directory) deletionRequested(fact contract.DeletionRequested) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hide(fact.Organization, fact.Project)
+}
+
+func (d *Directory) deletionCancelled(fact contract.DeletionCancelled) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hidden[fact.Organization] = slices.DeleteFunc(slices.Clone(d.hidden[fact.Organization]), func(id string) bool { return id == fact.Project })
+}
+
+// deletionBegun forgets what was deleted, but keeps it hidden: it is still being erased.
+func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	gone := []string{fact.Project}
+	if fact.Project == "" {
+		gone = d.byOrganization[fact.Organization]
+		delete(d.byOrganization, fact.Organization)
+	} else {
+		d.byOrganization[fact.Organization] = slices.DeleteFunc(d.byOrganization[fact.Organization], func(id string) bool { return id == fact.Project })
+	}
+	for _, id := range gone {
+		delete(d.byProject, id)
+	}
+	d.hide(fact.Organization, fact.Project)
+}
+
+// hide hides a project, or with "" an organization. The caller holds the lock.
+func (d *Directory) hide(organization, project string) {
+	if !slices.Contains(d.hidden[organization], project) {
+		d.hidden[organization] = append(slices.Clip(d.hidden[organization]), project) // what Hidden returned stays as it is
+	}
+}
+
+func (d *Directory) isHidden(organization, project string) bool {
+	return slices.Contains(d.hidden[organization], project) || slices.Contains(d.hidden[organization], "")
+}
+
+// Hidden returns the projects of an organization that nobody may see: they are deleted, or are to be.
+func (d *Directory) Hidden(organization string) []string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.hidden[organization]
+}
+
 // Organization returns the organization that project belongs to.
 func (d *Directory) Organization(project string) (organization string, known bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	fact, known := d.byProject[project]
+	if d.isHidden(fact.Organization, project) {
+		return "", false
+	}
 	return fact.Organization, known
 }
 
@@ -73,7 +130,11 @@ func (d *Directory) Organization(project string) (organization string, known boo
 func (d *Directory) Name(project string) string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return cmp.Or(d.byProject[project].Name, project)
+	fact := d.byProject[project]
+	if d.isHidden(fact.Organization, project) {
+		return project
+	}
+	return cmp.Or(fact.Name, project)
 }
 
 // Projects returns the projects of an organization by name.
@@ -82,6 +143,9 @@ func (d *Directory) Projects(organization string) []contract.ProjectCreated {
 	defer d.mu.RUnlock()
 	var projects []contract.ProjectCreated
 	for _, id := range d.byOrganization[organization] {
+		if d.isHidden(organization, id) {
+			continue
+		}
 		projects = append(projects, d.byProject[id])
 	}
 	slices.SortFunc(projects, func(a, b contract.ProjectCreated) int {

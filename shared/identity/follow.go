@@ -17,15 +17,21 @@ func (c *Credentials) Follow(from state.Config, logger *slog.Logger) *state.Read
 
 // Consume takes a record of weir.credentials.v1. It passes over other types: a newer tenants may publish more. Tombstones may have none.
 func (c *Credentials) Consume(record bus.Record) error {
-	if len(record.Value) > 0 && record.Header(contract.HeaderType) != contract.TypeCredentialChanged {
-		return nil
+	switch kind := record.Header(contract.HeaderType); {
+	case len(record.Value) == 0, kind == contract.TypeCredentialChanged:
+		return c.Apply(string(record.Key), record.Value)
+	case kind == contract.TypeHolderChanged:
+		return c.ApplyHolder(string(record.Key), record.Value)
 	}
-	return c.Apply(string(record.Key), record.Value)
+	return nil
 }
 
 // Follow returns a reader that keeps the directory as weir.tenants.v1 has it.
 func (d *Directory) Follow(from state.Config, logger *slog.Logger) *state.Reader {
 	from.Topic, from.Apply = contract.TopicTenants, func(record bus.Record) error {
+		if len(record.Value) == 0 { // what it takes back was forgotten when the deletion began
+			return nil
+		}
 		return d.Apply(record.Header(contract.HeaderType), record.Value)
 	}
 	return state.NewReader(from, logger)

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -171,5 +173,83 @@ func TestDirectoryProjects(t *testing.T) {
 	}
 	if name, unknown := directory.Name("prj_1"), directory.Name("prj_9"); name != "Basket" || unknown != "prj_9" {
 		t.Errorf("after the project was renamed: names = %q, %q", name, unknown)
+	}
+}
+
+// All credentials of an organization or a project are refused at once, and in force again as they were.
+func TestHolders(t *testing.T) {
+	credentials := identity.NewCredentials(func() time.Time { return now })
+	apply := func(key, kind string, value any) {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := bus.Record{Key: []byte(key), Value: encoded, Headers: []bus.Header{{Key: contract.HeaderType, Value: []byte(kind)}}}
+		if err := credentials.Consume(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for secret, project := range map[string]string{"a": "prj_1", "b": "prj_2"} {
+		apply(contract.CredentialKey(secret), contract.TypeCredentialChanged,
+			contract.Credential{Kind: contract.CredentialAPIKey, Organization: "org_1", Project: project, State: contract.CredentialActive, Version: 1})
+	}
+	for _, step := range []struct {
+		organization, project, state string
+		version                      int64
+		a, b                         error
+	}{
+		{"org_1", "prj_1", contract.CredentialRevoked, 1, identity.ErrRevoked, nil},
+		{"org_1", "", contract.CredentialRevoked, 1, identity.ErrRevoked, identity.ErrRevoked},
+		{"org_1", "", contract.CredentialActive, 2, identity.ErrRevoked, nil},
+		{"org_1", "prj_1", contract.CredentialActive, 2, nil, nil},
+		{"org_1", "prj_1", contract.CredentialRevoked, 1, nil, nil}, // read again
+	} {
+		apply(contract.HolderKey(step.organization, step.project), contract.TypeHolderChanged,
+			contract.Holder{Organization: step.organization, Project: step.project, State: step.state, Version: step.version})
+		for secret, want := range map[string]error{"a": step.a, "b": step.b} {
+			if _, err := credentials.Lookup(secret); !errors.Is(err, want) {
+				t.Errorf("%+v: %s is answered %v, want %v", step, secret, err, want)
+			}
+			if _, ended := credentials.Ended(secret); ended != (want != nil) {
+				t.Errorf("%+v: %s has ended: %t", step, secret, ended)
+			}
+		}
+	}
+}
+
+// A project that is deleted, or is to be, is nowhere, whatever is read again; one that is restored is as before.
+func TestDirectoryHides(t *testing.T) {
+	directory := identity.NewDirectory()
+	apply := func(kind, value string) {
+		if err := directory.Apply(kind, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, project := range []string{"prj_1", "prj_2"} {
+		apply(contract.TypeProjectCreated, `{"organization":"org_1","project":"`+project+`","name":"`+project+`'s name"}`)
+	}
+	const first = `{"organization":"org_1","project":"prj_1"}`
+	for _, step := range []struct {
+		kind, value string
+		shown       int
+	}{
+		{contract.TypeDeletionRequested, first, 1},
+		{contract.TypeDeletionRequested, first, 1},
+		{contract.TypeDeletionCancelled, first, 2},
+		{contract.TypeDeletionRequested, first, 1},
+		{contract.TypeDeletionBegun, first, 1},
+		{contract.TypeDeletionRequested, `{"organization":"org_1"}`, 0},
+		{contract.TypeDeletionCancelled, `{"organization":"org_1"}`, 1},
+		{contract.TypeDeletionBegun, `{"organization":"org_1"}`, 0},
+	} {
+		apply(step.kind, step.value)
+		_, known := directory.Organization("prj_2")
+		if got := directory.Projects("org_1"); len(got) != step.shown || known != (step.shown > 0) {
+			t.Errorf("after %s of %s: %+v, the second is known: %t", step.kind, step.value, got, known)
+		}
+		hidden := slices.Contains(directory.Hidden("org_1"), "prj_1")
+		if name := directory.Name("prj_1"); hidden && name != "prj_1" || !hidden && name == "prj_1" {
+			t.Errorf("after %s of %s: hidden %t, called %q", step.kind, step.value, hidden, name)
+		}
 	}
 }

@@ -82,8 +82,8 @@ func contractTopics() []string {
 }
 
 func contractGroups() []string {
-	return []string{contract.GroupLogStore, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
-		contract.GroupTenantsKeys}
+	return []string{contract.GroupLogStore, contract.GroupIngestTenants, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
+		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures}
 }
 
 func ours(name string, contract []string) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -23,8 +24,8 @@ type Consumer struct {
 }
 
 // Consume groups the errors of requests that are whole, in the transaction that also moves their positions. A record without errors passes
-// by, and so does one that was seen before or is a replay. Where one can't be read, the bus parks that with which its request is
-// whole. Any other error rolls everything back.
+// by, and so does one that was seen before, is a replay or is of a deleted project. Where one can't be read, the bus parks that with which
+// its request is whole. Any other error rolls everything back.
 func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -33,13 +34,18 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
+	deleted, err := erasure.AmongLogs(ctx, tx, accepted)
+	if err != nil {
+		return err
+	}
+	deleted.Empty(accepted)
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
 	tally := grouping.NewTally()
 	for i, source := range sources {
-		if judged.Verdicts[i] != inbox.Fresh {
+		if judged.Verdicts[i] != inbox.Fresh || deleted.Has(accepted[i].Organization, accepted[i].Project) {
 			continue
 		}
 		add := func(logs contract.LogsAccepted) error { return bus.PermanentRecord(source, count(tally, logs)) }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/internal/service"
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
@@ -19,7 +20,9 @@ import (
 func New(t *testing.T) *service.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	groups := service.New(service.Config{NewGroups: math.MaxInt, Reads: pool, AtOnce: 2, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	groups := service.New(service.Config{
+		NewGroups: math.MaxInt, Projects: identity.NewDirectory(), Reads: pool, AtOnce: 2, Clock: time.Now, Metrics: prometheus.NewRegistry(),
+	})
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {
 		tally.Add(grouping.Occurrence{Organization: "acme", Project: "shop", Entry: "entry", Accepted: noon, At: noon.Add(time.Duration(i) * time.Second),

@@ -21,7 +21,8 @@ const (
 
 // GroupQuery selects groups. Zero members do not filter.
 type GroupQuery struct {
-	Project      string // empty: of the whole organization
+	Project      string   // empty: of the whole organization
+	Hidden       []string // projects that are left out
 	Status       grouping.Status
 	From, To     time.Time // groups seen in [From, To)
 	Severities   grouping.Severity
@@ -76,6 +77,7 @@ func (q *GroupQuery) filtered() bool {
 func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s selection) {
 	s.add(true, "organization = ?", organization)
 	s.add(q.Project != "", "project = ?", q.Project)
+	s.add(len(q.Hidden) > 0, "project <> ALL(?::text[])", q.Hidden)
 	s.add(!q.From.IsZero(), "last_seen >= ?", q.From)
 	s.add(after != GroupCursor{}, "(last_seen, id) < (?, ?)", after.LastSeen, after.ID)
 	return s

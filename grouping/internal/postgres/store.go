@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -19,7 +20,10 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), {Name: "grouping", FS: migrations}}
+	return []pg.MigrationSet{
+		bus.Migrations(), inbox.Migrations(), outbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		{Name: "grouping", FS: migrations},
+	}
 }
 
 // storable replaces what Postgres can't keep in text though JSON allows it: U+0000 and broken UTF-8.

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,7 +25,7 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
 			return err
 		}
-		if !who.ReadsProject(found.Group.Project) {
+		if !who.ReadsProject(found.Group.Project) || slices.Contains(s.Projects.Hidden(who.Organization), found.Group.Project) {
 			return postgres.ErrNoGroup
 		}
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
@@ -41,6 +42,7 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		ends := s.Clock().Add(longestSearch)
+		query.Hidden = s.Projects.Hidden(string(organization))
 		query.Enough = func() bool { return !s.Clock().Before(ends) }
 		page, err = postgres.Groups(ctx, tx, organization, query)
 		return err

@@ -50,6 +50,13 @@ func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account)
 	}
 }
 
+// Forget drops an organization. A request that holds quota of it settles with what is dropped.
+func (g *Gate) Forget(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.organizations, name)
+}
+
 // Mark takes the ledger's word that everything below counted is in the accounts applied before.
 func (g *Gate) Mark(counted ingest.Positions) {
 	g.mu.Lock()

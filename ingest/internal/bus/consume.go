@@ -9,6 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -24,8 +25,8 @@ func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
-// Consume keeps the entries of requests that are whole as blocks, in the transaction that moves the positions. The record that completes one
-// whose lines are not what the headers say is named as permanent, and parked by the bus.
+// Consume keeps the entries of requests that are whole as blocks, in the transaction that moves the positions, but for those of deleted
+// projects. The record that completes one whose lines are not what the headers say is named as permanent, and parked by the bus.
 func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -34,13 +35,18 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err != nil {
 		return err
 	}
+	deleted, err := erasure.AmongLogs(ctx, tx, accepted)
+	if err != nil {
+		return err
+	}
+	deleted.Empty(accepted)
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
 	kept := &keeping{log: l, tx: tx}
 	for i, record := range records {
-		if judged.Verdicts[i] != inbox.Fresh {
+		if judged.Verdicts[i] != inbox.Fresh || deleted.Has(accepted[i].Organization, accepted[i].Project) {
 			continue
 		}
 		add := func(logs contract.LogsAccepted) error { return kept.add(ctx, logs, record) }

@@ -15,6 +15,7 @@ import (
 // Accounts takes the state of quotas that the ledger publishes.
 type Accounts interface {
 	Apply(organization string, requestsPerMinute int, account ingest.Account)
+	Forget(organization string)
 	Mark(counted ingest.Positions)
 }
 
@@ -25,15 +26,20 @@ func FollowAccounts(from state.Config, accounts Accounts, logger *slog.Logger) *
 	return state.NewReader(from, logger)
 }
 
-// applyAccount passes over types that it does not consume: a newer ledger may publish more.
+// applyAccount passes over types that it does not consume: a newer ledger may publish more. A tombstone is of an organization that was
+// deleted.
 func applyAccount(r bus.Record, accounts Accounts) error {
+	if len(r.Value) == 0 {
+		accounts.Forget(string(r.Key))
+		return nil
+	}
 	switch r.Header(contract.HeaderType) {
 	case contract.TypeAccountsCounted:
 		return markCounted(r, accounts)
 	case contract.TypeAccountChanged:
 		return accountChanged(r, accounts)
 	}
-	return nil // no account is ever taken back
+	return nil
 }
 
 func markCounted(r bus.Record, accounts Accounts) error {

@@ -9,12 +9,13 @@ import (
 )
 
 // seenAccounts counts what is applied.
-type seenAccounts struct{ changed, marked, retention int }
+type seenAccounts struct{ changed, marked, forgotten, retention int }
 
 func (s *seenAccounts) Apply(_ string, _ int, account ingest.Account) {
 	s.changed, s.retention = s.changed+1, account.RetentionDays
 }
 func (s *seenAccounts) Mark(ingest.Positions) { s.marked++ }
+func (s *seenAccounts) Forget(string)         { s.forgotten++ }
 
 // Both types of weir.accounts.v1 are applied; one that a newer ledger publishes changes nothing and is no failure.
 func TestTypesOfAccounts(t *testing.T) {
@@ -27,7 +28,9 @@ func TestTypesOfAccounts(t *testing.T) {
 		{contract.TypeAccountsCounted, `{}`, seenAccounts{marked: 1}},
 		{"weir.accounts.v1.sung", `{}`, seenAccounts{}},
 		{"weir.accounts.v1.sung", `no JSON`, seenAccounts{}},
-		{"", "", seenAccounts{}},
+		{"", `{}`, seenAccounts{}},
+		{"", "", seenAccounts{forgotten: 1}}, // a tombstone
+		{contract.TypeAccountChanged, "", seenAccounts{forgotten: 1}},
 	} {
 		var got seenAccounts
 		record := bus.Record{Key: []byte("org_1"), Value: []byte(c.value), Headers: []bus.Header{{Key: contract.HeaderType, Value: []byte(c.eventType)}}}

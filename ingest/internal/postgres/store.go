@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -27,7 +28,7 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), cursorkey.Migrations(), {Name: "ingest", FS: migrations}}
+	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(), {Name: "ingest", FS: migrations}}
 }
 
 // Limits bound what one page of a search may take. It ends there with what it has found and a cursor, so that no request runs

@@ -18,7 +18,7 @@ func (s *Service) Search(ctx context.Context, who identity.Principal, search ing
 	if err != nil {
 		return nil, err
 	}
-	search.Project = project
+	search.Project, search.Hidden = project, s.Directory.Hidden(who.Organization)
 	return s.Searches.Page(ctx, who.Organization, search)
 }
 

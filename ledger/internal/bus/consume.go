@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -120,20 +121,42 @@ func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledge
 	return ranges
 }
 
-// Tenants starts the plans of new organizations, and passes over all other events.
+// Tenants starts the plans of new organizations, takes back the accounts of deleted ones, and passes over all other events.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
 	}
+	if err := erasure.Consume(ctx, tx, records); err != nil {
+		return err
+	}
 	for _, record := range records {
-		if record.Header(contract.HeaderType) != contract.TypeOrganizationCreated {
-			continue
-		}
-		if err := c.organizationCreated(ctx, tx, record); err != nil {
+		if err := c.tenant(ctx, tx, record); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tenant passes over tombstones too: what they take back has had its effect.
+func (c *Consumer) tenant(ctx context.Context, tx pgx.Tx, record bus.Record) error {
+	switch kind := record.Header(contract.HeaderType); {
+	case len(record.Value) == 0:
+		return nil
+	case kind == contract.TypeOrganizationCreated:
+		return c.organizationCreated(ctx, tx, record)
+	case kind == contract.TypeDeletionBegun:
+		return c.deletionBegun(ctx, tx, record)
+	}
+	return nil
+}
+
+// deletionBegun takes back the account of an organization. Erasure has read the record before.
+func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Record) error {
+	var event contract.DeletionBegun
+	if err := json.Unmarshal(record.Value, &event); err != nil || event.Project != "" {
+		return err
+	}
+	return c.Service.Deleted(ctx, tx, event.Organization)
 }
 
 func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bus.Record) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -121,7 +122,7 @@ func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before cont
 	if err != nil {
 		return before, fmt.Errorf("cannot read the accounts that are due: %w", err)
 	}
-	if len(round.Accounts) == 0 && maps.Equal(round.Counted, before) {
+	if len(round.Accounts)+len(round.Deleted) == 0 && maps.Equal(round.Counted, before) {
 		return before, nil
 	}
 	if err := a.publishAccounts(ctx, round); err != nil {
@@ -153,17 +154,28 @@ func asSystem(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, fn fun
 }
 
 func (a *Accounts) publishAccounts(ctx context.Context, round service.Round) error {
-	messages := make([]*message.Message, 0, min(len(round.Accounts), accountsAtOnce))
-	for i, state := range round.Accounts {
+	var messages []*message.Message
+	for _, state := range round.Accounts {
 		messages = append(messages, accountMessage(newAccount(state, round.Counted), a.Clock()))
-		if len(messages) == accountsAtOnce || i == len(round.Accounts)-1 {
-			if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, messages...); err != nil {
-				return fmt.Errorf("cannot publish %d accounts: %w", len(messages), err)
-			}
-			messages = messages[:0]
+	}
+	for _, state := range round.Deleted {
+		messages = append(messages, tombstone(state, a.Clock()))
+	}
+	for some := range slices.Chunk(messages, accountsAtOnce) {
+		if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, some...); err != nil {
+			return fmt.Errorf("cannot publish %d accounts: %w", len(some), err)
 		}
 	}
 	return nil
+}
+
+// tombstone takes back what was published of an account.
+func tombstone(state ledger.AccountState, at time.Time) *message.Message {
+	id := state.Organization.ID
+	attributes := contract.Attributes{
+		ID: id + "/" + strconv.FormatInt(state.Version, 10), Type: contract.TypeAccountChanged, Source: source, Time: at, Organization: id,
+	}
+	return newMessage(attributes, id, nil)
 }
 
 // newAccount is an account state as weir.accounts.v1 carries it.

@@ -22,11 +22,13 @@ type Unpublished struct {
 	Organization ledger.Organization
 	Book         ledger.Book // of the latest period
 	Version      int64
+	Deleted      bool // nobody shall know of it any more
 }
 
 // AllUnpublished lists the organizations whose account states are due.
 func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
-	rows, err := tx.Query(ctx, `SELECT u.version, o.anchor_day, o.plans, o.suspended, b.*
+	rows, err := tx.Query(ctx, `SELECT u.version, o.anchor_day, o.plans, o.suspended,
+			EXISTS (SELECT FROM erasures e WHERE e.organization = u.organization AND e.project = ''), b.*
 		FROM unpublished u JOIN organizations o USING (organization)
 		CROSS JOIN LATERAL (SELECT `+bookColumns+` FROM books
 			WHERE organization = u.organization ORDER BY period_start DESC LIMIT 1) b`)
@@ -37,7 +39,8 @@ func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
 	var u Unpublished
 	var plans []byte
 	var b orgBook
-	_, err = pgx.ForEachRow(rows, append([]any{&u.Version, &u.Organization.AnchorDay, &plans, &u.Organization.Suspended}, b.fields()...), func() error {
+	fields := append([]any{&u.Version, &u.Organization.AnchorDay, &plans, &u.Organization.Suspended, &u.Deleted}, b.fields()...)
+	_, err = pgx.ForEachRow(rows, fields, func() error {
 		u.Organization.ID, u.Book = b.organization, b.book
 		u.Organization.Plans, err = parsePlans(plans)
 		due = append(due, u)
@@ -54,6 +57,14 @@ func MarkPublished(ctx context.Context, tx pgx.Tx, states []ledger.AccountState)
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM unpublished u USING unnest($1::text[], $2::bigint[]) AS done (organization, version)
 		WHERE u.organization = done.organization AND u.version = done.version`, ids, versions)
+	return err
+}
+
+// MakeDue makes the account state of an organization due, if the ledger knows the organization.
+func MakeDue(ctx context.Context, tx pgx.Tx, organization string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO unpublished (organization, version)
+		SELECT organization, nextval('versions') FROM (SELECT organization FROM organizations WHERE organization = $1 FOR NO KEY UPDATE) AS locked
+		ON CONFLICT (organization) DO UPDATE SET version = excluded.version`, organization)
 	return err
 }
 

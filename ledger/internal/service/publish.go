@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,6 +16,7 @@ import (
 // the log all states are counted.
 type Round struct {
 	Accounts []ledger.AccountState
+	Deleted  []ledger.AccountState // of organizations that were deleted: they are taken back
 	Counted  contract.Positions
 }
 
@@ -29,18 +31,28 @@ func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err er
 		return Round{}, err
 	}
 	now := s.Clock()
-	round.Accounts = make([]ledger.AccountState, len(due))
-	for i, d := range due {
-		if round.Accounts[i], err = s.Tiers.AccountState(d.Organization, d.Book, d.Version, now); err != nil {
+	for _, d := range due {
+		if d.Deleted {
+			round.Deleted = append(round.Deleted, ledger.AccountState{Organization: d.Organization, Version: d.Version})
+			continue
+		}
+		state, err := s.Tiers.AccountState(d.Organization, d.Book, d.Version, now)
+		if err != nil {
 			return Round{}, fmt.Errorf("cannot publish an account: %w", err)
 		}
+		round.Accounts = append(round.Accounts, state)
 	}
 	return round, nil
 }
 
 // MarkPublished notes that the round is published. What has changed since its snapshot stays due.
 func (s *Service) MarkPublished(ctx context.Context, tx pgx.Tx, round Round) error {
-	return postgres.MarkPublished(ctx, tx, round.Accounts)
+	return postgres.MarkPublished(ctx, tx, slices.Concat(round.Accounts, round.Deleted))
+}
+
+// Deleted makes due that the account of a deleted organization is taken back.
+func (s *Service) Deleted(ctx context.Context, tx pgx.Tx, organization string) error {
+	return postgres.MakeDue(ctx, tx, organization)
 }
 
 // RepublishOnNewTerms makes every account due when the terms of the tiers are not those of the last time.

@@ -1,0 +1,127 @@
+package erasure
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrations creates the table of what is deleted.
+func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "erasure", FS: migrations} }
+
+// Bound is that of the table.
+func Bound() prune.Bound {
+	return prune.Bound{Table: "erasures", Keeps: "a row of ids for each organization and project that was ever deleted", By: "its primary key"}
+}
+
+// A Deletion is what has to go: an organization, or where there is a Project that alone.
+type Deletion struct {
+	Organization string
+	Project      string
+}
+
+// Consume begins the erasure of what weir.tenants.v1 reports as deleted, in the transaction that moves the positions, which acts as the
+// system. It passes over all other facts.
+func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return err
+	}
+	for _, record := range records {
+		if record.Header(contract.HeaderType) != contract.TypeDeletionBegun || len(record.Value) == 0 {
+			continue
+		}
+		var begun contract.DeletionBegun
+		if err := json.Unmarshal(record.Value, &begun); err != nil || begun.Organization == "" {
+			return bus.PermanentRecord(record, fmt.Errorf("cannot read what the event %q deletes: %w", record.Header(contract.HeaderID), err))
+		}
+		if err := Begin(ctx, tx, Deletion{begun.Organization, begun.Project}, begun.BegunAt, begun.GoneBy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Begin has something erased from the commit of tx on. It waits for the transactions that have called Among and not ended: what they
+// write is erased as well, and whoever calls it later knows.
+func Begin(ctx context.Context, tx pgx.Tx, of Deletion, at, goneBy time.Time) error {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+lock+`)`); err != nil {
+		return fmt.Errorf("cannot wait for those who write: %w", err)
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO erasures (organization, project, begun_at, gone_by) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+		of.Organization, of.Project, at, goneBy)
+	if err != nil {
+		return fmt.Errorf("cannot begin to erase %v: %w", of, err)
+	}
+	return nil
+}
+
+const lock = `hashtextextended('weir erasure ' || current_schema(), 0)`
+
+// A Set is what is deleted of some organizations.
+type Set map[Deletion]bool
+
+// Among returns what is deleted of some organizations, for a transaction that is about to write for them and acts as the system. Until
+// it ends nothing else begins to be deleted.
+func Among(ctx context.Context, tx pgx.Tx, organizations []string) (Set, error) {
+	var batch pgx.Batch
+	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + lock + `)`) // a statement of its own: the next one sees what was awaited
+	batch.Queue(`SELECT organization, project FROM erasures WHERE organization = ANY($1)`, organizations)
+	results := tx.SendBatch(ctx, &batch)
+	defer results.Close()
+	if _, err := results.Exec(); err != nil {
+		return nil, fmt.Errorf("cannot keep deletions from beginning: %w", err)
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what is deleted: %w", err)
+	}
+	set := Set{}
+	var of Deletion
+	_, err = pgx.ForEachRow(rows, []any{&of.Organization, &of.Project}, func() error {
+		set[of] = true
+		return nil
+	})
+	return set, err
+}
+
+// AmongLogs is Among for the organizations of records.
+func AmongLogs(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (Set, error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	seen := map[string]bool{}
+	var organizations []string
+	for i := range records {
+		if id := records[i].Organization; !seen[id] {
+			seen[id] = true
+			organizations = append(organizations, id)
+		}
+	}
+	return Among(ctx, tx, organizations)
+}
+
+// Empty takes their lines from those records that are of what is deleted, so that nothing of them is kept until a request is whole.
+func (s Set) Empty(records []contract.LogsAccepted) {
+	for i := range records {
+		if s.Has(records[i].Organization, records[i].Project) {
+			records[i].Lines = nil
+		}
+	}
+}
+
+// Has reports whether a project is deleted, by itself or with its organization.
+func (s Set) Has(organization, project string) bool {
+	return s[Deletion{organization, project}] || s[Deletion{organization, ""}]
+}

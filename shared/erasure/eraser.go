@@ -1,0 +1,177 @@
+package erasure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Config is what an Eraser works with. All of it is required but Interval and Batch.
+type Config struct {
+	Module  string  // as in contract.ErasingModules
+	Tables  []Table // in the order in which they are erased
+	Pool    *pgxpool.Pool
+	Bus     *publisher.Publisher
+	Clock   func() time.Time
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger
+
+	Interval time.Duration // between looks for what is deleted; default 1 s
+	Batch    int           // rows of one transaction; default 5,000
+}
+
+// An Eraser erases what is deleted. Those of several replicas take turns, transaction by transaction; where one ends, another goes on.
+//
+// It goes over the tables until a pass has found nothing: what somebody has moved in a table meanwhile is found by the next.
+type Eraser struct {
+	Config
+	metrics metrics
+}
+
+// New makes an Eraser.
+func New(config Config) *Eraser {
+	config.Interval, config.Batch = cmp.Or(config.Interval, time.Second), cmp.Or(config.Batch, 5000)
+	return &Eraser{config, newMetrics(config.Metrics)}
+}
+
+// Run erases until ctx ends. A failure is logged and tried again.
+func (e *Eraser) Run(ctx context.Context) error {
+	ticker := time.NewTicker(e.Interval)
+	defer ticker.Stop()
+	for {
+		if err := e.RunOnce(ctx); err != nil && ctx.Err() == nil {
+			e.Logger.Warn("cannot erase what is deleted", slog.String("error", err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// RunOnce erases and publishes all that it can; what fails keeps nothing else waiting.
+func (e *Eraser) RunOnce(ctx context.Context) error {
+	open, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, of := range open {
+		if err := e.erase(ctx, of); err != nil && !errors.Is(err, ErrNotYet) {
+			failed = append(failed, fmt.Errorf("%v: %w", of, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// open lists what is not erased, or not published, the oldest first.
+func (e *Eraser) open(ctx context.Context) (open []Deletion, err error) {
+	overdue := 0
+	err = e.asSystem(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT organization, project, gone_by FROM erasures WHERE published_at IS NULL ORDER BY begun_at`)
+		if err != nil {
+			return err
+		}
+		var of Deletion
+		var goneBy time.Time
+		_, err = pgx.ForEachRow(rows, []any{&of.Organization, &of.Project, &goneBy}, func() error {
+			open = append(open, of)
+			if goneBy.Before(e.Clock()) {
+				overdue++
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what is to be erased: %w", err)
+	}
+	e.metrics.open.Set(float64(len(open)))
+	e.metrics.overdue.Set(float64(overdue))
+	return open, nil
+}
+
+func (e *Eraser) erase(ctx context.Context, of Deletion) error {
+	for more := true; more; {
+		var err error
+		if more, err = e.step(ctx, of); err != nil {
+			return err
+		}
+	}
+	return e.publish(ctx, of)
+}
+
+// progress is how far something is erased.
+type progress struct {
+	step  int
+	place string
+	found bool
+}
+
+// step is one transaction. more is false where nothing is left, or another replica is at it.
+func (e *Eraser) step(ctx context.Context, of Deletion) (more bool, err error) {
+	var table string
+	var removed int64
+	err = e.asSystem(ctx, func(tx pgx.Tx) error {
+		var at progress
+		err := tx.QueryRow(ctx, `SELECT step, place, found FROM erasures WHERE organization = $1 AND project = $2 AND erased_at IS NULL
+			FOR UPDATE SKIP LOCKED`, of.Organization, of.Project).Scan(&at.step, &at.place, &at.found)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if more = true; at.step < len(e.Tables) {
+			table = e.Tables[at.step].Name
+			if removed, at.place, err = e.Tables[at.step].Erase(ctx, tx, of, at.place, e.Batch); err != nil {
+				return fmt.Errorf("cannot erase %s: %w", table, err)
+			}
+		}
+		return e.advance(ctx, tx, of, at, removed)
+	})
+	if err != nil {
+		return false, err
+	}
+	e.metrics.erased(table, removed)
+	return more, nil
+}
+
+// advance notes how far it is after a step, and where the last of a pass has found nothing more, that all is erased.
+func (e *Eraser) advance(ctx context.Context, tx pgx.Tx, of Deletion, at progress, removed int64) (err error) {
+	switch {
+	case at.step < len(e.Tables):
+		name := e.Tables[at.step].Name
+		if at.place == "" {
+			at.step++
+		}
+		_, err = tx.Exec(ctx, `UPDATE erasures SET step = $3, place = $4, found = found OR $6 > 0,
+			removed = removed || jsonb_build_object($5::text, coalesce((removed->>$5::text)::bigint, 0) + $6::bigint)
+			WHERE organization = $1 AND project = $2`, of.Organization, of.Project, at.step, at.place, name, removed)
+	case at.found:
+		_, err = tx.Exec(ctx, `UPDATE erasures SET step = 0, found = false WHERE organization = $1 AND project = $2`, of.Organization, of.Project)
+	default:
+		_, err = tx.Exec(ctx, `UPDATE erasures SET erased_at = $3 WHERE organization = $1 AND project = $2`, of.Organization, of.Project, e.Clock().UTC())
+	}
+	return err
+}
+
+func (e *Eraser) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return pg.InTx(ctx, e.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}

@@ -1,0 +1,235 @@
+package erasure_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/topics"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const patience = 30 * time.Second
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// open returns a schema with a table of rows and one in partitions, which hold a row of each of some projects for each day.
+func open(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool := pgtest.Open(t, "erasuretest", erasure.Migrations())
+	system(t, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `
+			CREATE TABLE things (organization text, project text, n int);
+			CREATE TABLE days (organization text, project text, at timestamptz) PARTITION BY RANGE (at)`)
+		for day := range 20 { // more than one transaction takes
+			err = errors.Join(err, pg.EnsureDays(t.Context(), tx, "days", noon.AddDate(0, 0, day)))
+		}
+		for _, of := range [][2]string{{"acme", "shop"}, {"acme", "cart"}, {"other", "shop"}} {
+			_, failed := tx.Exec(t.Context(), `INSERT INTO things SELECT $1, $2, n FROM generate_series(1, 25) n`, of[0], of[1])
+			_, failed2 := tx.Exec(t.Context(), `INSERT INTO days SELECT $1, $2, $3::timestamptz + n * interval '1 day' FROM generate_series(0, 19) n, generate_series(1, 3)`, of[0], of[1], noon)
+			err = errors.Join(err, failed, failed2)
+		}
+		return err
+	})
+	return pool
+}
+
+func system(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// left counts the rows of both tables by organization and project.
+func left(t *testing.T, pool *pgxpool.Pool) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	system(t, pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(t.Context(), `SELECT organization || '/' || project, count(*) FROM (
+			SELECT organization, project FROM things UNION ALL SELECT organization, project FROM days) r GROUP BY 1`)
+		if err != nil {
+			return err
+		}
+		var of string
+		var n int
+		_, err = pgx.ForEachRow(rows, []any{&of, &n}, func() error {
+			counts[of] = n
+			return nil
+		})
+		return err
+	})
+	return counts
+}
+
+// begun is the record that a deletion has begun.
+func begun(t *testing.T, organization, project string) bus.Record {
+	t.Helper()
+	value, err := json.Marshal(contract.DeletionBegun{Organization: organization, Project: project, BegunAt: noon, GoneBy: noon.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bus.Record{Value: value, Headers: []bus.Header{{Key: contract.HeaderType, Value: []byte(contract.TypeDeletionBegun)}}}
+}
+
+func consume(t *testing.T, pool *pgxpool.Pool, records ...bus.Record) {
+	t.Helper()
+	system(t, pool, func(tx pgx.Tx) error { return erasure.Consume(t.Context(), tx, records) })
+}
+
+func newEraser(t *testing.T, pool *pgxpool.Pool, brokers []string, tables ...erasure.Table) *erasure.Eraser {
+	t.Helper()
+	out, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = out.Close() })
+	return erasure.New(erasure.Config{
+		Module: "test", Tables: tables, Pool: pool, Bus: out, Clock: func() time.Time { return noon }, Metrics: prometheus.NewRegistry(),
+		Logger: testenv.Logger(t), Batch: 10,
+	})
+}
+
+// What is deleted goes, in small transactions and by whichever replica, and what was removed is published. All else stays.
+func TestErases(t *testing.T) {
+	pool, brokers := open(t), testenv.Kafka(t)
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	largest, crash := int64(0), errors.New("a crash")
+	counted := func(table erasure.Table) erasure.Table {
+		erase := table.Erase
+		table.Erase = func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
+			removed, next, err := erase(ctx, tx, of, place, limit)
+			if largest = max(largest, removed); crash != nil && removed > 0 {
+				err, crash = crash, nil
+			}
+			return removed, next, err
+		}
+		return table
+	}
+	tables := []erasure.Table{counted(erasure.Rows("things", erasure.OfProject)), erasure.Partitions("days", erasure.OfProject)}
+	consume(t, pool, begun(t, "acme", "shop"), begun(t, "other", ""), bus.Record{}, begun(t, "acme", "shop"))
+	if err := newEraser(t, pool, brokers, tables...).RunOnce(t.Context()); err == nil {
+		t.Error("the first is not cut short")
+	}
+	if err := newEraser(t, pool, brokers, tables...).RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, pool); len(got) != 1 || got["acme/cart"] != 85 {
+		t.Errorf("left: %v", got)
+	}
+	if largest > 10 {
+		t.Errorf("a transaction removed %d rows", largest)
+	}
+	var published []string
+	for _, record := range bustest.ReadAll(t, brokers, contract.TopicErasures) {
+		var erased contract.Erased
+		if err := json.Unmarshal(record.Value, &erased); err != nil {
+			t.Fatal(err)
+		}
+		published = append(published, fmt.Sprint(string(record.Key), " ", erased.Module, " ", erased.Removed))
+	}
+	slices.Sort(published)
+	want := []string{"organization/other/test test map[days:60 things:25]", "project/shop/test test map[days:60 things:25]"}
+	if !slices.Equal(published, want) {
+		t.Errorf("published %q, want %q", published, want)
+	}
+}
+
+// What cannot be erased yet waits, and keeps nothing else waiting.
+func TestNotYet(t *testing.T) {
+	pool := open(t)
+	table := erasure.Rows("things", erasure.OfProject)
+	erase := table.Erase
+	table.Erase = func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
+		if of.Organization == "acme" {
+			return 0, "", erasure.ErrNotYet
+		}
+		return erase(ctx, tx, of, place, limit)
+	}
+	brokers := testenv.Kafka(t)
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	consume(t, pool, begun(t, "acme", ""), begun(t, "other", ""))
+	if err := newEraser(t, pool, brokers, table).RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, pool); got["acme/shop"] != 85 || got["other/shop"] != 60 {
+		t.Errorf("left: %v", got)
+	}
+}
+
+// A deletion does not begin as long as somebody who has seen nothing of it still writes, and whoever comes later sees it.
+func TestWritersKnow(t *testing.T) {
+	pool := open(t)
+	writer, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }()
+	if err := pg.AsSystem(t.Context(), writer); err != nil {
+		t.Fatal(err)
+	}
+	logs := []contract.LogsAccepted{{Organization: "acme", Project: "shop"}}
+	if before, err := erasure.AmongLogs(t.Context(), writer, logs); err != nil || before.Has("acme", "shop") {
+		t.Fatalf("before: %v, %v", before, err)
+	}
+	began, record := make(chan error, 1), begun(t, "acme", "")
+	go func() {
+		began <- pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return erasure.Consume(t.Context(), tx, []bus.Record{record}) })
+	}()
+	testenv.Eventually(t, patience, func() error { return waits(t, pool) })
+	select {
+	case err := <-began:
+		t.Fatalf("the deletion began while somebody wrote: %v", err)
+	default:
+	}
+	if err := writer.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-began; err != nil {
+		t.Fatal(err)
+	}
+	system(t, pool, func(tx pgx.Tx) error {
+		after, err := erasure.AmongLogs(t.Context(), tx, logs)
+		if !after.Has("acme", "shop") || !after.Has("acme", "cart") || after.Has("other", "shop") {
+			t.Errorf("after: %v", after)
+		}
+		return err
+	})
+}
+
+// waits is nil once somebody waits for the lock.
+func waits(t *testing.T, pool *pgxpool.Pool) error {
+	t.Helper()
+	var waiting bool
+	err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`).Scan(&waiting)
+	if err == nil && !waiting {
+		err = errors.New("nobody waits yet")
+	}
+	return err
+}
