@@ -1,7 +1,10 @@
 package tenants
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -24,28 +27,84 @@ type AuditCheck struct {
 	Lines  int64        // in the log
 	Head   string       // hash of the last line, "" where there is none
 	Faults []AuditFault // at most 100; Lines goes on
+
+	reductions map[string]*Reduction // by deletion
+	begun      map[string]bool       // deletions that have begun, and not finished
 }
 
 // Begin sets the line behind which the log begins, where that is not its first.
 func (c *AuditCheck) Begin(sequence int64, hash string) { c.Gone, c.Head = sequence, hash }
 
-// Next compares the kept line of the next number with the one that follows from the events; nil is for none.
+// Next compares the kept line of the next number with the one that follows from the events; nil is for none. An event that was erased
+// leaves its place alone.
 func (c *AuditCheck) Next(sequence int64, kept, want *AuditEvent) {
 	switch {
 	case kept == nil:
 		c.fault(sequence, fmt.Sprintf("is missing: the events have %s of %q", want.Action, want.Target.ID))
 	case want == nil:
 		c.fault(sequence, fmt.Sprintf("was added: no event has %s of %q", kept.Action, kept.Target.ID))
+	case want.erased():
+		c.compareErased(*kept, *want)
 	default:
 		c.compare(*kept, *want)
 	}
 	if kept == nil {
 		return
 	}
-	if kept.Hash != kept.hash(c.before()) {
+	if kept.ReducedBy != "" {
+		c.reduced(*kept)
+	} else if kept.Hash != kept.hash(c.before()) {
 		c.fault(sequence, "has a hash that does not follow from its text and the line before")
 	}
 	c.Lines, c.Head = c.Lines+1, kept.Hash
+}
+
+// erased reports whether the event of the line was erased.
+func (e AuditEvent) erased() bool { return e.Action == "" }
+
+// compareErased compares the place of a line whose event was erased.
+func (c *AuditCheck) compareErased(kept, want AuditEvent) {
+	if kept.ReducedBy == "" || kept.Sequence != want.Sequence || kept.Stream != want.Stream || kept.Version != want.Version || kept.Position != want.Position {
+		c.fault(kept.Sequence, fmt.Sprintf("is not reduced as its event, version %d of %q, was erased", want.Version, want.Stream))
+	}
+}
+
+func (c *AuditCheck) reduced(kept AuditEvent) {
+	if c.reductions == nil {
+		c.reductions = map[string]*Reduction{}
+	}
+	if c.reductions[kept.ReducedBy] == nil {
+		c.reductions[kept.ReducedBy] = &Reduction{}
+	}
+	c.reductions[kept.ReducedBy].Add(kept)
+}
+
+// Deleted compares the lines that a deletion has reduced, all of which are before this event, with its hash of them.
+func (c *AuditCheck) Deleted(sequence int64, event Event) {
+	switch e := event.(type) {
+	case DeletionBegun:
+		if c.begun == nil {
+			c.begun = map[string]bool{}
+		}
+		c.begun[e.ID()] = true
+	case DeletionFinished:
+		found := cmp.Or(c.reductions[e.ID()], &Reduction{})
+		aged := c.Gone > 0 && found.Lines < e.ReducedLines // the first of them are gone, and there is no hash of the rest alone
+		if !aged && (found.Lines != e.ReducedLines || found.Hash() != e.ReducedHash) {
+			c.fault(sequence, fmt.Sprintf("has %d reduced lines, which are not the %d that there are", e.ReducedLines, found.Lines))
+		}
+		delete(c.begun, e.ID())
+		delete(c.reductions, e.ID())
+	}
+}
+
+// End checks what is left when there are no more lines.
+func (c *AuditCheck) End() {
+	for _, id := range slices.Sorted(maps.Keys(c.reductions)) {
+		if !c.begun[id] {
+			c.fault(c.Lines, fmt.Sprintf("is the last, and there is no deletion of %q, by which %d lines were reduced", id, c.reductions[id].Lines))
+		}
+	}
 }
 
 func (c *AuditCheck) before() string {
@@ -57,6 +116,9 @@ func (c *AuditCheck) before() string {
 
 // compare finds the parts of a line that differ from what the events have.
 func (c *AuditCheck) compare(kept, want AuditEvent) {
+	if kept.ReducedBy != "" {
+		want.ActorName = ""
+	}
 	wanted, wrong := map[string]string{}, []string{}
 	want.each(func(name, text string) { wanted[name] = text })
 	kept.each(func(name, text string) {

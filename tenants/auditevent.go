@@ -27,6 +27,7 @@ type AuditEvent struct {
 	Version      int64
 	Position     int64
 	Hash         string // SHA-256, hexadecimal
+	ReducedBy    string // id of what was deleted: the line has lost names, addresses and what was before and after; empty: it is whole
 }
 
 // With is the line of a change.

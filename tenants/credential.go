@@ -11,6 +11,11 @@ type CredentialHolder interface {
 	Credentials() []Credential
 }
 
+// Credentials are all of what is deleted, as one.
+func (d Deletion) Credentials() []Credential {
+	return []Credential{{d.Kind() + "/" + d.ID(), d.State() != DeletionCancelledState}}
+}
+
 // Credentials are that of the key.
 func (k APIKey) Credentials() []Credential {
 	return []Credential{{k.Digest.Hash, k.Revocation.state() == Revoked}}

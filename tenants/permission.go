@@ -16,6 +16,7 @@ const (
 	OwnersManage       Permission = "owners:manage"  // the same for owners, and make somebody one
 	ProjectsRead       Permission = "projects:read"
 	ProjectsWrite      Permission = "projects:write"
+	DeletionsManage    Permission = "deletions:manage" // delete the organization, or projects, and see what became of it
 	APIKeysRead        Permission = "api-keys:read"
 	APIKeysWrite       Permission = "api-keys:write"      // of staging and dev
 	APIKeysWriteProd   Permission = "api-keys:write-prod" // of prod
@@ -31,7 +32,7 @@ const (
 func Permissions() []Permission {
 	return []Permission{
 		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
-		ProjectsRead, ProjectsWrite, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
+		ProjectsRead, ProjectsWrite, DeletionsManage, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
 		AuditRead, LogsRead, ErrorsRead, UsageRead,
 	}
 }
@@ -42,7 +43,7 @@ func (r Role) May(p Permission) bool {
 	case Owner:
 		return slices.Contains(Permissions(), p)
 	case Admin:
-		return Owner.May(p) && p != OwnersManage
+		return Owner.May(p) && p != OwnersManage && p != DeletionsManage
 	case Developer:
 		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead
 	case Viewer:

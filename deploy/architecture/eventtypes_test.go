@@ -29,8 +29,8 @@ var eventConsumers = map[string][]string{
 	"TypeThresholdReached":    nil,
 	"TypeQuotaExhausted":      nil,
 	"TypeErrorGroupCreated":   nil,
-	"TypeHolderChanged":       {"shared/identity"},
-	"TypeErased":              nil,
+	"TypeHolderChanged":       {"shared/identity", "tenants/internal/bus"},
+	"TypeErased":              {"tenants/internal/bus"},
 	"TypeKeyUsed":             {"tenants/internal/bus"},
 	"TypeKeyExposed":          {"tenants/internal/bus"},
 }

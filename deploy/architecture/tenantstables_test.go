@@ -16,24 +16,25 @@ import (
 
 // tableOwners are the tables of tenants' schema with the one room that changes them, by its migrations and its statements.
 var tableOwners = map[string]string{
-	"organizations": "registry", "projects": "registry", "service_tokens": "registry", "security_policies": "registry",
+	"organizations": "registry", "projects": "registry", "service_tokens": "registry", "security_policies": "registry", "deletions": "registry",
 	"api_keys": "keys", "api_key_usage": "keys", "api_key_users": "keys",
 	"members": "people", "invitations": "people",
 	"sessions": "signin", "passkeys": "signin", "devices": "signin", "sign_in_failures": "signin",
 	"challenges":   "challenge",
 	"audit_events": "audit", "audit_anchors": "audit",
+	"withdrawals": "bus",
 }
 
 // mixedMigrations are older than the rooms, or made by one for another, and stay as they are: a file that was released is not edited.
-var mixedMigrations = []string{"0001_registry.sql", "0005_people.sql", "0007_keys.sql", "0008_passkeys.sql"}
+var mixedMigrations = []string{"0001_registry.sql", "0005_people.sql", "0007_keys.sql", "0008_passkeys.sql", "0014_deletions.sql"}
 
 // foreignReads are the tables that a room reads beside its own, in one query with them, with the reason.
 var foreignReads = map[string][]string{
-	"keys":   {"members", "projects"}, // the names of who asked for a key, and of its project
-	"people": {"passkeys"},            // how many owners can sign in without a password
-	"signin": {"members"},             // whether a device is of the member who signs in
+	"keys":   {"members", "projects"},       // the names of who asked for a key, and of its project
+	"people": {"passkeys", "organizations"}, // how many owners can sign in without a password; whether the organization is to be deleted
+	"signin": {"members"},                   // whether a device is of the member who signs in
 	// whose things are gone, so that what the audit and the events have of them can go
-	"audit": {"organizations", "api_keys", "service_tokens", "members", "passkeys"},
+	"audit": {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys"},
 	// which rows of others have to be gone first
 	"retention": {"members", "sessions", "passkeys", "devices", "sign_in_failures", "api_keys"},
 }

@@ -34,6 +34,7 @@ var nouns = map[string]Module{
 	"audit-events":   Tenants,
 	"service-tokens": Tenants,
 	"leak-reports":   Tenants,
+	"deletions":      Tenants,
 }
 
 // books are the parts of an organization that the ledger keeps.

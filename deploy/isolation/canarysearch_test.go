@@ -133,15 +133,28 @@ func (w *world) topics(t *testing.T) map[string]string {
 
 func (w *world) records(t *testing.T, topic string) string {
 	t.Helper()
-	var mu sync.Mutex
 	var text strings.Builder
+	w.eachRecord(t, topic, func(record bus.Record) { text.WriteString(textOf(record)) })
+	return text.String()
+}
+
+func textOf(record bus.Record) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s\n", record.Key, record.Value)
+	for _, header := range record.Headers {
+		fmt.Fprintf(&text, "%s: %s\n", header.Key, header.Value)
+	}
+	return text.String()
+}
+
+// eachRecord visits the records that a topic holds.
+func (w *world) eachRecord(t *testing.T, topic string, visit func(bus.Record)) {
+	t.Helper()
+	var mu sync.Mutex
 	reader := state.NewReader(state.Config{Brokers: w.brokers, Topic: topic, Apply: func(record bus.Record) error {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(&text, "%s %s\n", record.Key, record.Value)
-		for _, header := range record.Headers {
-			fmt.Fprintf(&text, "%s: %s\n", header.Key, header.Value)
-		}
+		visit(record)
 		return nil
 	}}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -157,9 +170,6 @@ func (w *world) records(t *testing.T, topic string) string {
 	})
 	cancel()
 	<-ended
-	mu.Lock()
-	defer mu.Unlock()
-	return text.String()
 }
 
 // plantRow keeps a secret in a table.

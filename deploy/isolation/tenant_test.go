@@ -32,6 +32,12 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 		return of.world.operate(t, "POST", "/v1/api-keys",
 			map[string]any{"project": of.things["project"], "environment": "prod", "name": "used up"}).get("id")
 	},
+	"new-organization": func(t *testing.T, of *tenant) string {
+		return of.world.operate(t, "POST", "/v1/organizations", map[string]any{"name": "used up", "tier": "indie"}).get("id")
+	},
+	"new-project": func(t *testing.T, of *tenant) string {
+		return of.world.operate(t, "POST", "/v1/projects", map[string]any{"organization": of.things["organization"], "name": "used up"}).get("id")
+	},
 	"new-token": func(t *testing.T, of *tenant) string {
 		return of.token(t, "x:y").get("id")
 	},

@@ -24,8 +24,8 @@ func TestStateIsKept(t *testing.T) {
 	}
 	p.stop()
 	kept, err := filepath.Glob(filepath.Join(dir, "ingest", "*.state"))
-	if err != nil || len(kept) != 2 {
-		t.Fatalf("kept %v (%v), want credentials and accounts", kept, err)
+	if err != nil || len(kept) != 3 {
+		t.Fatalf("kept %v (%v), want credentials, accounts and projects", kept, err)
 	}
 	r.Publish(contract.TopicCredentials, contract.CredentialKey(doomed), nil, nil)
 	p = r.start(keeping)

@@ -11,7 +11,7 @@ import (
 const (
 	TopicLogs        = "weir.logs.v1"        // written by ingest: LogsAccepted
 	TopicCredentials = "weir.credentials.v1" // written by tenants: compacted, key = SHA-256 of the credential
-	TopicTenants     = "weir.tenants.v1"     // written by tenants: facts, kept for ever
+	TopicTenants     = "weir.tenants.v1"     // written by tenants: facts, compacted, key = id of the fact: each stays until a tombstone takes it back
 	TopicAccounts    = "weir.accounts.v1"    // written by ledger: compacted, key = organization
 	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts, kept for a while
 	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts, kept for a while
@@ -68,7 +68,6 @@ const (
 // would add nothing but disorder, and the marker on weir.accounts.v1 needs their total order.
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(segmentTime.Milliseconds(), 10)}
-	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(factsRetention)}
 	logs := map[string]string{
 		"cleanup.policy":    "delete",
@@ -80,7 +79,7 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		{Name: TopicCredentials, Owner: "tenants", Partitions: 1, Config: compacted,
 			Keeps: "a state of each credential that tenants has a row of, and of each organization and project that was ever deleted"},
 		{Name: TopicAccounts, Owner: "ledger", Partitions: 1, Config: compacted, Keeps: "a state of each organization, and the marker"},
-		{Name: TopicTenants, Owner: "tenants", Partitions: 1, Config: forever, Keeps: everyDecision},
+		{Name: TopicTenants, Owner: "tenants", Partitions: 1, Config: compacted, Keeps: everyDecision},
 		{Name: TopicLedger, Owner: "ledger", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicGrouping, Owner: "grouping", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicIngest, Owner: "ingest", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},

@@ -27,6 +27,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -41,6 +42,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/challenge"
 	"github.com/weirlog/weir/tenants/internal/changes"
+	"github.com/weirlog/weir/tenants/internal/erasing"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/oidc"
@@ -97,6 +99,10 @@ type App struct {
 	registry    *registry.Service
 	tokens      *registry.Tokens
 	policies    *registry.Policies
+	deletions   *registry.Deletions
+	withdrawals *bus.Withdrawals
+	withdrawing *relay.Relay
+	erasures    *consumer.Consumer // of what modules have removed
 	keys        *keys.Service
 	exposures   *keys.Exposures
 	proxies     []netip.Prefix
@@ -173,9 +179,14 @@ func (a *App) assemble() (err error) {
 		return err
 	}
 	a.events = projections.NewEvents(a.pool)
+	publication := bus.NewPublication(a.events)
 	a.relay = relay.New(relay.Config{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.NewPublication(a.events).Read,
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: publication.Read,
 		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	a.withdrawals = bus.NewWithdrawals(publication, a.clock)
+	a.withdrawing = relay.New(relay.Config{
+		Pool: a.pool, Name: bus.WithdrawalsName, Publisher: a.publisher, Read: a.withdrawals.Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.tombstones = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.TombstonesName, Publisher: a.publisher, Read: bus.NewSessionTombstones(a.events, a.clock).Read,
@@ -196,7 +207,7 @@ func (a *App) assemble() (err error) {
 	a.views = query.NewReader(cmp.Or(a.reads, a.pool))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
 		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf,
+		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,
 	})
 	party := a.relyingParty()
 	a.signIn = signin.New(signin.Config{
@@ -210,9 +221,10 @@ func (a *App) assemble() (err error) {
 	})
 	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
+	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
 	a.keys = keys.NewService(a.work, a.registry, a.accountLimits().Of)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
-	return a.buildUsageConsumer()
+	return errors.Join(a.buildUsageConsumer(), a.buildErasureConsumer())
 }
 
 // registered is what is registered of organizations, as a reader sees it.
@@ -294,6 +306,24 @@ func (a *App) buildUsageConsumer() (err error) {
 	return err
 }
 
+// buildErasureConsumer makes what takes in what modules, this one too, have removed of what was deleted.
+func (a *App) buildErasureConsumer() (err error) {
+	a.erasures, err = consumer.New(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures, Pool: a.pool,
+		Handle: bus.ErasureConsumer{Erased: registry.KeepErased}.Consume, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	return err
+}
+
+// erase begins deletions when their time has come, erases what this module has of them, and finishes them.
+func (a *App) erase(ctx context.Context) error {
+	loop := registry.NewDeletionLoop(a.deletions, a.metrics.Registerer, a.logger)
+	eraser := erasure.New(erasure.Config{
+		Module: "tenants", Tables: erasing.Tables(a.withdrawals), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	return lifecycle.Run(ctx, loop.Run, eraser.Run, a.withdrawing.Run, a.erasures.Run)
+}
+
 func (a *App) routes() nethttp.Handler {
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
@@ -310,7 +340,7 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	auditing := audit.NewService(audit.NewStore(a.views), a.registry)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
 	answers.Mount(router, changed, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
-		registry.NewAPI(answers, a.registry, a.tokens, a.policies).Mount, keys.NewAPI(answers, a.keys).Mount)
+		registry.NewAPI(answers, a.registry, a.tokens, a.policies, a.deletions).Mount, keys.NewAPI(answers, a.keys).Mount)
 	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
 	readers := directory{people.NewStore(a.views), registry.NewStore(a.views)}
@@ -319,7 +349,7 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	ofSignIn.MountOpen(router)
 	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, ofSignIn.Entrance())
 	ofPeople.MountCodes(router)
-	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies).Mount,
+	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies, a.deletions).Mount,
 		keys.NewPages(kit, a.keys).Mount, audit.NewPages(kit, auditing).Mount)
 }
 
@@ -371,7 +401,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.plaintext.Run,
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.erase, a.plaintext.Run,
 		a.signIn.Failures.Run, a.pruner.Run, a.serve, a.metrics.Run)
 }
 

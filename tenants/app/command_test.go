@@ -178,7 +178,7 @@ func TestVerifyAtTheServer(t *testing.T) {
 		t.Errorf("of the installation:\n%s", got)
 	}
 	tenants.refused(t, `no audit of organization "org_x"`, "audit", "verify", "--organization", "org_x")
-	w.sql(t, `ALTER TABLE audit_events DISABLE TRIGGER audit_events_are_kept`, `GRANT ALL ON audit_events TO CURRENT_USER`,
+	w.sql(t, `ALTER TABLE audit_events DISABLE TRIGGER USER`, `GRANT ALL ON audit_events TO CURRENT_USER`,
 		`UPDATE audit_events SET actor = 'mem_x' WHERE sequence = 3`)
 	out, notes, ok := tenants.run(t, "audit", "verify")
 	if ok || !strings.Contains(notes, acme.organization+`: line 3 was changed: actor is "mem_x"`) || !strings.Contains(notes, "tampered") {
@@ -236,4 +236,22 @@ func TestLinksAtTheServer(t *testing.T) {
 		t.Errorf("the owner is still signed in: %d", got.status)
 	}
 	program.refused(t, `there is no member "nobody@example.com"`, "reset-link", "nobody@example.com")
+}
+
+// What is deleted at the server is deleted as elsewhere, and can be restored as long as its grace lasts.
+func TestDeletedByCommand(t *testing.T) {
+	w := newWorld(t)
+	acme := w.start(t, operatorToken).tenant(t, "Acme")
+	program := w.program(t)
+	for _, what := range [][2]string{{"project", acme.project}, {"organization", acme.organization}} {
+		if got := program.must(t, what[0], "delete", "--grace", "1h", what[1]); got != "deleting" {
+			t.Errorf("deleted the %s: %s", what[0], got)
+		}
+		if got := program.must(t, what[0], "restore", what[1]); got != "cancelled" {
+			t.Errorf("restored the %s: %s", what[0], got)
+		}
+	}
+	if _, said, ok := program.run(t, "project", "delete", "prj_0"); ok || !strings.Contains(said, `there is no project \"prj_0\"`) && !strings.Contains(said, `there is no project "prj_0"`) {
+		t.Errorf("deleted what there is not: %s", said)
+	}
 }

@@ -42,6 +42,8 @@ type Config struct {
 
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
 
+	DeletionGrace time.Duration `help:"How long a deletion of an organization or project can be cancelled before anything is erased, at most 90 days; 0: it begins at once." env:"WEIR_DELETION_GRACE" default:"0s"`
+
 	LeakReports  bool   `help:"Take reports of leaked API keys at /v1/leak-reports, signed as GitHub's secret scanning signs them." env:"WEIR_LEAK_REPORTS"`
 	LeakKeysURL  string `help:"Where the keys are published that leak reports are signed with." env:"WEIR_LEAK_KEYS_URL" default:"https://api.github.com/meta/public_keys/secret_scanning"`
 	LeakKeysFile string `help:"File with these keys, in the same form, instead of the address." env:"WEIR_LEAK_KEYS_FILE"`
@@ -63,6 +65,9 @@ func (c Config) Validate() error {
 	}
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))
+	}
+	if c.DeletionGrace < 0 || c.DeletionGrace > tenants.MaxDeletionGrace {
+		errs = append(errs, fmt.Errorf("WEIR_DELETION_GRACE is %s: use 0 to %s", c.DeletionGrace, tenants.MaxDeletionGrace))
 	}
 	if u, err := url.Parse(c.LeakKeysURL); c.LeakKeysURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
 		errs = append(errs, fmt.Errorf("WEIR_LEAK_KEYS_URL is %q: use an address such as %s", c.LeakKeysURL, leak.GitHubKeys))

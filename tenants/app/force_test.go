@@ -46,7 +46,7 @@ func (w world) follow(t *testing.T) *neighbour {
 			if topic != contract.TopicCredentials {
 				return nil
 			}
-			err := n.Apply(string(record.Key), record.Value)
+			err := n.Consume(record)
 			if err != nil {
 				t.Errorf("cannot apply %s: %v", record.Value, err)
 			}

@@ -51,6 +51,7 @@ type world struct {
 	log      *journal
 
 	inForceWait   time.Duration
+	grace         time.Duration // of deletions
 	oidc          app.OIDCConfig
 	clock         func() time.Time // the system's where nil
 	output        *bytes.Buffer    // gets the link for the first owner; nil: there is none
@@ -100,7 +101,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+		InForceWait: w.inForceWait, DeletionGrace: w.grace, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
 	if w.output != nil {
 		config.Output = w.output

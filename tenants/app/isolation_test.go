@@ -116,6 +116,11 @@ func probes() []probe {
 		{"POST /v1/sessions/{id}/revoke", revokeFreshSession, [3]int{200, 200, 404}},
 		{"GET /v1/audit-events", send("GET", "/v1/audit-events?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"GET /v1/audit-events", send("GET", "/v1/audit-events?organization=*", nil), [3]int{200, 404, 404}},
+		{"GET /v1/deletions", send("GET", "/v1/deletions?organization={organization}", nil), [3]int{200, 200, 404}},
+		{"DELETE /v1/organizations/{id}", deleteFresh("/v1/organizations", `{"name":"C","tier":"indie"}`), [3]int{202, 403, 403}},
+		{"POST /v1/organizations/{id}/restore", send("POST", "/v1/organizations/{organization}/restore", nil), [3]int{404, 403, 403}},
+		{"DELETE /v1/projects/{id}", deleteFresh("/v1/projects", `{"organization":"{organization}","name":"P"}`), [3]int{202, 403, 403}},
+		{"POST /v1/projects/{id}/restore", send("POST", "/v1/projects/{project}/restore", nil), [3]int{404, 403, 403}},
 		{"GET /v1/organizations/{id}", send("GET", "/v1/organizations/{organization}", nil), [3]int{200, 200, 404}},
 		{"PATCH /v1/organizations/{id}", send("PATCH", "/v1/organizations/{organization}", map[string]any{"name": "A"}), [3]int{200, 200, 404}},
 		{"PATCH /v1/projects/{id}", send("PATCH", "/v1/projects/{project}", map[string]any{"name": "Store"}), [3]int{200, 200, 404}},
@@ -228,6 +233,18 @@ func onFreshInvitation(path string) func(*testing.T, *process, string, tenant) a
 		got := p.call(t, token, "POST", "/v1/invitations/"+id+path, "")
 		got.text = strings.ReplaceAll(got.text, id, "inv_zzzz")
 		return got
+	}
+}
+
+// deleteFresh deletes what it has the operator make.
+func deleteFresh(path, body string) func(*testing.T, *process, string, tenant) answer {
+	return func(t *testing.T, p *process, token string, a tenant) answer {
+		t.Helper()
+		id := "zzzz"
+		if !isStranger(a) {
+			id = p.must(t, 201, "POST", path, strings.ReplaceAll(body, "{organization}", a.organization)).get("id")
+		}
+		return p.call(t, token, "DELETE", path+"/"+id, "")
 	}
 }
 

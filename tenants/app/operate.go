@@ -32,7 +32,9 @@ type Services struct {
 	Registry *registry.Service
 	Tokens   *registry.Tokens
 	Policies *registry.Policies
-	Keys     *keys.Service
+
+	Deletions *registry.Deletions
+	Keys      *keys.Service
 }
 
 // Operate carries out fn beside the processes that serve, on the same database and broker: its decisions are audited,
@@ -53,7 +55,7 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 	ctx, done := context.WithCancel(ctx)
 	return lifecycle.Run(ctx, a.relay.Run, a.state.Run, func(ctx context.Context) error {
 		defer done()
-		return fn(ctx, Services{a.codes, a.registry, a.tokens, a.policies, a.keys})
+		return fn(ctx, Services{a.codes, a.registry, a.tokens, a.policies, a.deletions, a.keys})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -30,7 +31,7 @@ func (a *App) newPruner() *prune.Pruner {
 		Pool: a.pool,
 		Tables: slices.Concat(retention.Tables(a.clock, bus.Forget(a.publisher, a.clock)), audit.Tables(a.clock, a.config.auditKept()),
 			sharedbus.Tables(a.clock)),
-		Fixed: slices.Concat(retention.Fixed(), audit.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
+		Fixed: slices.Concat(retention.Fixed(), audit.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
 		Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }

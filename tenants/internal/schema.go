@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -17,5 +18,5 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{bus.Migrations(), eventstorepg.Migrations(), cursorkey.Migrations(), {Name: "tenants", FS: migrations}}
+	return []pg.MigrationSet{bus.Migrations(), eventstorepg.Migrations(), cursorkey.Migrations(), erasure.Migrations(), {Name: "tenants", FS: migrations}}
 }

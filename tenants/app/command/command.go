@@ -25,12 +25,18 @@ type Commands struct {
 		Create createOrganization `cmd:"" help:"Create an organization and print its id."`
 		List   listOrganizations  `cmd:"" help:"List the organizations."`
 
+		Delete  deleteOrganization  `cmd:"" help:"Delete an organization with all that it has."`
+		Restore restoreOrganization `cmd:"" help:"Bring back an organization that was deleted, as long as nothing is erased."`
+
 		AllowPasswords allowPasswords `cmd:"" help:"Let the members of an organization sign in with passwords again."`
 	} `cmd:"" help:"Organizations: who everything else belongs to."`
 
 	Project struct {
 		Create createProject `cmd:"" help:"Create a project and print its id."`
 		List   listProjects  `cmd:"" help:"List the projects of an organization."`
+
+		Delete  deleteProject  `cmd:"" help:"Delete a project with its logs and errors."`
+		Restore restoreProject `cmd:"" help:"Bring back a project that was deleted, as long as nothing is erased."`
 	} `cmd:"" help:"Projects: the applications and services of an organization."`
 
 	Key struct {

@@ -14,6 +14,8 @@ func explain(err error, thing, id string) error {
 	switch {
 	case errors.Is(err, tenants.ErrNotFound):
 		return fmt.Errorf("there is no %s %q", thing, id)
+	case errors.Is(err, tenants.ErrBegun):
+		return fmt.Errorf("%s %q is being erased, or is gone: nothing brings it back", thing, id)
 	case errors.As(err, &invalid):
 		return errors.New(strings.Join(waysOut(invalid), "\n"))
 	}

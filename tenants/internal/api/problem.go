@@ -49,6 +49,11 @@ func ProblemOf(err error, what, id string) error {
 	case errors.Is(err, tenants.ErrKeyRotated):
 		return httpapi.NewProblem(http.StatusConflict, "api_key_rotated",
 			"The API key was rotated already: rotated_to names the key that takes its place. Rotate that one, or revoke this one.")
+	case errors.Is(err, tenants.ErrBegun):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "The deletion has begun: nothing brings back what is being erased.")
+	case errors.Is(err, eventstore.ErrErased):
+		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
+			"What the same request created before was deleted since. Send a new Idempotency-Key to create another.")
 	case errors.Is(err, eventstore.ErrConflict):
 		return httpapi.Unavailable("Too many changes at once. Send the request again.", time.Second)
 	}

@@ -56,7 +56,7 @@ func checkLines(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.Aud
 		check.Begin(head.Sequence, head.Hash)
 	}
 	for {
-		lines, err := trail.next(ctx, tx, head)
+		lines, events, err := trail.next(ctx, tx, head)
 		if err != nil || len(lines) == 0 {
 			return head.Sequence, err
 		}
@@ -64,8 +64,9 @@ func checkLines(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.Aud
 		if err != nil {
 			return 0, err
 		}
-		for _, line := range lines {
+		for i, line := range lines {
 			check.Next(line.Sequence, kept[line.Sequence], &line)
+			check.Deleted(line.Sequence, events[i])
 		}
 		head = lines[len(lines)-1]
 	}
@@ -81,6 +82,7 @@ func checkRest(ctx context.Context, tx pgx.Tx, organization string, last int64, 
 	for _, line := range lines {
 		check.Next(line.Sequence, &line, nil)
 	}
+	check.End()
 	return err
 }
 

@@ -42,7 +42,7 @@ const linesAtOnce = 1000
 const setAnchors = `
 INSERT INTO audit_anchors AS a (organization, sequence, position, hash, at)
 SELECT line.organization, line.sequence, line.position, line.hash, line.at
-  FROM (SELECT organization FROM organizations UNION ALL SELECT '*') o
+  FROM (SELECT organization FROM organizations UNION SELECT organization FROM deletions UNION SELECT '*') o
  CROSS JOIN LATERAL (SELECT sequence, at FROM audit_events e WHERE e.organization = o.organization ORDER BY sequence LIMIT 1) oldest
  CROSS JOIN LATERAL (SELECT coalesce(
 	(SELECT sequence FROM audit_events e WHERE e.organization = o.organization AND e.at >= $1 ORDER BY e.at LIMIT 1),
@@ -64,7 +64,7 @@ func (l oldLines) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more boo
 }
 
 func (oldLines) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
-	return oldest(ctx, tx, `SELECT min(e.at) FROM (SELECT organization FROM organizations UNION ALL SELECT '*') o
+	return oldest(ctx, tx, `SELECT min(e.at) FROM (SELECT organization FROM organizations UNION SELECT organization FROM deletions UNION SELECT '*') o
 		CROSS JOIN LATERAL (SELECT at FROM audit_events e WHERE e.organization = o.organization ORDER BY at LIMIT 1) e`)
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
@@ -24,15 +25,21 @@ func NewService(store Store, organizations Organizations) *Service {
 }
 
 // Events lists lines of the audit of an organization that the caller reaches, or of the installation, newest first, with
-// numbers smaller than before (0: all). Invalid where no line could match the filter.
+// numbers smaller than before (0: all). Operators see what is left of that of a deleted one. Invalid where no line could match the filter.
 func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
 	if err := filter.Check(); err != nil {
 		return nil, err
 	}
+	var unknown error
 	if filter.Organization != tenants.Installation || !caller.Operates() {
-		if _, err := s.organizations.Organization(ctx, caller, filter.Organization); err != nil {
-			return nil, err
-		}
+		_, unknown = s.organizations.Organization(ctx, caller, filter.Organization)
 	}
-	return s.store.Events(ctx, pg.Organization(caller.Organization), filter, before, limit)
+	if unknown != nil && (!caller.Operates() || !errors.Is(unknown, tenants.ErrNotFound)) {
+		return nil, unknown
+	}
+	lines, err := s.store.Events(ctx, pg.Organization(caller.Organization), filter, before, limit)
+	if err == nil && len(lines) == 0 {
+		err = unknown
+	}
+	return lines, err
 }

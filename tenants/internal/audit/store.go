@@ -13,13 +13,13 @@ import (
 
 const selectAuditEvents = `
 SELECT organization, sequence, at, action, actor_kind, actor, actor_name, role, address, client, request, target_kind, target,
-	target_name, before, after, stream, version, position, hash
+	target_name, before, after, stream, version, position, hash, reduced_by
 FROM audit_events `
 
 func scanAuditEvent(row pgx.CollectableRow) (e tenants.AuditEvent, err error) {
 	err = row.Scan(&e.Organization, &e.Sequence, &e.At, &e.Action, &e.Origin.Kind, &e.Origin.Actor, &e.ActorName, &e.Origin.Role,
 		&e.Origin.Address, &e.Origin.Client, &e.Origin.Request, &e.Target.Kind, &e.Target.ID, &e.Target.Name, &e.Before, &e.After,
-		&e.Stream, &e.Version, &e.Position, &e.Hash)
+		&e.Stream, &e.Version, &e.Position, &e.Hash, &e.ReducedBy)
 	return e, err
 }
 

@@ -92,7 +92,7 @@ func auditNext(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organi
 	if err != nil {
 		return false, fmt.Errorf("cannot find the end of the audit of %q: %w", organization, err)
 	}
-	lines, err := newTrail(events, organization).next(ctx, tx, head)
+	lines, _, err := newTrail(events, organization).next(ctx, tx, head)
 	if err != nil {
 		return false, fmt.Errorf("cannot audit events of %q: %w", organization, err)
 	}
@@ -139,28 +139,31 @@ func newTrail(events *unitofwork.Events, organization string) *trail {
 	return &trail{events: events, organization: organization, subjects: map[string]tenants.Subject{}, actors: map[string][]unitofwork.Recorded{}}
 }
 
-// next returns the lines behind head, one page at most.
-func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (lines []tenants.AuditEvent, err error) {
+// next returns the lines behind head, one page at most, and their events.
+func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (lines []tenants.AuditEvent, events []tenants.Event, err error) {
 	happened, err := t.events.ReadOf(ctx, tx, t.organization, eventstore.Cursor(head.Position), auditPage)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, event := range happened {
 		line, err := t.line(ctx, tx, event)
 		if err != nil {
-			return nil, fmt.Errorf("%q version %d: %w", event.Stream, event.Version, err)
+			return nil, nil, fmt.Errorf("%q version %d: %w", event.Stream, event.Version, err)
 		}
 		head = line.Behind(head.Sequence, head.Hash)
-		lines = append(lines, head)
+		lines, events = append(lines, head), append(events, event.Event)
 	}
-	return lines, nil
+	return lines, events, nil
 }
 
-// line is the line about one event, not yet in its place.
+// line is the line about one event, not yet in its place. Of one that was erased it has the place alone.
 func (t *trail) line(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.AuditEvent, error) {
 	line := tenants.AuditEvent{
 		Organization: t.organization, Origin: tenants.OriginOf(r.Metadata), Stream: r.Stream.Name, Version: r.Version,
 		Position: int64(r.Cursor),
+	}
+	if r.Erased {
+		return line, nil
 	}
 	before, err := t.before(ctx, tx, r)
 	if err != nil {

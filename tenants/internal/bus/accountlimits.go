@@ -23,7 +23,13 @@ func NewAccountLimits() *AccountLimits {
 
 // Apply takes a record of weir.accounts.v1.
 func (c *AccountLimits) Apply(record weirbus.Record) error {
-	if record.Header(contract.HeaderType) != contract.TypeAccountChanged || len(record.Value) == 0 {
+	if len(record.Value) == 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.byOrganization, string(record.Key))
+		return nil
+	}
+	if record.Header(contract.HeaderType) != contract.TypeAccountChanged {
 		return nil
 	}
 	var account contract.Account

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -17,51 +18,80 @@ import (
 type outgoingEvent struct {
 	topic string
 	kind  string // the event type
-	key   string
+	key   string // empty: the id of the message
 	at    time.Time
 	value any
 }
 
 func organizationCreated(e tenants.OrganizationCreated) outgoingEvent {
-	return fact(contract.TypeOrganizationCreated, e.Organization, e.At, contract.OrganizationCreated{
+	return fact(contract.TypeOrganizationCreated, e.At, contract.OrganizationCreated{
 		Organization: e.Organization, Name: e.Name, Tier: string(e.Tier), CreatedAt: e.At,
 	})
 }
 
 func projectCreated(e tenants.ProjectCreated) outgoingEvent {
-	return fact(contract.TypeProjectCreated, e.Organization, e.At, contract.ProjectCreated{
+	return fact(contract.TypeProjectCreated, e.At, contract.ProjectCreated{
 		Organization: e.Organization, Project: e.Project, Name: e.Name, CreatedAt: e.At,
 	})
 }
 
 func organizationRenamed(e tenants.OrganizationRenamed) outgoingEvent {
-	return fact(contract.TypeOrganizationRenamed, e.Organization, e.At, contract.OrganizationRenamed{
+	return fact(contract.TypeOrganizationRenamed, e.At, contract.OrganizationRenamed{
 		Organization: e.Organization, Name: e.Name, RenamedAt: e.At,
 	})
 }
 
 func projectRenamed(p tenants.Project, e tenants.ProjectRenamed) outgoingEvent {
-	return fact(contract.TypeProjectRenamed, p.Organization, e.At, contract.ProjectRenamed{
+	return fact(contract.TypeProjectRenamed, e.At, contract.ProjectRenamed{
 		Organization: p.Organization, Project: p.ID, Name: e.Name, RenamedAt: e.At,
 	})
 }
 
 func apiKeyIssued(k tenants.APIKey) outgoingEvent {
-	return fact(contract.TypeAPIKeyIssued, k.Organization, k.IssuedAt, contract.APIKeyIssued{
+	return fact(contract.TypeAPIKeyIssued, k.IssuedAt, contract.APIKeyIssued{
 		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Environment: string(k.Environment), Name: k.Name,
 		IssuedAt: k.IssuedAt,
 	})
 }
 
 func apiKeyRevoked(k tenants.APIKey) outgoingEvent {
-	return fact(contract.TypeAPIKeyRevoked, k.Organization, k.Revocation.At, contract.APIKeyRevoked{
+	return fact(contract.TypeAPIKeyRevoked, k.Revocation.At, contract.APIKeyRevoked{
 		Organization: k.Organization, Project: k.Project, APIKey: k.ID, Reason: k.Revocation.Reason,
 		RevokedAt: k.Revocation.At,
 	})
 }
 
-func fact(kind, organization string, at time.Time, value any) outgoingEvent {
-	return outgoingEvent{topic: contract.TopicTenants, kind: kind, key: organization, at: at, value: value}
+func deletionRequested(e tenants.DeletionRequested) outgoingEvent {
+	return fact(contract.TypeDeletionRequested, e.At, contract.DeletionRequested{
+		Organization: e.Organization, Project: e.Project, RequestedAt: e.At, BeginsAt: e.BeginsAt,
+	})
+}
+
+func deletionCancelled(e tenants.DeletionCancelled) outgoingEvent {
+	return fact(contract.TypeDeletionCancelled, e.At, contract.DeletionCancelled{
+		Organization: e.Organization, Project: e.Project, CancelledAt: e.At,
+	})
+}
+
+func deletionBegun(e tenants.DeletionBegun) outgoingEvent {
+	return fact(contract.TypeDeletionBegun, e.At, contract.DeletionBegun{
+		Organization: e.Organization, Project: e.Project, BegunAt: e.At, GoneBy: e.GoneBy,
+	})
+}
+
+// holderCredential is the state of all credentials of what is deleted, or was to be.
+func holderCredential(d tenants.Deletion, version int64, at time.Time) outgoingEvent {
+	value := contract.Holder{Organization: d.Organization, Project: d.Project, State: contract.CredentialRevoked, Version: version}
+	if d.State() == tenants.DeletionCancelledState {
+		value.State = contract.CredentialActive
+	}
+	return outgoingEvent{
+		topic: contract.TopicCredentials, kind: contract.TypeHolderChanged, key: contract.HolderKey(d.Organization, d.Project), at: at, value: value,
+	}
+}
+
+func fact(kind string, at time.Time, value any) outgoingEvent {
+	return outgoingEvent{topic: contract.TopicTenants, kind: kind, at: at, value: value}
 }
 
 // apiKeyCredential is the key's state at a version, which it has since at. Expiry is no state: those who hold the credential watch the clock.
@@ -120,7 +150,7 @@ func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 		}
 		m := message.NewMessage(id, value)
 		m.Metadata = event.headers(r, m.UUID)
-		m.Metadata[weirbus.KeyMetadata] = event.key
+		m.Metadata[weirbus.KeyMetadata] = cmp.Or(event.key, m.UUID)
 		messages = append(messages, relay.Outgoing{Topic: event.topic, Message: m, Cursor: place(r)})
 	}
 	return messages, nil

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestMessages(t *testing.T) {
 		Scopes: []string{"tenants:admin"}, Digest: digest, At: noon}
 	session := tenants.SessionStarted{Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Owner,
 		Digest: digest, At: noon, ExpiresAt: end}
+	shop := tenants.Deletable{Organization: "org_1", Project: "prj_1"}
 	for name, test := range map[string]struct {
 		organization string
 		event        outgoingEvent
@@ -40,17 +42,17 @@ func TestMessages(t *testing.T) {
 	}{
 		"organization": {
 			"org_1", organizationCreated(tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Scale, At: noon}),
-			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
 			`{"organization":"org_1","name":"Acme","tier":"scale","created_at":"2026-11-20T12:00:00Z"}`,
 		},
 		"organization renamed": {
 			"org_1", organizationRenamed(tenants.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", At: noon}),
-			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
 			`{"organization":"org_1","name":"Acme \u0026 Co","renamed_at":"2026-11-20T12:00:00Z"}`,
 		},
 		"project renamed": {
 			"org_1", projectRenamed(tenants.Project{ID: "prj_1", Organization: "org_1"}, tenants.ProjectRenamed{Project: "prj_1", Name: "Store", At: noon}),
-			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
 			`{"organization":"org_1","project":"prj_1","name":"Store","renamed_at":"2026-11-20T12:00:00Z"}`,
 		},
 		"credential of a session in another role": {
@@ -60,18 +62,40 @@ func TestMessages(t *testing.T) {
 		},
 		"project": {
 			"org_1", projectCreated(tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}),
-			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
 			`{"organization":"org_1","project":"prj_1","name":"Shop","created_at":"2026-11-20T12:00:00Z"}`,
 		},
 		"key issued": {
 			"org_1", apiKeyIssued(fold[tenants.APIKey](issued)),
-			contract.TopicTenants, "org_1", "2026-11-20T12:00:00Z",
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
 			`{"organization":"org_1","project":"prj_1","api_key":"key_1","environment":"dev","name":"live","issued_at":"2026-11-20T12:00:00Z"}`,
 		},
 		"key revoked": {
 			"org_1", apiKeyRevoked(fold[tenants.APIKey](issued, revoked)),
-			contract.TopicTenants, "org_1", "2026-11-20T12:01:00Z",
+			contract.TopicTenants, "", "2026-11-20T12:01:00Z",
 			`{"organization":"org_1","project":"prj_1","api_key":"key_1","reason":"leaked","revoked_at":"2026-11-20T12:01:00Z"}`,
+		},
+		"deletion requested": {
+			"org_1", deletionRequested(tenants.DeletionRequested{Deletable: shop, At: noon, BeginsAt: end}),
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
+			`{"organization":"org_1","project":"prj_1","requested_at":"2026-11-20T12:00:00Z","begins_at":"2026-11-20T13:00:00Z"}`,
+		},
+		"deletion cancelled": {
+			"org_1", deletionCancelled(tenants.DeletionCancelled{Deletable: shop, At: noon}),
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z", `{"organization":"org_1","project":"prj_1","cancelled_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"deletion begun": {
+			"org_1", deletionBegun(tenants.DeletionBegun{Deletable: tenants.Deletable{Organization: "org_1"}, At: noon, GoneBy: end}),
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z",
+			`{"organization":"org_1","begun_at":"2026-11-20T12:00:00Z","gone_by":"2026-11-20T13:00:00Z"}`,
+		},
+		"all credentials of a project": {
+			"org_1", holderCredential(tenants.Deletion{Deletable: shop, RequestedAt: noon}, 3, noon),
+			contract.TopicCredentials, "project/prj_1", "2026-11-20T12:00:00Z", `{"organization":"org_1","project":"prj_1","state":"revoked","version":3}`,
+		},
+		"all credentials of a project that is back": {
+			"org_1", holderCredential(tenants.Deletion{Deletable: shop, RequestedAt: noon, CancelledAt: noon}, 4, noon),
+			contract.TopicCredentials, "project/prj_1", "2026-11-20T12:00:00Z", `{"organization":"org_1","project":"prj_1","state":"active","version":4}`,
 		},
 		"credential of a key": {
 			"org_1", apiKeyCredential(fold[tenants.APIKey](issued), 1, noon),
@@ -95,7 +119,7 @@ func TestMessages(t *testing.T) {
 			t.Fatalf("%s: %d messages, %v", name, len(messages), err)
 		}
 		m := messages[0]
-		if m.Topic != test.topic || m.Message.Metadata[weirbus.KeyMetadata] != test.key || string(m.Message.Payload) != test.value {
+		if m.Topic != test.topic || m.Message.Metadata[weirbus.KeyMetadata] != cmp.Or(test.key, m.Message.UUID) || string(m.Message.Payload) != test.value {
 			t.Errorf("%s: on %s under %s:\n got %s\nwant %s", name, m.Topic, m.Message.Metadata[weirbus.KeyMetadata], m.Message.Payload, test.value)
 		}
 		if m.Message.UUID != test.event.kind+"/7" || m.Cursor.Position != 7 || m.Message.Metadata[contract.HeaderTime] != test.at {
@@ -103,6 +127,16 @@ func TestMessages(t *testing.T) {
 		}
 		if organization := m.Message.Metadata[contract.HeaderOrganization]; organization != "org_1" && test.organization == "org_1" || organization == tenants.Installation {
 			t.Errorf("%s: the event belongs to %q", name, organization)
+		}
+	}
+}
+
+// Who waits for a deletion waits for what is published of it.
+func TestHolderIsAwaitedAsPublished(t *testing.T) {
+	for _, of := range []tenants.Deletable{{Organization: "org_1"}, {Organization: "org_1", Project: "prj_1"}} {
+		deletion := tenants.Deletion{Deletable: of, RequestedAt: noon}
+		if awaited := deletion.Credentials(); len(awaited) != 1 || awaited[0].Hash != holderCredential(deletion, 1, noon).key || !awaited[0].Revoked {
+			t.Errorf("%+v: %+v", of, awaited)
 		}
 	}
 }

@@ -95,6 +95,8 @@ func credentials(r recorded, subject tenants.Subject) []outgoingEvent {
 		return []outgoingEvent{serviceTokenCredential(*s, r.Version)}
 	case *tenants.Session:
 		return sessionCredentials(*s, r.Version)
+	case *tenants.Deletion:
+		return []outgoingEvent{holderCredential(*s, r.Version, tenants.At(r.Event))}
 	}
 	return nil
 }
@@ -110,6 +112,12 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 		return []outgoingEvent{projectCreated(e)}
 	case tenants.ProjectRenamed:
 		return []outgoingEvent{projectRenamed(*subject.(*tenants.Project), e)}
+	case tenants.DeletionRequested:
+		return []outgoingEvent{deletionRequested(e)}
+	case tenants.DeletionCancelled:
+		return []outgoingEvent{deletionCancelled(e)}
+	case tenants.DeletionBegun:
+		return []outgoingEvent{deletionBegun(e)}
 	case tenants.APIKeyIssued:
 		return []outgoingEvent{apiKeyIssued(*subject.(*tenants.APIKey))}
 	case tenants.APIKeyRevoked:

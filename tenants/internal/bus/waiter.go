@@ -54,9 +54,21 @@ func (c *CredentialWaiter) Apply(record weirbus.Record) error {
 	if err := c.credentials.Consume(record); err != nil {
 		return err
 	}
-	var credential contract.Credential
-	if record.Header(contract.HeaderType) == contract.TypeCredentialChanged && json.Unmarshal(record.Value, &credential) == nil {
-		c.release(string(record.Key), credential)
+	switch record.Header(contract.HeaderType) {
+	case contract.TypeCredentialChanged:
+		return releaseAs(c, record, func(now contract.Credential) (string, int64) { return now.State, now.Version })
+	case contract.TypeHolderChanged:
+		return releaseAs(c, record, func(now contract.Holder) (string, int64) { return now.State, now.Version })
+	}
+	return nil
+}
+
+// releaseAs lets those pass that wait for what a record carries. What can't be read was reported before.
+func releaseAs[C any](c *CredentialWaiter, record weirbus.Record, now func(C) (state string, version int64)) error {
+	var carried C
+	if json.Unmarshal(record.Value, &carried) == nil {
+		state, version := now(carried)
+		c.release(string(record.Key), state, version)
 	}
 	return nil
 }
@@ -113,11 +125,11 @@ func (c *CredentialWaiter) forget(waiters ...waiter) {
 }
 
 // release lets those pass that wait for what a credential is now.
-func (c *CredentialWaiter) release(key string, now contract.Credential) {
+func (c *CredentialWaiter) release(key, state string, version int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, w := range c.waiting[key] {
-		if w.state == now.State && w.version <= now.Version {
+		if w.state == state && w.version <= version {
 			close(w.done)
 			c.waiting[key][i].state = "" // is never a credential's state: passes once
 		}

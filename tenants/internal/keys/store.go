@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -96,7 +97,7 @@ SELECT k.organization, k.id, k.project, k.environment, k.name, k.hash, k.first, 
 FROM api_keys k JOIN projects p ON p.organization = k.organization AND p.id = k.project
 LEFT JOIN members m ON m.organization = k.organization AND m.id = k.created_by
 LEFT JOIN api_key_usage u ON u.organization = k.organization AND u.api_key = k.id
-WHERE (k.organization = $1 OR $1 = '*') `
+WHERE (k.organization = $1 OR $1 = '*') AND p.deletion = '' `
 
 func scan(row pgx.CollectableRow) (k Listed, err error) {
 	var expires, revoked, rotated, firstAccepted, lastUsed *time.Time
@@ -144,4 +145,10 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 		condition, since = `coalesce(least(revoked_at, expires_at), 'infinity') > $2`, now.Add(-tenants.EndedKept)
 	}
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM api_keys WHERE organization = $1 AND `+condition, since)
+}
+
+// Erasable are the tables of the room, in the order in which they are erased.
+func Erasable() []erasure.Table {
+	const ofKeys = `organization = $1 AND ($2 = '' OR api_key IN (SELECT id FROM api_keys WHERE organization = $1 AND project = $2))`
+	return []erasure.Table{erasure.Rows("api_key_users", ofKeys), erasure.Rows("api_key_usage", ofKeys), erasure.Rows("api_keys", erasure.OfProject)}
 }

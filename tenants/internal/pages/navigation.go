@@ -15,6 +15,7 @@ const (
 	APIKeysPath       = "/console/settings/api-keys"
 	ServiceTokensPath = "/console/settings/service-tokens"
 	SecurityPath      = "/console/settings/security"
+	DeletionsPath     = "/console/settings/deletions"
 	AuditPath         = "/console/settings/audit"
 	AccountPath       = "/console/settings/account"
 )
@@ -34,6 +35,7 @@ var settingsPages = []settingsPage{
 	{"API Keys", APIKeysPath, tenants.APIKeysRead},
 	{"Service tokens", ServiceTokensPath, tenants.ServiceTokensRead},
 	{"Security", SecurityPath, tenants.SecurityWrite},
+	{"Deletions", DeletionsPath, tenants.DeletionsManage},
 	{"Audit log", AuditPath, tenants.AuditRead},
 	{"Your account", AccountPath, ""},
 }

@@ -59,6 +59,8 @@ func deed(p tenants.Permission) string {
 		return "change or remove members"
 	case tenants.OwnersManage:
 		return "make, change or remove owners"
+	case tenants.DeletionsManage:
+		return "delete the organization or projects"
 	case tenants.ProjectsRead:
 		return "see the projects"
 	case tenants.ProjectsWrite:

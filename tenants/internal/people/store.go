@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -80,7 +81,7 @@ func Projections() unitofwork.Projections {
 const selectMembers = `
 SELECT organization, id, email, name, role, password_hash, coalesce(password_at, created_at), created_at, removed_at,
        coalesce(reset_hash, ''), reset_expires_at, identity_issuer, identity_subject
-FROM members `
+FROM (SELECT m.* FROM members m JOIN organizations o USING (organization) WHERE o.deletion = '') members `
 
 func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
 	var removed, resetExpires *time.Time
@@ -184,4 +185,9 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 
 func room(what tenants.Countable) unitofwork.Room {
 	return unitofwork.Room{Count: count, As: []tenants.Countable{what}}
+}
+
+// Erasable are the tables of the room, in the order in which they are erased.
+func Erasable() []erasure.Table {
+	return []erasure.Table{erasure.Rows("invitations", erasure.OfOrganization), erasure.Rows("members", erasure.OfOrganization)}
 }

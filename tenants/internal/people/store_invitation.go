@@ -39,7 +39,7 @@ func acceptInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e 
 
 const selectInvitations = `
 SELECT organization, id, email, role, made_by, code_hash, created_at, expires_at, revoked_at, accepted_at, member
-FROM invitations `
+FROM (SELECT i.* FROM invitations i JOIN organizations o USING (organization) WHERE o.deletion = '') invitations `
 
 func scanInvitation(row pgx.CollectableRow) (i tenants.Invitation, err error) {
 	var revoked, accepted *time.Time

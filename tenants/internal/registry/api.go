@@ -13,11 +13,13 @@ type API struct {
 	service  *Service
 	tokens   *Tokens
 	policies *Policies
+
+	deletions *Deletions
 }
 
 // NewAPI returns the API of some services.
-func NewAPI(kit *api.Kit, service *Service, tokens *Tokens, policies *Policies) API {
-	return API{kit, service, tokens, policies}
+func NewAPI(kit *api.Kit, service *Service, tokens *Tokens, policies *Policies, deletions *Deletions) API {
+	return API{kit, service, tokens, policies, deletions}
 }
 
 // Mount adds the routes to router.
@@ -29,6 +31,11 @@ func (a API) Mount(admin chi.Router) {
 	admin.Post("/v1/projects", httpapi.Handle(a.createProject))
 	admin.Get("/v1/projects", api.Listing("organization", api.OneOrganizationOf, a.service.Projects, showProject, placeOfProject))
 	admin.Patch("/v1/projects/{id}", api.Changing(a.Kit, "project", api.NameOf, a.service.RenameProject, showProject))
+	admin.Delete("/v1/organizations/{id}", a.deleting("organization", a.deletions.DeleteOrganization))
+	admin.Post("/v1/organizations/{id}/restore", api.Changing(a.Kit, "organization", api.Nothing, api.Without(a.deletions.Restore), showDeletion))
+	admin.Delete("/v1/projects/{id}", a.deleting("project", a.deletions.DeleteProject))
+	admin.Post("/v1/projects/{id}/restore", api.Changing(a.Kit, "project", api.Nothing, api.Without(a.deletions.Restore), showDeletion))
+	admin.Get("/v1/deletions", api.Listing("organization", api.OneOrganizationOf, a.deletions.List, showListedDeletion, placeOfDeletion))
 	admin.Get("/v1/organizations/{id}/security-policy", api.Showing("organization", a.policies.Policy, showSecurityPolicy))
 	admin.Put("/v1/organizations/{id}/security-policy",
 		api.Changing(a.Kit, "organization", securityPolicyOf, a.policies.Set, showSecurityPolicy))

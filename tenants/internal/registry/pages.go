@@ -18,11 +18,13 @@ type Pages struct {
 	service  *Service
 	tokens   *Tokens
 	policies *Policies
+
+	deletions *Deletions
 }
 
 // NewPages returns the pages of some services.
-func NewPages(kit *pages.Kit, service *Service, tokens *Tokens, policies *Policies) Pages {
-	return Pages{kit.Of(templates), service, tokens, policies}
+func NewPages(kit *pages.Kit, service *Service, tokens *Tokens, policies *Policies, deletions *Deletions) Pages {
+	return Pages{kit.Of(templates), service, tokens, policies, deletions}
 }
 
 // Mount adds the pages to the settings.
@@ -33,6 +35,12 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Post(pages.ProjectsPath, p.For(tenants.ProjectsWrite, p.createProject))
 	settings.Get(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.showProject))
 	settings.Post(pages.ProjectsPath+"/{id}", p.For(tenants.ProjectsWrite, p.renameProject()))
+	settings.Get(pages.ProjectsPath+"/{id}/delete", p.Confirmed(tenants.DeletionsManage, p.showDeleteProject))
+	settings.Post(pages.ProjectsPath+"/{id}/delete", p.Confirmed(tenants.DeletionsManage, p.deleteProject))
+	settings.Post(pages.ProjectsPath+"/{id}/restore", p.Confirmed(tenants.DeletionsManage, p.restoreProject))
+	settings.Get(pages.OrganizationPath+"/delete", p.Confirmed(tenants.DeletionsManage, p.showDeleteOrganization))
+	settings.Post(pages.OrganizationPath+"/delete", p.Confirmed(tenants.DeletionsManage, p.deleteOrganization))
+	settings.Get(pages.DeletionsPath, p.For(tenants.DeletionsManage, p.showDeletions))
 	settings.Get(pages.ServiceTokensPath, p.For(tenants.ServiceTokensRead, p.showServiceTokens))
 	settings.Get(pages.ServiceTokensPath+"/new", p.Confirmed(tenants.ServiceTokensWrite, p.showNewServiceToken))
 	settings.Post(pages.ServiceTokensPath, p.Confirmed(tenants.ServiceTokensWrite, p.createServiceToken))

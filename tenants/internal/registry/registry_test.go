@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
@@ -26,13 +27,15 @@ type room struct {
 	service  *registry.Service
 	tokens   *registry.Tokens
 	policies *registry.Policies
+
+	deletions *registry.Deletions
 }
 
 func open(t *testing.T, able members) room {
 	t.Helper()
 	work := tenantstest.NewWriter(tenantstest.Open(t))
 	service := registry.NewService(work)
-	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able)}
+	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able), registry.NewDeletions(service, 0, audit.Reduced)}
 }
 
 type members int
@@ -46,11 +49,11 @@ func (m members) MembersBeside(context.Context, pg.Organization) (able, all int,
 }
 
 func (r room) api(admin chi.Router) {
-	registry.NewAPI(tenantstest.API(), r.service, r.tokens, r.policies).Mount(admin)
+	registry.NewAPI(tenantstest.API(), r.service, r.tokens, r.policies, r.deletions).Mount(admin)
 }
 
 func (r room) pages(settings chi.Router) {
-	registry.NewPages(tenantstest.Pages(), r.service, r.tokens, r.policies).Mount(settings)
+	registry.NewPages(tenantstest.Pages(), r.service, r.tokens, r.policies, r.deletions).Mount(settings)
 }
 
 // call sends a request to the API as the token of an organization, or of the installation.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -29,6 +30,10 @@ func Projections() unitofwork.Projections {
 		unitofwork.On(insertServiceToken),
 		unitofwork.On(revokeServiceToken),
 		unitofwork.On(setSecurityPolicy),
+		unitofwork.On(requestDeletion),
+		unitofwork.On(cancelDeletion),
+		unitofwork.On(beginDeletion),
+		unitofwork.On(finishDeletion),
 	)
 }
 
@@ -45,6 +50,15 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 		panic(fmt.Sprintf("BUG: the registry does not count %q", what))
 	}
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted, args...)
+}
+
+// Erasable are the tables of the room, in the order in which they are erased.
+func Erasable() []erasure.Table {
+	const ofProject = `organization = $1 AND ($2 = '' OR id = $2)`
+	return []erasure.Table{
+		erasure.Rows("security_policies", erasure.OfOrganization), erasure.Rows("service_tokens", erasure.OfOrganization),
+		erasure.Rows("projects", ofProject), erasure.Rows("organizations", erasure.OfOrganization),
+	}
 }
 
 func room(as ...tenants.Countable) unitofwork.Room { return unitofwork.Room{Count: count, As: as} }

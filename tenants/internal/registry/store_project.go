@@ -29,12 +29,12 @@ func scanProject(row pgx.CollectableRow) (p tenants.Project, err error) {
 
 // Project returns one project, or ErrNotFound.
 func (s Store) Project(ctx context.Context, as pg.Organization, id string) (tenants.Project, error) {
-	return query.One(ctx, s.reader, as, scanProject, selectProjects+`WHERE `+query.Visible+` AND id = $2`, id)
+	return query.One(ctx, s.reader, as, scanProject, selectProjects+`WHERE `+query.Visible+` AND id = $2 AND deletion = ''`, id)
 }
 
 // Projects lists at most limit projects of an organization after a position.
 func (s Store) Projects(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Project, error) {
 	return query.List(ctx, s.reader, as, scanProject, selectProjects+
-		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
+		`WHERE `+query.Visible+` AND organization = $2 AND deletion = '' AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }

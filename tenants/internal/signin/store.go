@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/query"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -26,4 +27,12 @@ func Projections() unitofwork.Projections {
 		unitofwork.Unprojected[tenants.SessionRoleChanged](),  // the role is the member's
 		unitofwork.Unprojected[tenants.MemberSignInsFailed](), // it is in the audit
 	)
+}
+
+// Erasable are the tables of the room, in the order in which they are erased.
+func Erasable() []erasure.Table {
+	return []erasure.Table{
+		erasure.Rows("devices", erasure.OfOrganization), erasure.Rows("sign_in_failures", erasure.OfOrganization),
+		erasure.Rows("passkeys", erasure.OfOrganization), erasure.Rows("sessions", erasure.OfOrganization),
+	}
 }

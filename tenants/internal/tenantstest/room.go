@@ -27,6 +27,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
@@ -40,7 +41,7 @@ func NewWriter(pool *pgxpool.Pool) *unitofwork.Writer {
 		Events: projections.NewEvents(pool), Views: query.NewReader(pool), Clock: Now, Random: rand.Reader, Limits: tenants.Limits{}.OrDefault(),
 		Waiter: bus.NewCredentialWaiter(identity.NewCredentials(Now), func() {}, time.Millisecond, slog.New(slog.DiscardHandler)),
 		IDs:    func() string { return fmt.Sprint("drawn_", drawn.Add(1)) },
-		RoleOf: people.RoleOf,
+		RoleOf: people.RoleOf, Exists: registry.Exists,
 	})
 }
 

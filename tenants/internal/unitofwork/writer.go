@@ -24,7 +24,11 @@ type Config struct {
 	Random io.Reader     // a cryptographic source
 	Limits tenants.Limits
 	RoleOf RoleOf
+	Exists Exists
 }
+
+// Exists finds whether an organization is there, or has yet to be made: one that is to be deleted is not. ErrNotFound says so.
+type Exists func(ctx context.Context, in *query.Reader, organization pg.Organization) error
 
 // RoleOf finds the role that a member has now, or ErrNotFound.
 type RoleOf func(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error)
@@ -39,8 +43,21 @@ type Writer struct {
 func NewWriter(config Config) *Writer { return &Writer{config} }
 
 // Begin opens a unit of work of one organization, or as tenants.Installation of several. Whoever opens one defers its
-// Rollback.
+// Rollback. ErrNotFound where the organization is to be deleted: who asked may have met it before.
 func (w *Writer) Begin(ctx context.Context, organization string, request Request) (*Unit, error) {
+	u, err := w.BeginHidden(ctx, organization, request)
+	if err != nil || organization == tenants.Installation {
+		return u, err
+	}
+	if err := w.Exists(ctx, u.reader, pg.Organization(organization)); err != nil {
+		u.Rollback(ctx)
+		return nil, err
+	}
+	return u, nil
+}
+
+// BeginHidden is Begin for what is decided about the deletion of an organization itself.
+func (w *Writer) BeginHidden(ctx context.Context, organization string, request Request) (*Unit, error) {
 	tx, err := w.Events.Begin(ctx, organization)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,210 @@
+package isolation
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// mark is in all that is deleted, and in nothing else.
+const mark = "Quetzal"
+
+// What is deleted is found nowhere: in no table, no topic once that has forgotten what it may, no file of state, no metric and no log.
+// An organization is deleted as a whole, and of another one a project; the rest of that is as it was. Modules that are made again from
+// the log, which still has it all, don't bring it back.
+func TestDeletedIsFoundNowhere(t *testing.T) {
+	server := startServer(t)
+	w := newWorldOn(t, server.URL(), func(*allinone.Modules) {})
+	gone, living := w.tenant(t, mark), w.tenant(t, "Robin")
+	gone.member(t, "owner", strings.ToLower(mark)+"@example.com")
+	w.signIn(t, strings.ToLower(mark)+"@example.com")
+	project := w.operate(t, "POST", "/v1/projects", map[string]any{"organization": living.things["organization"], "name": mark + "'s shop"}).get("id")
+	key := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": project, "environment": "prod", "name": mark + "'s key"})
+	(&tenant{world: w, name: mark}).group(t, project, key.get("key"))
+	for _, of := range [][2]string{{gone.things["organization"], gone.things["project"]}, {living.things["organization"], project}} {
+		w.accepted(t, of[0], of[1], 2) // has one entry, so that it is parked
+	}
+	w.isParked(t, "ingest", 2)
+	w.isParked(t, "grouping", 2)
+
+	w.operate(t, "DELETE", "/v1/projects/"+project, nil)
+	w.operate(t, "DELETE", "/v1/organizations/"+gone.things["organization"], nil)
+	for _, secret := range []string{gone.key, key.get("key")} {
+		testenv.Eventually(t, patience, func() error {
+			if got := w.send(t, request{method: "POST", path: "/v1/logs", body: logs(mark), header: asKey(secret)}); got.status != http.StatusUnauthorized {
+				return fmt.Errorf("a deleted key is answered %d %s", got.status, got.brief())
+			}
+			return nil
+		})
+	}
+	w.isGone(t, living.things["organization"], project)
+	w.isGone(t, gone.things["organization"], gone.things["organization"])
+	w.accepted(t, gone.things["organization"], gone.things["project"], 1) // late
+	w.accepted(t, living.things["organization"], project, 1)
+	w.settle(t, living)
+
+	if got := w.send(t, request{method: "GET", path: "/v1/error-groups/" + living.things["group"], header: asKey(living.key)}); !strings.Contains(got.text, "RobinError") {
+		t.Errorf("what is not deleted: %d %s", got.status, got.brief())
+	}
+	if got := w.send(t, request{method: "GET", path: "/v1/logs", header: asKey(living.key)}); strings.Count(got.text, "Robin failed") < 2 || strings.Contains(got.text, mark) {
+		t.Errorf("the entries that are not deleted: %d %s", got.status, got.brief())
+	}
+	shown := w.shown()
+	w.stop()
+	places := map[string]string{"metrics": shown, "log": w.log.String(), "server's log": read(t, server.LogFile())}
+	maps.Copy(places, w.tables(t))
+	maps.Copy(places, w.states(t))
+	for _, topic := range contract.Topics(1, time.Hour) {
+		places["topic "+topic.Name] = w.retained(t, topic)
+	}
+	projects := []string{project, gone.things["project"], gone.things["second"]}
+	isUnmarked(t, places, projects...)
+	if tables := places["table tenants.projects"]; strings.Count(tables, "Robin") != 2 {
+		t.Errorf("the projects that are not deleted: %s", tables)
+	}
+	w.rebuild(t)
+	isUnmarked(t, w.tables(t), projects...)
+}
+
+// isUnmarked looks for the mark, as text and as Postgres shows bytes; and for the projects where they have things of their own, which may be
+// compressed.
+func isUnmarked(t *testing.T, places map[string]string, projects ...string) {
+	t.Helper()
+	for _, place := range slices.Sorted(maps.Keys(places)) {
+		text := strings.ToLower(places[place])
+		wanted := []string{strings.ToLower(mark), hex.EncodeToString([]byte(mark)), hex.EncodeToString([]byte(strings.ToLower(mark)))}
+		if slices.Contains([]string{"table ingest.blocks", "table grouping.error_groups", "table grouping.group_hashes", "table grouping.group_budgets"}, place) {
+			wanted = append(wanted, projects...)
+		}
+		for _, each := range wanted {
+			if at := strings.Index(text, each); at >= 0 {
+				t.Errorf("%s shows %s: …%s…", place, each, text[max(0, at-150):min(len(text), at+60)])
+			}
+		}
+	}
+}
+
+// rebuild drops what the modules have made of the log, and waits until they have read it again and erased what is deleted.
+func (w *world) rebuild(t *testing.T) {
+	t.Helper()
+	made := []string{"grouping", "ingest", "ledger"}
+	_, err := w.pool.Exec(t.Context(), `DROP SCHEMA `+strings.Join(made, `, `)+` CASCADE`)
+	must(t, err)
+	w.metrics = telemetry.New()
+	var stops []func()
+	for name, module := range w.build(t, slog.New(slog.NewJSONHandler(w.log, nil)), func(*allinone.Modules) {}) {
+		stops = append(stops, run(t, name, module))
+	}
+	testenv.Eventually(t, patience, func() error {
+		tables := w.tables(t)
+		for _, schema := range made {
+			if rows := tables["table "+schema+".erasures"]; strings.Count(rows, "\n") != 1 || strings.Contains(rows+"\n", ",)\n") {
+				return fmt.Errorf("%s has not erased both: %s", schema, rows)
+			}
+			if schema != "ledger" && !strings.Contains(tables["table "+schema+".inbox"], ",1)") {
+				return fmt.Errorf("%s has not read the log yet", schema)
+			}
+		}
+		if tables["table ingest.blocks"] == "" || !strings.Contains(tables["table grouping.error_groups"], "Robin") {
+			return errors.New("what is not deleted is not there yet")
+		}
+		return nil
+	})
+	for _, stop := range stops {
+		stop()
+	}
+}
+
+// isGone waits until a deletion has finished, and checks that every module has reported.
+func (w *world) isGone(t *testing.T, organization, id string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		got := w.send(t, request{method: "GET", path: "/v1/deletions?organization=" + organization, header: asToken(operatorToken)})
+		var list struct {
+			Items []struct {
+				ID, State string
+				Removed   map[string]map[string]int64
+			}
+		}
+		if err := json.Unmarshal([]byte(got.text), &list); err != nil {
+			return fmt.Errorf("%w: %s", err, got.brief())
+		}
+		for _, deletion := range list.Items {
+			if deletion.ID != id || deletion.State != "gone" {
+				continue
+			}
+			if removed := deletion.Removed; removed["ingest"]["blocks"] == 0 || removed["grouping"]["error_groups"] != 1 && removed["grouping"]["error_groups"] != 2 || removed["tenants"]["events"] == 0 {
+				t.Errorf("%s: removed %v", id, removed)
+			}
+			return nil
+		}
+		return fmt.Errorf("%s is not gone: %s", id, got.text)
+	})
+}
+
+// accepted publishes that an entry of a deleted project was accepted, which says that it has so many entries.
+func (w *world) accepted(t *testing.T, organization, project string, entries int) {
+	t.Helper()
+	out, err := publisher.New(publisher.Config{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer out.Close()
+	line := `{"timestamp":"2026-11-21T09:30:00Z","level":"error","message":"` + mark + ` is late","error":{"type":"` + mark + `Error"}}`
+	logs := contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: project, Environment: "prod", Key: "key_0",
+		Source: "weir/ingest", Time: time.Now(), Entries: entries, Bytes: int64(len(line)), Errors: 1, Lines: []byte(line + "\n"),
+	}
+	m := message.NewMessage(logs.ID(), logs.Lines)
+	m.Metadata = logs.Headers()
+	m.Metadata[bus.KeyMetadata] = logs.RecordKey(1)
+	must(t, out.Publish(contract.TopicLogs, m))
+}
+
+// isParked waits until a module has parked so many records.
+func (w *world) isParked(t *testing.T, schema string, records int) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		parked := w.tables(t)["table "+schema+".bus_parked"]
+		if rows := len(strings.FieldsFunc(parked, func(r rune) bool { return r == '\n' })); rows != records {
+			return fmt.Errorf("%s has parked %d records, not %d", schema, rows, records)
+		}
+		return nil
+	})
+}
+
+// retained is what a topic holds once its time is over, and it is compacted.
+func (w *world) retained(t *testing.T, topic contract.Topic) string {
+	t.Helper()
+	newest, all := map[string]string{}, ""
+	w.eachRecord(t, topic.Name, func(record bus.Record) {
+		newest[string(record.Key)] = textOf(record)
+		if len(record.Value) == 0 {
+			delete(newest, string(record.Key))
+		}
+		all += textOf(record)
+	})
+	switch {
+	case topic.Config["cleanup.policy"] == "compact":
+		return strings.Join(slices.Collect(maps.Values(newest)), "")
+	case topic.Config["retention.ms"] != "-1":
+		return ""
+	}
+	return all
+}

@@ -1,0 +1,239 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/app"
+	schema "github.com/weirlog/weir/tenants/internal"
+)
+
+// others publishes that the other modules have erased what they had.
+func (i *ingestor) erased(of tenants.Deletable) {
+	for _, module := range []string{"grouping", "ingest", "ledger"} {
+		i.publish(contract.TopicErasures, contract.TypeErased, of.ID()+"/"+module, contract.Erased{
+			Organization: of.Organization, Project: of.Project, Module: module, Removed: map[string]int64{"rows": 7}, ErasedAt: time.Now(),
+		})
+	}
+}
+
+// deletion waits until the deletion of something is in a state.
+func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.DeletionState) (found map[string]any) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		for _, found = range p.must(t, 200, "GET", "/v1/deletions?organization="+of.Organization, "").items(t) {
+			if found["id"] == of.ID() && found["state"] == string(state) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: %v", errNotYet, found)
+	})
+	return found
+}
+
+// What is deleted is hidden and refused when the answer comes, then gone: from every table, and from the topics once they are
+// compacted. What is not deleted is whole, and so is the chain of the audit. A process that ends in the middle is no loss.
+func TestDeletedIsGone(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, operatorToken)
+	n, others := w.follow(t), w.ingestor(t)
+	acme, kept := p.tenant(t, "Canary-Acme"), p.tenant(t, "Kept")
+	doomed := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Canary-Project"})).get("id")
+	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": doomed, "environment": "dev", "name": "Canary-Key"}))
+	p.must(t, 200, "POST", "/v1/api-keys/"+key.get("id")+"/revoke", `{"reason":"Canary-Reason"}`)
+	p.must(t, 201, "POST", "/v1/members", text(map[string]any{"organization": acme.organization, "email": "canary@example.com", "name": "Canary-Member",
+		"role": "owner", "password": "correct horse battery"}))
+	p.browser("192.0.2.77").signIn(t, "canary@example.com", "correct horse battery")
+	project, organization := tenants.Deletable{Organization: kept.organization, Project: doomed}, tenants.Deletable{Organization: acme.organization}
+
+	p.must(t, 202, "DELETE", "/v1/projects/"+doomed, "")
+	deleted := p.must(t, 202, "DELETE", "/v1/organizations/"+acme.organization, "")
+	if deleted.get("id") != acme.organization || deleted.get("state") != "deleting" || deleted.get("gone_by") == "" {
+		t.Errorf("answered %s", deleted.text)
+	}
+	if got := p.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 401 {
+		t.Errorf("its token: %d %s", got.status, got.text)
+	}
+	n.knows(t, acme.secret, identity.ErrRevoked)
+	for path, want := range map[string]int{
+		"/v1/organizations/" + acme.organization: 404, "/v1/projects?organization=" + acme.organization: 404, "/v1/api-keys?project=" + doomed: 404,
+		"/v1/members?organization=" + acme.organization: 404, "/v1/organizations/" + kept.organization: 200,
+	} {
+		if got := p.call(t, operatorToken, "GET", path, ""); got.status != want {
+			t.Errorf("%s: %d %s, want %d", path, got.status, got.text, want)
+		}
+	}
+	p.must(t, 404, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "New"}))
+	if page := p.browser("192.0.2.78").signIn(t, "canary@example.com", "correct horse battery"); page.status != 422 {
+		t.Errorf("its owner signs in: %d", page.status)
+	}
+
+	p.stop() // in the middle: another one goes on
+	p = w.start(t, operatorToken)
+	for _, of := range []tenants.Deletable{project, organization} {
+		p.deletion(t, of, tenants.Erasing) // nobody reports before it has begun
+		others.erased(of)
+	}
+	for _, of := range []tenants.Deletable{project, organization} {
+		removed := p.deletion(t, of, tenants.Gone)["removed"].(map[string]any)
+		if len(removed) != len(contract.ErasingModules()) || removed["tenants"].(map[string]any)["events"] == 0.0 {
+			t.Errorf("%s: removed %v", of.ID(), removed)
+		}
+	}
+	n.knows(t, acme.secret, identity.ErrUnknown)
+	n.knows(t, kept.secret, nil)
+	for table, rows := range w.rows(t) {
+		if at := strings.Index(strings.ToLower(rows), "canary"); at >= 0 {
+			t.Errorf("%s shows …%s…", table, rows[max(0, at-100):min(len(rows), at+100)])
+		}
+	}
+	for key, record := range n.compacted() {
+		if strings.Contains(strings.ToLower(record), "canary") {
+			t.Errorf("%s shows %s", key, record)
+		}
+	}
+	w.auditsHold(t)
+	if lines := p.auditOf(t, acme.organization, ""); len(lines) < 8 || lines[0]["action"] != "organization.deletion_finished" || strings.Contains(text(lines), "anary") {
+		t.Errorf("what is left of its audit: %v", lines)
+	}
+	if got := p.must(t, 200, "GET", "/v1/projects?organization="+kept.organization, "").items(t); len(got) != 1 || got[0]["id"] != kept.project {
+		t.Errorf("what is kept: %v", got)
+	}
+	if again := p.call(t, operatorToken, "DELETE", "/v1/projects/"+doomed, ""); again.status != 202 || again.get("state") != "gone" {
+		t.Errorf("deleted again: %d %s", again.status, again.text)
+	}
+	if restored := p.call(t, operatorToken, "POST", "/v1/projects/"+doomed+"/restore", ""); restored.status != 409 {
+		t.Errorf("restored: %d %s", restored.status, restored.text)
+	}
+}
+
+// As long as the grace lasts, a deletion can be cancelled in whatever replica; then all is as before.
+func TestDeletionIsCancelled(t *testing.T) {
+	w := newWorld(t)
+	w.grace = time.Hour
+	p, second := w.start(t, operatorToken), w.start(t, operatorToken)
+	n := w.follow(t)
+	acme := p.tenant(t, "Acme")
+	for _, path := range []string{"/v1/projects/" + acme.project, "/v1/organizations/" + acme.organization, "/v1/projects/" + acme.project} {
+		p.must(t, 202, "DELETE", path, "")
+		n.knows(t, acme.secret, identity.ErrRevoked)
+		if got := second.must(t, 202, "DELETE", path, ""); got.get("state") != "deleting" {
+			t.Errorf("deleted again: %s", got.text)
+		}
+		if got := second.must(t, 200, "POST", path+"/restore", ""); got.get("state") != "cancelled" {
+			t.Errorf("restored: %s", got.text)
+		}
+		n.knows(t, acme.secret, nil)
+		testenv.Eventually(t, patience, func() error { return works(t, p, acme.token, 200) })
+	}
+	if got := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(got) != 1 {
+		t.Errorf("its keys: %v", got)
+	}
+	w.auditsHold(t)
+}
+
+// Only owners delete, and with the name typed; a token of the organization does not.
+func TestWhoDeletes(t *testing.T) {
+	w := newWorld(t)
+	w.grace = time.Hour
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	if got := p.call(t, acme.token, "DELETE", "/v1/projects/"+acme.project, ""); got.status != 403 {
+		t.Errorf("by a token: %d %s", got.status, got.text)
+	}
+	page := "/console/settings/projects/" + acme.project
+	if got := p.signedIn(t, acme, "admin").get(t, page+"/delete"); got.status != 403 {
+		t.Errorf("by an admin: %d", got.status)
+	}
+	owner := p.signedIn(t, acme, "owner")
+	if got := owner.post(t, page+"/delete", map[string]string{"name": "Shops"}); got.status != 422 || !strings.Contains(got.text(), "Type Shop") {
+		t.Errorf("with another name: %d", got.status)
+	}
+	if got := owner.post(t, page+"/delete", map[string]string{"name": "Shop"}); got.status != 303 {
+		t.Errorf("by an owner: %d %s", got.status, got.text())
+	}
+	if got := owner.get(t, "/console/settings/deletions"); got.status != 200 || !strings.Contains(got.text(), acme.project) || !strings.Contains(got.text(), "Restore") {
+		t.Errorf("the deletions: %d %s", got.status, got.text())
+	}
+	if got := owner.post(t, page+"/restore", nil); got.status != 303 {
+		t.Errorf("restored: %d %s", got.status, got.text())
+	}
+	if got := owner.post(t, "/console/settings/organization/delete", map[string]string{"name": "Acme"}); got.status != 303 {
+		t.Errorf("the organization: %d %s", got.status, got.text())
+	}
+	testenv.Eventually(t, patience, func() error {
+		if got := owner.get(t, page); got.status != 303 {
+			return fmt.Errorf("signed in still: %d", got.status)
+		}
+		return nil
+	})
+}
+
+// rows are all rows of all tables, as text.
+func (w world) rows(t *testing.T) map[string]string {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), w.database, schema.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	all := map[string]string{}
+	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		found, err := tx.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`)
+		if err != nil {
+			return err
+		}
+		tables, err := pgx.CollectRows(found, pgx.RowTo[string])
+		for _, table := range tables {
+			var text *string
+			err = errors.Join(err, tx.QueryRow(t.Context(), `SELECT string_agg(r::text, E'\n') FROM `+table+` r`).Scan(&text))
+			if text != nil {
+				all[table] = *text
+			}
+		}
+		return err
+	})
+	if err != nil || len(all) < 10 {
+		t.Fatalf("%d tables, %v", len(all), err)
+	}
+	return all
+}
+
+// compacted is what compaction leaves of what a neighbour has read: the newest of each key.
+func (n *neighbour) compacted() map[string]string {
+	left := map[string]string{}
+	for _, record := range n.kept() {
+		headers, _ := json.Marshal(record.Headers)
+		left[record.Topic+" "+string(record.Key)] = string(headers) + string(record.Value)
+	}
+	return left
+}
+
+// auditsHold checks all audits.
+func (w world) auditsHold(t *testing.T) {
+	t.Helper()
+	err := app.CheckAudits(context.WithoutCancel(t.Context()), httpapi.Secret(w.database), "", func(organization string, check tenants.AuditCheck) {
+		if len(check.Faults) > 0 {
+			t.Errorf("the audit of %s: %v", organization, check.Faults)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

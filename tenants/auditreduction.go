@@ -1,0 +1,20 @@
+package tenants
+
+// A Reduction adds up the lines that a deletion has reduced, in their order.
+type Reduction struct {
+	Lines int64
+	sum   string
+}
+
+// Add adds a line, by its hash and what is left of it.
+func (r *Reduction) Add(line AuditEvent) {
+	r.Lines, r.sum = r.Lines+1, line.hash(r.Hash()+line.Hash)
+}
+
+// Hash is a SHA-256 of all that was added.
+func (r *Reduction) Hash() string {
+	if r.sum == "" {
+		return AuditStart
+	}
+	return r.sum
+}

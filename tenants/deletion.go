@@ -1,0 +1,223 @@
+package tenants
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErasureLasts is how long the modules may take to erase what is deleted.
+const ErasureLasts = 15 * time.Minute
+
+// MaxDeletionGrace is the longest time in which a deletion can be cancelled.
+const MaxDeletionGrace = 90 * 24 * time.Hour
+
+// ErrBegun says that a deletion can't be cancelled any more.
+var ErrBegun = errors.New("the deletion has begun")
+
+// A DeletionState says how far a deletion is.
+type DeletionState string
+
+// The states. The words are data: they stand in answers.
+const (
+	DeletionCancelledState DeletionState = "cancelled"
+	Deleting               DeletionState = "deleting" // hidden and refused; can be cancelled
+	Erasing                DeletionState = "erasing"  // can't be cancelled
+	Gone                   DeletionState = "gone"
+)
+
+// A Deletable is what can be deleted: an organization, or where there is a Project that alone.
+type Deletable struct {
+	Organization string `json:"organization"`
+	Project      string `json:"project,omitempty"`
+}
+
+// ID is the id of what is deleted, and so of its deletion.
+func (d Deletable) ID() string { return cmp.Or(d.Project, d.Organization) }
+
+// Kind is what it is.
+func (d Deletable) Kind() string {
+	if d.Project != "" {
+		return "project"
+	}
+	return "organization"
+}
+
+// DeletionRequested hides and refuses what is to be deleted.
+type DeletionRequested struct {
+	Deletable
+	At       time.Time `json:"at"`
+	BeginsAt time.Time `json:"begins_at"`
+}
+
+// EventName implements Event.
+func (DeletionRequested) EventName() string { return "tenants.v1.deletion_requested" }
+
+func (e DeletionRequested) audit() auditForm {
+	return auditForm{e.Kind() + ".deletion_requested", e.At, &Deletion{}}
+}
+
+// Publication implements Event.
+func (DeletionRequested) Publication() Publication { return PublishedCredential }
+
+// DeletionCancelled brings back what was to be deleted.
+type DeletionCancelled struct {
+	Deletable
+	At time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (DeletionCancelled) EventName() string { return "tenants.v1.deletion_cancelled" }
+
+func (e DeletionCancelled) audit() auditForm {
+	return auditForm{e.Kind() + ".deletion_cancelled", e.At, &Deletion{}}
+}
+
+// Publication implements Event.
+func (DeletionCancelled) Publication() Publication { return PublishedCredential }
+
+// DeletionBegun lets every module erase what it has.
+type DeletionBegun struct {
+	Deletable
+	At     time.Time `json:"at"`
+	GoneBy time.Time `json:"gone_by"`
+}
+
+// EventName implements Event.
+func (DeletionBegun) EventName() string { return "tenants.v1.deletion_begun" }
+
+func (e DeletionBegun) audit() auditForm {
+	return auditForm{e.Kind() + ".deletion_begun", e.At, &Deletion{}}
+}
+
+// Publication implements Event.
+func (DeletionBegun) Publication() Publication { return PublishedFact }
+
+// DeletionFinished says that every module has erased what it had.
+type DeletionFinished struct {
+	Deletable
+	At      time.Time                   `json:"at"`
+	Removed map[string]map[string]int64 `json:"removed"` // rows, by module and table
+
+	// What is left of the audit: how many lines were reduced to ids and acts, and a hash of them. They have the hashes of before, which do not
+	// follow from them any more; this does, and is in the audit itself.
+	ReducedLines int64  `json:"reduced_lines"`
+	ReducedHash  string `json:"reduced_hash"`
+}
+
+// EventName implements Event.
+func (DeletionFinished) EventName() string { return "tenants.v1.deletion_finished" }
+
+func (e DeletionFinished) audit() auditForm {
+	return auditForm{e.Kind() + ".deletion_finished", e.At, &Deletion{}}
+}
+
+// Publication implements Event.
+func (DeletionFinished) Publication() Publication { return Unpublished }
+
+// A Deletion is the end of an organization or a project. It knows ids alone, so that it can stay when all else is gone.
+type Deletion struct {
+	Deletable
+	RequestedAt  time.Time
+	BeginsAt     time.Time
+	CancelledAt  time.Time // zero: was not cancelled
+	BegunAt      time.Time // zero: has not begun
+	GoneBy       time.Time
+	FinishedAt   time.Time // zero: has not finished
+	Removed      map[string]map[string]int64
+	ReducedLines int64
+	ReducedHash  string
+}
+
+// State says how far the deletion is; empty where nobody has asked for it.
+func (d Deletion) State() DeletionState {
+	switch {
+	case d.RequestedAt.IsZero():
+		return ""
+	case !d.CancelledAt.IsZero():
+		return DeletionCancelledState
+	case d.BegunAt.IsZero():
+		return Deleting
+	case d.FinishedAt.IsZero():
+		return Erasing
+	}
+	return Gone
+}
+
+// Request decides to delete something that exists, after a time in which that can be cancelled. Asked again, it decides nothing: the
+// first time stands.
+func (d Deletion) Request(of Deletable, at time.Time, grace time.Duration) ([]Event, error) {
+	if state := d.State(); state != "" && state != DeletionCancelledState {
+		return nil, nil
+	}
+	return []Event{DeletionRequested{Deletable: of, At: at, BeginsAt: at.Add(grace)}}, nil
+}
+
+// Cancel decides to bring back what was to be deleted. Asked again, it decides nothing.
+func (d Deletion) Cancel(at time.Time) ([]Event, error) {
+	switch d.State() {
+	case "":
+		return nil, ErrNotFound
+	case DeletionCancelledState:
+		return nil, nil
+	case Deleting:
+		return []Event{DeletionCancelled{Deletable: d.Deletable, At: at}}, nil
+	}
+	return nil, ErrBegun
+}
+
+// Begin decides to erase what was requested to be deleted, if the time has come.
+func (d Deletion) Begin(at time.Time) ([]Event, error) {
+	if d.State() != Deleting || at.Before(d.BeginsAt) {
+		return nil, nil
+	}
+	return []Event{DeletionBegun{Deletable: d.Deletable, At: at, GoneBy: at.Add(ErasureLasts)}}, nil
+}
+
+// Finish decides that all modules have erased what they had.
+func (d Deletion) Finish(finished DeletionFinished) ([]Event, error) {
+	if d.State() != Erasing {
+		return nil, nil
+	}
+	finished.Deletable = d.Deletable
+	return []Event{finished}, nil
+}
+
+// Apply brings the deletion forward.
+func (d *Deletion) Apply(event Event) {
+	switch e := event.(type) {
+	case DeletionRequested:
+		*d = Deletion{Deletable: e.Deletable, RequestedAt: e.At, BeginsAt: e.BeginsAt, GoneBy: e.BeginsAt.Add(ErasureLasts)}
+	case DeletionCancelled:
+		d.CancelledAt = e.At
+	case DeletionBegun:
+		d.BegunAt, d.GoneBy = e.At, e.GoneBy
+	case DeletionFinished:
+		d.FinishedAt, d.Removed, d.ReducedLines, d.ReducedHash = e.At, e.Removed, e.ReducedLines, e.ReducedHash
+	default:
+		panic(fmt.Sprintf("BUG: a deletion does not know %T", event))
+	}
+}
+
+func (d *Deletion) audited() (Target, Fields) {
+	return Target{d.Kind(), d.ID(), ""}, Fields{
+		"state": string(d.State()), "begins_at": d.BeginsAt, "gone_by": d.GoneBy, "removed": d.removed(),
+		"reduced_lines": int(d.ReducedLines), "reduced_hash": d.ReducedHash,
+	}
+}
+
+// removed is what was removed, as people read it.
+func (d *Deletion) removed() (texts []string) {
+	for _, module := range slices.Sorted(maps.Keys(d.Removed)) {
+		var tables []string
+		for _, table := range slices.Sorted(maps.Keys(d.Removed[module])) {
+			tables = append(tables, fmt.Sprintf("%s %d", table, d.Removed[module][table]))
+		}
+		texts = append(texts, module+": "+strings.Join(tables, ", "))
+	}
+	return texts
+}

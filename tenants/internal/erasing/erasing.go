@@ -1,0 +1,109 @@
+package erasing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/people"
+	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/signin"
+)
+
+// Tables are all tables, in the order in which they are erased: first the events, last what takes back what was published of them.
+func Tables(withdrawals *bus.Withdrawals) []erasure.Table {
+	first, last := []erasure.Table{events(withdrawals)}, []erasure.Table{settled(withdrawals), erasure.Parked()}
+	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), registry.Erasable(), last)
+}
+
+// streamsAtOnce is of how many streams one transaction erases the events: others wait for their turn to append meanwhile.
+const streamsAtOnce = 20
+
+// events erases the events, has what was published of them taken back, and reduces their lines in the audit.
+func events(withdrawals *bus.Withdrawals) erasure.Table {
+	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, _ int) (int64, string, error) {
+		if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+			return 0, "", err
+		}
+		published, err := withdrawals.Published(ctx, tx, of.Organization)
+		if err != nil {
+			return 0, "", err
+		}
+		if !published {
+			return 0, "", erasure.ErrNotYet
+		}
+		streams, err := streamsOf(ctx, tx, of, place)
+		if err != nil {
+			return 0, "", err
+		}
+		if len(streams) == 0 {
+			return 0, "", reduceDecisions(ctx, tx, of)
+		}
+		removed, err := eraseStreams(ctx, tx, withdrawals, of, streams)
+		return removed, streams[len(streams)-1], err
+	}}
+}
+
+// streamsOf lists the next streams of what is deleted. Those of deletions stay: they hold ids alone.
+func streamsOf(ctx context.Context, tx pgx.Tx, of erasure.Deletion, behind string) ([]string, error) {
+	if of.Project == "" {
+		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, registry.DeletionStreams, streamsAtOnce)
+	}
+	rows, err := tx.Query(ctx, `SELECT stream FROM events WHERE organization = $1 AND version = 1 AND stream COLLATE "C" > $3
+			AND (name = $5 AND data->>'project' = $2 OR stream = 'project/' || $2) AND name <> 'erased'
+		ORDER BY stream COLLATE "C" LIMIT $4`, of.Organization, of.Project, behind, streamsAtOnce, tenants.APIKeyIssued{}.EventName())
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the streams of %v: %w", of, err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+func eraseStreams(ctx context.Context, tx pgx.Tx, withdrawals *bus.Withdrawals, of erasure.Deletion, streams []string) (int64, error) {
+	for _, name := range streams {
+		if err := withdrawals.Withdraw(ctx, tx, eventstore.Stream{Organization: of.Organization, Name: name}); err != nil {
+			return 0, err
+		}
+	}
+	erased, err := eventstorepg.EraseTx(ctx, tx, of.Organization, streams)
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(erased)), audit.Reduce(ctx, tx, of.Organization, id(of), erased)
+}
+
+// reduceDecisions takes from the lines about deletions who the people were that decided on them, where those are deleted too.
+func reduceDecisions(ctx context.Context, tx pgx.Tx, of erasure.Deletion) error {
+	if of.Project != "" {
+		return nil
+	}
+	return audit.ReduceActors(ctx, tx, of.Organization, id(of), registry.DeletionStreams)
+}
+
+func id(of erasure.Deletion) string {
+	return tenants.Deletable{Organization: of.Organization, Project: of.Project}.ID()
+}
+
+// settled waits until all is taken back.
+func settled(withdrawals *bus.Withdrawals) erasure.Table {
+	return erasure.Table{Name: "withdrawals", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
+		removed, all, err := withdrawals.Settle(ctx, tx, of.Organization, limit)
+		switch {
+		case err != nil:
+			return 0, "", err
+		case all:
+			return removed, "", nil
+		case removed == 0:
+			return 0, "", erasure.ErrNotYet
+		}
+		return removed, "on", nil
+	}}
+}
