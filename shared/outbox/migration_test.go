@@ -21,7 +21,7 @@ func migrationFile(t *testing.T, name string) []byte {
 }
 
 // What was not published while facts went by transaction is published behind the relay's new place, and an outbox of which all was published
-// stays where it is.
+// stays where it is. A relay that has a page under way meanwhile has lost its lease.
 func TestPositionsOfBefore(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -34,13 +34,14 @@ func TestPositionsOfBefore(t *testing.T) {
 			before := pg.MigrationSet{Name: "outbox", FS: fstest.MapFS{"migrations/0001_facts.sql": {Data: migrationFile(t, "0001_facts.sql")}}}
 			pool := pgtest.Open(t, "outboxtest", bus.Migrations(), before)
 			var position int64
+			var leased bool
 			err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 				for _, statement := range []string{
 					`SELECT set_config('weir.organization', '*', true)`,
 					`INSERT INTO facts (organization, transaction, id, type, at, body) VALUES ('acme', '20', 'first', 'test', now(), '{}')`,
 					`INSERT INTO facts (organization, transaction, id, type, at, body) VALUES ('acme', '10', 'second', 'test', now(), '{}')`,
-					`INSERT INTO bus_relays (name, transaction, position)
-						SELECT 'relay', transaction::text::bigint, position FROM facts WHERE id = '` + test.published + `'`,
+					`INSERT INTO bus_relays (name, transaction, position, owner, epoch, expires_at)
+						SELECT 'relay', transaction::text::bigint, position, 'before', 7, 'infinity' FROM facts WHERE id = '` + test.published + `'`,
 					`UPDATE bus_relays SET position = 2 WHERE transaction = 20`, // all is published
 					string(migrationFile(t, "0002_turns.sql")),
 				} {
@@ -48,10 +49,10 @@ func TestPositionsOfBefore(t *testing.T) {
 						return err
 					}
 				}
-				return tx.QueryRow(t.Context(), `SELECT position FROM bus_relays`).Scan(&position)
+				return tx.QueryRow(t.Context(), `SELECT position, epoch = 7 OR owner = 'before' OR expires_at > now() FROM bus_relays`).Scan(&position, &leased)
 			})
-			if err != nil || position != test.want {
-				t.Errorf("the relay goes on behind %d, want %d; error %v", position, test.want, err)
+			if err != nil || position != test.want || leased {
+				t.Errorf("the relay goes on behind %d, want %d; the lease of before holds: %t; error %v", position, test.want, leased, err)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,5 +34,7 @@ func outboxFact(g postgres.NewGroup) outbox.Fact {
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
 	}
-	return outbox.Fact{Organization: g.Organization, ID: g.ID + "/created", Type: contract.TypeErrorGroupCreated, At: g.FirstSeen, Body: body}
+	// A group that expired and comes back is created again, months later.
+	id := g.ID + "/created/" + g.FirstSeen.UTC().Format(time.DateOnly)
+	return outbox.Fact{Organization: g.Organization, ID: id, Type: contract.TypeErrorGroupCreated, At: g.FirstSeen, Body: body}
 }

@@ -24,9 +24,11 @@ func (d transferDays) Keeps() string {
 	return fmt.Sprintf("%d months, each day a partition", d.kept.Transfers)
 }
 
-// foldDay adds up the partition that it is formatted with.
+// foldDay adds up the partition that it is formatted with. Of books that went before, where a fold was held up, no sums are left either.
 const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, source, reason, from_account, to_account, amount, entries, transfers)
-	SELECT organization, period_start, source, reason, from_account, to_account, sum(amount), sum(entries), count(*) FROM %s GROUP BY 1, 2, 3, 4, 5, 6
+	SELECT organization, period_start, source, reason, from_account, to_account, sum(amount), sum(entries), count(*) FROM %s AS t
+	WHERE EXISTS (SELECT FROM books AS b WHERE b.organization = t.organization AND b.period_start = t.period_start)
+	GROUP BY 1, 2, 3, 4, 5, 6
 	ON CONFLICT (organization, period_start, source, reason, from_account, to_account) DO UPDATE
 		SET amount = f.amount + excluded.amount, entries = f.entries + excluded.entries, transfers = f.transfers + excluded.transfers`
 

@@ -78,6 +78,18 @@ func TestTransfersFold(t *testing.T) {
 	}
 }
 
+// A fold that was held up until the book had gone goes on without it.
+func TestFoldWithoutBook(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.chargeRange(t, "acme", 10, l.Now())
+	l.exec(t, `DELETE FROM books`)
+	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
+	l.prune(t)
+	if transfers, sums := l.count(t, "transfers"), l.count(t, "folded_transfers"); transfers != 0 || sums != 0 {
+		t.Errorf("%d transfers and %d sums are left", transfers, sums)
+	}
+}
+
 // verified is what a check of everything finds.
 func (l checkedLedger) verified(t *testing.T) (found []string) {
 	t.Helper()

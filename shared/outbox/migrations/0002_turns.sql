@@ -8,9 +8,9 @@ END $$;
 CREATE TRIGGER facts_take_turn BEFORE INSERT ON facts FOR EACH STATEMENT EXECUTE FUNCTION facts_take_turn();
 
 -- Until now facts went by transaction: one that was not published yet may have a lower position than the last one that was. What follows it is
--- published again, under the same ids.
+-- published again, under the same ids. A relay of before may have a page under way that leaves it out, so its lease ends.
 SELECT set_config('weir.organization', '*', true);
-UPDATE bus_relays AS r SET transaction = 0, position = least(r.position, (SELECT min(f.position) - 1 FROM facts AS f
+UPDATE bus_relays AS r SET owner = '', expires_at = '-infinity', epoch = epoch + 1, transaction = 0, position = least(r.position, (SELECT min(f.position) - 1 FROM facts AS f
 	WHERE (f.transaction, f.position) > (r.transaction::text::xid8, r.position)));
 SELECT set_config('weir.organization', '', true);
 
