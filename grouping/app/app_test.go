@@ -296,7 +296,24 @@ func TestIsolation(t *testing.T) {
 			t.Errorf("%s: %s answered %d %s, want %d %s", test.name, test.path, status, answer.Code, test.status, test.code)
 		}
 	}
+	r.deleted("acme", "evil")
 	r.everyTableIsIsolated()
+}
+
+// deleted has a project of each organization be deleted.
+func (r *rig) deleted(organizations ...string) {
+	r.t.Helper()
+	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(r.t.Context(), `INSERT INTO erasures (organization, project, begun_at, gone_by)
+			SELECT organization, 'deleted', now(), now() FROM unnest($1::text[]) AS organization`, organizations)
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // everyTableIsIsolated walks the catalogue: a table with organizations shows each its own rows, and nobody's none.
