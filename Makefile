@@ -73,9 +73,10 @@ IN_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 UNRACED  = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -run TestSuiteReconnect $(BUS)/watermillbus,:)
 
-# A domain starts nothing beside itself, and the end-to-end tests look from outside at programs that are compiled without the race
-# detector: it has nothing to find there, and would only slow them down.
-RACELESS = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar deploy/architecture deploy/e2e)
+# A domain starts nothing beside itself, and the tests of all modules together look at them from outside: the race detector has nothing
+# to find there that it does not find in the modules' own tests, and would only slow them down.
+RACELESS = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar) \
+	$(addprefix github.com/weirlog/weir/deploy/,architecture e2e isolation soak)
 ALONE    = $(if $(RACE),$(filter $(RACELESS),$(LISTED)))
 RACED    = $(filter-out $(ALONE),$(LISTED))
 
@@ -85,6 +86,10 @@ test: ## unit and integration tests: a local PostgreSQL, the embedded broker, th
 		{ $(if $(ALONE),$(UNRACED) $(ALONE),:) && $(RECONNECT); } & unraced=$$!; \
 		$(if $(RACED),$(GO) test $(RACE) $(TESTFLAGS) $(RACED),:); raced=$$?; \
 		wait $$unraced && exit $$raced'
+
+test-race: ## of the same tests those in which the race detector can find something; it needs a C compiler
+	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
+	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS),$(LISTED))
 
 # The race detector only where the broker is the subject, and there three nodes as well. Tests take turns on a node that they are given, so
 # the bus has one of its own.
