@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"time"
 )
@@ -17,6 +18,12 @@ type Organization struct {
 // CreateOrganization takes an operator's token.
 func (c *Client) CreateOrganization(ctx context.Context, token, name, tier string) (Organization, error) {
 	return post[Organization](ctx, c, "/organizations", bearer(token), map[string]string{"name": name, "tier": tier})
+}
+
+// DeleteOrganization deletes an organization with all that belongs to it. It takes an operator's token.
+func (c *Client) DeleteOrganization(ctx context.Context, token, organization string) error {
+	_, err := call[struct{}](ctx, c, Request{Method: http.MethodDelete, Path: "/organizations/" + url.PathEscape(organization), Header: bearer(token)})
+	return err
 }
 
 // A Project belongs to an organization.

@@ -86,6 +86,12 @@ type run struct {
 // pass is a day, or as many as are passed at once: what is sent is applied everywhere, then time passes, and what is past goes.
 func (r *run) pass(ctx context.Context) error {
 	for _, t := range r.tenants {
+		if err := t.end(ctx, r.api, r.day); err != nil {
+			return err
+		}
+		if t.deleted {
+			continue
+		}
 		sent, err := t.live(ctx, r.api, r.clock.Now(), r.day, r.Month)
 		if err != nil {
 			return err

@@ -10,18 +10,24 @@ import (
 
 // A tenant is an organization with a project, and how it lives.
 type tenant struct {
-	number   int
-	operator string
-	project  string
-	owner    string // e-mail address
-	key      client.APIKey
-	idleFrom int // the day from which on it sends nothing any more; 0: it never stops
+	number       int
+	operator     string
+	organization string
+	project      string
+	owner        string // e-mail address
+	key          client.APIKey
+	idleFrom     int // the day from which on it sends nothing any more; 0: it never stops
+	deleteOn     int // the day on which it is deleted; 0: it never is
+	deleted      bool
 }
 
-// idleAfter is when the tenants stop that stop.
-const idleAfter = 45
+// Days on which one tenant stops, and another is deleted.
+const (
+	idleAfter = 45
+	deletedOn = 60
+)
 
-// newTenants makes two organizations of each tier, one of which stops after a while.
+// newTenants makes two organizations of each tier, one of which stops after a while, and one of which is deleted.
 func newTenants(ctx context.Context, api *client.Client, operator string) (tenants []*tenant, err error) {
 	for n, tier := range []string{"indie", "bootstrapper", "compliance", "scale", "indie", "bootstrapper", "compliance", "scale"} {
 		name := fmt.Sprintf("%s %d", tier, n)
@@ -33,19 +39,31 @@ func newTenants(ctx context.Context, api *client.Client, operator string) (tenan
 		if err != nil {
 			return nil, err
 		}
-		t := &tenant{number: n, operator: operator, project: project.ID, owner: fmt.Sprintf("owner%d@example.com", n)}
+		t := &tenant{number: n, operator: operator, organization: organization.ID, project: project.ID, owner: fmt.Sprintf("owner%d@example.com", n)}
 		err = api.CreateMember(ctx, operator, client.NewMember{
 			Organization: organization.ID, Email: t.owner, Name: name, Role: "owner", Password: password,
 		})
 		if err != nil {
 			return nil, err
 		}
-		if n == 7 {
+		switch n {
+		case 6:
+			t.deleteOn = deletedOn
+		case 7:
 			t.idleFrom = idleAfter
 		}
 		tenants = append(tenants, t)
 	}
 	return tenants, nil
+}
+
+// end deletes the tenant when its day has come.
+func (t *tenant) end(ctx context.Context, api *client.Client, day int) error {
+	if t.deleted || t.deleteOn == 0 || day < t.deleteOn {
+		return nil
+	}
+	t.deleted = true
+	return api.DeleteOrganization(ctx, t.operator, t.organization)
 }
 
 // live sends what the tenant sends on a day, and returns how many records that made. Once a month it takes another key.
