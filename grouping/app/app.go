@@ -139,7 +139,8 @@ func (a *App) buildConsumers() (err error) {
 	}
 	a.tenants, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGroupingTenants, Topic: contract.TopicTenants, Pool: a.pool,
-		Handle: erasure.Consume, Metrics: a.metrics.Registerer,
+		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
+		Handle:     erasure.Consume, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

@@ -191,7 +191,8 @@ func (a *App) buildConsumer() (err error) {
 	}
 	a.tenants, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupIngestTenants, Topic: contract.TopicTenants, Pool: a.pool,
-		Handle: erasure.Consume, Metrics: a.metrics.Registerer,
+		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
+		Handle:     erasure.Consume, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

@@ -233,3 +233,25 @@ func waits(t *testing.T, pool *pgxpool.Pool) error {
 	}
 	return err
 }
+
+// Parked records of a deleted project go, and one whose header is no text stands in nobody's way.
+func TestParked(t *testing.T) {
+	pool := pgtest.Open(t, "erasureparkedtest", bus.Migrations())
+	system(t, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, header_names, header_values, reason)
+			SELECT 'acme', 'test', 'logs', 0, n, now(), ARRAY['ce_id', 'ce_project'], ARRAY['x'::bytea, project], 'test'
+			  FROM unnest(ARRAY['shop'::bytea, 'cart', '\xff']) WITH ORDINALITY AS p (project, n)`)
+		if err != nil {
+			return err
+		}
+		removed, _, err := erasure.Parked().Erase(t.Context(), tx, erasure.Deletion{Organization: "acme", Project: "shop"}, "", 10)
+		if err != nil || removed != 1 {
+			t.Errorf("of a project: %d, %v", removed, err)
+		}
+		removed, _, err = erasure.Parked().Erase(t.Context(), tx, erasure.Deletion{Organization: "acme"}, "", 10)
+		if removed != 2 {
+			t.Errorf("of the organization: %d", removed)
+		}
+		return err
+	})
+}

@@ -51,9 +51,9 @@ func deleteRows(ctx context.Context, tx pgx.Tx, name, condition string, of Delet
 	return tag.RowsAffected(), nil
 }
 
-// Parked erases the records that were parked: they are as the tenant sent them.
+// Parked erases the records that were parked: they are as the tenant sent them, headers that are no text included.
 func Parked() Table {
-	return Rows("bus_parked", `organization = $1 AND ($2 = '' OR $2 = convert_from(header_values[array_position(header_names, 'ce_project')], 'UTF8'))`)
+	return Rows("bus_parked", `organization = $1 AND ($2 = '' OR convert_to($2, 'UTF8') = header_values[array_position(header_names, 'ce_project')])`)
 }
 
 // partitionsAtOnce bounds the locks of a transaction: each partition takes one, and one for each of its indexes.

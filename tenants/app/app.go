@@ -310,7 +310,8 @@ func (a *App) buildUsageConsumer() (err error) {
 func (a *App) buildErasureConsumer() (err error) {
 	a.erasures, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures, Pool: a.pool,
-		Handle: bus.ErasureConsumer{Erased: registry.KeepErased}.Consume, Metrics: a.metrics.Registerer,
+		AcceptLost: true, // a report that is gone leaves its deletion overdue, which a metric shows
+		Handle:     bus.ErasureConsumer{Erased: registry.KeepErased}.Consume, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

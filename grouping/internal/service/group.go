@@ -25,7 +25,7 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
 			return err
 		}
-		if !who.ReadsProject(found.Group.Project) || slices.Contains(s.Projects.Hidden(who.Organization), found.Group.Project) {
+		if !s.reads(who, found.Group.Project) {
 			return postgres.ErrNoGroup
 		}
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
@@ -36,6 +36,11 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 		return err
 	})
 	return found, err
+}
+
+// reads reports whether the principal may read a project's groups: nobody reads those of one that is to be deleted.
+func (s *Service) reads(who identity.Principal, project string) bool {
+	return who.ReadsProject(project) && !slices.Contains(s.Projects.Hidden(who.Organization), project)
 }
 
 // Groups finds a page of groups. It ends with what was found when its time is over.

@@ -35,6 +35,9 @@ func TestHiddenGroups(t *testing.T) {
 		if page := find(); len(page.Groups) != step.shown {
 			t.Errorf("after %s: %d groups", step.kind, len(page.Groups))
 		}
+		if _, err := groups.Similar(t.Context(), identity.Principal{Organization: "acme"}, before.Groups[0].ID); !errors.Is(err, step.err) {
+			t.Errorf("after %s what is similar is answered %v", step.kind, err)
+		}
 		if _, err := groups.Group(t.Context(), identity.Principal{Organization: "acme"}, before.Groups[0].ID); !errors.Is(err, step.err) {
 			t.Errorf("after %s a group is answered %v", step.kind, err)
 		}

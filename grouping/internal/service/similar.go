@@ -30,7 +30,7 @@ func (s *Service) Similar(ctx context.Context, who identity.Principal, id string
 		if err != nil {
 			return err
 		}
-		if !who.ReadsProject(of.Project) {
+		if !s.reads(who, of.Project) {
 			return postgres.ErrNoGroup
 		}
 		found = rank(of, others)
