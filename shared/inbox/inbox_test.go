@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
@@ -34,7 +35,7 @@ const (
 
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	return pgtest.Open(t, "inboxtest", inbox.Migrations())
+	return pgtest.Open(t, "inboxtest", inbox.Migrations(), bus.Migrations())
 }
 
 func filter(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict) {

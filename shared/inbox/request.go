@@ -14,10 +14,11 @@ import (
 
 // A request is one of several parts, some of which are among the records.
 type request struct {
-	parts   int
-	here    []int // the records that are parts of it, each the first of its part
-	before  int   // parts that were seen before
-	arrived int   // parts that are judged, with those of before
+	organization string
+	parts        int
+	here         []int // the records that are parts of it, each the first of its part
+	before       int   // parts that were seen before
+	arrived      int   // parts that are judged, with those of before
 }
 
 // each calls fn with the parts, in their order, and lets go of those that were kept. Record i completes the request.
@@ -91,7 +92,7 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claim
 		if r := s.requests[record.Batch]; r != nil {
 			r.here = append(r.here, i)
 		} else if record.Parts > 1 {
-			s.requests[record.Batch] = &request{parts: record.Parts, here: []int{i}}
+			s.requests[record.Batch] = &request{organization: record.Organization, parts: record.Parts, here: []int{i}}
 		}
 	}
 	incomplete := s.incomplete()
@@ -102,10 +103,19 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claim
 	if err != nil {
 		return nil, err
 	}
+	s.leaveFresh(records)
+	if err := s.count(ctx, tx, days); err != nil {
+		return nil, err
+	}
+	s.leaveFresh(records)
+	return s, nil
+}
+
+// leaveFresh takes those out of here that were seen before.
+func (s *sighting) leaveFresh(records []contract.LogsAccepted) {
 	for _, r := range s.requests {
 		r.here = slices.DeleteFunc(r.here, func(i int) bool { return !s.first(i, &records[i]) })
 	}
-	return s, s.count(ctx, tx, days)
 }
 
 // incomplete are the batches of the requests that the records alone don't make whole, sorted.
@@ -129,26 +139,43 @@ func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 	return err
 }
 
-// count finds out how many parts of incomplete requests were seen before.
+// count finds out how many parts of incomplete requests were seen before. One that is kept was, also where the inbox has forgotten its day.
 func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error {
 	batches := s.incomplete()
 	if len(batches) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, `SELECT batch::text, count(*) FROM inbox WHERE day = ANY($1::date[]) AND batch = ANY($2::text[]::uuid[]) GROUP BY batch`,
-		days, batches)
+	organizations := make([]string, len(batches))
+	for n, batch := range batches {
+		organizations[n] = s.requests[batch].organization
+	}
+	rows, err := tx.Query(ctx, `SELECT batch::text, part, bool_or(kept) FROM (
+			SELECT batch, part, false AS kept FROM inbox WHERE day = ANY($1::date[]) AND batch = ANY($2::text[]::uuid[])
+			UNION ALL
+			SELECT batch, part, true FROM inbox_held WHERE (organization, batch) IN (SELECT * FROM unnest($3::text[], $2::text[]::uuid[]))
+		) AS seen GROUP BY batch, part`, days, batches, organizations)
 	if err != nil {
 		return err
 	}
-	var batch string
-	var n int
-	_, err = pgx.ForEachRow(rows, []any{&batch, &n}, func() error {
-		r := s.requests[batch]
-		r.before = n - len(r.here)
-		r.arrived = r.before
+	var seen part
+	var kept bool
+	_, err = pgx.ForEachRow(rows, []any{&seen.batch, &seen.part, &kept}, func() error {
+		s.seenBefore(seen, kept)
 		return nil
 	})
 	return err
+}
+
+// seenBefore counts a part that the inbox has or that is kept, unless it is one of the records.
+func (s *sighting) seenBefore(seen part, kept bool) {
+	if kept {
+		delete(s.fresh, seen)
+	}
+	if _, fresh := s.fresh[seen]; !fresh {
+		r := s.requests[seen.batch]
+		r.before++
+		r.arrived++
+	}
 }
 
 // remember inserts the parts and calls fresh for each that was not there.

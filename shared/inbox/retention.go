@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -34,7 +35,11 @@ func (d days) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err != nil || newest.IsZero() {
 		return 0, false, err
 	}
-	dropped, err := pg.DropDaysBefore(ctx, tx, "inbox", earlier(d.clock(), newest.Add(aheadMost)).Add(-Retention))
+	before, err := cutoff(ctx, tx, earlier(d.clock(), newest.Add(aheadMost)))
+	if err != nil {
+		return 0, false, err
+	}
+	dropped, err := pg.DropDaysBefore(ctx, tx, "inbox", before)
 	return int64(len(dropped)), false, err
 }
 
@@ -42,24 +47,43 @@ func (days) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return one(ctx, tx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM inbox`)
 }
 
-// keys are the idempotency keys.
+// keys are the idempotency keys. One goes no sooner than the day of its request in inbox: what its claim ruled out would find parts there that are
+// kept nowhere. Nor does one go while a record of it is parked, which a person may have applied later.
 type keys struct{ clock func() time.Time }
 
 func (keys) Name() string { return "inbox_idempotency" }
 
-func (keys) Keeps() string { return "7 days" }
+func (keys) Keeps() string { return "7 days, or as long as a record of the key is parked" }
 
 func (k keys) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	newest, err := one(ctx, tx, `SELECT max(accepted_at) FROM inbox_idempotency`)
 	if err != nil || newest.IsZero() {
 		return 0, false, err
 	}
-	tag, err := tx.Exec(ctx, `DELETE FROM inbox_idempotency WHERE accepted_at < $1`, earlier(k.clock(), newest.Add(aheadMost)).Add(-Retention))
+	before, err := cutoff(ctx, tx, earlier(k.clock(), newest.Add(aheadMost)))
+	if err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM inbox_idempotency WHERE accepted_at < $1 AND NOT EXISTS (
+		SELECT FROM bus_parked WHERE header_values[array_position(header_names, $2)] = convert_to(idempotency, 'UTF8'))`, before, contract.HeaderIdempotency)
 	return tag.RowsAffected(), false, err
 }
 
 func (keys) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return one(ctx, tx, `SELECT min(accepted_at) FROM inbox_idempotency`)
+}
+
+// cutoff is the start of the day before which things go. They are kept for as long as Retention before the record that the slowest lane has
+// come to: a lane that was left behind has yet to ask for what the others have long done.
+func cutoff(ctx context.Context, tx pgx.Tx, now time.Time) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	slowest, err := one(ctx, tx, `SELECT min(since) FROM bus_deferred WHERE halted IS NULL`)
+	if err == nil && !slowest.IsZero() {
+		now = earlier(now, slowest)
+	}
+	return now.Add(-Retention).UTC().Truncate(24 * time.Hour), err
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -79,18 +103,22 @@ func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error)
 }
 
 // held are the parts of requests that never became whole. One that was kept today is not removed, however far the consumer lags: the others may
-// come at any moment.
+// come at any moment. They may also be parked, and come when a person says so.
 type held struct{ clock func() time.Time }
 
 func (held) Name() string { return "inbox_held" }
 
-func (held) Keeps() string { return "until the request is whole, else 7 days" }
+func (held) Keeps() string {
+	return "until the request is whole, else 7 days, or as long as records of the organization are parked"
+}
 
 func (h held) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
-	if err := pg.AsSystem(ctx, tx); err != nil {
+	before, err := cutoff(ctx, tx, h.clock())
+	if err != nil {
 		return 0, false, err
 	}
-	tag, err := tx.Exec(ctx, `DELETE FROM inbox_held WHERE accepted_at < $1 AND held_at < now() - interval '1 day'`, h.clock().Add(-Retention))
+	tag, err := tx.Exec(ctx, `DELETE FROM inbox_held h WHERE accepted_at < $1 AND held_at < now() - interval '1 day'
+		AND NOT EXISTS (SELECT FROM bus_parked p WHERE p.organization = h.organization)`, before)
 	return tag.RowsAffected(), false, err
 }
 

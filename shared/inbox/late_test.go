@@ -1,0 +1,106 @@
+package inbox_test
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/inbox"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// longAgo is when the inbox has forgotten, by noon.
+var longAgo = noon.AddDate(0, 0, -9)
+
+// prunedAtNoon takes what is kept for something kept days ago, and prunes when others are current.
+func prunedAtNoon(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	filter(t, pool, idempotent("9", "young", "d", noon))
+	asSystem(t, pool, `UPDATE inbox_held SET held_at = now() - interval '9 days'`)
+	clock := func() time.Time { return noon }
+	pruner := prune.New(prune.Config{
+		Pool: pool, Tables: inbox.Tables(clock), Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err := pruner.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// park parks a record of acme.
+func park(t *testing.T, pool *pgxpool.Pool, key string) {
+	t.Helper()
+	asSystem(t, pool, fmt.Sprintf(`INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, header_names, header_values, reason)
+		VALUES ('acme', 'test', 'weir.logs.v1', 0, 0, now(), '{ce_id,%s}', ARRAY['x', '%s']::bytea[], 'test')`, contract.HeaderIdempotency, key))
+}
+
+// A part that was parked completes its request when it is replayed, though the inbox has forgotten the day by then.
+func TestAPartIsReplayedLate(t *testing.T) {
+	pool := open(t)
+	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
+	park(t, pool, "")
+	prunedAtNoon(t, pool)
+	verdicts, whole := take(t, pool, keyed("", "", longAgo, parts("1", 2, 3)...)...)
+	if want := []inbox.Verdict{duplicate, fresh}; !slices.Equal(verdicts, want) || !slices.Equal(whole, []string{"1/1 line 1", "1/2 line 2", "1/3 line 3"}) {
+		t.Errorf("verdicts = %v, want %v; the effect is that of %q", verdicts, want, whole)
+	}
+	if left := heldOf(t, pool, "1"); left != 0 {
+		t.Errorf("%d parts are kept", left)
+	}
+}
+
+// Parts that nobody waits for go after a week.
+func TestPartsThatNobodyWaitsForGo(t *testing.T) {
+	pool := open(t)
+	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
+	prunedAtNoon(t, pool)
+	if left := heldOf(t, pool, "1"); left != 0 {
+		t.Errorf("%d parts are kept", left)
+	}
+}
+
+// A part that is replayed late does not count where the request was sent again and counted, however long that is ago.
+func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
+	pool := open(t)
+	filter(t, pool, keyed("key", "same", longAgo, parts("1", 1, 2)...)...)
+	filter(t, pool, keyed("key", "same", longAgo, parts("2", 1, 2, 3)...)...)
+	park(t, pool, "key")
+	prunedAtNoon(t, pool)
+	if got := filter(t, pool, keyed("key", "same", longAgo, parts("1", 3)...)...); !slices.Equal(got, []inbox.Verdict{replayed}) {
+		t.Errorf("verdicts = %v, want a replay", got)
+	}
+}
+
+// A lane that is more than a week behind finds all that the inbox has seen of it, though the others are current.
+func TestALaneIsAWeekBehind(t *testing.T) {
+	pool := open(t)
+	asSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
+		VALUES ('acme', 'test', 'weir.logs.v1', 0, gen_random_uuid(), 0, 9, 10, 10, '`+longAgo.Format(time.RFC3339)+`')`)
+	single := idempotent("2", "key", "same", longAgo)
+	again := idempotent("3", "key", "same", longAgo)
+	filter(t, pool, append(keyed("", "", longAgo, parts("1", 1)...), single)...)
+	prunedAtNoon(t, pool)
+	got := filter(t, pool, append(keyed("", "", longAgo, parts("1", 1, 2, 3)...), single, again)...)
+	if want := []inbox.Verdict{duplicate, partial, fresh, duplicate, replayed}; !slices.Equal(got, want) {
+		t.Errorf("verdicts = %v, want %v", got, want)
+	}
+}
+
+// A lane that was behind and is no more has its parts as well: they outlive the day of the inbox.
+func TestAPartOutlivesItsDay(t *testing.T) {
+	pool := open(t)
+	filter(t, pool, keyed("", "", longAgo, parts("1", 1)...)...)
+	asSystem(t, pool, `DROP TABLE inbox_`+longAgo.Format("20060102"))
+	if got := filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...); !slices.Equal(got, []inbox.Verdict{duplicate, partial}) {
+		t.Errorf("verdicts = %v, want a duplicate and a part", got)
+	}
+	got, whole := take(t, pool, keyed("", "", longAgo, parts("1", 3)...)...)
+	if !slices.Equal(got, []inbox.Verdict{fresh}) || len(whole) != 3 {
+		t.Errorf("verdicts = %v; the effect is that of %q", got, whole)
+	}
+}
