@@ -14,6 +14,8 @@ type claim struct {
 	batch  string
 	digest string
 	at     time.Time
+	whole  bool  // as far as is known; a claim from before migration 3 may be that of a request that was published in part
+	parts  int64 // of the batch that the inbox has, where whole is not known
 }
 
 // covers reports whether at falls into the claim's window. Acceptance times of a partition are not quite in order, so the
@@ -22,7 +24,13 @@ func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
 }
 
-// judge returns what a record of another batch counts as that the claim covers.
+// binds reports whether a record of another batch counts as something because of the claim. That the claim's request is whole, where it is
+// not known, is seen by as many parts as the same request has now: the half of one must not stand in the way of the whole.
+func (c claim) binds(record *contract.LogsAccepted) bool {
+	return c.covers(record.Time) && (c.whole || c.digest != record.Digest || c.parts >= int64(record.Parts))
+}
+
+// judge returns what a record of another batch counts as that the claim binds.
 func (c claim) judge(record *contract.LogsAccepted) Verdict {
 	if c.digest == record.Digest {
 		return Replayed
@@ -39,11 +47,11 @@ type claims struct {
 	}
 }
 
-// other is the claim of another batch that covers a record; nil where its own counts, or none does yet.
+// other is the claim of another batch that binds a record; nil where its own counts, or none does yet.
 func (c *claims) other(record *contract.LogsAccepted) *claim {
 	held := c.of[record.Idempotency]
 	for i := range held {
-		if held[i].covers(record.Time) && held[i].batch != record.Batch {
+		if held[i].batch != record.Batch && held[i].binds(record) {
 			return &held[i]
 		}
 	}
@@ -53,7 +61,7 @@ func (c *claims) other(record *contract.LogsAccepted) *claim {
 // claim makes a record's batch the one that stands for its idempotency key, if it has one.
 func (c *claims) claim(record *contract.LogsAccepted) {
 	if record.Idempotency != "" {
-		c.of[record.Idempotency] = append(c.of[record.Idempotency], claim{record.Batch, record.Digest, record.Time})
+		c.of[record.Idempotency] = append(c.of[record.Idempotency], claim{batch: record.Batch, digest: record.Digest, at: record.Time, whole: true})
 		made := &c.made
 		made.keys, made.times = append(made.keys, record.Idempotency), append(made.times, record.Time)
 		made.batches, made.digests = append(made.batches, record.Batch), append(made.digests, record.Digest)
@@ -72,27 +80,29 @@ func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted)
 	if keys == nil {
 		return c, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at FROM inbox_idempotency
-		WHERE idempotency = ANY($1) ORDER BY idempotency, accepted_at`, keys)
+	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at, whole, CASE WHEN whole THEN 0 ELSE
+			(SELECT count(*) FROM inbox i WHERE i.day = (c.accepted_at AT TIME ZONE 'UTC')::date AND i.batch = c.batch) END
+		FROM inbox_idempotency c WHERE idempotency = ANY($1) ORDER BY idempotency, accepted_at`, keys)
 	if err != nil {
 		return nil, err
 	}
 	var key string
 	var loaded claim
-	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at, &loaded.whole, &loaded.parts}, func() error {
 		c.of[key] = append(c.of[key], loaded)
 		return nil
 	})
 	return c, err
 }
 
-// save writes the claims down that were made.
+// save writes the claims down that were made. One that is there at the same time binds nobody: it was made by a part, of this request or another.
 func (c *claims) save(ctx context.Context, tx pgx.Tx) error {
 	if len(c.made.keys) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest)
-		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::text[]::uuid[], $4::text[])`,
+	_, err := tx.Exec(ctx, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest, whole)
+		SELECT *, true FROM unnest($1::text[], $2::timestamptz[], $3::text[]::uuid[], $4::text[])
+		ON CONFLICT (idempotency, accepted_at) DO UPDATE SET batch = excluded.batch, digest = excluded.digest, whole = true`,
 		c.made.keys, c.made.times, c.made.batches, c.made.digests)
 	return err
 }
