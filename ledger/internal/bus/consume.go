@@ -129,25 +129,28 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err := erasure.Consume(ctx, tx, records); err != nil {
 		return err
 	}
+	var events []ledger.Event
 	for _, record := range records {
-		if err := c.tenant(ctx, tx, record); err != nil {
+		its, err := c.tenant(ctx, tx, record)
+		if err != nil {
 			return err
 		}
+		events = append(events, its...)
 	}
-	return nil
+	return saveEvents(ctx, tx, events) // the last of all, as in Logs: who waits for a lock must not have others wait that hold it
 }
 
 // tenant passes over tombstones too: what they take back has had its effect.
-func (c *Consumer) tenant(ctx context.Context, tx pgx.Tx, record bus.Record) error {
+func (c *Consumer) tenant(ctx context.Context, tx pgx.Tx, record bus.Record) ([]ledger.Event, error) {
 	switch kind := record.Header(contract.HeaderType); {
 	case len(record.Value) == 0:
-		return nil
+		return nil, nil
 	case kind == contract.TypeOrganizationCreated:
 		return c.organizationCreated(ctx, tx, record)
 	case kind == contract.TypeDeletionBegun:
-		return c.deletionBegun(ctx, tx, record)
+		return nil, c.deletionBegun(ctx, tx, record)
 	}
-	return nil
+	return nil, nil
 }
 
 // deletionBegun takes back the account of an organization. Erasure has read the record before.
@@ -159,14 +162,14 @@ func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Reco
 	return c.Service.Deleted(ctx, tx, event.Organization)
 }
 
-func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bus.Record) error {
+func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bus.Record) ([]ledger.Event, error) {
 	var event contract.OrganizationCreated
 	if err := json.Unmarshal(record.Value, &event); err != nil {
-		return bus.PermanentRecord(record, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err))
+		return nil, bus.PermanentRecord(record, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err))
 	}
 	at := event.CreatedAt.UTC().Truncate(time.Microsecond)
 	if event.Organization == "" || at.Year() < ledger.FirstYear || at.Year() > ledger.LastYear {
-		return bus.PermanentRecord(record, fmt.Errorf("cannot open an account for organization %q created at %s", event.Organization, at))
+		return nil, bus.PermanentRecord(record, fmt.Errorf("cannot open an account for organization %q created at %s", event.Organization, at))
 	}
 	plan := ledger.Plan{From: at, Tier: ledger.Tier(event.Tier)}
 	cause := ledger.Cause{
@@ -174,11 +177,8 @@ func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bu
 		Partition: record.Partition, Offset: record.Offset, At: at,
 	}
 	events, err := c.Service.StartPlan(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), event.Organization, plan, cause)
-	switch {
-	case errors.Is(err, ledger.ErrUnknownTier):
-		return bus.PermanentRecord(record, err)
-	case err != nil:
-		return err
+	if errors.Is(err, ledger.ErrUnknownTier) {
+		return nil, bus.PermanentRecord(record, err)
 	}
-	return saveEvents(ctx, tx, events)
+	return events, err
 }
