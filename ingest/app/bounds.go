@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
@@ -15,11 +16,14 @@ import (
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
-		Pool:   a.pool,
-		Tables: slices.Concat(postgres.Tables(a.clock), inbox.Tables(a.clock), bus.Tables(a.clock)),
-		Fixed:  slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}, postgres.GapBounds()),
-		Clock:  a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Pool: a.pool, Tables: tables,
+		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}, postgres.GapBounds()),
+		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
+}
+
+func tables(clock func() time.Time) []prune.Table {
+	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), bus.Tables(clock))
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

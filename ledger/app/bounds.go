@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/postgres"
@@ -17,12 +18,15 @@ import (
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
-		Pool: a.pool,
-		Tables: slices.Concat(postgres.Tables(a.clock, a.config.kept()), inbox.Tables(a.clock), sharedbus.Tables(a.clock),
-			[]prune.Table{outbox.Table(bus.RelayName)}),
+		Pool: a.pool, Tables: a.tables,
 		Fixed: slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
-		Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
+}
+
+func (a *App) tables(clock func() time.Time) []prune.Table {
+	return slices.Concat(postgres.Tables(clock, a.config.kept()), inbox.Tables(clock), sharedbus.Tables(clock),
+		[]prune.Table{outbox.Table(bus.RelayName)})
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

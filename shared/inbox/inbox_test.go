@@ -345,7 +345,7 @@ func TestTables(t *testing.T) {
 	asSystem(t, pool, `UPDATE inbox_held SET held_at = now() - interval '2 days' WHERE batch = '`+batch("3")+`'`)
 	metrics := prometheus.NewRegistry()
 	clock := func() time.Time { return noon }
-	pruner := prune.New(prune.Config{Pool: pool, Tables: inbox.Tables(clock), Clock: clock, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	pruner := prune.New(prune.Config{Pool: pool, Tables: inbox.Tables, Clock: clock, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
 	if err := pruner.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +377,7 @@ func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 	filter(t, pool, old, young)
 	ahead := func() time.Time { return noon.AddDate(0, 1, 0) }
 	pruner := prune.New(prune.Config{
-		Pool: pool, Tables: inbox.Tables(ahead), Clock: ahead, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Pool: pool, Tables: inbox.Tables, Clock: ahead, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := pruner.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func prunedAtNoon(t *testing.T, pool *pgxpool.Pool) {
 	asSystem(t, pool, `UPDATE inbox_held SET held_at = now() - interval '9 days'`)
 	clock := func() time.Time { return noon }
 	pruner := prune.New(prune.Config{
-		Pool: pool, Tables: inbox.Tables(clock), Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Pool: pool, Tables: inbox.Tables, Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := pruner.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)

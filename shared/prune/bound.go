@@ -16,7 +16,7 @@ var migrations = Bound{Table: "migrations", Keeps: "a row for each migration tha
 // Bounds are those of all tables that the Pruner knows of.
 func (p *Pruner) Bounds() []Bound {
 	bounds := append([]Bound{migrations}, p.cfg.Fixed...)
-	for _, table := range p.cfg.Tables {
+	for _, table := range p.tables {
 		bounds = append(bounds, Bound{Table: table.Name(), Keeps: table.Keeps(), By: byPruner})
 	}
 	return bounds

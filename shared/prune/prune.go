@@ -29,12 +29,12 @@ type Table interface {
 // interval is the time between two runs.
 const interval = 10 * time.Minute
 
-// Config is what a Pruner works on. All of it is required but Metrics and Fixed.
+// Config is what a Pruner works on. All of it is required but Fixed, Clock and Metrics.
 type Config struct {
 	Pool    *pgxpool.Pool
-	Tables  []Table
-	Fixed   []Bound // of the schema's other tables: they hold no more rows than there are things, and nothing of them has to go
-	Clock   func() time.Time
+	Tables  func(clock func() time.Time) []Table // by the clock of the Pruner, which is checked
+	Fixed   []Bound                              // of the schema's other tables: they hold no more rows than there are things, and nothing of them has to go
+	Clock   func() time.Time                     // the caller's own, which is believed; nil: the system's, which the database has to confirm
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
 }
@@ -42,15 +42,18 @@ type Config struct {
 // A Pruner keeps tables within their bounds.
 type Pruner struct {
 	cfg     Config
+	clock   *clock
+	tables  []Table
 	metrics map[string]*metrics // by table
 	sizes   *sizes
 }
 
 // New registers the metrics of the tables.
 func New(cfg Config) *Pruner {
-	p := &Pruner{cfg: cfg, metrics: make(map[string]*metrics), sizes: newSizes(cfg.Metrics)}
-	for _, table := range cfg.Tables {
-		p.metrics[table.Name()] = newMetrics(cfg.Metrics, table.Name(), cfg.Clock)
+	clock := newClock(cfg.Clock, cfg.Metrics)
+	p := &Pruner{cfg: cfg, clock: clock, tables: cfg.Tables(clock.now), metrics: make(map[string]*metrics), sizes: newSizes(cfg.Metrics)}
+	for _, table := range p.tables {
+		p.metrics[table.Name()] = newMetrics(cfg.Metrics, table.Name(), clock.now)
 	}
 	return p
 }
@@ -61,7 +64,7 @@ func (p *Pruner) Run(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := p.RunOnce(ctx); err != nil && ctx.Err() == nil {
-			p.cfg.Logger.Warn("cannot prune", slog.String("error", err.Error()))
+			p.cfg.Logger.Log(ctx, levelOf(err), "cannot prune", slog.String("error", err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -71,15 +74,31 @@ func (p *Pruner) Run(ctx context.Context) error {
 	}
 }
 
-// RunOnce prunes every table to its bound, whatever happens to the others.
+// levelOf is that of what does not mend itself, or may at the next run.
+func levelOf(err error) slog.Level {
+	if errors.Is(err, ErrClocksDiffer) {
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// RunOnce prunes every table to its bound, whatever happens to the others; none by a clock that the database contradicts.
 func (p *Pruner) RunOnce(ctx context.Context) error {
+	err := p.clock.check(ctx, p.cfg.Pool)
+	if err == nil {
+		err = p.pruneAll(ctx)
+	}
+	return errors.Join(err, p.sizes.measure(ctx, p.cfg.Pool))
+}
+
+func (p *Pruner) pruneAll(ctx context.Context) error {
 	var failed []error
-	for _, table := range p.cfg.Tables {
+	for _, table := range p.tables {
 		if err := p.prune(ctx, table); err != nil {
 			failed = append(failed, fmt.Errorf("cannot prune %s: %w", table.Name(), err))
 		}
 	}
-	return errors.Join(append(failed, p.sizes.measure(ctx, p.cfg.Pool))...)
+	return errors.Join(failed...)
 }
 
 func (p *Pruner) prune(ctx context.Context, table Table) error {

@@ -47,11 +47,15 @@ func (f *fakeTable) Oldest(context.Context, pgx.Tx) (time.Time, error) {
 	return noon.Add(-time.Hour), nil
 }
 
+func fixed(tables ...Table) func(func() time.Time) []Table {
+	return func(func() time.Time) []Table { return tables }
+}
+
 func newPruner(t *testing.T, log *slog.Logger, tables ...Table) (*Pruner, *prometheus.Registry) {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
 	return New(Config{
-		Pool: pgtest.Open(t, "prunetest"), Tables: tables, Clock: func() time.Time { return noon }, Metrics: metrics, Logger: log,
+		Pool: pgtest.Open(t, "prunetest"), Tables: fixed(tables...), Clock: func() time.Time { return noon }, Metrics: metrics, Logger: log,
 	}), metrics
 }
 

@@ -21,9 +21,10 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics := prometheus.NewRegistry()
-	clock := func() time.Time { return noon }
-	rows := Rows{Table: "things", Bound: "10 days", Age: "at", Before: Ago(10*24*time.Hour, clock), Only: "over"}
-	p := New(Config{Pool: pool, Tables: []Table{rows}, Clock: clock, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	tables := func(clock func() time.Time) []Table {
+		return []Table{Rows{Table: "things", Bound: "10 days", Age: "at", Before: Ago(10*24*time.Hour, clock), Only: "over"}}
+	}
+	p := New(Config{Pool: pool, Tables: tables, Clock: func() time.Time { return noon }, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
 	run := func() (left []int) {
 		t.Helper()
 		if err := p.RunOnce(t.Context()); err != nil {

@@ -28,12 +28,14 @@ func (c Config) auditKept() time.Duration {
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
-		Pool: a.pool,
-		Tables: slices.Concat(retention.Tables(a.clock, bus.Forget(a.publisher, a.clock)), audit.Tables(a.clock, a.config.auditKept()),
-			sharedbus.Tables(a.clock)),
+		Pool: a.pool, Tables: a.tables,
 		Fixed: slices.Concat(retention.Fixed(), audit.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
-		Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
+}
+
+func (a *App) tables(clock func() time.Time) []prune.Table {
+	return slices.Concat(retention.Tables(clock, bus.Forget(a.publisher, a.clock)), audit.Tables(clock, a.config.auditKept()), sharedbus.Tables(clock))
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

@@ -22,7 +22,7 @@ func pruneAt(t *testing.T, pool *pgxpool.Pool, now time.Time) {
 	t.Helper()
 	clock := func() time.Time { return now }
 	err := prune.New(prune.Config{
-		Pool: pool, Tables: postgres.Tables(clock), Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Pool: pool, Tables: postgres.Tables, Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
 	if err != nil {
 		t.Fatal(err)

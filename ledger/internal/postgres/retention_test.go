@@ -19,8 +19,9 @@ import (
 // prune keeps the tables of the ledger within their bounds, as of its clock.
 func (l checkedLedger) prune(t *testing.T) {
 	t.Helper()
+	tables := func(clock func() time.Time) []prune.Table { return postgres.Tables(clock, ledger.DefaultRetention()) }
 	err := prune.New(prune.Config{
-		Pool: l.Pool, Tables: postgres.Tables(l.Now, ledger.DefaultRetention()), Clock: l.Now, Metrics: prometheus.NewRegistry(),
+		Pool: l.Pool, Tables: tables, Clock: l.Now, Metrics: prometheus.NewRegistry(),
 		Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
 	if err != nil {

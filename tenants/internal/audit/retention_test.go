@@ -22,9 +22,9 @@ import (
 // pruneAudit keeps a year of the audit, as of a time.
 func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) {
 	t.Helper()
-	clock := func() time.Time { return now }
+	tables := func(clock func() time.Time) []prune.Table { return audit.Tables(clock, 365*24*time.Hour) }
 	err := prune.New(prune.Config{
-		Pool: pool, Tables: audit.Tables(clock, 365*24*time.Hour), Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Pool: pool, Tables: tables, Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
 	if err != nil {
 		t.Fatal(err)

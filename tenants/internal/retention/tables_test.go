@@ -23,9 +23,9 @@ const day = 24 * time.Hour
 // pruneAt keeps the tables within their bounds, as of a time.
 func pruneAt(t *testing.T, pool *pgxpool.Pool, now time.Time, forget retention.Forget) error {
 	t.Helper()
-	clock := func() time.Time { return now }
+	tables := func(clock func() time.Time) []prune.Table { return retention.Tables(clock, forget) }
 	return prune.New(prune.Config{
-		Pool: pool, Tables: retention.Tables(clock, forget), Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Pool: pool, Tables: tables, Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
 }
 

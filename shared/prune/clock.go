@@ -1,0 +1,60 @@
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// ErrClocksDiffer means that nothing is pruned: one of two clocks is wrong, and what the wrong one calls old may be new.
+var ErrClocksDiffer = errors.New("nothing is pruned while the clocks of this machine and of the database differ by more than an hour")
+
+// apartMost is how far the two clocks may be apart.
+const apartMost = time.Hour
+
+// A clock is the earlier of this machine's and the database's: rows go late rather than early.
+type clock struct {
+	machine func() time.Time
+	trusted bool         // whoever brings it moves it: the database has nothing to say
+	ahead   atomic.Int64 // how far the machine's was ahead of the database's when they were compared
+	refused prometheus.Gauge
+}
+
+func newClock(own func() time.Time, registerer prometheus.Registerer) *clock {
+	c := &clock{machine: own, trusted: own != nil}
+	if own == nil {
+		c.machine = time.Now //nolint:forbidigo // this is where the clock of the system comes in
+	}
+	c.refused = promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
+		Name: "weir_prune_refused", Help: "1 while nothing is pruned, because the clocks of this machine and of the database differ by more than an hour.",
+	})
+	return c
+}
+
+func (c *clock) now() time.Time { return c.machine().Add(-time.Duration(c.ahead.Load())) }
+
+// check compares the clocks.
+func (c *clock) check(ctx context.Context, pool *pgxpool.Pool) error {
+	if c.trusted {
+		return nil
+	}
+	var database time.Time
+	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&database); err != nil {
+		return fmt.Errorf("cannot read the clock of the database: %w", err)
+	}
+	machine := c.machine()
+	ahead := machine.Sub(database)
+	if ahead.Abs() > apartMost {
+		c.refused.Set(1)
+		return fmt.Errorf("%w: here it is %s, there %s", ErrClocksDiffer, machine.UTC().Format(time.RFC3339), database.UTC().Format(time.RFC3339))
+	}
+	c.refused.Set(0)
+	c.ahead.Store(int64(max(ahead, 0)))
+	return nil
+}
