@@ -94,6 +94,39 @@ func TestOldLinesGo(t *testing.T) {
 	}
 }
 
+// What an operator's token was called is kept while the audit of any organization names it, which may be its newest line for years.
+func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
+	pool, noon := tenantstest.Open(t), tenantstest.Noon
+	events, operator := projections.NewEvents(pool), tenants.Origin{Actor: "tok_op", Kind: tenants.ServiceTokenActor}
+	issued := func(id, hash string, at time.Time) tenants.Event {
+		digest := tenants.SecretDigest{Hash: strings.Repeat(hash, 64), First: "ab12", Last: "9f3e"}
+		return tenants.ServiceTokenIssued{ServiceToken: id, Organization: tenants.Installation, Name: "Operator", Scopes: []string{"x:y"}, Digest: digest, At: at}
+	}
+	decide := func(who tenants.Origin, organization, noun, id string, version int64, event tenants.Event) {
+		t.Helper()
+		if err := events.Append(t.Context(), unitofwork.Stream(organization, noun, id), version, who.Metadata(), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decide(operator, tenants.Installation, "service-token", "tok_op", 0, issued("tok_op", "e", noon))
+	decide(operator, "org_b", "project", "prj_y", 0, tenants.ProjectCreated{Project: "prj_y", Organization: "org_b", Name: "Y", At: noon.AddDate(0, 1, 0)})
+	decide(operator, tenants.Installation, "service-token", "tok_op", 1, tenants.ServiceTokenRevoked{ServiceToken: "tok_op", At: noon.AddDate(0, 2, 0)})
+	decide(operator, tenants.Installation, "service-token", "tok_next", 0, issued("tok_next", "f", noon.AddDate(0, 20, 0)))
+	if err := asSystem(t, pool, `DELETE FROM service_tokens WHERE id = 'tok_op'`); err != nil {
+		t.Fatal(err)
+	}
+	ofOperator := `SELECT count(*) FROM events WHERE stream = 'service-token/tok_op'`
+	pruneAudit(t, pool, noon.AddDate(2, 0, 0))
+	if check, n := checkAudit(t, pool, "org_b"), count(t, pool, ofOperator); check.Lines != 1 || check.Faults != nil || n != 2 {
+		t.Errorf("the quiet organization's audit: %+v; %d events of the token are left", check, n)
+	}
+	decide(tenants.Origin{}, "org_b", "project", "prj_y", 1, tenants.ProjectRenamed{Project: "prj_y", Name: "Z", At: noon.AddDate(2, 1, 0)})
+	pruneAudit(t, pool, noon.AddDate(4, 0, 0))
+	if n := count(t, pool, ofOperator); n != 0 {
+		t.Errorf("%d events of the token are left when no line names it", n)
+	}
+}
+
 // What is changed behind an anchor is found, and so is an anchor that is none.
 func TestTamperingBehindAnAnchorIsFound(t *testing.T) {
 	for name, test := range map[string]struct{ statement, want string }{
