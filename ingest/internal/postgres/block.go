@@ -21,13 +21,17 @@ type Block struct {
 	Project      string
 }
 
-// receivedAt is when the latest entry of the block was received: the block lies in the partition of that day.
-func (b *Block) receivedAt() time.Time {
+// receivedAt is when the latest entry of the block was received, as of now: the block lies in the partition of that day. Where that is past
+// already, the clock of who accepted it was behind, or it waited in the log for longer than it is kept: it is kept from now on instead of dropped.
+func (b *Block) receivedAt(now time.Time) time.Time {
 	latest := b.List[0].ReceivedAt
 	for i := range b.List {
 		if at := b.List[i].ReceivedAt; at.After(latest) {
 			latest = at
 		}
+	}
+	if dayOf(b.Retention, latest).past(dayOf(b.Retention, now).begins) {
+		latest = now
 	}
 	return latest.Truncate(time.Microsecond)
 }
@@ -40,16 +44,16 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 	if len(blocks) == 0 {
 		return nil
 	}
-	byDay := map[day][]*Block{}
+	now, byDay := s.clock(), map[day][]*Block{}
 	for i := range blocks {
-		d := dayOf(blocks[i].Retention, blocks[i].receivedAt())
+		d := dayOf(blocks[i].Retention, blocks[i].receivedAt(now))
 		byDay[d] = append(byDay[d], &blocks[i])
 	}
 	if err := ensureDays(ctx, tx, byDay); err != nil {
 		return err
 	}
 	for d, list := range byDay {
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, pgx.CopyFromRows(s.rows(list))); err != nil {
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, pgx.CopyFromRows(s.rows(list, now))); err != nil {
 			return fmt.Errorf("cannot keep %d blocks in %q: %w", len(list), d.partition(), err)
 		}
 	}
@@ -57,13 +61,13 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 }
 
 // rows compresses the blocks, on as many processors as there are.
-func (s *Store) rows(blocks []*Block) [][]any {
+func (s *Store) rows(blocks []*Block, now time.Time) [][]any {
 	rows := make([][]any, len(blocks))
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	for i, b := range blocks {
 		workers.Go(func() error {
-			rows[i] = s.row(b)
+			rows[i] = s.row(b, now)
 			return nil
 		})
 	}
@@ -71,9 +75,9 @@ func (s *Store) rows(blocks []*Block) [][]any {
 	return rows
 }
 
-func (s *Store) row(b *Block) []any {
+func (s *Store) row(b *Block, now time.Time) []any {
 	text := b.AppendBinary(make([]byte, 0, b.Bytes+32*b.Entries))
-	return []any{b.Organization, b.Project, b.receivedAt(), b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
+	return []any{b.Organization, b.Project, b.receivedAt(now), b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
 		s.encoder.EncodeAll(text, nil), int16(b.Retention)} //nolint:gosec // bounded by the contract
 }

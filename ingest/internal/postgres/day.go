@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,6 +26,9 @@ func dayOf(retention int, at time.Time) day {
 
 func (d day) ends() time.Time { return d.begins.AddDate(0, 0, 1) }
 
+// past is whether none of it is to be kept today.
+func (d day) past(today time.Time) bool { return d.begins.AddDate(0, 0, d.retention).Before(today) }
+
 // class is the partition of all days with that retention.
 func (d day) class() string { return pg.ValuePartition("blocks", d.retention) }
 
@@ -36,7 +40,8 @@ func ensureDays(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error {
 	for d := range blocks {
 		classes[d.retention] = append(classes[d.retention], d.begins)
 	}
-	for retention, days := range classes {
+	for _, retention := range slices.Sorted(maps.Keys(classes)) { // all replicas lock partitions in one order
+		days := classes[retention]
 		if err := pg.EnsureValue(ctx, tx, "blocks", retention, "received_at"); err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func TestAPageLocksFewPartitions(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	const many = 120
 	days(t, pool, 90, firstDay, many)
-	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: func() time.Time { return firstDay }, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,30 +21,38 @@ const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
 
 // Tables are those of the log store, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
-	return []prune.Table{blocks{clock}, blockDays{clock}}
+	return []prune.Table{&blocks{clock: clock}, blockDays{clock}}
 }
 
+// atOnce is how many days of a retention a run drops: what a wrong clock calls past, though the database has the same, is not gone before anybody
+// looks. A run is every ten minutes and a day has one day, so that it keeps up.
+const atOnce = 2
+
 // blocks go by the partition.
-type blocks struct{ clock func() time.Time }
+type blocks struct {
+	clock   func() time.Time
+	dropped map[int]int // days of each retention, in this run
+}
 
-func (blocks) Name() string { return "blocks" }
+func (*blocks) Name() string { return "blocks" }
 
-func (blocks) Keeps() string { return "the retention that the entries were accepted with" }
+func (*blocks) Keeps() string { return "the retention that the entries were accepted with" }
 
 // Prune drops one partition, so that it holds the locks of one.
-func (b blocks) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+func (b *blocks) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	days, err := loadDays(ctx, tx)
 	today := believed(b.clock(), days)
 	for _, d := range days {
-		if d.begins.AddDate(0, 0, d.retention).Before(today) {
-			return 1, true, drop(ctx, tx, d)
+		if d.past(today) && b.dropped[d.retention] < atOnce {
+			return 1, true, b.drop(ctx, tx, d)
 		}
 	}
+	b.dropped = nil
 	return 0, false, err
 }
 
 // Oldest is the beginning of the oldest day.
-func (blocks) Oldest(ctx context.Context, tx pgx.Tx) (oldest time.Time, err error) {
+func (*blocks) Oldest(ctx context.Context, tx pgx.Tx) (oldest time.Time, err error) {
 	days, err := loadDays(ctx, tx)
 	for _, d := range days {
 		if oldest.IsZero() || d.begins.Before(oldest) {
@@ -54,7 +62,11 @@ func (blocks) Oldest(ctx context.Context, tx pgx.Tx) (oldest time.Time, err erro
 	return oldest, err
 }
 
-func drop(ctx context.Context, tx pgx.Tx, d day) error {
+func (b *blocks) drop(ctx context.Context, tx pgx.Tx, d day) error {
+	if b.dropped == nil {
+		b.dropped = map[int]int{}
+	}
+	b.dropped[d.retention]++
 	if _, err := tx.Exec(ctx, lockTimeout); err != nil {
 		return err
 	}
@@ -81,7 +93,13 @@ func (b blockDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bo
 	if err != nil {
 		return 0, false, err
 	}
-	tag, err := tx.Exec(ctx, `DELETE FROM block_days WHERE day + retention < $1::date`, believed(b.clock(), days))
+	retentions, begins := make([]int16, len(days)), make([]time.Time, len(days))
+	for i, d := range days {
+		retentions[i], begins[i] = int16(d.retention), d.begins //nolint:gosec // bounded by the contract
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM block_days WHERE day + retention < $1::date
+		AND (retention, day) NOT IN (SELECT * FROM unnest($2::smallint[], $3::date[]))`,
+		believed(b.clock(), days), retentions, begins)
 	return tag.RowsAffected(), false, err
 }
 

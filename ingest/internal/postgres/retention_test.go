@@ -38,10 +38,16 @@ func kept(t *testing.T, pool *pgxpool.Pool, now time.Time) (names []string) {
 	return names
 }
 
-// keep stores a block of one entry for each retention, received at a time.
+// keep stores a block of one entry for each retention, received at a time, and at once.
 func keep(t *testing.T, pool *pgxpool.Pool, at time.Time, retentions ...int) {
 	t.Helper()
-	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	keepLater(t, pool, at, at, retentions...)
+}
+
+// keepLater stores what was received by one clock when it is later by another.
+func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions ...int) {
+	t.Helper()
+	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +116,7 @@ func TestDroppingGivesWayToReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		_, _, err := blocks{func() time.Time { return firstDay.AddDate(0, 0, 20) }}.Prune(t.Context(), tx)
+		_, _, err := (&blocks{clock: func() time.Time { return firstDay.AddDate(0, 0, 20) }}).Prune(t.Context(), tx)
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "lock timeout") {
@@ -121,6 +127,58 @@ func TestDroppingGivesWayToReaders(t *testing.T) {
 	}
 	if got := kept(t, pool, firstDay.AddDate(0, 0, 20)); !slices.Equal(got, []string{"7_20261121"}) {
 		t.Errorf("kept %q", got)
+	}
+}
+
+// A run drops two days of a retention, so that a clock that is wrong everywhere takes little before somebody looks; what is left is still found.
+func TestARunDropsTwoDays(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	for i := range 5 {
+		keep(t, pool, firstDay.AddDate(0, 0, i), 7, 30)
+	}
+	ahead := firstDay.AddDate(1, 0, 0)
+	keep(t, pool, ahead, 7)
+	for _, want := range [][]string{
+		{"30_20261103", "30_20261104", "30_20261105", "7_20261103", "7_20261104", "7_20261105", "7_20271101"},
+		{"30_20261105", "7_20261105", "7_20271101"},
+		{"7_20271101"},
+	} {
+		if got := kept(t, pool, ahead); !slices.Equal(got, want) {
+			t.Errorf("kept %q, want %q", got, want)
+		}
+		var reaches int
+		asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+			return tx.QueryRow(ctx, `SELECT count(*) FROM block_days`).Scan(&reaches)
+		})
+		if reaches != len(want) {
+			t.Errorf("%d rows say where the blocks of %d days lie", reaches, len(want))
+		}
+	}
+}
+
+// What a clock that is behind has accepted, or has waited for long, is kept from when it comes: it was promised to be kept.
+func TestWhatWouldBePastIsKeptFromNow(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	now := firstDay.AddDate(0, 0, 20).Add(time.Hour)
+	keepLater(t, pool, firstDay, now, 7, 30)
+	if got := kept(t, pool, now); !slices.Equal(got, []string{"30_20261101", "7_20261121"}) {
+		t.Errorf("kept %q", got)
+	}
+	keepLater(t, pool, now.Add(time.Second), firstDay, 7) // the store's clock is the wrong one
+	if got := kept(t, pool, now); !slices.Equal(got, []string{"30_20261101", "7_20261121"}) {
+		t.Errorf("kept %q", got)
+	}
+}
+
+// Partitions are made in one order, whatever order the blocks come in: replicas that make the same ones wait for each other and never in a circle.
+func TestPartitionsAreMadeInOrder(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	keep(t, pool, firstDay, 90, 30, 8, 7, 6, 5, 4, 3, 2, 1)
+	var made []int
+	err := pool.QueryRow(t.Context(), `SELECT array_agg(substr(relname, 8)::int ORDER BY c.oid) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+		WHERE inhparent = 'blocks'::regclass AND relname <> 'blocks_365'`).Scan(&made)
+	if err != nil || !slices.IsSorted(made) || len(made) != 10 {
+		t.Errorf("made in the order %v, %v", made, err)
 	}
 }
 
@@ -162,7 +220,7 @@ func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
 			if err := pg.EnsureDays(ctx, tx, "blocks", at); err != nil {
 				return err
 			}
-			row := store.row(&block)
+			row := store.row(&block, at)
 			partition, columns := pgx.Identifier{pg.DayPartition("blocks", at)}, blockColumns[:len(row)-1] // without the retention
 			if _, err := tx.CopyFrom(ctx, partition, columns, pgx.CopyFromRows([][]any{row[:len(row)-1]})); err != nil {
 				return err
