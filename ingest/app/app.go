@@ -114,7 +114,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build(ctx context.Context) (err error) {
-	if err := a.migrate(ctx); err != nil && !pg.IsTransient(err) {
+	if err := a.migrateAtStart(ctx); err != nil && !pg.IsTransient(err) {
 		return err
 	}
 	if err := a.buildStore(ctx); err != nil {

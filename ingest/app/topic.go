@@ -37,16 +37,22 @@ func (a *App) runLogStore(ctx context.Context) error {
 	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, eraser.Run, a.pruner.Run, a.sumGap)
 }
 
-// migrateTimeout is how long one attempt to bring the schema up to date may take; it may wait for another process's.
-const migrateTimeout = 10 * time.Second
+// startMigrating is how long a start waits for the schema. What is not done by then runLogStore goes on with, for as long as it takes: a deadline
+// would have what is large begin anew for ever.
+const startMigrating = 10 * time.Second
 
-// migrate brings the schema up to date, once, and reads the key of the cursors from it.
+// migrateAtStart is migrate for a start, which must not wait for the database to take entries in.
+func (a *App) migrateAtStart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startMigrating)
+	defer cancel()
+	return a.migrate(ctx)
+}
+
+// migrate brings the schema up to date, once, and reads the key of the cursors from it. It may wait for another process.
 func (a *App) migrate(ctx context.Context) error {
 	if a.migrated {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
-	defer cancel()
 	if err := pg.Migrate(ctx, a.pool, postgres.Schema, postgres.Migrations()...); err != nil {
 		return err
 	}

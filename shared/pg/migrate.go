@@ -40,24 +40,22 @@ func (s MigrationSet) Files() ([]string, error) {
 	return files, nil
 }
 
-// Migrate creates schema where it is missing and applies to it what is not applied yet. It is safe to call from several
-// processes at once: one works, the others wait and then find nothing to do. It refuses a login role that would see through
-// row level security.
+// Migrate creates schema where it is missing and applies to it what is not applied yet, each file in a transaction of its own: what one locks is
+// free while the next one works, and what is applied stays so where a later one fails. It is safe to call from several processes at once: one works
+// at a file, the others wait and then find it applied. It refuses a login role that would see through row level security.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
 	if err := refuseBypass(ctx, pool); err != nil {
 		return err
 	}
-	return InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := prepare(ctx, tx, schema); err != nil {
-			return fmt.Errorf("cannot prepare schema %q: %w", schema, err)
+	if err := InTx(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, schema) }); err != nil {
+		return fmt.Errorf("cannot prepare schema %q: %w", schema, err)
+	}
+	for _, set := range sets {
+		if err := set.apply(ctx, pool, schema); err != nil {
+			return fmt.Errorf("cannot migrate schema %q: %w", schema, err)
 		}
-		for _, set := range sets {
-			if err := set.apply(ctx, tx); err != nil {
-				return fmt.Errorf("cannot migrate schema %q: %w", schema, err)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // OpenMigrated is Open and then Migrate; where the second fails nothing stays open.
@@ -117,9 +115,9 @@ func missing(ctx context.Context, pool *pgxpool.Pool, sets []MigrationSet) (name
 
 const undefinedTable = "42P01"
 
-// prepare takes the lock of the schema and makes sure that there is a place to note what was applied.
+// prepare makes sure that there is a place to note what was applied.
 func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir migrate ' || $1, 0))`, schema); err != nil {
+	if err := lock(ctx, tx, schema); err != nil {
 		return err
 	}
 	name := pgx.Identifier{schema}.Sanitize()
@@ -134,7 +132,13 @@ func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 	return err
 }
 
-func (s MigrationSet) apply(ctx context.Context, tx pgx.Tx) error {
+// lock keeps others from migrating the schema until the transaction ends.
+func lock(ctx context.Context, tx pgx.Tx, schema string) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir migrate ' || $1, 0))`, schema)
+	return err
+}
+
+func (s MigrationSet) apply(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	files, err := s.Files()
 	if err != nil {
 		return err
@@ -142,23 +146,35 @@ func (s MigrationSet) apply(ctx context.Context, tx pgx.Tx) error {
 	if len(files) == 0 {
 		return fmt.Errorf("migration set %q has no migrations/*.sql", s.Name)
 	}
+	var applied []string
+	if err := pool.QueryRow(ctx, `SELECT array_agg(file) FROM migrations WHERE set_name = $1`, s.Name).Scan(&applied); err != nil {
+		return err
+	}
 	for _, file := range files {
-		if err := s.applyFile(ctx, tx, file); err != nil {
+		if slices.Contains(applied, path.Base(file)) {
+			continue
+		}
+		if err := s.applyFile(ctx, pool, schema, file); err != nil {
 			return fmt.Errorf("%s/%s: %w", s.Name, path.Base(file), err)
 		}
 	}
 	return nil
 }
 
-func (s MigrationSet) applyFile(ctx context.Context, tx pgx.Tx, file string) error {
-	tag, err := tx.Exec(ctx, `INSERT INTO migrations (set_name, file) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.Name, path.Base(file))
-	if err != nil || tag.RowsAffected() == 0 {
-		return err
-	}
+// applyFile does nothing where another process has meanwhile applied the file.
+func (s MigrationSet) applyFile(ctx context.Context, pool *pgxpool.Pool, schema, file string) error {
 	statements, err := fs.ReadFile(s.FS, file)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, string(statements))
-	return err
+	return InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, schema); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `INSERT INTO migrations (set_name, file) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.Name, path.Base(file))
+		if err == nil && tag.RowsAffected() > 0 {
+			_, err = tx.Exec(ctx, string(statements))
+		}
+		return err
+	})
 }

@@ -119,19 +119,26 @@ func TestOpenCurrent(t *testing.T) {
 	}
 }
 
-// A failing file leaves nothing behind and is named.
-func TestMigrateIsAtomic(t *testing.T) {
+// A failing file leaves nothing of itself behind and is named; those before it stay, and hold no lock while it works.
+func TestFilesAreAtomic(t *testing.T) {
 	pool := open(t)
 	broken := pg.MigrationSet{Name: "broken", FS: fstest.MapFS{
 		"migrations/0001_good.sql": {Data: []byte(`CREATE TABLE good (id int)`)},
-		"migrations/0002_bad.sql":  {Data: []byte(`CREATE TABEL bad (id int)`)},
+		"migrations/0002_bad.sql":  {Data: []byte(`CREATE TABLE half (id int); CREATE TABEL bad (id int)`)},
 	}}
-	if err := pg.Migrate(t.Context(), pool, schema, broken); err == nil {
-		t.Fatal("Migrate = nil, want the syntax error")
+	if err := pg.Migrate(t.Context(), pool, schema, broken); err == nil || !strings.Contains(err.Error(), "broken/0002_bad.sql") {
+		t.Fatalf("Migrate = %v, want the syntax error of the file", err)
 	}
-	var exists bool
-	if err := pool.QueryRow(t.Context(), `SELECT to_regclass('good') IS NOT NULL`).Scan(&exists); err != nil || exists {
-		t.Errorf("the table of the file before exists: %t, %v", exists, err)
+	var good, half bool
+	if err := pool.QueryRow(t.Context(), `SELECT to_regclass('good') IS NOT NULL, to_regclass('half') IS NOT NULL`).Scan(&good, &half); err != nil || !good || half {
+		t.Errorf("the table of the file before exists: %t, what the file began with: %t, %v", good, half, err)
+	}
+	mended := pg.MigrationSet{Name: "broken", FS: fstest.MapFS{
+		"migrations/0001_good.sql": {Data: []byte(`CREATE TABLE good (id int)`)},
+		"migrations/0002_bad.sql":  {Data: []byte(`CREATE TABLE half (id int)`)},
+	}}
+	if err := pg.Migrate(t.Context(), pool, schema, mended); err != nil {
+		t.Errorf("what was applied is applied again: %v", err)
 	}
 }
 

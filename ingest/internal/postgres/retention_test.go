@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -202,17 +203,15 @@ func before(t *testing.T, file string) pg.MigrationSet {
 	return pg.MigrationSet{Name: "ingest", FS: older}
 }
 
-// What was kept before there was a retention is found as before, and goes with the longest one.
-func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
-	all := Migrations()
-	older := append(slices.Clone(all[:len(all)-1]), before(t, "0003_retention.sql"))
-	pool := pgtest.Open(t, Schema, older...)
+// keepBefore stores a block as replicas of before there was a retention do.
+func keepBefore(t *testing.T, pool *pgxpool.Pool, days ...int) {
+	t.Helper()
 	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-		for i := range 3 {
+		for _, i := range days {
 			at := firstDay.AddDate(0, 0, i)
 			var builder ingest.Builder
 			builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
@@ -228,16 +227,68 @@ func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
 		}
 		return nil
 	})
-	if err := pg.Migrate(t.Context(), pool, Schema, all...); err != nil {
+}
+
+// migrateUntil applies the migrations up to, and without, the one that names a file, and returns what the database reads and builds for them.
+func migrateUntil(t *testing.T, pool *pgxpool.Pool, file string) (work []string) {
+	t.Helper()
+	config := pool.Config()
+	config.ConnConfig.RuntimeParams["client_min_messages"] = "debug1"
+	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
+		for _, what := range []string{"verifying table", "rewriting table", "building index"} {
+			if strings.HasPrefix(notice.Message, what) && strings.Contains(notice.Message, "_2026") {
+				work = append(work, notice.Message)
+			}
+		}
+	}
+	watched, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Close()
+	if err := pg.Migrate(t.Context(), watched, Schema, older(t, file)...); err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+// older are all sets as they were before a file of this one.
+func older(t *testing.T, file string) []pg.MigrationSet {
+	t.Helper()
+	all := Migrations()
+	return append(slices.Clone(all[:len(all)-1]), before(t, file))
+}
+
+// No file that locks everybody out reads blocks or builds an index of theirs, however many there are: searches and replicas of before go on.
+// What was kept is found as before, and goes with the longest retention.
+func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
+	pool := pgtest.Open(t, Schema, older(t, "0003_retention.sql")...)
+	keepBefore(t, pool, 0, 1)
+	if work := migrateUntil(t, pool, "0005"); len(work) > 0 {
+		t.Errorf("for the column: %q", work)
+	}
+	keepBefore(t, pool, 2)
+	if work := migrateUntil(t, pool, "0007"); len(work) != 5 {
+		t.Errorf("%q, want two days read, the third being proven as it is made, and the keys of three", work)
+	}
+	keepBefore(t, pool, 3)
+	if work := migrateUntil(t, pool, "0008"); len(work) != 1 || !strings.Contains(work[0], "blocks_365_20261104_pkey") {
+		t.Errorf("for the exchange: %q, want the key of the day that came meanwhile", work)
+	}
+	if err := pg.Migrate(t.Context(), pool, Schema, Migrations()...); err != nil {
+		t.Fatal(err)
+	}
+	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	if err != nil {
 		t.Fatal(err)
 	}
 	result, err := store.Search(t.Context(), "org_1", ingest.Search{Limit: 10})
-	if err != nil || len(result.Found) != 3 {
-		t.Errorf("found %d entries, %v, want 3", len(result.Found), err)
+	if err != nil || len(result.Found) != 4 {
+		t.Errorf("found %d entries, %v, want 4", len(result.Found), err)
 	}
 	keep(t, pool, firstDay.Add(time.Hour), 365)
 	keep(t, pool, firstDay.AddDate(0, 0, 366), 7)
-	if got := kept(t, pool, firstDay.AddDate(0, 0, 366)); !slices.Equal(got, []string{"365_20261102", "365_20261103", "7_20271102"}) {
+	if got := kept(t, pool, firstDay.AddDate(0, 0, 366)); !slices.Equal(got, []string{"365_20261102", "365_20261103", "365_20261104", "7_20271102"}) {
 		t.Errorf("kept %q", got)
 	}
 }
