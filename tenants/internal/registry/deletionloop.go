@@ -17,7 +17,7 @@ import (
 
 const (
 	deletionInterval = time.Second // between looks for deletions whose time has come
-	deletionsAtOnce  = 100
+	deletionsAtOnce  = 100         // of those that can begin, and of those that can finish
 )
 
 // A DeletionLoop begins deletions when their time has come, and finishes those of which all modules have reported. What is due is in the
@@ -57,52 +57,56 @@ func (l *DeletionLoop) Run(ctx context.Context) error {
 	}
 }
 
-// RunOnce brings forward what can be.
+// RunOnce brings forward what can be. What modules have yet to report of is asked for by none of it, so that it keeps nothing else waiting.
 func (l *DeletionLoop) RunOnce(ctx context.Context) error {
 	now := l.deletions.work.Now()
-	found, err := l.deletions.store.UnfinishedDeletions(ctx, now, deletionsAtOnce)
-	if err != nil {
-		return err
+	return errors.Join(l.begin(ctx, now), l.finish(ctx, now), l.count(ctx, now))
+}
+
+// begin begins those whose time has come.
+func (l *DeletionLoop) begin(ctx context.Context, now time.Time) error {
+	due, err := l.deletions.store.DueDeletions(ctx, now, deletionsAtOnce)
+	failed := []error{err}
+	for _, d := range due {
+		failed = append(failed, l.keep(ctx, d, func(_ *unitofwork.Unit, s tenants.Deletion) ([]tenants.Event, error) { return s.Begin(now) }))
 	}
-	var failed []error
-	unfinished, overdue := 0, 0
-	for _, d := range found {
-		finished, err := l.advance(ctx, d, now)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", d.ID(), err))
-		}
-		if finished {
-			continue
-		}
-		if unfinished++; d.GoneBy.Before(now) {
-			overdue++
-		}
-	}
-	l.unfinished.Set(float64(unfinished))
-	l.overdue.Set(float64(overdue))
 	return errors.Join(failed...)
 }
 
-// advance begins a deletion, or finishes it where all modules have reported.
-func (l *DeletionLoop) advance(ctx context.Context, d ListedDeletion, now time.Time) (finished bool, err error) {
-	if d.State == tenants.Deleting {
-		return false, l.keep(ctx, d, func(_ *unitofwork.Unit, s tenants.Deletion) ([]tenants.Event, error) { return s.Begin(now) })
+// finish finishes those of which all modules have reported.
+func (l *DeletionLoop) finish(ctx context.Context, now time.Time) error {
+	reported, err := l.deletions.store.ReportedDeletions(ctx, contract.ErasingModules(), deletionsAtOnce)
+	failed := []error{err}
+	for _, d := range reported {
+		failed = append(failed, l.keep(ctx, d, func(u *unitofwork.Unit, s tenants.Deletion) ([]tenants.Event, error) {
+			left, err := l.deletions.reduced(ctx, u.Tx(), d.Organization, d.ID())
+			if err != nil {
+				return nil, err
+			}
+			return s.Finish(tenants.DeletionFinished{At: now, Removed: d.Removed, ReducedLines: left.Lines, ReducedHash: left.Hash()})
+		}))
 	}
-	for _, module := range contract.ErasingModules() {
-		if _, reported := d.Removed[module]; !reported {
-			return false, nil
-		}
+	return errors.Join(failed...)
+}
+
+func (l *DeletionLoop) count(ctx context.Context, now time.Time) error {
+	unfinished, err := l.deletions.store.UnfinishedDeletions(ctx, now)
+	if err != nil {
+		return err
 	}
-	return true, l.keep(ctx, d, func(u *unitofwork.Unit, s tenants.Deletion) ([]tenants.Event, error) {
-		left, err := l.deletions.reduced(ctx, u.Tx(), d.Organization, d.ID())
-		if err != nil {
-			return nil, err
-		}
-		return s.Finish(tenants.DeletionFinished{At: now, Removed: d.Removed, ReducedLines: left.Lines, ReducedHash: left.Hash()})
-	})
+	l.unfinished.Set(float64(unfinished.All))
+	l.overdue.Set(float64(unfinished.Overdue))
+	return nil
 }
 
 func (l *DeletionLoop) keep(ctx context.Context, d ListedDeletion, decide func(*unitofwork.Unit, tenants.Deletion) ([]tenants.Event, error)) error {
+	if err := l.decide(ctx, d, decide); err != nil {
+		return fmt.Errorf("%s: %w", d.ID(), err)
+	}
+	return nil
+}
+
+func (l *DeletionLoop) decide(ctx context.Context, d ListedDeletion, decide func(*unitofwork.Unit, tenants.Deletion) ([]tenants.Event, error)) error {
 	u, err := l.deletions.work.BeginHidden(ctx, d.Organization, unitofwork.BySystem("deletion"))
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -11,7 +12,12 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
@@ -29,13 +35,15 @@ type room struct {
 	policies *registry.Policies
 
 	deletions *registry.Deletions
+	pool      *pgxpool.Pool
 }
 
 func open(t *testing.T, able members) room {
 	t.Helper()
-	work := tenantstest.NewWriter(tenantstest.Open(t))
+	pool := tenantstest.Open(t)
+	work := tenantstest.NewWriter(pool)
 	service := registry.NewService(work)
-	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able), registry.NewDeletions(service, 0, audit.Reduced)}
+	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able), registry.NewDeletions(service, 0, audit.Reduced), pool}
 }
 
 type members int
@@ -181,6 +189,54 @@ func TestOperator(t *testing.T) {
 	}
 	if err := r.tokens.RegisterOperator(t.Context(), first); !errors.Is(err, registry.ErrOperatorRevoked) {
 		t.Errorf("the one of before: %v", err)
+	}
+}
+
+// Deletions of which a module does not report keep no other from its beginning, nor from its end, and are counted, however many they are.
+func TestDeletionsOvertake(t *testing.T) {
+	r, metrics := open(t, 1), prometheus.NewRegistry()
+	loop := registry.NewDeletionLoop(r.deletions, metrics, slog.New(slog.DiscardHandler))
+	stuck := `INSERT INTO deletions (organization, id, project, state, requested_at, begins_at, gone_by)
+		SELECT 'org_b', 'prj_' || n, 'prj_' || n, 'erasing', $1, $1, $1 FROM generate_series(1, 150) n`
+	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), stuck, tenantstest.Noon)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.call(t, "", "DELETE", "/v1/projects/prj_a", "")
+	r.passes(t, loop, tenants.Erasing)
+	err = pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) (err error) {
+		err = pg.AsSystem(t.Context(), tx)
+		for _, module := range contract.ErasingModules() {
+			err = errors.Join(err, registry.KeepErased(t.Context(), tx, tenants.Deletable{Organization: "org_a", Project: "prj_a"}, module, nil))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.passes(t, loop, tenants.Gone)
+	want := "# HELP weir_tenants_deletions_overdue Deletions that some module has not reported of by the time at which all should be gone.\n" +
+		"# TYPE weir_tenants_deletions_overdue gauge\nweir_tenants_deletions_overdue 150\n"
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_tenants_deletions_overdue"); err != nil {
+		t.Error(err)
+	}
+}
+
+// passes has a loop go on, and checks in which state it leaves the deletion of prj_a.
+func (r room) passes(t *testing.T, loop *registry.DeletionLoop, want tenants.DeletionState) {
+	t.Helper()
+	if err := loop.RunOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	found, err := registry.NewStore(query.NewReader(r.pool)).Deletion(t.Context(), "org_a", "prj_a")
+	if err != nil || found.State != want {
+		t.Fatalf("the deletion is %q, want %q; %v", found.State, want, err)
 	}
 }
 

@@ -114,10 +114,25 @@ func (s Store) Deletions(ctx context.Context, as, organization pg.Organization, 
 		organization, after.At, after.ID, limit)
 }
 
-// UnfinishedDeletions lists at most limit deletions of all organizations whose time has come, and that have not finished.
-func (s Store) UnfinishedDeletions(ctx context.Context, now time.Time, limit int) ([]ListedDeletion, error) {
+// DueDeletions lists at most limit deletions of all organizations that have not begun, and whose time has come.
+func (s Store) DueDeletions(ctx context.Context, now time.Time, limit int) ([]ListedDeletion, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanDeletion, selectDeletions+
-		`WHERE `+query.Visible+` AND state IN ('deleting', 'erasing') AND begins_at <= $2 ORDER BY begins_at LIMIT $3`, now, limit)
+		`WHERE `+query.Visible+` AND state = 'deleting' AND begins_at <= $2 ORDER BY begins_at LIMIT $3`, now, limit)
+}
+
+// ReportedDeletions lists at most limit deletions of all organizations that have not finished, and of which some modules have all reported.
+func (s Store) ReportedDeletions(ctx context.Context, modules []string, limit int) ([]ListedDeletion, error) {
+	return query.List(ctx, s.reader, tenants.Installation, scanDeletion, selectDeletions+
+		`WHERE `+query.Visible+` AND state = 'erasing' AND removed ?& $2::text[] ORDER BY begins_at LIMIT $3`, modules, limit)
+}
+
+// UnfinishedDeletions are how many deletions whose time has come have not finished, and how many of them should have.
+type UnfinishedDeletions struct{ All, Overdue int }
+
+// UnfinishedDeletions counts those of all organizations.
+func (s Store) UnfinishedDeletions(ctx context.Context, now time.Time) (UnfinishedDeletions, error) {
+	return query.One(ctx, s.reader, tenants.Installation, pgx.RowToStructByPos[UnfinishedDeletions], `SELECT count(*), count(*) FILTER (WHERE gone_by < $2)
+		FROM deletions WHERE `+query.Visible+` AND state IN ('deleting', 'erasing') AND begins_at <= $2`, now)
 }
 
 // hasDeletion finds the deletion of an organization itself, also where that is hidden or gone.
