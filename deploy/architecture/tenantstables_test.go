@@ -32,7 +32,7 @@ var mixedMigrations = []string{"0001_registry.sql", "0005_people.sql", "0007_key
 var foreignReads = map[string][]string{
 	"keys":   {"members", "projects"},       // the names of who asked for a key, and of its project
 	"people": {"passkeys", "organizations"}, // how many owners can sign in without a password; whether the organization is to be deleted
-	"signin": {"members"},                   // whether a device is of the member who signs in
+	"signin": {"members", "organizations"},  // whether a device is of the member who signs in; whether the organization is to be deleted
 	// whose things are gone, so that what the audit and the events have of them can go
 	"audit": {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys"},
 	// which rows of others have to be gone first

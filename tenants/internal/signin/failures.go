@@ -137,6 +137,9 @@ func (f *Failures) putBack(counted map[string]tenants.SignInFailures) {
 func (f *Failures) keep(ctx context.Context, organization, member string, more tenants.SignInFailures) error {
 	request := unitofwork.Request{Caller: tenants.Caller{ID: "sign-in", Organization: organization}, Kind: tenants.SystemActor}
 	u, err := f.Work.Begin(ctx, organization, request)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return nil // it is to be deleted: nobody can sign in there
+	}
 	if err != nil {
 		return err
 	}

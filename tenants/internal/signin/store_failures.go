@@ -30,10 +30,13 @@ func (s Store) SignInFailures(ctx context.Context, organization pg.Organization,
 	return failures, err
 }
 
-// DueSignInFailures are at most limit of those of all organizations that were last reported before a time.
+// DueSignInFailures are at most limit of those of all organizations that were last reported before a time. Those of what is to be deleted
+// wait: nothing can be written in its audit.
 func (s Store) DueSignInFailures(ctx context.Context, reported time.Time, limit int) ([]tenants.SignInFailures, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanFailures, selectFailures+
-		`WHERE `+query.Visible+` AND failed + refused > 0 AND told_at <= $2 ORDER BY told_at LIMIT $3`, reported, limit)
+		`WHERE `+query.Visible+` AND failed + refused > 0 AND told_at <= $2
+			AND EXISTS (SELECT FROM organizations o WHERE o.organization = sign_in_failures.organization AND o.deletion = '')
+		ORDER BY told_at LIMIT $3`, reported, limit)
 }
 
 // keepSignInFailures keeps what was not reported yet of a member.
