@@ -1,7 +1,9 @@
 package keys_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"io"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -143,6 +145,48 @@ func TestRoom(t *testing.T) {
 	}
 	if got := r.page(t, tenants.Admin, "GET", "", nil); !strings.Contains(got.Body.String(), "The organization has 1 API keys") {
 		t.Errorf("the list does not say that it is full: %s", got.Body)
+	}
+}
+
+// A reader runs something before the first byte is read.
+type reader struct {
+	io.Reader
+	before func()
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.before != nil {
+		r.before()
+		r.before = nil
+	}
+	return r.Reader.Read(p)
+}
+
+// There is no new key of a project whose deletion is asked for while the request is under way.
+func TestDeletedMeanwhile(t *testing.T) {
+	r := open(t)
+	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
+	project := unitofwork.Stream("org_a", "deletion", "prj_a")
+	of := tenants.Deletable{Organization: "org_a", Project: "prj_a"}
+	version := int64(0)
+	happens := func(event tenants.Event) {
+		if err := r.work.Events.Append(t.Context(), project, version, nil, event); err != nil {
+			t.Fatal(err)
+		}
+		version++
+	}
+	for path, body := range map[string]string{"": newKey, "/" + made["id"].(string) + "/rotate": ""} {
+		asked := func() {
+			happens(tenants.DeletionRequested{Deletable: of, At: tenantstest.Noon, BeginsAt: tenantstest.Now()})
+		}
+		r.work.Random = &reader{rand.Reader, asked}
+		if status, answer := r.call(t, "org_a", "POST", "/v1/api-keys"+path, body); status != 404 {
+			t.Errorf("%q: %d %v", path, status, answer)
+		}
+		happens(tenants.DeletionCancelled{Deletable: of, At: tenantstest.Now()})
+	}
+	if _, answer := r.call(t, "org_a", "GET", "/v1/api-keys?project=prj_a", ""); len(answer["items"].([]any)) != 2 {
+		t.Errorf("its keys: %v", answer)
 	}
 }
 

@@ -29,14 +29,11 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, id str
 	if err := cmd.Check(); err != nil {
 		return rotation, err
 	}
-	u, err := s.work.Begin(ctx, found.Organization, request)
+	u, err := s.begin(ctx, request, tenants.Project{ID: found.Project, Organization: found.Organization}, found.Environment)
 	if err != nil {
 		return rotation, err
 	}
 	defer u.Rollback(ctx)
-	if err := u.Require(ctx, tenants.IssuingFor(found.Environment)); err != nil {
-		return rotation, err
-	}
 	if rotation.Old, rotation.New, err = rotateInto(ctx, u, found.APIKey, cmd); err != nil {
 		return rotation, err
 	}

@@ -18,6 +18,7 @@ const idPrefix = "key_"
 // Projects finds what keys belong to, as far as a caller reaches it.
 type Projects interface {
 	Project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error)
+	ProjectIn(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Project, error)
 	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
 	Projects(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Project, error)
 }
@@ -64,9 +65,39 @@ func (s *Service) Issue(ctx context.Context, request unitofwork.Request, wanted 
 		return key, secret, err
 	}
 	cmd.Organization, cmd.Digest, cmd.Ceiling = project.Organization, secret.Digest(), s.ceiling(project.Organization)
-	key, err = unitofwork.CreateOnce(ctx, s.work, request, tenants.IssuingFor(cmd.Environment), stream(cmd.Organization, cmd.ID),
-		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, room(tenants.CountAPIKeys, tenants.CountAPIKeysKept))
+	key, err = s.issue(ctx, request, cmd)
 	return key, secret, err
+}
+
+func (s *Service) issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueAPIKey) (key tenants.APIKey, err error) {
+	u, err := s.begin(ctx, request, tenants.Project{ID: cmd.Project, Organization: cmd.Organization}, cmd.Environment)
+	if err != nil {
+		return key, err
+	}
+	defer u.Rollback(ctx)
+	key, err = unitofwork.Create(ctx, u, stream(cmd.Organization, cmd.ID),
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, room(tenants.CountAPIKeys, tenants.CountAPIKeysKept))
+	if err != nil {
+		return key, err
+	}
+	return key, u.Commit(ctx)
+}
+
+// begin opens a unit of work for a new key of a project. It looks at the project again, now that nobody else decides anything: a key that
+// comes behind a deletion would be erased by nobody.
+func (s *Service) begin(ctx context.Context, request unitofwork.Request, project tenants.Project, of tenants.Environment) (*unitofwork.Unit, error) {
+	u, err := s.work.Begin(ctx, project.Organization, request)
+	if err != nil {
+		return nil, err
+	}
+	if err = u.Require(ctx, tenants.IssuingFor(of)); err == nil {
+		_, err = s.projects.ProjectIn(ctx, u, project.Organization, project.ID)
+	}
+	if err != nil {
+		u.Rollback(ctx)
+		return nil, err
+	}
+	return u, nil
 }
 
 // Revoke ends a key that the caller reaches, everywhere once the broker has it.

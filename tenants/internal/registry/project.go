@@ -54,6 +54,11 @@ func (s *Service) Project(ctx context.Context, caller tenants.Caller, id string)
 	return s.store.Project(ctx, pg.Organization(caller.Organization), id)
 }
 
+// ProjectIn is Project as a unit of work sees it, which nobody can begin to delete before that ends.
+func (s *Service) ProjectIn(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Project, error) {
+	return NewStore(u.Reader()).Project(ctx, pg.Organization(organization), id)
+}
+
 // ProjectRoom is how many projects the organization of a caller has, and may have.
 func (s *Service) ProjectRoom(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return s.work.RoomLeft(ctx, caller, tenants.CountProjects, count)
