@@ -105,11 +105,23 @@ func (e *Eraser) open(ctx context.Context) (open []Deletion, err error) {
 func (e *Eraser) erase(ctx context.Context, of Deletion) error {
 	for more := true; more; {
 		var err error
-		if more, err = e.step(ctx, of); err != nil {
+		if more, err = e.step(ctx, of); pg.IsReferenced(err) {
+			return errors.Join(err, e.again(ctx, of))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return e.publish(ctx, of)
+}
+
+// again has the pass begin anew, the next time: a row can't go because of one that has come behind the pass in another table.
+func (e *Eraser) again(ctx context.Context, of Deletion) error {
+	return e.asSystem(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE erasures SET step = 0, place = '', found = true WHERE organization = $1 AND project = $2 AND erased_at IS NULL`,
+			of.Organization, of.Project)
+		return err
+	})
 }
 
 // progress is how far something is erased.

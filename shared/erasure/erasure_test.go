@@ -182,6 +182,38 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
+// A row that comes behind the pass and keeps another from going is erased by the next pass.
+func TestComesBehind(t *testing.T) {
+	pool := open(t)
+	system(t, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `CREATE TABLE owners (project text PRIMARY KEY, organization text); INSERT INTO owners VALUES ('shop', 'acme');
+			CREATE TABLE owned (organization text, project text REFERENCES owners)`)
+		return err
+	})
+	owned, late := erasure.Rows("owned", erasure.OfProject), true
+	erase := owned.Erase
+	owned.Erase = func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
+		removed, next, err := erase(ctx, tx, of, place, limit)
+		if late && err == nil {
+			late = false
+			_, err = tx.Exec(ctx, `INSERT INTO owned VALUES ('acme', 'shop')`)
+		}
+		return removed, next, err
+	}
+	brokers := testenv.Kafka(t)
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	consume(t, pool, begun(t, "acme", "shop"))
+	eraser := newEraser(t, pool, brokers, owned, erasure.Rows("owners", erasure.OfProject))
+	if err := eraser.RunOnce(t.Context()); err == nil {
+		t.Error("nothing came behind the pass")
+	}
+	if err := eraser.RunOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A deletion does not begin as long as somebody who has seen nothing of it still writes, and whoever comes later sees it.
 func TestWritersKnow(t *testing.T) {
 	pool := open(t)

@@ -13,6 +13,11 @@ func IsUnique(err error) bool {
 	return code(err) == "23505"
 }
 
+// IsReferenced reports that a row can't be removed because one of another table refers to it.
+func IsReferenced(err error) bool {
+	return code(err) == "23503"
+}
+
 // IsTransient reports whether the same transaction may succeed when it is tried again: serialization failure, deadlock,
 // lock timeout, or a database that is not available now. Such an error never parks or refuses anything.
 func IsTransient(err error) bool {
