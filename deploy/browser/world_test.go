@@ -101,6 +101,7 @@ func (w world) addresses() map[string]string {
 		"/console/*":                                 "/console/no-such-page",
 		"/console/errors/{group}":                    "/console/errors/" + w.group,
 		settings + "projects/{id}":                   settings + "projects/" + w.project,
+		settings + "projects/{id}/delete":            settings + "projects/" + w.project + "/delete",
 		settings + "api-keys/{id}":                   settings + "api-keys/" + w.key.ID,
 		settings + "api-keys/{id}/rotate":            settings + "api-keys/" + w.key.ID + "/rotate",
 		settings + "api-keys/{id}/edit":              settings + "api-keys/" + w.key.ID + "/edit",

@@ -79,12 +79,12 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	server := &Server{Handler: ok, Limits: connections.Limits{Total: 20, PerNetwork: 20}}
 	address, trust := start(t, server)
 	var idle []*tls.Conn
-	for range 20 {
+	for n := range 20 {
 		conn, _ := ask(t, from(t, "127.0.0.2", address), trust)
 		idle = append(idle, conn)
-	}
-	for server.connections.Count(connections.Idle) < 20 {
-		time.Sleep(time.Millisecond) // the answer is read before the server has noted that it was the end of the request
+		for server.connections.Count(connections.Idle) <= n {
+			time.Sleep(time.Millisecond) // the answer is read before the server has noted that it was the end of the request
+		}
 	}
 	ask(t, from(t, "127.0.0.1", address), trust)
 	if !isClosed(idle[0], 10*time.Second) {
