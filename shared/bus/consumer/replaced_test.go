@@ -40,6 +40,14 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 			}
 			testenv.Eventually(t, bustest.Patience, stopped)
 			bustest.Applied(t, pool, 100, bustest.Patience)
+			testenv.Eventually(t, bustest.Patience, func() (err error) { // else the second is written down after it was cleared
+				var halted int
+				err = pool.QueryRow(context.Background(), `SELECT count(*) FROM bus_positions WHERE halted IS NOT NULL`).Scan(&halted)
+				if err == nil && halted < 2 {
+					err = fmt.Errorf("%d of 2 partitions are written down as stopped", halted)
+				}
+				return err
+			})
 			stop()
 
 			goOn := `UPDATE bus_positions SET next = 0, topic_id = NULL, halted = NULL`
