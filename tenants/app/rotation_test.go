@@ -92,9 +92,12 @@ func TestAccessOfKeys(t *testing.T) {
 	if got := p.must(t, 200, "PATCH", "/v1/api-keys/"+made.get("id"), `{"access":"project"}`); got.get("access") != "project" {
 		t.Errorf("changed to %s", got.text)
 	}
-	if project, alone := n.knows(t, made.get("key"), nil).OnlyProject(); !alone || project != acme.project {
-		t.Errorf("the key reads %q alone: %t", project, alone)
-	}
+	testenv.Eventually(t, patience, func() error { // another service reads the change a moment later
+		if project, alone := n.knows(t, made.get("key"), nil).OnlyProject(); !alone || project != acme.project {
+			return fmt.Errorf("the key reads %q alone: %t", project, alone)
+		}
+		return nil
+	})
 	rotated := p.must(t, 201, "POST", "/v1/api-keys/"+made.get("id")+"/rotate", `{"overlap_seconds":3600}`)
 	if got := n.knows(t, rotated.get("key"), nil); rotated.get("access") != "project" || got.Access != "project" {
 		t.Errorf("the successor is told as %s, and known as %+v", rotated.text, got)
