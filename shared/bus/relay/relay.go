@@ -120,23 +120,14 @@ func (r *Relay) longestPause() time.Duration {
 	return min(max(r.cfg.Interval, shortestInterval), 5*time.Second)
 }
 
-// rest waits for Wake or the interval. After Wake it looks a few times in quick succession: another transaction that is still
-// open may hide the row for a moment.
+// rest waits for Wake or the interval.
 func (r *Relay) rest(ctx context.Context) {
 	timer := time.NewTimer(r.cfg.Interval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return
 	case <-timer.C:
-		return
 	case <-r.wake:
-	}
-	for wait := time.Millisecond; wait < 200*time.Millisecond && ctx.Err() == nil; wait *= 2 {
-		if n, err := r.runOnce(ctx); n > 0 || err != nil {
-			return
-		}
-		clock.Pause(ctx, wait)
 	}
 }
 
