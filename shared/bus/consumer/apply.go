@@ -69,10 +69,10 @@ func (a *assignment) divide(ctx context.Context, w work, blame *bus.PermanentErr
 	return nil
 }
 
-// passingError is why a lane's records can't be applied yet. The others do not wait for them.
-type passingError struct{ err error }
+// transientError is why a lane's records can't be applied yet. The others do not wait for them.
+type transientError struct{ err error }
 
-func (e *passingError) Error() string { return e.err.Error() }
+func (e *transientError) Error() string { return e.err.Error() }
 
 // persist runs one transaction until it is committed, refused for good, or not ours any more; a lane's, at most for some attempts.
 func (a *assignment) persist(ctx context.Context, w work, effect Handler) error {
@@ -80,7 +80,7 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 	for failures := 1; ; failures++ {
 		begun := clock.Now()
 		took, err := a.transact(ctx, m, w.records, effect)
-		a.spent = effort{effect: took, around: clock.Now().Sub(begun) - took}
+		a.spent = timing{effect: took, overhead: clock.Now().Sub(begun) - took}
 		a.consumer.metrics.transacted(clock.Now().Sub(begun), err)
 		if errors.Is(err, bus.ErrFenced) {
 			err = fenced(ctx, m, err)
@@ -88,7 +88,7 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 		switch {
 		case err == nil:
 			m.committed()
-			a.consumer.metrics.deferred.Add(float64(len(w.passed)))
+			a.consumer.metrics.deferred.Add(float64(len(w.deferred)))
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -114,7 +114,7 @@ func (a *assignment) giveUp(ctx context.Context, m mover, failed error) error {
 			m.committed()
 			return nil
 		case err == nil:
-			return &passingError{failed}
+			return &transientError{failed}
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, bus.ErrFenced):

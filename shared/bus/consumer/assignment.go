@@ -32,12 +32,12 @@ type assignment struct {
 	held       []follow.Chunk // taken from intake, not applied
 	head       time.Time      // when the newest record was written that was taken out of them
 
-	backlogs map[place]backlog // what lanes have left behind; bounded by Lanes.Most
+	backlogs map[laneKey]backlog // what lanes have left behind; bounded by Lanes.Most
 	turns    *turns
 	reader   *laneReader
-	before   int    // lanes that had a part of the transaction before, where anybody looked
-	pace     *pace  // of transactions with what comes in the order of the log
-	spent    effort // on the last transaction
+	before   int         // lanes that had a part of the transaction before, where anybody looked
+	limit    *batchLimit // of transactions with what comes in the order of the log
+	spent    timing      // on the last transaction
 
 	goals map[int]int64 // per partition, where the log ended when it was assigned, until it is applied so far
 	done  map[int]int64 // how far partitions are read that have goals
@@ -97,10 +97,10 @@ func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
 		return err
 	}
 	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.records) > 0 {
-		a.pace.learn(a.spent, c.cfg.Lanes.Target, g.ration.taken, g.ration.limit, c.mostWork())
+		a.limit.learn(a.spent, c.cfg.Lanes.Target, g.shares.taken, g.shares.limit, c.maxBatch())
 	}
-	if len(g.ration.lanes) > 0 {
-		a.before = len(g.ration.lanes)
+	if len(g.shares.lanes) > 0 {
+		a.before = len(g.shares.lanes)
 	}
 	a.arrived(g.reached)
 	return nil

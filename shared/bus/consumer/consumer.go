@@ -110,9 +110,9 @@ type Consumer struct {
 	assigned bool
 	caughtUp bool
 	halted   map[int]error
-	stopped  map[place]error // lanes; bounded by Lanes.Most
+	stopped  map[laneKey]error // lanes; bounded by Lanes.Most
 	reach    map[int]reach
-	behind   map[place]backlog // bounded by Lanes.Most
+	behind   map[laneKey]backlog // bounded by Lanes.Most
 }
 
 // reach is how far a partition is applied, and where its log last ended.
@@ -127,7 +127,7 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
 	c := &Consumer{
 		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer),
-		halted: make(map[int]error), stopped: make(map[place]error), reach: make(map[int]reach), behind: make(map[place]backlog),
+		halted: make(map[int]error), stopped: make(map[laneKey]error), reach: make(map[int]reach), behind: make(map[laneKey]backlog),
 	}
 	c.measure()
 	return c, nil
@@ -231,7 +231,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 		}
 	})
 	<-done
-	c.note(func() { c.assigned, c.reach, c.behind = false, make(map[int]reach), make(map[place]backlog) })
+	c.note(func() { c.assigned, c.reach, c.behind = false, make(map[int]reach), make(map[laneKey]backlog) })
 	return failed
 }
 
@@ -263,7 +263,7 @@ func (c *Consumer) idle(ctx context.Context) error {
 		case claimed:
 			strangers = 0
 			c.note(func() {
-				c.assigned, c.caughtUp, c.halted, c.stopped = true, true, make(map[int]error), make(map[place]error)
+				c.assigned, c.caughtUp, c.halted, c.stopped = true, true, make(map[int]error), make(map[laneKey]error)
 			})
 		case strangers < 2:
 			strangers++

@@ -12,30 +12,30 @@ import (
 // gathering is the work of a transaction while it is gathered from the log.
 type gathering struct {
 	work
-	ration  ration
-	passing map[place]bool // lanes that are left behind from this work on
-	reached map[int]int64  // how far each partition is read
-	full    bool
+	shares    shares
+	deferring map[laneKey]bool // lanes that are left behind from this work on
+	reached   map[int]int64    // how far each partition is read
+	full      bool
 }
 
 // Bounds of what one transaction leaves to lanes. It holds up what it applies no longer than that waits for others.
 const (
-	mostPassed   = 20_000
-	passingWaits = 50 * time.Millisecond
+	maxDeferred   = 20_000
+	deferringWait = 50 * time.Millisecond
 )
 
-// mostWork is the largest transaction.
-func (c *Consumer) mostWork() allot { return allot{c.cfg.MaxRecords, c.cfg.MaxBytes, c.cfg.MaxBytes} }
+// maxBatch is the largest transaction.
+func (c *Consumer) maxBatch() amount { return amount{c.cfg.MaxRecords, c.cfg.MaxBytes, c.cfg.MaxBytes} }
 
 func (a *assignment) gather() *gathering {
 	return &gathering{
-		ration:  ration{limit: a.pace.limit(a.consumer.mostWork()), before: a.before, lanes: make(map[string]allot)},
-		passing: make(map[place]bool), reached: make(map[int]int64),
+		shares:    shares{limit: a.limit.limit(a.consumer.maxBatch()), before: a.before, lanes: make(map[string]amount)},
+		deferring: make(map[laneKey]bool), reached: make(map[int]int64),
 	}
 }
 
 // begun reports whether there is work.
-func (g *gathering) begun() bool { return len(g.records)+len(g.passed) > 0 }
+func (g *gathering) begun() bool { return len(g.records)+len(g.deferred) > 0 }
 
 // collect waits for records and gathers them until there are enough of them or the first has waited long enough. While lanes wait for
 // their turn, it waits for nothing.
@@ -59,7 +59,7 @@ func (a *assignment) collect(ctx context.Context) (*gathering, error) {
 		case records == 0 && len(g.records) > 0:
 			timer.Reset(a.consumer.cfg.MaxWait)
 		case !begun && g.begun():
-			timer.Reset(max(a.consumer.cfg.MaxWait, passingWaits))
+			timer.Reset(max(a.consumer.cfg.MaxWait, deferringWait))
 		}
 		if !g.begun() && len(g.reached) > 0 {
 			break // nothing but holes or an empty partition: worth knowing
@@ -117,7 +117,7 @@ func (a *assignment) consume(c *follow.Chunk, g *gathering) {
 	for n < len(c.Records) && !g.full {
 		if g.full = !a.place(c.Records[n], g, late); !g.full {
 			n++
-			g.full = g.ration.taken.fills(g.ration.limit) || len(g.passed) >= mostPassed
+			g.full = g.shares.taken.fills(g.shares.limit) || len(g.deferred) >= maxDeferred
 		}
 	}
 	if n > 0 {
@@ -139,19 +139,19 @@ func (a *assignment) lateIn(c *follow.Chunk) bool {
 
 // place puts a record where it belongs, and returns false where that is the next transaction.
 func (a *assignment) place(r bus.Record, g *gathering, late bool) bool {
-	lanes, s, at := a.consumer.cfg.Lanes, situation{late: late}, place{partition: r.Partition}
-	if late || len(a.backlogs)+len(g.passing) > 0 { // also where the transaction has begun while it was late
+	lanes, s, at := a.consumer.cfg.Lanes, laneState{late: late}, laneKey{partition: r.Partition}
+	if late || len(a.backlogs)+len(g.deferring) > 0 { // also where the transaction has begun while it was late
 		at.lane = lanes.of(r)
 		b, left := a.backlogs[at]
-		s.behind, s.elsewhere = g.passing[at] || left && r.Offset >= b.next, a.turns.has(at.lane)
-		s.mayDefer = len(a.backlogs)+len(g.passing) < lanes.Most && !(left && r.Offset < b.next) // somebody has set the partition back
+		s.behind, s.elsewhere = g.deferring[at] || left && r.Offset >= b.next, a.turns.has(at.lane)
+		s.mayDefer = len(a.backlogs)+len(g.deferring) < lanes.Most && !(left && r.Offset < b.next) // somebody has set the partition back
 	}
-	switch g.ration.admit(at.lane, lanes.size(r), s) {
+	switch g.shares.admit(at.lane, lanes.size(r), s) {
 	case waits:
 		return false
 	case defers:
-		g.passing[at] = true
-		g.passed = append(g.passed, passed{at, r.Offset, r.Size(), r.Time})
+		g.deferring[at] = true
+		g.deferred = append(g.deferred, deferredRecord{at, r.Offset, r.Size(), r.Time})
 	default:
 		g.records = append(g.records, r)
 	}

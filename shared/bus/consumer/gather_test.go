@@ -16,7 +16,7 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	lanes := Lanes{Of: func(r bus.Record) string { return string(r.Key) }}.withDefaults()
 	a := &assignment{
 		consumer: &Consumer{cfg: Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes}},
-		backlogs: map[place]backlog{}, turns: newTurns(), pace: &pace{1}, room: budget.New(1 << 20),
+		backlogs: map[laneKey]backlog{}, turns: newTurns(), limit: &batchLimit{1}, room: budget.New(1 << 20),
 	}
 	written := func(from, to int, at time.Time, lane func(i int) string) *follow.Chunk {
 		c := &follow.Chunk{Next: int64(to)}
@@ -27,11 +27,11 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	}
 	g := a.gather()
 	a.consume(written(0, 50, clock.Now().Add(-time.Hour), func(int) string { return "flood" }), g)
-	if len(g.passed) == 0 {
+	if len(g.deferred) == 0 {
 		t.Fatal("the flood is not held to its share")
 	}
 	a.consume(written(50, 60, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }), g)
-	first, overtook := g.passed[0].offset, []int64{}
+	first, overtook := g.deferred[0].offset, []int64{}
 	for _, r := range g.records {
 		if string(r.Key) == "flood" && r.Offset > first {
 			overtook = append(overtook, r.Offset)

@@ -38,29 +38,29 @@ func (l Lanes) withDefaults() Lanes {
 	return l
 }
 
-// longestLane is the longest name of a lane.
-const longestLane = 255
+// maxLaneName is the longest name of a lane.
+const maxLaneName = 255
 
 // of is the lane of a record; "" where the name is none that the database takes.
 func (l Lanes) of(r bus.Record) string {
 	lane := l.Of(r)
-	if len(lane) > longestLane || !utf8.ValidString(lane) || strings.Contains(lane, "\x00") {
+	if len(lane) > maxLaneName || !utf8.ValidString(lane) || strings.Contains(lane, "\x00") {
 		return ""
 	}
 	return lane
 }
 
-func (l Lanes) size(r bus.Record) allot { return allot{1, l.Cost(r), r.Size()} }
+func (l Lanes) size(r bus.Record) amount { return amount{1, l.Cost(r), r.Size()} }
 
-// place is a lane in one partition.
-type place struct {
+// laneKey is a lane in one partition.
+type laneKey struct {
 	lane      string
 	partition int
 }
 
 // backlog is what a lane has left behind in one partition: its records from next to last, all of them, and none of the other lanes'.
 type backlog struct {
-	place
+	laneKey
 	topic      wire.TopicID
 	next, last int64
 	records    int64 // how many, and of how many bytes
@@ -77,13 +77,13 @@ type span struct{ first, last int64 }
 // Spans are joined where they are close, and where there would be too many.
 const (
 	closeSpans = 100
-	mostSpans  = 64
+	maxSpans   = 64
 )
 
 // extended is the backlog with one record more. It owns its spans.
-func (b backlog) extended(p passed) backlog {
+func (b backlog) extended(p deferredRecord) backlog {
 	b.last, b.records, b.bytes = p.offset, b.records+1, b.bytes+int64(p.bytes)
-	if n := len(b.spans); n > 0 && (p.offset-b.spans[n-1].last <= closeSpans || n == mostSpans) {
+	if n := len(b.spans); n > 0 && (p.offset-b.spans[n-1].last <= closeSpans || n == maxSpans) {
 		b.spans[n-1].last = p.offset
 	} else {
 		b.spans = append(b.spans, span{p.offset, p.offset})
@@ -111,9 +111,9 @@ func (b backlog) before(other backlog) bool {
 	return b.since.Before(other.since) || b.since.Equal(other.since) && b.partition < other.partition
 }
 
-// passed is a record that was left to its lane.
-type passed struct {
-	place
+// deferredRecord is a record that was left to its lane.
+type deferredRecord struct {
+	laneKey
 	offset int64
 	bytes  int
 	time   time.Time

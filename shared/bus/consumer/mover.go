@@ -129,14 +129,14 @@ func (m *catchUp) statement() string {
 }
 
 func (m *catchUp) args() []any {
-	args := append(m.a.consumer.placeArgs(m.from.place), m.from.next)
+	args := append(m.a.consumer.laneArgs(m.from.laneKey), m.from.next)
 	if !m.to.over() {
 		args = append(args, m.to.next, m.to.records, m.to.bytes, m.to.since)
 	}
 	return args
 }
 
-func (c *Consumer) placeArgs(p place) []any {
+func (c *Consumer) laneArgs(p laneKey) []any {
 	return []any{p.lane, c.cfg.Group, c.cfg.Topic, p.partition}
 }
 
@@ -147,7 +147,7 @@ func (m *catchUp) moved(ctx context.Context) (moved bool, err error) {
 			return err
 		}
 		next := int64(-1)
-		err := tx.QueryRow(ctx, `SELECT next FROM bus_deferred`+ofBacklog, m.a.consumer.placeArgs(m.from.place)...).Scan(&next)
+		err := tx.QueryRow(ctx, `SELECT next FROM bus_deferred`+ofBacklog, m.a.consumer.laneArgs(m.from.laneKey)...).Scan(&next)
 		if errors.Is(err, pgx.ErrNoRows) {
 			moved, err = m.to.over(), nil
 			return err
@@ -160,7 +160,7 @@ func (m *catchUp) moved(ctx context.Context) (moved bool, err error) {
 
 func (m *catchUp) committed() {
 	if m.to.over() {
-		m.a.finish(m.to.place)
+		m.a.finish(m.to.laneKey)
 	} else {
 		m.a.keep(m.to)
 	}
@@ -183,6 +183,6 @@ func (a *assignment) report(partitions ...int) {
 	maps.Copy(a.unreported, low)
 }
 
-func byPlace(a, b backlog) int {
+func byLaneKey(a, b backlog) int {
 	return slices.Compare([]string{strconv.Itoa(a.partition), a.lane}, []string{strconv.Itoa(b.partition), b.lane})
 }

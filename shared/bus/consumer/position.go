@@ -38,7 +38,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	a := &assignment{
 		consumer: c, topic: logs.ID, claims: make(map[int]*claimed), intake: make(chan follow.Chunk, 64), room: budget.New(c.cfg.BufferBytes),
 		goals: make(map[int]int64), done: make(map[int]int64), unreported: make(map[int]int64), asked: make(chan struct{}, 1),
-		pace: newPace(c.cfg.Lanes), turns: newTurns(), reader: c.laneReader(logs.ID),
+		limit: newBatchLimit(c.cfg.Lanes), turns: newTurns(), reader: c.laneReader(logs.ID),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	for p, err := range halted {
 		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
 	}
-	c.note(func() { c.assigned, c.halted, c.stopped = true, halted, make(map[place]error) })
+	c.note(func() { c.assigned, c.halted, c.stopped = true, halted, make(map[laneKey]error) })
 	a.resume()
 	return a, a.check(ctx, partitions, logs)
 }

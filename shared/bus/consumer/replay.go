@@ -50,15 +50,15 @@ func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
 	return asked, err
 }
 
-// mostReplays is how many parked records are applied before the partitions' own get their turn again.
-const mostReplays = 100
+// maxReplays is how many parked records are applied before the partitions' own get their turn again.
+const maxReplays = 100
 
 // replay applies the parked records that were asked for, each in a transaction of its own, which takes it off the parked ones. What
 // fails for good stays, with the new reason; what fails for a passing one is tried again at the next look. It returns an error only
 // when the assignment is over.
 func (a *assignment) replay(ctx context.Context) error {
 	after := bus.Position{Partition: -1}
-	for range mostReplays {
+	for range maxReplays {
 		place, err := a.replayNext(ctx, after)
 		var blame *bus.PermanentError
 		switch {

@@ -13,19 +13,19 @@ import (
 // turns is the order in which lanes that are behind get their transactions, and what is read ahead for the next one.
 type turns struct {
 	lanes  []string // each once
-	paces  map[string]*pace
-	failed map[place]failure // whose last turn came to nothing
+	limits map[string]*batchLimit
+	failed map[laneKey]failure // whose last turn came to nothing
 
-	reading bool          // somebody reads for the next turn
-	read    chan *stretch // and brings it here; nil: nothing could be read yet
-	next    *stretch      // which has come
+	reading bool            // somebody reads for the next turn
+	read    chan *laneBatch // and brings it here; nil: nothing could be read yet
+	next    *laneBatch      // which has come
 
 	served time.Time     // when the last one ended
 	took   time.Duration // and how long it was
 }
 
 func newTurns() *turns {
-	return &turns{paces: make(map[string]*pace), failed: make(map[place]failure), read: make(chan *stretch, 1)}
+	return &turns{limits: make(map[string]*batchLimit), failed: make(map[laneKey]failure), read: make(chan *laneBatch, 1)}
 }
 
 // failure is how often in a row the turns of a lane in one partition failed, and until when it gets none: what is wrong there keeps
@@ -35,22 +35,22 @@ type failure struct {
 	until time.Time
 }
 
-func (t *turns) fail(at place) {
+func (t *turns) fail(at laneKey) {
 	n := t.failed[at].count + 1
 	t.failed[at] = failure{n, clock.Now().Add(clock.Backoff(n, 20*time.Millisecond, 2*time.Second))}
 }
 
-func (t *turns) succeed(at place) { delete(t.failed, at) }
+func (t *turns) succeed(at laneKey) { delete(t.failed, at) }
 
 // pausing reports whether a place failed a moment ago.
-func (t *turns) pausing(at place) bool { return clock.Now().Before(t.failed[at].until) }
+func (t *turns) pausing(at laneKey) bool { return clock.Now().Before(t.failed[at].until) }
 
-// longestRest is how long the turns rest at most while all that is left to read has failed.
-const longestRest = 200 * time.Millisecond
+// maxRest is how long the turns rest at most while all that is left to read has failed.
+const maxRest = 200 * time.Millisecond
 
 // rest is how long nothing can be read.
 func (t *turns) rest() time.Duration {
-	shortest := longestRest
+	shortest := maxRest
 	for at, f := range t.failed {
 		if t.pausing(at) {
 			shortest = min(shortest, f.until.Sub(clock.Now()))
@@ -61,32 +61,32 @@ func (t *turns) rest() time.Duration {
 
 // add puts a lane last, unless it is there.
 func (t *turns) add(lane string) {
-	if t.paces[lane] == nil {
-		t.paces[lane] = &pace{firstScale}
+	if t.limits[lane] == nil {
+		t.limits[lane] = &batchLimit{firstScale}
 		t.lanes = append(t.lanes, lane)
 	}
 }
 
 // has reports whether a lane is behind anywhere.
-func (t *turns) has(lane string) bool { return t.paces[lane] != nil }
+func (t *turns) has(lane string) bool { return t.limits[lane] != nil }
 
-// want is what a lane has left to be read.
-type want int
+// readiness is what a lane has left to be read.
+type readiness int
 
 const (
-	nothing want = iota
-	later        // all of it has failed a moment ago
+	nothing readiness = iota
+	later             // all of it has failed a moment ago
 	ready
 )
 
 // take returns the lane whose turn it is, of those that are ready, and puts it last. Who wants nothing is out of the order.
-func (t *turns) take(wants func(lane string) want) (string, bool) {
+func (t *turns) take(wants func(lane string) readiness) (string, bool) {
 	for range len(t.lanes) {
 		lane := t.lanes[0]
 		t.lanes = t.lanes[1:]
 		w := wants(lane)
 		if w == nothing {
-			delete(t.paces, lane)
+			delete(t.limits, lane)
 			continue
 		}
 		t.lanes = append(t.lanes, lane)
@@ -110,50 +110,50 @@ func (a *assignment) serve(ctx context.Context) error {
 		a.readAhead(ctx, nil)
 		return nil
 	}
-	if a.late() && clock.Now().Sub(t.served) < mostWaits*t.took {
+	if a.late() && clock.Now().Sub(t.served) < maxWaits*t.took {
 		return nil
 	}
 	s := t.next
 	t.next = nil
 	if s.err != nil {
-		t.fail(s.place)
+		t.fail(s.laneKey)
 	}
-	if a.backlogs[s.place].next != s.errand.next {
+	if a.backlogs[s.laneKey].next != s.laneRead.next {
 		a.readAhead(ctx, nil) // the turn before came to nothing
 		return nil
 	}
-	if p := t.paces[s.lane]; p != nil {
-		s.cut(p.limit(a.consumer.mostWork()), a.consumer.cfg.Lanes)
+	if p := t.limits[s.lane]; p != nil {
+		s.cut(p.limit(a.consumer.maxBatch()), a.consumer.cfg.Lanes)
 	}
 	a.readAhead(ctx, s)
 	begun := clock.Now()
-	err := a.serveStretch(ctx, s)
+	err := a.serveLane(ctx, s)
 	t.served = clock.Now()
 	t.took = t.served.Sub(begun)
 	return err
 }
 
-// mostWaits is how many times as long as a lane's last turn took it waits at most for what comes in the order of the log.
-const mostWaits = 4
+// maxWaits is how many times as long as a lane's last turn took it waits at most for what comes in the order of the log.
+const maxWaits = 4
 
 // late reports whether there is more of what comes in order, and that has waited.
 func (a *assignment) late() bool {
 	return len(a.held)+len(a.intake) > 0 && clock.Now().Sub(a.head) > a.consumer.cfg.Lanes.Late/2
 }
 
-func (a *assignment) serveStretch(ctx context.Context, s *stretch) error {
+func (a *assignment) serveLane(ctx context.Context, s *laneBatch) error {
 	switch {
 	case errors.Is(s.err, bus.ErrOutsideLog):
-		a.haltBacklog(ctx, s.place, s.err)
+		a.haltBacklog(ctx, s.laneKey, s.err)
 		return nil
 	case s.err != nil:
 		a.consumer.logger.Warn("cannot read deferred records yet", "lane", s.lane, "partition", s.partition, "error", s.err)
 		return nil //nolint:nilerr // it is read again at another turn
 	}
-	err := a.apply(ctx, work{records: s.records, lane: &s.place, until: s.next})
-	var passing *passingError
-	if errors.As(err, &passing) {
-		a.turns.fail(s.place)
+	err := a.apply(ctx, work{records: s.records, lane: &s.laneKey, until: s.next})
+	var transient *transientError
+	if errors.As(err, &transient) {
+		a.turns.fail(s.laneKey)
 		a.turns.add(s.lane) // reading ahead has taken it out, if this was to be its last turn
 		a.readAhead(ctx, nil)
 		return nil // was logged; they come again at another turn
@@ -161,21 +161,21 @@ func (a *assignment) serveStretch(ctx context.Context, s *stretch) error {
 	if err != nil {
 		return err
 	}
-	a.turns.succeed(s.place)
+	a.turns.succeed(s.laneKey)
 	a.settle()
-	if p := a.turns.paces[s.lane]; p != nil {
-		p.learn(a.spent, a.consumer.cfg.Lanes.Turn, s.taken, s.limit, a.consumer.mostWork())
+	if p := a.turns.limits[s.lane]; p != nil {
+		p.learn(a.spent, a.consumer.cfg.Lanes.Turn, s.taken, s.limit, a.consumer.maxBatch())
 	}
 	return nil
 }
 
 // readAhead has the records of the next turn read, which comes after the one that is served. Where all has failed it waits.
-func (a *assignment) readAhead(ctx context.Context, served *stretch) {
+func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
 	t := a.turns
 	if t.reading {
 		return
 	}
-	e, ok := a.nextErrand(served)
+	e, ok := a.nextLaneRead(served)
 	if !ok && len(t.lanes) == 0 {
 		return
 	}
@@ -192,31 +192,31 @@ func (a *assignment) readAhead(ctx context.Context, served *stretch) {
 }
 
 // came takes what was read.
-func (t *turns) came(s *stretch) {
+func (t *turns) came(s *laneBatch) {
 	t.reading, t.next = false, s
 }
 
-// nextErrand is what is to be read: of the lane whose turn it is what it left behind longest ago.
-func (a *assignment) nextErrand(served *stretch) (errand, bool) {
+// nextLaneRead is what is to be read: of the lane whose turn it is what it left behind longest ago.
+func (a *assignment) nextLaneRead(served *laneBatch) (laneRead, bool) {
 	var oldest backlog
-	lane, ok := a.turns.take(func(lane string) (w want) {
+	lane, ok := a.turns.take(func(lane string) (w readiness) {
 		oldest, w = a.oldest(lane, served)
 		return w
 	})
 	if !ok {
-		return errand{}, false
+		return laneRead{}, false
 	}
-	limit := a.turns.paces[lane].limit(a.consumer.mostWork())
-	return errand{place: oldest.place, next: oldest.next, last: oldest.last, spans: slices.Clone(oldest.spans), limit: limit}, true
+	limit := a.turns.limits[lane].limit(a.consumer.maxBatch())
+	return laneRead{laneKey: oldest.laneKey, next: oldest.next, last: oldest.last, spans: slices.Clone(oldest.spans), limit: limit}, true
 }
 
 // oldest is the backlog of a lane that waits longest, as it is after what is served. Those that failed a moment ago are passed over.
-func (a *assignment) oldest(lane string, served *stretch) (oldest backlog, w want) {
+func (a *assignment) oldest(lane string, served *laneBatch) (oldest backlog, w readiness) {
 	for at, b := range a.backlogs {
 		if at.lane != lane || b.halted != "" {
 			continue
 		}
-		if served != nil && served.err == nil && at == served.place {
+		if served != nil && served.err == nil && at == served.laneKey {
 			b = b.advanced(served.records, served.next)
 		}
 		switch {
@@ -231,7 +231,7 @@ func (a *assignment) oldest(lane string, served *stretch) (oldest backlog, w wan
 }
 
 // stopLane stops a lane in a partition, in the log and in Ready.
-func (c *Consumer) stopLane(at place, reason error) {
+func (c *Consumer) stopLane(at laneKey, reason error) {
 	c.logger.Error("lane stopped until somebody clears bus_deferred.halted", "lane", at.lane, "partition", at.partition, "error", reason)
 	c.note(func() { c.stopped[at] = reason })
 }

@@ -24,14 +24,14 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	t.Helper()
 	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: Lanes{Of: func(bus.Record) string { return "a" }}.withDefaults()}
 	c := &Consumer{
-		cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), behind: map[place]backlog{}, stopped: map[place]error{},
+		cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), behind: map[laneKey]backlog{}, stopped: map[laneKey]error{},
 	}
 	a := &assignment{
-		consumer: c, backlogs: map[place]backlog{}, turns: newTurns(), reader: c.laneReader(wire.TopicID{}), intake: make(chan follow.Chunk, 1), claims: map[int]*claimed{},
+		consumer: c, backlogs: map[laneKey]backlog{}, turns: newTurns(), reader: c.laneReader(wire.TopicID{}), intake: make(chan follow.Chunk, 1), claims: map[int]*claimed{},
 	}
 	began := clock.Now().Add(-time.Hour)
 	for _, p := range partitions {
-		a.keep(backlog{place: place{"a", p}, next: 10, last: 19, records: 10, since: began.Add(time.Duration(p) * time.Second)})
+		a.keep(backlog{laneKey: laneKey{"a", p}, next: 10, last: 19, records: 10, since: began.Add(time.Duration(p) * time.Second)})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
@@ -44,36 +44,36 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 // A partition in which a lane's turn came to nothing gets none for a moment, and the lane's others do; it is not forgotten.
 func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a, _ := behind(t, 0, 1)
-	errandOf := func(want int) {
+	wantNext := func(want int) {
 		t.Helper()
-		if e, ok := a.nextErrand(nil); !ok || e.partition != want {
+		if e, ok := a.nextLaneRead(nil); !ok || e.partition != want {
 			t.Fatalf("partition %d is next (%v), want %d", e.partition, ok, want)
 		}
 	}
-	errandOf(0)
-	a.turns.fail(place{"a", 0})
-	errandOf(1)
-	a.turns.fail(place{"a", 1})
-	if e, ok := a.nextErrand(nil); ok {
+	wantNext(0)
+	a.turns.fail(laneKey{"a", 0})
+	wantNext(1)
+	a.turns.fail(laneKey{"a", 1})
+	if e, ok := a.nextLaneRead(nil); ok {
 		t.Fatalf("partition %d is next although both have just failed", e.partition)
 	}
-	if !a.turns.has("a") || a.turns.rest() > longestRest {
+	if !a.turns.has("a") || a.turns.rest() > maxRest {
 		t.Errorf("the lane is forgotten, or rests for %v", a.turns.rest())
 	}
-	a.turns.succeed(place{"a", 0})
-	errandOf(0)
+	a.turns.succeed(laneKey{"a", 0})
+	wantNext(0)
 }
 
 // While all that is left to read has failed a moment ago, the turns rest, and then go on.
 func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.turns.fail(place{"a", 0})
+	a.turns.fail(laneKey{"a", 0})
 	a.readAhead(ctx, nil)
 	s := <-a.turns.read
 	if a.turns.came(s); s != nil {
 		t.Fatalf("read %+v", s)
 	}
-	for a.turns.pausing(place{"a", 0}) {
+	for a.turns.pausing(laneKey{"a", 0}) {
 		a.readAhead(ctx, nil)
 		a.turns.came(<-a.turns.read)
 	}
@@ -86,12 +86,12 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 // What was read for a turn that starts elsewhere by now is read again: the turn before came to nothing.
 func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.turns.next = &stretch{errand: errand{place: place{"a", 0}, next: 15, last: 19}, next: 20}
+	a.turns.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 15, last: 19}, next: 20}
 	if err := a.serve(ctx); err != nil || a.turns.next != nil || !a.turns.reading {
 		t.Fatalf("error %v, next %v, reading %v", err, a.turns.next, a.turns.reading)
 	}
-	if s := <-a.turns.read; s.errand.next != 10 {
-		t.Errorf("read again from %d, want 10", s.errand.next)
+	if s := <-a.turns.read; s.laneRead.next != 10 {
+		t.Errorf("read again from %d, want 10", s.laneRead.next)
 	}
 }
 
@@ -100,12 +100,12 @@ func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.intake <- follow.Chunk{}
 	a.head = clock.Now().Add(-time.Hour)
-	a.turns.next = &stretch{errand: errand{place: place{"a", 0}, next: 10, last: 19}, err: errors.New("read in vain")}
+	a.turns.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 10, last: 19}, err: errors.New("read in vain")}
 	a.turns.served, a.turns.took = clock.Now(), time.Hour
 	if err := a.serve(ctx); err != nil || a.turns.next == nil {
 		t.Fatalf("the turn did not wait: error %v", err)
 	}
-	a.turns.served = clock.Now().Add(-mostWaits * time.Hour)
+	a.turns.served = clock.Now().Add(-maxWaits * time.Hour)
 	if err := a.serve(ctx); err != nil || a.turns.next != nil {
 		t.Errorf("the turn still waits: error %v", err)
 	}
@@ -145,9 +145,9 @@ func TestGivingUpALaneAsksFirst(t *testing.T) {
 			a, ctx := behind(t, 0)
 			m := &answers{moves: c.moves}
 			err := a.giveUp(ctx, m, failed)
-			var passing *passingError
-			if errors.As(err, &passing) {
-				err = passing.err
+			var transient *transientError
+			if errors.As(err, &transient) {
+				err = transient.err
 			}
 			if !errors.Is(err, c.want) || m.done != c.done || len(m.moves) > 0 {
 				t.Errorf("error %v, noted %v, %d answers not asked for", err, m.done, len(m.moves))
@@ -175,7 +175,7 @@ func TestAnAnswerIsNotUnpackedBeyondItsBound(t *testing.T) {
 	}
 	l := &laneReader{lanes: Lanes{Of: func(bus.Record) string { return "other" }}.withDefaults(), decoder: batch.NewDecoder("t")}
 	for _, c := range []struct{ most, next int }{{1, 1}, {5 * size, 5}, {batches * 2 * size, batches}} {
-		s := &stretch{errand: errand{place: place{lane: "a"}, last: batches, limit: allot{100, 1 << 20, 1 << 20}}}
+		s := &laneBatch{laneRead: laneRead{laneKey: laneKey{lane: "a"}, last: batches, limit: amount{100, 1 << 20, 1 << 20}}}
 		scanned, full, err := l.unpack(s, set, c.most)
 		if err != nil || full || s.next != int64(c.next) || scanned < min(c.most, batches*size) {
 			t.Errorf("at most %d bytes: unpacked %d up to offset %d, want %d; full %v, error %v", c.most, scanned, s.next, c.next, full, err)

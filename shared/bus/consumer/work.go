@@ -12,33 +12,33 @@ import (
 
 // work is what one transaction does: it applies records, and moves the positions behind them.
 type work struct {
-	records []bus.Record
-	passed  []passed // are left to their lanes; in the order of their partitions
+	records  []bus.Record
+	deferred []deferredRecord // are left to their lanes; in the order of their partitions
 
-	lane  *place // whose deferred records these are; nil: they come in the order of the log
-	until int64  // how far the lane is read
+	lane  *laneKey // whose deferred records these are; nil: they come in the order of the log
+	until int64    // how far the lane is read
 }
 
-func (w work) empty() bool { return len(w.records) == 0 && len(w.passed) == 0 && w.lane == nil }
+func (w work) empty() bool { return len(w.records) == 0 && len(w.deferred) == 0 && w.lane == nil }
 
 // divided are three parts of the work: records before low, before high, and the rest. Each leaves to their lanes what lies before its
 // last records, and the last one whatever is left.
 func (w work) divided(low, high int) []work {
 	parts := []work{{records: w.records[:low]}, {records: w.records[low:high]}, {records: w.records[high:]}}
-	rest := w.passed
+	rest := w.deferred
 	for i := range parts {
 		parts[i].lane = w.lane
 		if last := i == len(parts)-1; last {
-			parts[i].passed, parts[i].until = rest, w.until
+			parts[i].deferred, parts[i].until = rest, w.until
 			break
 		}
-		parts[i].passed, rest = split(rest, parts[i].ends())
+		parts[i].deferred, rest = split(rest, parts[i].ends())
 	}
-	return slices.DeleteFunc(parts, func(p work) bool { return len(p.records) == 0 && len(p.passed) == 0 && p.until == 0 })
+	return slices.DeleteFunc(parts, func(p work) bool { return len(p.records) == 0 && len(p.deferred) == 0 && p.until == 0 })
 }
 
 // split parts what was passed into what lies before the given offsets of its partitions and the rest.
-func split(all []passed, ends map[int]int64) (before, rest []passed) {
+func split(all []deferredRecord, ends map[int]int64) (before, rest []deferredRecord) {
 	for _, p := range all {
 		if p.offset < ends[p.partition] {
 			before = append(before, p)
@@ -55,7 +55,7 @@ func (w work) ends() map[int]int64 {
 	for _, r := range w.records {
 		ends[r.Partition] = max(ends[r.Partition], r.Offset+1)
 	}
-	for _, p := range w.passed {
+	for _, p := range w.deferred {
 		ends[p.partition] = max(ends[p.partition], p.offset+1)
 	}
 	if w.lane != nil {
@@ -78,7 +78,7 @@ func (a *assignment) moverOf(w work) mover {
 		from := a.backlogs[*w.lane]
 		return &catchUp{a: a, from: from, to: from.advanced(w.records, ends[w.lane.partition])}
 	}
-	m := &advance{a: a, deferring: a.deferring(w.passed)}
+	m := &advance{a: a, deferring: a.deferring(w.deferred)}
 	for _, p := range slices.Sorted(maps.Keys(ends)) { // one order for all, so that nobody waits in a circle
 		m.partitions = append(m.partitions, p)
 		m.since = append(m.since, a.claims[p].next)
@@ -89,21 +89,21 @@ func (a *assignment) moverOf(w work) mover {
 }
 
 // deferring are the backlogs as they are once these records are left to their lanes, in one order.
-func (a *assignment) deferring(all []passed) []backlog {
-	changed := make(map[place]backlog)
+func (a *assignment) deferring(all []deferredRecord) []backlog {
+	changed := make(map[laneKey]backlog)
 	for _, p := range all {
-		b, known := changed[p.place]
+		b, known := changed[p.laneKey]
 		if !known {
-			b, known = a.backlogs[p.place]
+			b, known = a.backlogs[p.laneKey]
 			b.spans = slices.Clone(b.spans)
 		}
 		switch {
 		case !known:
-			b = backlog{place: p.place, topic: a.topic, next: p.offset, since: p.time}
+			b = backlog{laneKey: p.laneKey, topic: a.topic, next: p.offset, since: p.time}
 		case p.offset <= b.last:
 			continue // it is in there: somebody has set the position of the partition back
 		}
-		changed[p.place] = b.extended(p)
+		changed[p.laneKey] = b.extended(p)
 	}
-	return slices.SortedFunc(maps.Values(changed), byPlace)
+	return slices.SortedFunc(maps.Values(changed), byLaneKey)
 }

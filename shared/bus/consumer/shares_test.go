@@ -11,18 +11,18 @@ import (
 
 // flow is a log of records by their lanes, and what a consumer that is late makes of it, transaction by transaction.
 type flow struct {
-	limit  allot
+	limit  amount
 	before int
 	behind map[string]bool
 }
 
 // transact decides about records until the transaction is full, and returns what each lane got, and how far the log is read.
-func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]allot, read int) {
-	r := ration{limit: f.limit, before: f.before, lanes: map[string]allot{}}
-	got = map[string]allot{}
+func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]amount, read int) {
+	r := shares{limit: f.limit, before: f.before, lanes: map[string]amount{}}
+	got = map[string]amount{}
 	for _, lane := range log {
-		size := allot{1, cost(lane), cost(lane)}
-		switch r.admit(lane, size, situation{behind: f.behind[lane], late: true, mayDefer: true}) {
+		size := amount{1, cost(lane), cost(lane)}
+		switch r.admit(lane, size, laneState{behind: f.behind[lane], late: true, mayDefer: true}) {
 		case waits:
 			f.before = len(r.lanes)
 			return got, read
@@ -47,17 +47,17 @@ func TestShares(t *testing.T) {
 			costs[fmt.Sprint(i)] = 1 + random.IntN(200)
 		}
 		cost := func(lane string) int { return costs[lane] }
-		f := &flow{limit: allot{4 + random.IntN(100), 100 + random.IntN(5000), 1 << 20}, behind: map[string]bool{}}
+		f := &flow{limit: amount{4 + random.IntN(100), 100 + random.IntN(5000), 1 << 20}, behind: map[string]bool{}}
 		log := make([]string, 3000)
 		for i := range log {
 			log[i] = fmt.Sprint(min(random.IntN(lanes), random.IntN(lanes))) // the first send most
 		}
 		for rest := log; len(rest) > 0; {
 			got, read := f.transact(rest, cost)
-			var all allot
+			var all amount
 			for lane, has := range got {
 				all = all.plus(has)
-				if has.records > 1 && !has.within(f.limit.divided(largestShare)) {
+				if has.records > 1 && !has.within(f.limit.divided(minShares)) {
 					t.Fatalf("seed %d: lane %s has %v of %v", seed, lane, has, f.limit)
 				}
 			}
@@ -76,7 +76,7 @@ func TestShares(t *testing.T) {
 // them are not: nobody would gain by it.
 func TestEqualFloodsAreHeldBack(t *testing.T) {
 	for _, floods := range []int{1, 2, 4, 5, 7} {
-		f := &flow{limit: allot{1000, 1 << 20, 1 << 20}, behind: map[string]bool{}}
+		f := &flow{limit: amount{1000, 1 << 20, 1 << 20}, behind: map[string]bool{}}
 		transactions := 0
 		for len(f.behind) < floods {
 			log := make([]string, 2000)
@@ -92,8 +92,8 @@ func TestEqualFloodsAreHeldBack(t *testing.T) {
 }
 
 func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
-	for _, lanes := range []int{leastShare + 1, 20, 50} {
-		f := &flow{limit: allot{1000, 1 << 20, 1 << 20}, behind: map[string]bool{}}
+	for _, lanes := range []int{maxShares + 1, 20, 50} {
+		f := &flow{limit: amount{1000, 1 << 20, 1 << 20}, behind: map[string]bool{}}
 		log := make([]string, 2000)
 		for i := range log {
 			log[i] = fmt.Sprint(i % lanes)
@@ -111,10 +111,10 @@ func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
 func TestNoShares(t *testing.T) {
 	for name, c := range map[string]struct {
 		lane string
-		s    situation
-	}{"not late": {"a", situation{mayDefer: true}}, "no lane": {"", situation{late: true, mayDefer: true}}, "no room": {"a", situation{late: true}}} {
-		r, n := ration{limit: allot{100, 1000, 1000}, lanes: map[string]allot{}}, 0
-		for r.admit(c.lane, allot{1, 1, 1}, c.s) == applies {
+		s    laneState
+	}{"not late": {"a", laneState{mayDefer: true}}, "no lane": {"", laneState{late: true, mayDefer: true}}, "no room": {"a", laneState{late: true}}} {
+		r, n := shares{limit: amount{100, 1000, 1000}, lanes: map[string]amount{}}, 0
+		for r.admit(c.lane, amount{1, 1, 1}, c.s) == applies {
 			n++
 		}
 		if n != 100 {
@@ -125,11 +125,11 @@ func TestNoShares(t *testing.T) {
 
 // Where a machine is so slow that a transaction without any effect takes longer than one should, those with an effect do not become smaller.
 func TestPaceOfASlowMachine(t *testing.T) {
-	most := allot{1000, 1 << 20, 1 << 20}
-	p := newPace(Lanes{Of: func(bus.Record) string { return "" }})
+	most := amount{1000, 1 << 20, 1 << 20}
+	p := newBatchLimit(Lanes{Of: func(bus.Record) string { return "" }})
 	for range 50 {
 		limit := p.limit(most)
-		p.learn(effort{effect: time.Duration(limit.records) * time.Millisecond, around: time.Second}, 250*time.Millisecond, allot{records: limit.records}, limit, most)
+		p.learn(timing{effect: time.Duration(limit.records) * time.Millisecond, overhead: time.Second}, 250*time.Millisecond, amount{records: limit.records}, limit, most)
 	}
 	if p.scale < 1 {
 		t.Errorf("transactions are scaled to %v", p.scale)
@@ -138,15 +138,15 @@ func TestPaceOfASlowMachine(t *testing.T) {
 
 // One transaction that takes too long is enough, however small it was: those that gather meanwhile do not make the next one longer still.
 func TestPaceLearnsAtOnce(t *testing.T) {
-	most, target := allot{1000, 8 << 20, 8 << 20}, 250*time.Millisecond
-	p := &pace{1}
-	p.learn(effort{effect: time.Second}, target, allot{records: 5, cost: 1 << 20}, most, most)
+	most, target := amount{1000, 8 << 20, 8 << 20}, 250*time.Millisecond
+	p := &batchLimit{1}
+	p.learn(timing{effect: time.Second}, target, amount{records: 5, cost: 1 << 20}, most, most)
 	if limit := p.limit(most); limit.cost > 1<<18 {
 		t.Errorf("a megabyte took a second, and the next transaction may hold %d bytes", limit.cost)
 	}
 	for range 8 {
 		limit := p.limit(most)
-		p.learn(effort{effect: time.Millisecond}, target, limit, limit, most)
+		p.learn(timing{effect: time.Millisecond}, target, limit, limit, most)
 	}
 	if p.scale < 1 {
 		t.Errorf("all is quick again, and transactions are scaled to %v", p.scale)
@@ -155,14 +155,14 @@ func TestPaceLearnsAtOnce(t *testing.T) {
 
 // A transaction takes about as long as it should, whatever a record costs, and is as large as it may be where that is quick.
 func TestPace(t *testing.T) {
-	most, target := allot{1000, 1 << 20, 1 << 20}, 250*time.Millisecond
+	most, target := amount{1000, 1 << 20, 1 << 20}, 250*time.Millisecond
 	for _, record := range []time.Duration{time.Microsecond, time.Millisecond, 20 * time.Millisecond, time.Second} {
-		p := newPace(Lanes{Of: func(bus.Record) string { return "" }})
+		p := newBatchLimit(Lanes{Of: func(bus.Record) string { return "" }})
 		var took time.Duration
 		for range 50 {
 			limit := p.limit(most)
 			took = time.Duration(limit.records) * record
-			p.learn(effort{effect: took}, target, allot{records: limit.records}, limit, most)
+			p.learn(timing{effect: took}, target, amount{records: limit.records}, limit, most)
 		}
 		if want := min(1000*record, max(record, target/3)); took < want || took > max(target*3/2, 4*record) {
 			t.Errorf("%v a record: transactions of %v", record, took)

@@ -12,19 +12,19 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// errand is what is to be read of a backlog.
-type errand struct {
-	place
+// laneRead is what is to be read of a backlog.
+type laneRead struct {
+	laneKey
 	next, last int64
 	spans      []span
-	limit      allot
+	limit      amount
 }
 
-// stretch is what was read of a backlog: its lane's records from where it stood to next.
-type stretch struct {
-	errand
+// laneBatch is what was read of a backlog: its lane's records from where it stood to next.
+type laneBatch struct {
+	laneRead
 	records []bus.Record
-	taken   allot
+	taken   amount
 	next    int64
 	err     error
 }
@@ -48,13 +48,13 @@ func (c *Consumer) laneReader(id wire.TopicID) *laneReader {
 
 // Bounds of what is read for one turn.
 const (
-	laneFetch   = 1 << 20  // of one answer, and at least one batch
-	mostScanned = 64 << 20 // unpacked, of whichever lane: then it is another lane's turn
+	laneFetch  = 1 << 20  // of one answer, and at least one batch
+	maxScanned = 64 << 20 // unpacked, of whichever lane: then it is another lane's turn
 )
 
-// run reads what an errand asks for. What fails is tried at another turn.
-func (l *laneReader) run(ctx context.Context, e errand) *stretch {
-	s := &stretch{errand: e, next: e.next}
+// run reads what is asked for. What fails is tried at another turn.
+func (l *laneReader) run(ctx context.Context, e laneRead) *laneBatch {
+	s := &laneBatch{laneRead: e, next: e.next}
 	s.err = l.read(ctx, s)
 	switch {
 	case s.err != nil && len(s.records) > 0:
@@ -65,14 +65,14 @@ func (l *laneReader) run(ctx context.Context, e errand) *stretch {
 	return s
 }
 
-func (l *laneReader) read(ctx context.Context, s *stretch) error {
-	for scanned := 0; s.next <= s.last && scanned < mostScanned && !s.taken.fills(s.limit); {
+func (l *laneReader) read(ctx context.Context, s *laneBatch) error {
+	for scanned := 0; s.next <= s.last && scanned < maxScanned && !s.taken.fills(s.limit); {
 		s.skip()
 		answer, err := l.fetch(ctx, s.partition, s.next)
 		if err != nil {
 			return err
 		}
-		n, full, err := l.unpack(s, answer, mostScanned-scanned)
+		n, full, err := l.unpack(s, answer, maxScanned-scanned)
 		if err != nil || full {
 			return err
 		}
@@ -82,7 +82,7 @@ func (l *laneReader) read(ctx context.Context, s *stretch) error {
 }
 
 // skip goes to where the next records are.
-func (s *stretch) skip() {
+func (s *laneBatch) skip() {
 	for len(s.spans) > 0 && s.spans[0].last < s.next {
 		s.spans = s.spans[1:]
 	}
@@ -92,7 +92,7 @@ func (s *stretch) skip() {
 }
 
 // unpack takes the lane's records out of an answer, batch by batch, until there are enough of them or most bytes are unpacked.
-func (l *laneReader) unpack(s *stretch, set []byte, most int) (scanned int, full bool, err error) {
+func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, full bool, err error) {
 	from := s.next
 	for set != nil && s.next <= s.last && scanned < most {
 		p, err := l.decoder.Piece(set, s.partition, s.next, 1)
@@ -111,7 +111,7 @@ func (l *laneReader) unpack(s *stretch, set []byte, most int) (scanned int, full
 }
 
 // choose takes the records of the lane until there are enough, and reports whether there are.
-func (l *laneReader) choose(s *stretch, p batch.Piece) (full bool) {
+func (l *laneReader) choose(s *laneBatch, p batch.Piece) (full bool) {
 	for _, r := range p.Records {
 		if r.Offset > s.last {
 			break
@@ -131,8 +131,8 @@ func (l *laneReader) choose(s *stretch, p batch.Piece) (full bool) {
 }
 
 // cut leaves out what is over a limit that has become lower since the stretch was read.
-func (s *stretch) cut(limit allot, lanes Lanes) {
-	taken := allot{}
+func (s *laneBatch) cut(limit amount, lanes Lanes) {
+	taken := amount{}
 	for i, r := range s.records {
 		size := lanes.size(r)
 		if i > 0 && !taken.plus(size).within(limit) {

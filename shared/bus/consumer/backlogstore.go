@@ -38,7 +38,7 @@ func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) 
 	var next, last, records, bytes []int64
 	var since []time.Time
 	for _, b := range all {
-		_, known := a.backlogs[b.place]
+		_, known := a.backlogs[b.laneKey]
 		lanes, partitions, written, since = append(lanes, b.lane), append(partitions, b.partition), append(written, known), append(since, b.since)
 		next, last, records, bytes = append(next, b.next), append(last, b.last), append(records, b.records), append(bytes, b.bytes)
 	}
@@ -59,13 +59,13 @@ func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	a.backlogs = make(map[place]backlog, len(found))
+	a.backlogs = make(map[laneKey]backlog, len(found))
 	for _, b := range found {
 		if b.topic != a.claims[b.partition].topic {
 			err = errors.Join(err, a.dropBacklog(ctx, tx, b))
 			continue
 		}
-		a.backlogs[b.place] = b
+		a.backlogs[b.laneKey] = b
 	}
 	return err
 }
@@ -106,9 +106,9 @@ func (a *assignment) takeUpCleared(ctx context.Context) error {
 		a.consumer.logger.Debug("cannot look for lanes that were cleared", "error", err)
 		return ctx.Err()
 	}
-	written := make(map[place]backlog, len(found))
+	written := make(map[laneKey]backlog, len(found))
 	for _, b := range found {
-		written[b.place] = b
+		written[b.laneKey] = b
 	}
 	for at, b := range maps.Clone(a.backlogs) {
 		now, there := written[at]
@@ -150,7 +150,7 @@ func (a *assignment) resume() {
 }
 
 // refuse leaves a partition to a consumer that has lanes.
-func (a *assignment) refuse(at place) {
+func (a *assignment) refuse(at laneKey) {
 	c := a.consumer
 	delete(a.backlogs, at)
 	if a.claims[at.partition] == nil {
@@ -171,7 +171,7 @@ func scanBacklog(row pgx.CollectableRow) (b backlog, err error) {
 func (a *assignment) dropBacklog(ctx context.Context, tx pgx.Tx, b backlog) error {
 	a.consumer.logger.Error("deferred records are gone", "lane", b.lane, "partition", b.partition, "first", b.next, "last", b.last, "records", b.records,
 		"error", bus.ErrTopicReplaced)
-	_, err := tx.Exec(ctx, `DELETE FROM bus_deferred`+ofBacklog, a.consumer.placeArgs(b.place)...)
+	_, err := tx.Exec(ctx, `DELETE FROM bus_deferred`+ofBacklog, a.consumer.laneArgs(b.laneKey)...)
 	return err
 }
 
@@ -186,13 +186,13 @@ func (a *assignment) forgetBacklogs(partition int) {
 
 // keep notes a backlog that is written down.
 func (a *assignment) keep(b backlog) {
-	a.backlogs[b.place] = b
+	a.backlogs[b.laneKey] = b
 	a.turns.add(b.lane)
-	a.consumer.note(func() { a.consumer.behind[b.place] = b })
+	a.consumer.note(func() { a.consumer.behind[b.laneKey] = b })
 }
 
 // finish notes that a lane is back with the others in a partition.
-func (a *assignment) finish(at place) {
+func (a *assignment) finish(at laneKey) {
 	delete(a.backlogs, at)
 	a.turns.succeed(at)
 	a.consumer.note(func() {
@@ -203,7 +203,7 @@ func (a *assignment) finish(at place) {
 
 // haltBacklog stops a lane in one partition: what it left behind is not in the log any more, and going on without it would lose
 // records in silence.
-func (a *assignment) haltBacklog(ctx context.Context, at place, reason error) {
+func (a *assignment) haltBacklog(ctx context.Context, at laneKey, reason error) {
 	c, b := a.consumer, a.backlogs[at]
 	b.halted = reason.Error()
 	a.keep(b)
@@ -212,7 +212,7 @@ func (a *assignment) haltBacklog(ctx context.Context, at place, reason error) {
 		if err := a.own(ctx, tx, at.partition); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE bus_deferred SET halted = $5`+ofBacklog, append(c.placeArgs(at), b.halted)...)
+		_, err := tx.Exec(ctx, `UPDATE bus_deferred SET halted = $5`+ofBacklog, append(c.laneArgs(at), b.halted)...)
 		return err
 	}); err != nil {
 		c.logger.Error("cannot write down that a lane is stopped", "lane", at.lane, "partition", at.partition, "error", err)
