@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
-	"github.com/weirlog/weir/shared/bus/internal/budget"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
@@ -27,24 +25,16 @@ type assignment struct {
 	asked      chan struct{} // a replay of parked records was requested
 	due        bool          // asked was received
 	fresh      []int         // never consumed, and nobody leads them: where they start is not known
-	intake     chan follow.Chunk
-	room       *budget.Budget
-	held       []follow.Chunk // taken from intake, not applied
-	head       time.Time      // when the newest record was written that was taken out of them
-
-	backlogs map[laneKey]backlog // what lanes have left behind; bounded by Lanes.Most
-	turns    *turns
-	reader   *laneReader
-	before   int         // lanes that had a part of the transaction before, where anybody looked
-	limit    *batchLimit // of transactions with what comes in the order of the log
-	spent    timing      // on the last transaction
-
-	goals map[int]int64 // per partition, where the log ended when it was assigned, until it is applied so far
-	done  map[int]int64 // how far partitions are read that have goals
-
+	input      *input
+	backlogs   backlogs
+	turns      *turns
+	reader     *laneReader
+	limit      *batchLimit // of transactions with what comes in the order of the log
+	before     int         // lanes that had a part of the transaction before, where anybody looked
+	spent      timing      // of the last transaction
+	goals      goals
+	offsets    *groupOffsets
 	wg         sync.WaitGroup
-	mu         sync.Mutex
-	unreported map[int]int64 // positions to commit to the Kafka group
 }
 
 // claimed is one partition of an assignment.
@@ -62,7 +52,7 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	defer a.wg.Wait()
 	defer cancel(nil)
 	a.wg.Go(func() { cancel(a.follower().Run(ctx)) })
-	a.wg.Go(func() { a.reportOffsets(ctx, generation) })
+	a.wg.Go(func() { a.commitOffsets(ctx, generation) })
 	a.partitions = a.working()
 	a.wg.Go(func() { a.lookForReplays(ctx) })
 	if len(a.fresh) > 0 {
@@ -125,20 +115,7 @@ func (a *assignment) follower() *follow.Follower {
 	}
 	return &follow.Follower{
 		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.topic, Positions: positions, Wait: c.cfg.FetchWait,
-		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside,
-	}
-}
-
-// receive takes a chunk in when there is room.
-func (a *assignment) receive(ctx context.Context, c follow.Chunk) error {
-	if err := a.room.Take(ctx, c.Bytes+1); err != nil {
-		return err
-	}
-	select {
-	case a.intake <- c:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.input.receive, Outside: a.outside,
 	}
 }
 
@@ -181,58 +158,19 @@ func (a *assignment) replaysDue() bool {
 // see notes where the log ended when a chunk was fetched.
 func (a *assignment) see(c follow.Chunk) {
 	a.consumer.note(func() { a.consumer.reach[c.Partition] = reach{a.claims[c.Partition].next, c.HighWatermark} })
-	if goal, ok := a.goals[c.Partition]; ok && goal < 0 {
-		a.goals[c.Partition] = c.HighWatermark
-	}
+	a.goals.seen(c.Partition, c.HighWatermark)
 }
 
-// arrived notes how far partitions are read, and whether that is as far as they reached at first.
+// arrived notes how far partitions are read.
 func (a *assignment) arrived(reached map[int]int64) {
 	a.consumer.applied(reached)
-	if len(a.goals) == 0 {
-		return
-	}
-	for p, next := range reached {
-		a.done[p] = max(a.done[p], next)
-	}
+	a.goals.reached(reached)
 	a.settle()
 }
 
-// settle looks whether the partitions are applied as far as they reached at first, lanes included.
+// settle notes when the partitions are applied as far as they reached at first.
 func (a *assignment) settle() {
-	if len(a.goals) == 0 {
-		return
-	}
-	low := maps.Clone(a.done)
-	for at, b := range a.backlogs {
-		low[at.partition] = min(low[at.partition], b.next)
-	}
-	for p, goal := range a.goals {
-		if next, read := low[p]; read && goal >= 0 && next >= goal {
-			delete(a.goals, p)
-		}
-	}
-	if len(a.goals) == 0 {
+	if a.goals.open() && a.goals.met(a.backlogs) {
 		a.consumer.note(func() { a.consumer.caughtUp = true })
 	}
-}
-
-// reportOffsets commits positions to the Kafka group, for tools that show lag. Nothing here reads them.
-func (a *assignment) reportOffsets(ctx context.Context, generation *kafka.Generation) {
-	for ctx.Err() == nil {
-		clock.Pause(ctx, time.Second)
-		if offsets := a.takeUnreported(); len(offsets) > 0 {
-			if err := generation.CommitOffsets(map[string]map[int]int64{a.consumer.cfg.Topic: offsets}); err != nil {
-				a.consumer.logger.Debug("cannot report offsets", "error", err)
-			}
-		}
-	}
-}
-
-func (a *assignment) takeUnreported() map[int]int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	offsets := a.unreported
-	a.unreported = make(map[int]int64)
-	return offsets
 }

@@ -59,7 +59,7 @@ func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	a.backlogs = make(map[laneKey]backlog, len(found))
+	a.backlogs = make(backlogs, len(found))
 	for _, b := range found {
 		if b.topic != a.claims[b.partition].topic {
 			err = errors.Join(err, a.dropBacklog(ctx, tx, b))
@@ -94,7 +94,7 @@ func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err
 
 // takeUpCleared goes on with stopped lanes that somebody has cleared, from where they are set, and forgets those that are deleted.
 func (a *assignment) takeUpCleared(ctx context.Context) error {
-	if !a.anyStopped() {
+	if !a.backlogs.anyHalted() {
 		return nil
 	}
 	var found []backlog
@@ -121,15 +121,6 @@ func (a *assignment) takeUpCleared(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (a *assignment) anyStopped() bool {
-	for _, b := range a.backlogs {
-		if b.halted != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // errNoLanes stops a partition: its position has passed records that only their lanes lead to.

@@ -12,6 +12,9 @@ import (
 // gathering is the work of a transaction while it is gathered from the log.
 type gathering struct {
 	work
+	lanes     Lanes
+	backlogs  backlogs // as they are before
+	turns     *turns
 	shares    shares
 	deferring map[laneKey]bool // lanes that are left behind from this work on
 	reached   map[int]int64    // how far each partition is read
@@ -29,6 +32,7 @@ func (c *Consumer) maxBatch() amount { return amount{c.cfg.MaxRecords, c.cfg.Max
 
 func (a *assignment) gather() *gathering {
 	return &gathering{
+		lanes: a.consumer.cfg.Lanes, backlogs: a.backlogs, turns: a.turns,
 		shares:    shares{limit: a.limit.limit(a.consumer.maxBatch()), before: a.before, lanes: make(map[string]amount)},
 		deferring: make(map[laneKey]bool), reached: make(map[int]int64),
 	}
@@ -80,23 +84,15 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 		return nil, nil
 	default:
 	}
-	if len(a.held) == 0 {
-		select {
-		case c := <-a.intake:
-			a.held = append(a.held, c)
-		default:
-		}
-	}
-	if len(a.held) > 0 {
-		return &a.held[0], nil
+	if c := a.input.ready(); c != nil {
+		return c, nil
 	}
 	if a.turns.next != nil {
 		return nil, nil
 	}
 	select {
-	case c := <-a.intake:
-		a.held = append(a.held, c)
-		return &a.held[0], nil
+	case c := <-a.input.chunks:
+		return a.input.hold(c), nil
 	case s := <-a.turns.read:
 		a.turns.came(s)
 		return nil, nil
@@ -112,41 +108,38 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 
 // consume moves records out of the held chunk as far as the limits allow.
 func (a *assignment) consume(c *follow.Chunk, g *gathering) {
-	late := a.lateIn(c)
-	n := 0
-	for n < len(c.Records) && !g.full {
-		if g.full = !a.place(c.Records[n], g, late); !g.full {
+	if a.input.took(g.take(c.Records)) {
+		g.reached[c.Partition] = c.Next
+	}
+}
+
+// take returns how many records belong to this transaction, or are left to their lanes with it.
+func (g *gathering) take(records []bus.Record) (n int) {
+	late := g.late(records)
+	for n < len(records) && !g.full {
+		if g.full = !g.add(records[n], late); !g.full {
 			n++
 			g.full = g.shares.taken.fills(g.shares.limit) || len(g.deferred) >= maxDeferred
 		}
 	}
-	if n > 0 {
-		a.head = c.Records[n-1].Time
-	}
-	if c.Records = c.Records[n:]; len(c.Records) > 0 {
-		return
-	}
-	g.reached[c.Partition] = c.Next
-	a.room.Give(c.Bytes + 1)
-	a.held = a.held[:0]
+	return n
 }
 
-// lateIn reports whether lanes are held to their shares in a chunk.
-func (a *assignment) lateIn(c *follow.Chunk) bool {
-	lanes := a.consumer.cfg.Lanes
-	return lanes.Of != nil && len(c.Records) > 0 && clock.Now().Sub(c.Records[0].Time) >= lanes.Late
+// late reports whether lanes are held to their shares in a chunk.
+func (g *gathering) late(records []bus.Record) bool {
+	return g.lanes.Of != nil && len(records) > 0 && clock.Now().Sub(records[0].Time) >= g.lanes.Late
 }
 
-// place puts a record where it belongs, and returns false where that is the next transaction.
-func (a *assignment) place(r bus.Record, g *gathering, late bool) bool {
-	lanes, s, at := a.consumer.cfg.Lanes, laneState{late: late}, laneKey{partition: r.Partition}
-	if late || len(a.backlogs)+len(g.deferring) > 0 { // also where the transaction has begun while it was late
-		at.lane = lanes.of(r)
-		b, left := a.backlogs[at]
-		s.behind, s.elsewhere = g.deferring[at] || left && r.Offset >= b.next, a.turns.has(at.lane)
-		s.mayDefer = len(a.backlogs)+len(g.deferring) < lanes.Most && !(left && r.Offset < b.next) // somebody has set the partition back
+// add returns false where a record belongs to the next transaction.
+func (g *gathering) add(r bus.Record, late bool) bool {
+	s, at := laneState{late: late}, laneKey{partition: r.Partition}
+	if late || len(g.backlogs)+len(g.deferring) > 0 { // also where the transaction has begun while it was late
+		at.lane = g.lanes.of(r)
+		b, left := g.backlogs[at]
+		s.behind, s.elsewhere = g.deferring[at] || left && r.Offset >= b.next, g.turns.has(at.lane)
+		s.mayDefer = len(g.backlogs)+len(g.deferring) < g.lanes.Most && !(left && r.Offset < b.next) // somebody has set the partition back
 	}
-	switch g.shares.admit(at.lane, lanes.size(r), s) {
+	switch g.shares.admit(at.lane, g.lanes.size(r), s) {
 	case waits:
 		return false
 	case defers:

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/internal/budget"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
-	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
 // A lane that is left behind in a transaction stays so to its end, also where what comes next is not late any more: its records keep
@@ -16,21 +14,20 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	lanes := Lanes{Of: func(r bus.Record) string { return string(r.Key) }}.withDefaults()
 	a := &assignment{
 		consumer: &Consumer{cfg: Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes}},
-		backlogs: map[laneKey]backlog{}, turns: newTurns(), limit: &batchLimit{1}, room: budget.New(1 << 20),
+		backlogs: backlogs{}, turns: newTurns(), limit: &batchLimit{1}, input: newInput(1 << 20),
 	}
-	written := func(from, to int, at time.Time, lane func(i int) string) *follow.Chunk {
-		c := &follow.Chunk{Next: int64(to)}
+	written := func(from, to int, at time.Time, lane func(i int) string) (records []bus.Record) {
 		for i := from; i < to; i++ {
-			c.Records = append(c.Records, bus.Record{Offset: int64(i), Key: []byte(lane(i)), Time: at})
+			records = append(records, bus.Record{Offset: int64(i), Key: []byte(lane(i)), Time: at})
 		}
-		return c
+		return records
 	}
 	g := a.gather()
-	a.consume(written(0, 50, clock.Now().Add(-time.Hour), func(int) string { return "flood" }), g)
+	g.take(written(0, 50, clock.Now().Add(-time.Hour), func(int) string { return "flood" }))
 	if len(g.deferred) == 0 {
 		t.Fatal("the flood is not held to its share")
 	}
-	a.consume(written(50, 60, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }), g)
+	g.take(written(50, 60, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }))
 	first, overtook := g.deferred[0].offset, []int64{}
 	for _, r := range g.records {
 		if string(r.Key) == "flood" && r.Offset > first {

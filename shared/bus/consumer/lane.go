@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
 // Lanes divide a consumer's work, so that nobody waits for what another one sends. While a consumer is late, a lane that takes more
@@ -51,70 +50,3 @@ func (l Lanes) of(r bus.Record) string {
 }
 
 func (l Lanes) size(r bus.Record) amount { return amount{1, l.Cost(r), r.Size()} }
-
-// laneKey is a lane in one partition.
-type laneKey struct {
-	lane      string
-	partition int
-}
-
-// backlog is what a lane has left behind in one partition: its records from next to last, all of them, and none of the other lanes'.
-type backlog struct {
-	laneKey
-	topic      wire.TopicID
-	next, last int64
-	records    int64 // how many, and of how many bytes
-	bytes      int64
-	since      time.Time // when the first of them, or the one before it, was written
-	halted     string    // why nobody comes to them any more
-	spans      []span
-}
-
-// span is where in the log a backlog's records are. Spans save reading what lies between, and are known only to who has deferred
-// the records; nothing else depends on them.
-type span struct{ first, last int64 }
-
-// Spans are joined where they are close, and where there would be too many.
-const (
-	closeSpans = 100
-	maxSpans   = 64
-)
-
-// extended is the backlog with one record more. It owns its spans.
-func (b backlog) extended(p deferredRecord) backlog {
-	b.last, b.records, b.bytes = p.offset, b.records+1, b.bytes+int64(p.bytes)
-	if n := len(b.spans); n > 0 && (p.offset-b.spans[n-1].last <= closeSpans || n == maxSpans) {
-		b.spans[n-1].last = p.offset
-	} else {
-		b.spans = append(b.spans, span{p.offset, p.offset})
-	}
-	return b
-}
-
-// advanced is the backlog after records of it were applied, and how far its lane is read.
-func (b backlog) advanced(records []bus.Record, next int64) backlog {
-	b.next, b.records = next, max(0, b.records-int64(len(records)))
-	for _, r := range records {
-		b.bytes, b.since = max(0, b.bytes-int64(r.Size())), r.Time
-	}
-	for len(b.spans) > 0 && b.spans[0].last < next {
-		b.spans = b.spans[1:]
-	}
-	return b
-}
-
-// over reports whether nothing is left behind.
-func (b backlog) over() bool { return b.next > b.last }
-
-// before reports whether a backlog waits longer than another one of its lane.
-func (b backlog) before(other backlog) bool {
-	return b.since.Before(other.since) || b.since.Equal(other.since) && b.partition < other.partition
-}
-
-// deferredRecord is a record that was left to its lane.
-type deferredRecord struct {
-	laneKey
-	offset int64
-	bytes  int
-	time   time.Time
-}

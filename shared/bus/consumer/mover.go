@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -173,16 +171,6 @@ func (a *assignment) report(partitions ...int) {
 	for _, p := range partitions {
 		low[p] = a.claims[p].next
 	}
-	for at, b := range a.backlogs {
-		if next, asked := low[at.partition]; asked {
-			low[at.partition] = min(next, b.next)
-		}
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.Copy(a.unreported, low)
-}
-
-func byLaneKey(a, b backlog) int {
-	return slices.Compare([]string{strconv.Itoa(a.partition), a.lane}, []string{strconv.Itoa(b.partition), b.lane})
+	a.backlogs.lower(low)
+	a.offsets.note(low)
 }

@@ -10,9 +10,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
-	"github.com/weirlog/weir/shared/bus/internal/budget"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
-	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
 // claimPositions takes a partition without a start only where it was consumed before. One that is new is stopped for its reason, if it has one; where there
@@ -36,8 +34,8 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 		return nil, err
 	}
 	a := &assignment{
-		consumer: c, topic: logs.ID, claims: make(map[int]*claimed), intake: make(chan follow.Chunk, 64), room: budget.New(c.cfg.BufferBytes),
-		goals: make(map[int]int64), done: make(map[int]int64), unreported: make(map[int]int64), asked: make(chan struct{}, 1),
+		consumer: c, topic: logs.ID, claims: make(map[int]*claimed), asked: make(chan struct{}, 1),
+		input: newInput(c.cfg.BufferBytes), goals: newGoals(), offsets: newGroupOffsets(),
 		limit: newBatchLimit(c.cfg.Lanes), turns: newTurns(), reader: c.laneReader(logs.ID),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
@@ -58,7 +56,8 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		claim := a.claims[p]
 		if claim == nil {
 			if a.consumer.haltedAt(p) == nil {
-				a.fresh, a.goals[p] = append(a.fresh, p), -1
+				a.fresh = append(a.fresh, p)
+				a.goals.add(p)
 			}
 			continue
 		}
@@ -79,7 +78,7 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 			a.forgetBacklogs(p)
 			continue
 		}
-		a.goals[p] = -1
+		a.goals.add(p)
 	}
 	return nil
 }

@@ -2,15 +2,12 @@ package consumer
 
 import (
 	"math"
-	"time"
 )
 
 // Limits of a lane's share of a transaction while the consumer is late.
 const (
-	minShares  = 4 // a quarter, however few lanes there are
-	maxShares  = 8 // an eighth, however many: where more than that send alike, no one of them is what all wait for
-	minScale   = 1.0 / 256
-	firstScale = 1.0 / 8
+	minShares = 4 // a quarter, however few lanes there are
+	maxShares = 8 // an eighth, however many: where more than that send alike, no one of them is what all wait for
 )
 
 // amount is an amount of work: records, what they cost, and the bytes that they take in memory.
@@ -83,42 +80,4 @@ func (r *shares) admit(lane string, size amount, s laneState) decision {
 // share is what one lane may have.
 func (r *shares) share() amount {
 	return r.limit.divided(min(maxShares, max(minShares, r.before+1, len(r.lanes)+1)))
-}
-
-// batchLimit is which part of the largest transaction takes about as long as a transaction should. It begins low: nobody knows yet how long the
-// records take.
-type batchLimit struct{ scale float64 }
-
-// newBatchLimit begins low with lanes; without them transactions are as large as they may be.
-func newBatchLimit(lanes Lanes) *batchLimit {
-	if lanes.Of == nil {
-		return &batchLimit{1}
-	}
-	return &batchLimit{firstScale}
-}
-
-// limit is how much the next transaction may hold.
-func (p *batchLimit) limit(most amount) amount {
-	scaled := func(n int) int { return max(1, int(float64(n)*p.scale)) }
-	return amount{scaled(most.records), scaled(most.cost), most.bytes}
-}
-
-// timing is how long a transaction took: its effect, and what is around every effect however small.
-type timing struct{ effect, overhead time.Duration }
-
-// minEffectRatio is how many times as long as what is around it an effect may take in any case: where all is slow, smaller transactions
-// only add to it.
-const minEffectRatio = 4
-
-// learn draws the conclusion from a transaction: after one that took too long the next one is as large as would not have, after one that was
-// full and took less it is larger. Who was only unlucky is back soon.
-func (p *batchLimit) learn(took timing, target time.Duration, held, limit, most amount) {
-	target = max(target, minEffectRatio*took.overhead)
-	part := max(float64(held.records)/float64(most.records), float64(held.cost)/float64(most.cost))
-	switch {
-	case took.effect > target:
-		p.scale = max(minScale, min(p.scale, part*float64(target)/float64(took.effect)))
-	case took.effect < target*3/4 && (2*held.records >= limit.records || 2*held.cost >= limit.cost):
-		p.scale = min(1, p.scale*2)
-	}
 }

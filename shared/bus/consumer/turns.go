@@ -110,7 +110,7 @@ func (a *assignment) serve(ctx context.Context) error {
 		a.readAhead(ctx, nil)
 		return nil
 	}
-	if a.late() && clock.Now().Sub(t.served) < maxWaits*t.took {
+	if t.yields() && a.input.late(a.consumer.cfg.Lanes.Late/2) {
 		return nil
 	}
 	s := t.next
@@ -136,10 +136,8 @@ func (a *assignment) serve(ctx context.Context) error {
 // maxWaits is how many times as long as a lane's last turn took it waits at most for what comes in the order of the log.
 const maxWaits = 4
 
-// late reports whether there is more of what comes in order, and that has waited.
-func (a *assignment) late() bool {
-	return len(a.held)+len(a.intake) > 0 && clock.Now().Sub(a.head) > a.consumer.cfg.Lanes.Late/2
-}
+// yields reports whether the next turn may wait for the log.
+func (t *turns) yields() bool { return clock.Now().Sub(t.served) < maxWaits*t.took }
 
 func (a *assignment) serveLane(ctx context.Context, s *laneBatch) error {
 	switch {
@@ -200,7 +198,7 @@ func (t *turns) came(s *laneBatch) {
 func (a *assignment) nextLaneRead(served *laneBatch) (laneRead, bool) {
 	var oldest backlog
 	lane, ok := a.turns.take(func(lane string) (w readiness) {
-		oldest, w = a.oldest(lane, served)
+		oldest, w = a.backlogs.oldest(lane, served, a.turns.pausing)
 		return w
 	})
 	if !ok {
@@ -208,26 +206,6 @@ func (a *assignment) nextLaneRead(served *laneBatch) (laneRead, bool) {
 	}
 	limit := a.turns.limits[lane].limit(a.consumer.maxBatch())
 	return laneRead{laneKey: oldest.laneKey, next: oldest.next, last: oldest.last, spans: slices.Clone(oldest.spans), limit: limit}, true
-}
-
-// oldest is the backlog of a lane that waits longest, as it is after what is served. Those that failed a moment ago are passed over.
-func (a *assignment) oldest(lane string, served *laneBatch) (oldest backlog, w readiness) {
-	for at, b := range a.backlogs {
-		if at.lane != lane || b.halted != "" {
-			continue
-		}
-		if served != nil && served.err == nil && at == served.laneKey {
-			b = b.advanced(served.records, served.next)
-		}
-		switch {
-		case b.over():
-		case a.turns.pausing(at):
-			w = max(w, later)
-		case w < ready || b.before(oldest):
-			oldest, w = b, ready
-		}
-	}
-	return oldest, w
 }
 
 // stopLane stops a lane in a partition, in the log and in Ready.

@@ -27,7 +27,7 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 		cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), behind: map[laneKey]backlog{}, stopped: map[laneKey]error{},
 	}
 	a := &assignment{
-		consumer: c, backlogs: map[laneKey]backlog{}, turns: newTurns(), reader: c.laneReader(wire.TopicID{}), intake: make(chan follow.Chunk, 1), claims: map[int]*claimed{},
+		consumer: c, backlogs: backlogs{}, turns: newTurns(), reader: c.laneReader(wire.TopicID{}), input: newInput(1), claims: map[int]*claimed{},
 	}
 	began := clock.Now().Add(-time.Hour)
 	for _, p := range partitions {
@@ -98,8 +98,8 @@ func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 // A turn waits for what comes in the order of the log while that is late, but no longer than some of its kind take.
 func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.intake <- follow.Chunk{}
-	a.head = clock.Now().Add(-time.Hour)
+	a.input.chunks <- follow.Chunk{}
+	a.input.newest = clock.Now().Add(-time.Hour)
 	a.turns.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 10, last: 19}, err: errors.New("read in vain")}
 	a.turns.served, a.turns.took = clock.Now(), time.Hour
 	if err := a.serve(ctx); err != nil || a.turns.next == nil {

@@ -78,7 +78,7 @@ func (a *assignment) moverOf(w work) mover {
 		from := a.backlogs[*w.lane]
 		return &catchUp{a: a, from: from, to: from.advanced(w.records, ends[w.lane.partition])}
 	}
-	m := &advance{a: a, deferring: a.deferring(w.deferred)}
+	m := &advance{a: a, deferring: a.backlogs.extended(a.topic, w.deferred)}
 	for _, p := range slices.Sorted(maps.Keys(ends)) { // one order for all, so that nobody waits in a circle
 		m.partitions = append(m.partitions, p)
 		m.since = append(m.since, a.claims[p].next)
@@ -86,24 +86,4 @@ func (a *assignment) moverOf(w work) mover {
 		m.epochs = append(m.epochs, a.claims[p].epoch)
 	}
 	return m
-}
-
-// deferring are the backlogs as they are once these records are left to their lanes, in one order.
-func (a *assignment) deferring(all []deferredRecord) []backlog {
-	changed := make(map[laneKey]backlog)
-	for _, p := range all {
-		b, known := changed[p.laneKey]
-		if !known {
-			b, known = a.backlogs[p.laneKey]
-			b.spans = slices.Clone(b.spans)
-		}
-		switch {
-		case !known:
-			b = backlog{laneKey: p.laneKey, topic: a.topic, next: p.offset, since: p.time}
-		case p.offset <= b.last:
-			continue // it is in there: somebody has set the position of the partition back
-		}
-		changed[p.laneKey] = b.extended(p)
-	}
-	return slices.SortedFunc(maps.Values(changed), byLaneKey)
 }
