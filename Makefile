@@ -23,7 +23,7 @@ TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null |
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench soak bench-fair bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
+.PHONY: help run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -40,6 +40,9 @@ bench: bin/weir ## measure throughput, latency and memory, with the embedded bro
 
 bench-fair: bin/weir ## measure what quiet organizations notice of a noisy one, beside each way to be noisy, and the memory
 	@exec bin/weir fair $(ARGS)
+
+bench-ledger: bin/weir ## measure the ledger alone, beside what PostgreSQL takes at most
+	@exec bin/weir bench-ledger $(ARGS)
 
 soak: bin/weir ## let a year of believable days pass in minutes, and look by month at what has grown
 	@exec bin/weir soak $(ARGS)

@@ -17,12 +17,13 @@ import (
 const description = `Weir takes batches of log entries over HTTPS, never loses one that it acknowledged, charges each byte exactly once,
 and groups the errors.
 
-  weir run     starts everything on https://localhost:8443 and prints what to do next
-  weir demo    sends a minute of traffic to it, in a second terminal
-  weir bench   measures this machine
-  weir fair    measures what quiet organizations notice of noisy ones
-  weir soak    lets a year pass in minutes, and shows that nothing grows for ever
-  weir parked  shows records that could not be applied, and has them applied or discarded
+  weir run           starts everything on https://localhost:8443 and prints what to do next
+  weir demo          sends a minute of traffic to it, in a second terminal
+  weir bench         measures this machine
+  weir bench-ledger  measures the ledger alone, beside what PostgreSQL takes at most
+  weir fair          measures what quiet organizations notice of noisy ones
+  weir soak          lets a year pass in minutes, and shows that nothing grows for ever
+  weir parked        shows records that could not be applied, and has them applied or discarded
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
 
@@ -30,10 +31,12 @@ type commands struct {
 	LogLevel string `help:"What to log to standard error: debug, info, warn or error." env:"WEIR_LOG_LEVEL" default:"warn" enum:"debug,info,warn,error"`
 	LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
 
-	Run    runCommand    `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
-	Demo   demoCommand   `cmd:"" help:"Send a minute of believable traffic through the public API."`
-	Bench  benchCommand  `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
-	Fair   fairCommand   `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
+	Run         runCommand         `cmd:"" help:"Run all of Weir in this process, with a demo organization."`
+	Demo        demoCommand        `cmd:"" help:"Send a minute of believable traffic through the public API."`
+	Bench       benchCommand       `cmd:"" help:"Measure throughput, latency, CPU and memory on this machine."`
+	Fair        fairCommand        `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
+	BenchLedger benchLedgerCommand `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
+
 	Soak   soakCommand   `cmd:"" help:"Let a year pass in minutes, and look at what has grown."`
 	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`

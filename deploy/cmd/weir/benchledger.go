@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/weirlog/weir/deploy/ledgerbench"
+	"github.com/weirlog/weir/deploy/measure"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+const benchLedgerHelp = `The ledger alone, in this process: records in the broker become committed books. Beside its rates stands what COPY alone reaches
+with the same PostgreSQL in the same run; beside its times stand the goals.`
+
+type benchLedgerCommand struct {
+	Brokers     []string       `help:"Kafka to measure with, host:port; its topics of Weir are deleted. Without it the embedded broker is started." env:"WEIR_BENCH_BROKERS"`
+	DatabaseURL httpapi.Secret `help:"Postgres database to measure with; its schema ledger is dropped. Without it one is started." env:"WEIR_BENCH_DATABASE_URL"`
+	Events      int            `help:"Records for each measurement of a rate." default:"400000"`
+	Rebuilt     int            `help:"Records that the rebuild reads." default:"1000000"`
+	Paced       time.Duration  `help:"How long to publish at half of the rate." default:"15s"`
+}
+
+// Help is called by kong.
+func (benchLedgerCommand) Help() string { return benchLedgerHelp }
+
+// Validate is called by kong.
+func (b *benchLedgerCommand) Validate() error {
+	if min(b.Events, b.Rebuilt) < 1000 || b.Paced < time.Second {
+		return errors.New("at least 1000 records and a second are needed to measure anything")
+	}
+	return nil
+}
+
+// Run measures and prints a table.
+func (b *benchLedgerCommand) Run(ctx context.Context, logger *slog.Logger) error {
+	_, dir, err := workplace("weir-bench-ledger-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	url, stop, err := measure.Database(ctx, b.DatabaseURL.Reveal(), dir, logger)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, "Measuring the ledger:")
+	result, err := ledgerbench.Run(ctx, ledgerbench.Config{
+		Dir: dir, DatabaseURL: url, Brokers: b.Brokers, Events: b.Events, Rebuilt: b.Rebuilt, Paced: b.Paced, Logger: logger,
+	}, os.Stdout)
+	if err = errors.Join(err, stop()); err != nil {
+		return err
+	}
+	return result.Write(os.Stdout)
+}

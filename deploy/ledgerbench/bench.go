@@ -1,0 +1,107 @@
+package ledgerbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Config says what to measure with.
+type Config struct {
+	Dir         string   // for everything that is written; it must be empty
+	DatabaseURL string   // an empty database; its schema "ledger" is made anew for each measurement
+	Brokers     []string // a Kafka; none: the embedded broker, in this process
+	Events      int      // records that a measurement of throughput applies
+	Rebuilt     int      // records that the rebuild reads
+	Paced       time.Duration
+	Logger      *slog.Logger
+}
+
+// Organizations among which the load is spread.
+const organizations = 1000
+
+// A Result is what was measured. Rates are records of weir.logs.v1 a second, each a request of a client.
+type Result struct {
+	Spread, Hot, Two rate // 1,000 organizations, one organization, 1,000 with two replicas
+	Single           rate // a transaction for each record
+	Copy             rate // rows by COPY, into a table with the key of the ledger's own
+	Lag              percentiles
+	LagRate          float64 // records a second, while Lag was measured
+	Balance, Usage   percentiles
+	Rebuild          time.Duration
+	Rebuilt          int
+}
+
+type rate float64
+
+// percentiles are p50 and p99.
+type percentiles [2]time.Duration
+
+// Run measures one thing after another and reports on progress what it does.
+func Run(ctx context.Context, config Config, progress io.Writer) (result Result, err error) {
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, *world, *Result) error
+	}{
+		{"COPY alone", measureCopy},
+		{"1,000 organizations", spread(organizations, 1, func(r *Result) *rate { return &r.Spread })},
+		{"one organization", spread(1, 1, func(r *Result) *rate { return &r.Hot })},
+		{"two replicas", spread(organizations, 2, func(r *Result) *rate { return &r.Two })},
+		{"a transaction for each record", measureSingle},
+		{"half load", measureLag},
+		{"a year of usage", measureUsage},
+		{"a rebuild", measureRebuild},
+	} {
+		begun := time.Now()
+		if err := inWorld(ctx, config, &result, part.measure); err != nil {
+			return result, fmt.Errorf("cannot measure %s: %w", part.name, err)
+		}
+		fmt.Fprintf(progress, "  %s: %s\n", part.name, time.Since(begun).Round(time.Second))
+	}
+	return result, nil
+}
+
+// inWorld measures with a log and a schema of its own.
+func inWorld(ctx context.Context, config Config, result *Result, measure func(context.Context, *world, *Result) error) error {
+	w, err := newWorld(ctx, config)
+	if err != nil {
+		return err
+	}
+	return errors.Join(measure(ctx, w, result), w.close())
+}
+
+// spread measures how fast records of that many organizations are applied by that many replicas.
+func spread(organizations, replicas int, into func(*Result) *rate) func(context.Context, *world, *Result) error {
+	return func(ctx context.Context, w *world, r *Result) (err error) {
+		if err := w.accept(ctx, w.config.Events, organizations); err != nil {
+			return err
+		}
+		*into(r), err = w.apply(ctx, replicas, 0)
+		return err
+	}
+}
+
+// measureSingle has so few records that it takes seconds.
+func measureSingle(ctx context.Context, w *world, r *Result) (err error) {
+	if err := w.accept(ctx, w.config.Events/40, organizations); err != nil {
+		return err
+	}
+	r.Single, err = w.apply(ctx, 1, 1)
+	return err
+}
+
+// measureRebuild takes the time from an empty schema to books that hold all records.
+func measureRebuild(ctx context.Context, w *world, r *Result) error {
+	if err := w.accept(ctx, w.config.Rebuilt, organizations); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if _, err := w.apply(ctx, 1, 0); err != nil {
+		return err
+	}
+	r.Rebuild, r.Rebuilt = time.Since(begun), w.config.Rebuilt
+	return nil
+}
