@@ -8,13 +8,13 @@ import (
 // A project may create so many groups by the errors of one hour. What is new beyond that belongs to one group of the
 // project, the overflow: a flood of types that never come again is counted exactly and fills no table.
 
-// overflowVersion is that of the overflow's hash, which no algorithm makes of an error.
-const overflowVersion = 0
+// OverflowVersion is that of the overflow's hash, which no algorithm makes of an error.
+const OverflowVersion = 0
 
 // overflowHash leads to the overflow of a project.
 func overflowHash() ScopedHash {
 	sum := sha256.Sum256([]byte("0 budget\n"))
-	return ScopedHash{overflowVersion, ScopeBudget, Hash(sum[:16])}
+	return ScopedHash{OverflowVersion, ScopeBudget, Hash(sum[:16])}
 }
 
 // Overflow moves c to the overflow of its project.

@@ -19,9 +19,13 @@ const scopeInherited grouping.HashScope = "inherited"
 type heirs map[hashKey]string
 
 // findHeirs looks for the groups of counts that no hash of today leads to, by the hashes that former versions would have made of
-// them. Only what is new today costs that: as soon as a hash of today belongs to the group, it is found like any other. Of counts
-// with one deciding hash the first that has a group brings all of them there.
+// them. Only what is new today costs that, and only in a project that still has groups of a former version: as soon as a hash of today
+// belongs to the group, it is found like any other. Of counts with one deciding hash the first that has a group brings all of them there.
 func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs, error) {
+	counts, err := amongFormer(ctx, tx, counts)
+	if err != nil || len(counts) == 0 {
+		return heirs{}, err
+	}
 	var g former.Grouper
 	var rows []hashRow
 	hashes := make([][]grouping.ScopedHash, len(counts))
@@ -44,6 +48,40 @@ func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs,
 	}
 	return found, nil
 }
+
+// amongFormer returns the counts of projects that have a group of a former version. A second fingerprint of each new error costs as much as the
+// first: a flood of new kinds must not pay it for groups that are not there.
+func amongFormer(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*grouping.Count, error) {
+	type project struct{ organization, name string }
+	asked, has := map[project]bool{}, map[project]bool{}
+	var organizations, projects []string
+	for _, c := range counts {
+		if p := (project{c.Organization, c.Project}); !asked[p] {
+			asked[p] = true
+			organizations, projects = append(organizations, p.organization), append(projects, p.name)
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, projectsOfFormer, organizations, projects, grouping.OverflowVersion, grouping.Version)
+	if err != nil {
+		return nil, err
+	}
+	var p project
+	if _, err := pgx.ForEachRow(rows, []any{&p.organization, &p.name}, func() error { has[p] = true; return nil }); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return !has[project{c.Organization, c.Project}] }), nil
+}
+
+// projectsOfFormer reads one entry of the primary key for each project, however many hashes it has.
+const projectsOfFormer = `
+SELECT k.organization, k.project
+  FROM unnest($1::text[], $2::text[]) AS k (organization, project)
+ CROSS JOIN LATERAL (SELECT version FROM group_hashes h
+		WHERE (h.organization, h.project) = (k.organization, k.project) AND h.version > $3 ORDER BY h.version LIMIT 1) AS oldest
+ WHERE oldest.version < $4`
 
 // claim lets the deciding hashes name their groups, as far as these have room, and adds them to known; those that there is no room
 // for are inherited again when they come again. Where another transaction was faster, its group counts.

@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+// The algorithm of before is asked only about projects that still have groups of it, of whichever organization.
+func TestAmongFormer(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	of := func(organization, project string) *grouping.Count { return &grouping.Count{Organization: organization, Project: project} }
+	counts := []*grouping.Count{of("acme", "old"), of("acme", "new"), of("acme", "none"), of("other", "old"), of("acme", "old")}
+	held := func(project string, version int) hashRow {
+		return hashRow{hashKey{"acme", project, version, grouping.Hash{byte(version)}}, grouping.ScopeSite, "g"}
+	}
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		rows := []hashRow{held("new", grouping.OverflowVersion), held("new", grouping.Version), held("old", grouping.Version-1), held("old", grouping.Version)}
+		if _, err := claimHashes(t.Context(), tx, rows); err != nil {
+			return err
+		}
+		asked, err := amongFormer(t.Context(), tx, counts)
+		if want := []*grouping.Count{counts[0], counts[4]}; !slices.Equal(asked, want) {
+			t.Errorf("asked about %d of %d counts, want the %d of acme's project old", len(asked), len(counts), len(want))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An error whose kind is new to a project without groups of before is fingerprinted once: nothing of it is read for the algorithm of before.
+func TestHeirsOfNobody(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	counts := []*grouping.Count{{Organization: "acme", Project: "new"}} // without the samples that the algorithm would read
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		found, err := findHeirs(t.Context(), tx, counts)
+		if len(found) != 0 {
+			t.Errorf("%d heirs where there is nobody", len(found))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
