@@ -6,7 +6,8 @@ import "github.com/weirlog/weir/shared/contract/calendar"
 type Book struct {
 	Period   calendar.Period
 	Balances Balances
-	Reached  int // the highest threshold already announced, in percent
+	Reached  int   // the highest threshold already announced, in percent
+	Refused  int64 // the largest allowance of the period that did not cover a request; 0: none
 }
 
 // Granted is the whole allowance of the period so far, in bytes.
@@ -18,8 +19,11 @@ func (b Book) Used() int64 { return b.Balances[Consumed] + b.Balances[Overage] }
 // Remaining is what is left of the allowance, in bytes, never below zero.
 func (b Book) Remaining() int64 { return b.Balances[Grant] }
 
-// exhausted reports whether there was an allowance and nothing of it is left.
-func (b Book) exhausted() bool { return b.Granted() > 0 && b.Remaining() == 0 }
+// refuses reports whether the allowance did not cover a request, and was not raised since: nothing more is accepted.
+func (b Book) refuses() bool { return b.Refused > 0 && b.Granted() <= b.Refused }
+
+// exhausted reports whether there was an allowance and nothing of it is left, or it refuses.
+func (b Book) exhausted() bool { return b.Granted() > 0 && (b.Remaining() == 0 || b.refuses()) }
 
 // A move is a transfer before it has an organization, a cause and a line.
 type move struct {

@@ -37,7 +37,7 @@ func (o Organization) State(book Book) string {
 	switch {
 	case o.Suspended:
 		return Suspended
-	case book.Remaining() == 0:
+	case book.Remaining() == 0 || book.refuses():
 		return Exhausted
 	}
 	return Active

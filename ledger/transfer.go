@@ -31,8 +31,9 @@ type Source uint8
 
 // The sources.
 const (
-	FromLogs    Source = 0
-	FromTenants Source = 1
+	FromLogs     Source = 0
+	FromTenants  Source = 1
+	FromOutcomes Source = 2
 )
 
 // A Cause is the event that made a transfer necessary. (Source, Partition, Offset) identifies it.

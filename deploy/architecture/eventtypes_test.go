@@ -33,6 +33,8 @@ var eventConsumers = map[string][]string{
 	"TypeErased":              {"tenants/internal/bus"},
 	"TypeKeyUsed":             {"tenants/internal/bus"},
 	"TypeKeyExposed":          {"tenants/internal/bus"},
+	"TypeRequestsCounted":     nil,
+	"TypeQuotaRefused":        {"ledger/internal/bus"},
 }
 
 // Each event type is consumed where eventConsumers says so and nowhere else: a new type has to be decided upon.

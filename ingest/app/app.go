@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/console"
 	"github.com/weirlog/weir/ingest/internal/gap"
 	"github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/ingest/internal/service"
@@ -74,6 +75,7 @@ type App struct {
 	gapRead   atomic.Bool
 
 	meter    *keyuse.Meter
+	outcomes *outcomes.Meter
 	watch    *exposure.Watch
 	keyFacts *keyfact.Publisher
 
@@ -131,6 +133,11 @@ func (a *App) build(ctx context.Context) (err error) {
 	a.keyFacts = &keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
 	a.meter = keyuse.NewMeter(a.clock)
 	a.meter.Measure(a.metrics.Registerer)
+	a.outcomes = outcomes.NewMeter(outcomes.Config{
+		Process: uuid.NewString(), Interval: cmp.Or(a.config.OutcomesInterval, defaultOutcomes), Clock: a.clock,
+		To: &bus.Outcomes{Bus: a.publisher, Clock: a.clock},
+	})
+	a.outcomes.Measure(a.metrics.Registerer)
 	a.watch = exposure.NewWatch(a.credentials, a.keyFacts.Exposed, a.clock, a.logger)
 	if err := a.buildConsumer(); err != nil {
 		return err
@@ -233,6 +240,7 @@ func (a *App) buildService() *service.Service {
 		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
 		Searches:    a.searches,
 		Meter:       a.meter,
+		Outcomes:    a.outcomes,
 		Timeout:     a.config.patience(),
 		Clock:       a.clock,
 		NewBatch:    newBatch,
@@ -289,11 +297,19 @@ func (a *App) Ready() error { return httpapi.Part("keys, projects and accounts",
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
-	loops := []func(context.Context) error{a.publishUses, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.endpoint.Run, a.metrics.Run}
+	defer a.finishOutcomes()
+	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}
 	return lifecycle.Run(ctx, loops...)
+}
+
+// finishOutcomes publishes what the last requests came to.
+func (a *App) finishOutcomes() {
+	if err := a.outcomes.Finish(); err != nil {
+		a.logger.Warn("what became of the last requests is perhaps not published", slog.String("error", err.Error()))
+	}
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }

@@ -43,6 +43,8 @@ type Config struct {
 	LogRetention     time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
 	ProjectSpread    int           `help:"Over how many keys, hence partitions, the records of one project are spread." env:"WEIR_INGEST_PROJECT_SPREAD" default:"8"`
 
+	OutcomesInterval time.Duration `help:"How often it is published what became of requests. A crash loses what came since." env:"WEIR_INGEST_OUTCOMES_INTERVAL" default:"30s"`
+
 	Searches    int           `help:"Searches at work at once; one organization has at most half of them, and the others take turns." env:"WEIR_INGEST_SEARCHES" default:"4"`
 	SearchTime  time.Duration `help:"How long one page is searched for; then it ends with what was found, and a cursor." env:"WEIR_INGEST_SEARCH_TIME" default:"2s"`
 	SearchBytes int           `help:"How much one page looks through, bytes of entries and of the headers of blocks; then the same." env:"WEIR_INGEST_SEARCH_BYTES" default:"268435456"`
@@ -68,6 +70,7 @@ const (
 	defaultIdempotency = 100_000
 	defaultTimeout     = 10 * time.Second
 	defaultSpread      = 8
+	defaultOutcomes    = 30 * time.Second
 	defaultSearches    = 4
 	defaultAnswers     = 64 << 20
 	minAnswers         = 16 << 20
@@ -84,7 +87,7 @@ func (c Config) Validate() error {
 		"WEIR_INGEST_PUBLISH_TIMEOUT": int64(c.PublishTimeout), "WEIR_INGEST_PROJECT_SPREAD": int64(c.ProjectSpread),
 		"WEIR_LOG_PARTITIONS": int64(c.LogPartitions), "WEIR_LOG_RETENTION": int64(c.LogRetention),
 		"WEIR_INGEST_SEARCHES": int64(c.Searches), "WEIR_INGEST_SEARCH_TIME": int64(c.SearchTime), "WEIR_INGEST_SEARCH_BYTES": int64(c.SearchBytes),
-		"WEIR_INGEST_ANSWER_BYTES": c.AnswerBytes,
+		"WEIR_INGEST_ANSWER_BYTES": c.AnswerBytes, "WEIR_INGEST_OUTCOMES_INTERVAL": int64(c.OutcomesInterval),
 	} {
 		if value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it can't be negative", name, value))

@@ -64,7 +64,7 @@ func (a *App) migrate(ctx context.Context) error {
 	return err
 }
 
-// ensureTopics creates weir.logs.v1 and weir.ingest.v1, which ingest writes, where nobody has. It tries until there is a
+// ensureTopics creates the topics that ingest makes, where nobody has. It tries until there is a
 // broker.
 func (a *App) ensureTopics(ctx context.Context) error {
 	own := contract.OwnedBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))

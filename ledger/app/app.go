@@ -49,6 +49,7 @@ type App struct {
 	publisher   *publisher.Publisher
 	logs        *consumer.Consumer
 	tenants     *consumer.Consumer
+	outcomes    *consumer.Consumer
 	relay       *relay.Relay
 	credentials *state.Reader
 	projects    *state.Reader // their names, for people
@@ -133,6 +134,14 @@ func (a *App) buildConsumers() (err error) {
 		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
 		Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)
+	if err != nil {
+		return err
+	}
+	a.outcomes, err = consumer.New(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerOutcomes, Topic: contract.TopicOutcomes, Pool: a.pool,
+		AcceptLost: true, // nothing is charged by it: what was so long ago is past
+		Handle:     handler.Outcomes, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
+	}, a.logger)
 	return err
 }
 
@@ -191,10 +200,10 @@ func (a *App) canJudge() error {
 	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
 }
 
-// Ready is nil once credentials and projects are read and both consumers have caught up.
+// Ready is nil once credentials and projects are read and all consumers have caught up.
 func (a *App) Ready() error {
 	return errors.Join(a.canJudge(), httpapi.Part("the consumer of entries", a.logs.Ready()),
-		httpapi.Part("the consumer of tenants", a.tenants.Ready()))
+		httpapi.Part("the consumer of tenants", a.tenants.Ready()), httpapi.Part("the consumer of outcomes", a.outcomes.Ready()))
 }
 
 // Report is what the running checks have found so far.
@@ -206,8 +215,8 @@ func (a *App) Run(ctx context.Context) error {
 	eraser := erasure.New(erasure.Config{
 		Module: "ledger", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.accounts.Run,
-		a.checker.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
+		a.accounts.Run, a.checker.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.

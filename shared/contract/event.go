@@ -42,6 +42,8 @@ const (
 	TypeKeyUsed             = "weir.ingest.v1.key_used"
 	TypeKeyExposed          = "weir.ingest.v1.key_exposed"
 	TypeErased              = "weir.erasures.v1.erased"
+	TypeRequestsCounted     = "weir.outcomes.v1.requests_counted"
+	TypeQuotaRefused        = "weir.outcomes.v1.quota_refused"
 )
 
 // Attributes are the CloudEvents attributes of an event whose data is JSON.

@@ -72,6 +72,13 @@ func samples() map[string]any {
 			LastUsedAt: at},
 		contract.TypeKeyExposed: &contract.KeyExposed{Organization: "org_1", Project: "prj_1", APIKey: "key_1",
 			How: contract.ExposedPlainHTTP, At: at, Address: "192.0.2.7", Client: "curl/8.5.0"},
+		contract.TypeRequestsCounted: &contract.RequestsCounted{Organization: "org_1", Process: "run_1", Sequence: 7, From: at, To: at.Add(time.Minute),
+			Counts: []contract.RequestCount{
+				{Project: "prj_1", APIKey: "key_1", Environment: "prod", Outcome: contract.OutcomeAccepted, Requests: 40, Entries: 400, Bytes: 9000, KeyInBody: 2},
+				{Outcome: contract.OutcomeRejected, Reason: "empty_batch", Requests: 1, Bytes: 11},
+			}},
+		contract.TypeQuotaRefused: &contract.QuotaRefused{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod",
+			RequestID: "req_1", At: at, Bytes: 500, Remaining: 272, PeriodStart: at, Quota: 1000, Exhausts: true, Requests: 3},
 	}
 }
 

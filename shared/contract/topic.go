@@ -16,6 +16,7 @@ const (
 	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts, kept for a while
 	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts, kept for a while
 	TopicIngest      = "weir.ingest.v1"      // gathered, made by ingest: how API keys are used, that one came in plaintext; kept for a while
+	TopicOutcomes    = "weir.outcomes.v1"    // written by ingest: what became of requests, kept for a while
 	TopicErasures    = "weir.erasures.v1"    // gathered, made by tenants: what each module has removed of what was deleted; kept for a while
 )
 
@@ -25,6 +26,7 @@ const (
 	GroupIngestTenants   = "ingest.tenants"
 	GroupLedger          = "ledger.quota"
 	GroupLedgerTenants   = "ledger.tenants"
+	GroupLedgerOutcomes  = "ledger.outcomes"
 	GroupGrouping        = "grouping.clusters"
 	GroupGroupingTenants = "grouping.tenants"
 	GroupTenantsKeys     = "tenants.keys"
@@ -83,6 +85,7 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		{Name: TopicLedger, Owner: "ledger", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicGrouping, Owner: "grouping", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicIngest, Owner: "ingest", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicOutcomes, Owner: "ingest", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 		{Name: TopicErasures, Owner: "tenants", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 	}
 }

@@ -38,6 +38,8 @@ type request struct {
 	admission admission.Admission
 	digest    admission.Digest // of the body, if there is an idempotency key
 	wasted    int64            // bytes that came and of which nothing was accepted
+
+	outcomeFacts
 }
 
 // Post takes in entries. The order of the checks is part of the interface: headers, key, rate, quota, size of the body,
@@ -49,6 +51,7 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 	q := &request{Intake: in, w: w, r: r}
 	err := q.serve()
 	q.CountUse(q.caller, err, httpapi.ClientAddress(r, q.Proxies), r.UserAgent())
+	q.countOutcome(err)
 	if q.wasted > 0 && !errors.Is(err, errNoFault) && !isServersFault(err) {
 		q.ChargeWaste(q.caller, q.network(), q.wasted)
 		q.Metrics.waste(q.wasted)
@@ -105,6 +108,7 @@ func (q *request) serveKeyInBody() error {
 	parser := q.parser()
 	defer q.parsers.Put(parser)
 	batch, invalid := parser.Parse(body.Bytes())
+	q.keyInBody = true
 	if err := q.authenticate(keyOf(batch)); err != nil {
 		return err
 	}
@@ -153,13 +157,13 @@ func (q *request) admit() error {
 	case !q.admission.Rate.Allowed:
 		return rateLimited(q.admission.Rate)
 	}
-	return refusal(q.admission.Verdict, q.admission.Quota, q.admission.Time)
+	return q.refuse(service.Refusal{Verdict: q.admission.Verdict, Quota: q.admission.Quota, At: q.admission.Time}, q.admission.Verdict == ingest.Exhausted)
 }
 
 // read reads the body into memory that counts as holder's.
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	body, err := bodies.Read(q.w, q.r, q.options.encoding, holder)
-	q.wasted = body.Came // until something is accepted
+	q.wasted, q.came = body.Came, body.Came // wasted until something is accepted
 	if err == nil && q.options.idempotency != "" {
 		q.digest = body.Digest()
 	}
@@ -179,6 +183,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 		return invalidBody(invalid)
 	}
 	q.Metrics.judged(batch)
+	q.entries, q.charged = int64(batch.Entries), batch.Bytes
 	if q.options.preferred != "" {
 		q.w.Header().Set("Preference-Applied", q.options.preferred)
 	}
@@ -199,7 +204,9 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 // answer says what was accepted, now or by an earlier request with the same idempotency key.
 func (q *request) answer(batch *ingest.Batch, receipt service.Receipt) {
 	quota := receipt.Quota
+	q.entries, q.rejected, q.rejectedBytes = int64(len(batch.Accepted)), int64(batch.Rejected), batch.RejectedBytes
 	if receipt.Replayed {
+		q.entries, q.charged = 0, 0
 		quota = q.admission.Quota
 		q.w.Header().Set("Idempotency-Replayed", "true")
 	} else {
@@ -215,7 +222,7 @@ func (q *request) notAccepted(err error) error {
 	switch {
 	case errors.As(err, &refused):
 		setRateLimit(q.w.Header(), q.admission, refused.Quota)
-		return refusal(refused.Verdict, refused.Quota, refused.At)
+		return q.refuse(*refused, refused.Verdict == ingest.Exhausted && q.options.idempotency == "")
 	case errors.Is(err, service.ErrKeyReused):
 		return httpapi.NewProblem(http.StatusBadRequest, "idempotency_key_reused",
 			"The Idempotency-Key was used with another body within 24 hours. Use a new key for a new request.")

@@ -46,6 +46,8 @@ func rateLimited(limited rate.Result) *httpapi.Problem {
 	return httpapi.RateLimited(limited, string(limited.Scope))
 }
 
+const codeQuotaExceeded = "quota_exceeded"
+
 // refusal is the answer to a request that the quota does not let pass, or nil.
 func refusal(verdict ingest.Verdict, quota ingest.QuotaStatus, now time.Time) error {
 	switch verdict {
@@ -61,7 +63,7 @@ func refusal(verdict ingest.Verdict, quota ingest.QuotaStatus, now time.Time) er
 	if verdict == ingest.Suspended {
 		detail = "The organization is suspended: it can't send entries. Its quota resets at " + resets + "."
 	}
-	return httpapi.NewProblem(http.StatusTooManyRequests, "quota_exceeded", detail).
+	return httpapi.NewProblem(http.StatusTooManyRequests, codeQuotaExceeded, detail).
 		RetryAfter(quota.ResetsAt.Sub(now)).With("resets_at", resets).With("quota", quotaOf(quota))
 }
 

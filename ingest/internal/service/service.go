@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyuse"
@@ -33,8 +34,9 @@ type Service struct {
 	Replays     *admission.Replays
 	Publisher   Publisher
 	Searches    Finder
-	Meter       *keyuse.Meter // counts the uses of keys; nil: nobody does
-	Timeout     time.Duration // how long a small request waits for the brokers
+	Meter       *keyuse.Meter   // counts the uses of keys; nil: nobody does
+	Outcomes    *outcomes.Meter // counts what becomes of requests; nil: nobody does
+	Timeout     time.Duration   // how long a small request waits for the brokers
 	Clock       func() time.Time
 	NewBatch    func() string // makes UUIDv7s
 }

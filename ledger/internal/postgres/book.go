@@ -22,7 +22,7 @@ type orgBook struct {
 	book         ledger.Book
 }
 
-const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, reached`
+const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, reached, refused`
 
 // LoadBooks reads the books that exist of those asked for, by organization.
 func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[string][]ledger.Book, error) {
@@ -65,24 +65,25 @@ func (b *orgBook) fields() []any {
 	balances := &b.book.Balances
 	return []any{
 		&b.organization, &b.book.Period.Start, &b.book.Period.End,
-		&balances[ledger.Issuer], &balances[ledger.Grant], &balances[ledger.Consumed], &balances[ledger.Overage], &b.book.Reached,
+		&balances[ledger.Issuer], &balances[ledger.Grant], &balances[ledger.Consumed], &balances[ledger.Overage], &b.book.Reached, &b.book.Refused,
 	}
 }
 
 // queueBooks writes the books as they are now. They were read under the organization's lock, so nothing is overwritten.
 func queueBooks(batch *pgx.Batch, books []orgBook) {
 	n := len(books)
-	ids, starts, ends, reached := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n)
+	ids, starts, ends, reached, refused := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n), make([]int64, n)
 	var balances [4][]int64
 	for i, b := range books {
 		ids[i], starts[i], ends[i], reached[i] = b.organization, b.book.Period.Start, b.book.Period.End, int16(b.book.Reached)
+		refused[i] = b.book.Refused
 		for account, amount := range b.book.Balances {
 			balances[account] = append(balances[account], amount)
 		}
 	}
 	batch.Queue(`INSERT INTO books (`+bookColumns+`)
-		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::smallint[])
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::smallint[], $9::bigint[])
 		ON CONFLICT (organization, period_start) DO UPDATE SET issuer = excluded.issuer, grant_left = excluded.grant_left,
-			consumed = excluded.consumed, overage = excluded.overage, reached = excluded.reached`,
-		ids, starts, ends, balances[ledger.Issuer], balances[ledger.Grant], balances[ledger.Consumed], balances[ledger.Overage], reached)
+			consumed = excluded.consumed, overage = excluded.overage, reached = excluded.reached, refused = excluded.refused`,
+		ids, starts, ends, balances[ledger.Issuer], balances[ledger.Grant], balances[ledger.Consumed], balances[ledger.Overage], reached, refused)
 }

@@ -21,7 +21,7 @@ type planRow struct {
 // LockOrganizations locks the books of organizations and returns these; those that are not there yet become provisional.
 // ids have to be sorted.
 func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) (map[string]ledger.Organization, error) {
-	known, err := lockKnown(ctx, tx, ids)
+	known, err := LockKnown(ctx, tx, ids)
 	if err != nil || len(known) == len(ids) {
 		return known, err
 	}
@@ -36,10 +36,11 @@ func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []s
 	if err != nil {
 		return nil, err
 	}
-	return lockKnown(ctx, tx, ids)
+	return LockKnown(ctx, tx, ids)
 }
 
-func lockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Organization, error) {
+// LockKnown locks the books of those organizations that are there, and returns them.
+func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Organization, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, anchor_day, plans, suspended FROM organizations
 		WHERE organization = ANY($1) ORDER BY organization FOR NO KEY UPDATE`, ids)
 	if err != nil {

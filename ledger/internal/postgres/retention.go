@@ -17,6 +17,7 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 	return []prune.Table{
 		transferDays{kept, clock},
 		appliedRanges{clock},
+		prune.Rows{Table: "refusals", Bound: "90 days", Age: "at", Before: prune.Ago(refusalsKept, clock)},
 		prune.Rows{
 			Table: "books", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
 			Before: func() time.Time { return kept.BooksSince(clock()) },
@@ -34,6 +35,9 @@ func Fixed() []prune.Bound {
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
 	}
 }
+
+// refusalsKept is as long as somebody asks why a request was refused.
+const refusalsKept = 90 * 24 * time.Hour
 
 // rangesKept is longer than the log is kept by default: with what is gone from there a range can't be compared.
 const rangesKept = 8 * 24 * time.Hour

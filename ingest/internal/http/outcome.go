@@ -1,0 +1,107 @@
+package http
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/outcomes"
+	"github.com/weirlog/weir/ingest/internal/service"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// levelWaste is the level of a request that is refused for the bytes that its organization wasted.
+const levelWaste = "wasted_bytes"
+
+// outcomeFacts are what is noted of a request on its way, for the count of its outcome.
+type outcomeFacts struct {
+	verdict                 ingest.Verdict // of the quota that refused it
+	keyInBody               bool
+	came                    int64 // bytes of the body
+	entries, charged        int64 // as far as they were read: charged are the bytes of the valid ones
+	rejected, rejectedBytes int64 // of a request of which other entries were accepted
+}
+
+// countOutcome counts what became of a request with a key that is known. err is how it ended.
+func (q *request) countOutcome(err error) {
+	if !q.caller.Known() {
+		return
+	}
+	ended := outcomes.Request{Requests: 1, Entries: q.entries, Bytes: q.bytes(), KeyInBody: q.keyInBody}
+	if ended.Outcome, ended.Reason = q.outcome(err); err != nil {
+		q.Outcomes.Note(q.caller.Principal, ended)
+		return
+	}
+	ended.Bytes = q.charged
+	q.Outcomes.Note(q.caller.Principal, ended)
+	if q.rejected > 0 {
+		q.Outcomes.Note(q.caller.Principal, outcomes.Request{
+			Outcome: contract.OutcomeRejected, Reason: string(ingest.CodeInvalidEntries), Entries: q.rejected, Bytes: q.rejectedBytes,
+		})
+	}
+}
+
+// outcome is that of a request, and its reason.
+func (q *request) outcome(err error) (outcome, reason string) {
+	if err == nil {
+		return contract.OutcomeAccepted, ""
+	}
+	status, code := http.StatusInternalServerError, httpapi.CodeInternal
+	if problem := (*httpapi.Problem)(nil); errors.As(err, &problem) {
+		status, code = problem.Status, problem.Code
+	}
+	switch {
+	case code == httpapi.CodeRateLimited:
+		return contract.OutcomeRateLimited, q.level()
+	case code == codeQuotaExceeded:
+		if q.verdict == ingest.Suspended {
+			return contract.OutcomeQuotaExceeded, contract.ReasonSuspended
+		}
+		return contract.OutcomeQuotaExceeded, ""
+	case code == codeOverloaded || status >= http.StatusInternalServerError:
+		return contract.OutcomeOverloaded, code
+	}
+	return contract.OutcomeRejected, code
+}
+
+// level is the one whose limit the request met.
+func (q *request) level() string {
+	switch {
+	case q.admission.Wasted:
+		return levelWaste
+	case q.admission.Time.IsZero(): // it did not come to the levels of its organization
+		return string(rate.ScopeClient)
+	}
+	return string(q.admission.Rate.Scope)
+}
+
+// bytes are those of entries as they would be charged, where they were read; else those that came, or that were announced.
+func (q *request) bytes() int64 {
+	switch {
+	case q.charged > 0:
+		return q.charged
+	case q.came > 0:
+		return q.came
+	}
+	return max(0, min(q.r.ContentLength, int64(q.Bodies.max)))
+}
+
+// refuse is the answer to a request that the quota does not let pass, which is reported; nil where it does. exhausts: nothing more will pass.
+func (q *request) refuse(refused service.Refusal, exhausts bool) error {
+	q.verdict = refused.Verdict
+	if refused.Verdict != ingest.Suspended && refused.Verdict != ingest.Exhausted {
+		return refusal(refused.Verdict, refused.Quota, refused.At)
+	}
+	fact := contract.QuotaRefused{
+		Organization: q.caller.Organization, Project: q.caller.Project, APIKey: q.caller.ID, Environment: q.caller.Environment,
+		RequestID: httpapi.RequestID(q.r.Context()), At: refused.At.UTC(), Bytes: q.bytes(), Remaining: refused.Quota.Remaining,
+		PeriodStart: refused.Quota.ResetsAt.Add(-refused.Quota.Period).UTC(), Quota: refused.Quota.Limit, Exhausts: exhausts,
+	}
+	if refused.Verdict == ingest.Suspended {
+		fact.Reason = contract.ReasonSuspended
+	}
+	q.Outcomes.Refuse(fact)
+	return refusal(refused.Verdict, refused.Quota, refused.At)
+}

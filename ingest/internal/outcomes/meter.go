@@ -1,0 +1,230 @@
+package outcomes
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// Bounds of what is counted apart until it is published. Beyond them requests are counted without project, key and environment.
+const (
+	maxCounters = 1 << 16 // of all organizations
+	maxOfOne    = 1 << 10 // of one: its record stays far below what the broker takes
+	maxRefusals = 64      // keys of an organization of which refusals are gathered
+)
+
+// gatherFor is for how long the refusals of a key are gathered into one, once the first is published.
+const gatherFor = 10 * time.Minute
+
+// publishAtOnce is how many facts are handed to the publisher together.
+const publishAtOnce = 500
+
+// finishTimeout is how long the end of a process may take to publish the last counts.
+const finishTimeout = 2 * time.Second
+
+// A Publisher publishes facts. An error means that it is not known of all that they are published: they are published again as they are.
+type Publisher interface {
+	Counted(ctx context.Context, facts []contract.RequestsCounted) error
+	Refused(ctx context.Context, facts []contract.QuotaRefused) error
+}
+
+// Config is what a Meter works with.
+type Config struct {
+	Process  string        // names this run
+	Interval time.Duration // between two records of an organization
+	Clock    func() time.Time
+	To       Publisher
+}
+
+// A Meter counts what becomes of requests. It is safe for concurrent use. A nil *Meter counts nothing.
+type Meter struct {
+	Config
+	counters atomic.Int64 // in use
+	merged   atomic.Int64 // requests that were counted without their key
+	refused  chan struct{}
+	gathered time.Time // when gathered refusals were last published; of the goroutine that publishes
+
+	mu            sync.RWMutex
+	organizations map[string]*organization // bounded by the organizations that have keys
+}
+
+// NewMeter makes a meter that has counted nothing.
+func NewMeter(config Config) *Meter {
+	return &Meter{Config: config, refused: make(chan struct{}, 1), organizations: map[string]*organization{}}
+}
+
+// A Request is one that has ended, or a part of its entries that ended otherwise than the rest.
+type Request struct {
+	Outcome, Reason string // see contract.RequestCount
+	Requests        int64  // 0: another Note counts the request
+	Entries, Bytes  int64
+	KeyInBody       bool
+}
+
+// Note counts what became of a request with a key.
+func (m *Meter) Note(who identity.Principal, request Request) {
+	if m == nil {
+		return
+	}
+	o, at := m.organization(who.Organization), m.Clock().UTC()
+	what := counter{who.Project, who.ID, who.Environment, request.Outcome, request.Reason}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.counts[what]; !known && !m.room(o) {
+		what.project, what.key, what.environment = "", "", ""
+		m.merged.Add(1)
+	}
+	o.note(what, request, at)
+}
+
+// room takes a further counter of an organization, if there is any.
+func (m *Meter) room(o *organization) bool {
+	if o.keyed >= maxOfOne {
+		return false
+	}
+	if m.counters.Add(1) > maxCounters {
+		m.counters.Add(-1)
+		return false
+	}
+	o.keyed++
+	return true
+}
+
+// Refuse takes a refusal by quota, which Note counts besides.
+func (m *Meter) Refuse(refused contract.QuotaRefused) {
+	if m == nil {
+		return
+	}
+	o := m.organization(refused.Organization)
+	o.mu.Lock()
+	first := o.refuse(refused)
+	o.mu.Unlock()
+	if !first {
+		return
+	}
+	select {
+	case m.refused <- struct{}{}:
+	default: // somebody is about to look
+	}
+}
+
+func (m *Meter) organization(id string) *organization {
+	m.mu.RLock()
+	o := m.organizations[id]
+	m.mu.RUnlock()
+	if o != nil {
+		return o
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if o = m.organizations[id]; o == nil {
+		o = newOrganization(id)
+		m.organizations[id] = o
+	}
+	return o
+}
+
+func (m *Meter) all() []*organization {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	all := make([]*organization, 0, len(m.organizations))
+	for _, o := range m.organizations {
+		all = append(all, o)
+	}
+	return all
+}
+
+// Run publishes until ctx ends: first refusals at once, the rest every Interval. What comes after its last look, Finish publishes.
+func (m *Meter) Run(ctx context.Context) error {
+	ticker := time.NewTicker(m.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.refused:
+			_ = m.publishRefusals(ctx, false) // what fails stays, and is published by the next round
+		case <-ticker.C:
+			_ = m.Publish(ctx, m.Clock().Sub(m.gathered) >= gatherFor)
+		}
+	}
+}
+
+// Finish publishes what is left, once no request is under way any more.
+func (m *Meter) Finish() error {
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+	defer cancel()
+	return m.Publish(ctx, true)
+}
+
+// Publish publishes counts and first refusals, and those that were gathered where it is time for them. One goroutine at a time may call it.
+// What fails is published by the next call.
+func (m *Meter) Publish(ctx context.Context, gathered bool) error {
+	return errors.Join(m.publishRefusals(ctx, gathered), m.publishCounts(ctx))
+}
+
+// publishRefusals publishes the first refusals of their keys, and those that were gathered where it is time for them.
+func (m *Meter) publishRefusals(ctx context.Context, gathered bool) error {
+	if gathered {
+		m.gathered = m.Clock()
+	}
+	var facts []contract.QuotaRefused
+	var of []*organization
+	for _, o := range m.all() {
+		if unsent := o.takeRefusals(gathered); len(unsent) > 0 {
+			facts, of = append(facts, unsent...), append(of, o)
+		}
+	}
+	for len(facts) > 0 {
+		some := min(len(facts), publishAtOnce)
+		if err := m.To.Refused(ctx, facts[:some]); err != nil {
+			return err
+		}
+		facts = facts[some:]
+	}
+	for _, o := range of {
+		o.refusals.unsent = nil
+	}
+	return nil
+}
+
+// publishCounts publishes a record of each organization that has counts.
+func (m *Meter) publishCounts(ctx context.Context) error {
+	var facts []contract.RequestsCounted
+	var of []*organization
+	for _, o := range m.all() {
+		if fact := m.takeCounts(o); fact != nil {
+			facts, of = append(facts, *fact), append(of, o)
+		}
+	}
+	for len(facts) > 0 {
+		some := min(len(facts), publishAtOnce)
+		if err := m.To.Counted(ctx, facts[:some]); err != nil {
+			return err
+		}
+		for _, o := range of[:some] {
+			o.unsent = nil
+		}
+		facts, of = facts[some:], of[some:]
+	}
+	return nil
+}
+
+// takeCounts is the record of an organization that is to be published; nil where nothing happened.
+func (m *Meter) takeCounts(o *organization) *contract.RequestsCounted {
+	if o.unsent != nil {
+		return o.unsent // as it was: it may be published already
+	}
+	fact, freed := o.take(m.Clock().UTC())
+	m.counters.Add(-freed)
+	if fact != nil {
+		fact.Process = m.Process
+	}
+	o.unsent = fact
+	return fact
+}

@@ -1,0 +1,289 @@
+package outcomes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// published keeps what a meter publishes; down has the brokers fail.
+type published struct {
+	counted []contract.RequestsCounted
+	refused []contract.QuotaRefused
+	down    bool
+}
+
+var errDown = errors.New("no broker")
+
+func (p *published) Counted(_ context.Context, facts []contract.RequestsCounted) error {
+	p.counted = append(p.counted, facts...) // perhaps it was published all the same
+	if p.down {
+		return errDown
+	}
+	return nil
+}
+
+func (p *published) Refused(_ context.Context, facts []contract.QuotaRefused) error {
+	if p.down {
+		return errDown
+	}
+	p.refused = append(p.refused, facts...)
+	return nil
+}
+
+// applied adds up counts as the ledger does: each process and sequence once.
+func (p *published) applied() map[contract.RequestCount]int64 {
+	sums, seen := map[contract.RequestCount]int64{}, map[string]bool{}
+	for _, fact := range p.counted {
+		if id := fmt.Sprint(fact.Organization, fact.Process, fact.Sequence); !seen[id] {
+			seen[id] = true
+			for _, count := range fact.Counts {
+				requests := count.Requests
+				count.Requests, count.Entries, count.Bytes, count.KeyInBody = 0, 0, 0, 0
+				sums[count] += requests
+			}
+		}
+	}
+	return sums
+}
+
+func newMeter(to Publisher) (*Meter, *time.Time) {
+	now := start
+	return NewMeter(Config{Process: "run_1", Interval: time.Second, Clock: func() time.Time { return now }, To: to}), &now
+}
+
+func key(id string) identity.Principal {
+	return identity.Principal{ID: id, Organization: "org_1", Project: "prj_1", Environment: "prod"}
+}
+
+var accepted = Request{Outcome: contract.OutcomeAccepted, Requests: 1, Entries: 2, Bytes: 30}
+
+// What is counted is published once, as it was, however often it takes; nothing is published where nothing happened.
+func TestCountsArePublishedOnce(t *testing.T) {
+	to := &published{}
+	m, now := newMeter(to)
+	publish := func(want error) {
+		t.Helper()
+		if err := m.Publish(t.Context(), false); !errors.Is(err, want) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+	}
+	publish(nil)
+	m.Note(key("key_1"), accepted)
+	*now = start.Add(time.Second)
+	m.Note(key("key_1"), accepted)
+	to.down = true
+	publish(errDown)
+	m.Note(key("key_1"), Request{Outcome: contract.OutcomeRejected, Reason: "empty_batch", Requests: 1, KeyInBody: true})
+	publish(errDown)
+	to.down = false
+	publish(nil)
+	publish(nil)
+	publish(nil)
+	if len(to.counted) != 4 {
+		t.Fatalf("published %d times: %+v", len(to.counted), to.counted)
+	}
+	want := contract.RequestsCounted{Organization: "org_1", Process: "run_1", Sequence: 1, From: start, To: start.Add(time.Second), Counts: []contract.RequestCount{
+		{Project: "prj_1", APIKey: "key_1", Environment: "prod", Outcome: contract.OutcomeAccepted, Requests: 2, Entries: 4, Bytes: 60}}}
+	for i := range 3 {
+		if got := to.counted[i]; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("published %+v, want %+v", got, want)
+		}
+	}
+	if last := to.counted[3]; last.Sequence != 2 || len(last.Counts) != 1 || last.Counts[0].KeyInBody != 1 {
+		t.Errorf("then %+v", last)
+	}
+	if m.counters.Load() != 0 {
+		t.Errorf("%d counters are in use", m.counters.Load())
+	}
+}
+
+// What is noted while others publish is neither lost nor counted twice.
+func TestNothingIsLost(t *testing.T) {
+	to := &published{}
+	m, _ := newMeter(to)
+	var noting sync.WaitGroup
+	for range 4 {
+		noting.Go(func() {
+			for i := range 2000 {
+				m.Note(key(fmt.Sprint("key_", i%7)), accepted)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		noting.Wait()
+		close(done)
+	}()
+	for open := true; open; {
+		select {
+		case <-done:
+			open = false
+		default:
+		}
+		if err := m.Publish(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	var requests int64
+	for _, n := range to.applied() {
+		requests += n
+	}
+	if requests != 8000 {
+		t.Errorf("%d requests are published, want 8000", requests)
+	}
+}
+
+// Beyond a bound of keys, requests are counted all the same, without the key.
+func TestCountersAreBounded(t *testing.T) {
+	to := &published{}
+	m, _ := newMeter(to)
+	for i := range maxOfOne + 10 {
+		m.Note(key(fmt.Sprint("key_", i)), accepted)
+	}
+	m.Note(key("key_0"), accepted)
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	sums := to.applied()
+	if len(sums) != maxOfOne+1 || sums[contract.RequestCount{Outcome: contract.OutcomeAccepted}] != 10 || m.merged.Load() != 10 {
+		t.Errorf("%d counters, %d without a key", len(sums), m.merged.Load())
+	}
+	for i := range maxCounters + 10 {
+		who := key("key_1")
+		who.Organization = fmt.Sprint("org_", i)
+		m.Note(who, accepted)
+	}
+	if got := m.counters.Load(); got != maxCounters {
+		t.Errorf("%d counters of all organizations, want %d", got, maxCounters)
+	}
+}
+
+func refused(key, request string, quota int64, exhausts bool) contract.QuotaRefused {
+	return contract.QuotaRefused{Organization: "org_1", APIKey: key, RequestID: request, At: start, Quota: quota, Exhausts: exhausts}
+}
+
+// ids are those of the requests that were published, each with how many refusals it stands for.
+func (p *published) ids() string {
+	var ids []string
+	for _, fact := range p.refused {
+		ids = append(ids, fmt.Sprint(fact.RequestID, ":", fact.Requests))
+	}
+	slices.Sort(ids)
+	p.refused = nil
+	return strings.Join(ids, " ")
+}
+
+// The first refusal of a key is published at once, and so is the first that exhausts an allowance; the others are gathered.
+func TestRefusalsAreGathered(t *testing.T) {
+	to := &published{}
+	m, _ := newMeter(to)
+	looks := func(gathered bool, want string) {
+		t.Helper()
+		if err := m.Publish(t.Context(), gathered); err != nil && !to.down {
+			t.Fatal(err)
+		}
+		if got := to.ids(); got != want {
+			t.Fatalf("published %q, want %q", got, want)
+		}
+	}
+	m.Refuse(refused("key_1", "a", 100, false))
+	m.Refuse(refused("key_2", "b", 100, true))
+	looks(false, "a:1 b:1")
+	m.Refuse(refused("key_1", "c", 100, false))
+	m.Refuse(refused("key_2", "d", 100, true))
+	looks(false, "")
+	m.Refuse(refused("key_1", "e", 100, true)) // the first of this key that does
+	looks(false, "e:2")
+	m.Refuse(refused("key_1", "f", 100, true))
+	m.Refuse(refused("key_1", "g", 100, true))
+	m.Refuse(refused("key_1", "h", 200, true)) // another allowance
+	to.down = true
+	looks(false, "")
+	to.down = false
+	looks(true, "h:3") // d waits for the next round, behind what could not be published
+	looks(true, "d:1")
+	looks(true, "")
+	m.Refuse(refused("key_1", "i", 200, true))
+	looks(false, "i:1")
+}
+
+// However many keys are refused, few facts are kept.
+func TestRefusalsAreBounded(t *testing.T) {
+	to := &published{}
+	m, _ := newMeter(to)
+	for i := range maxRefusals + 100 {
+		m.Refuse(refused(fmt.Sprint("key_", i), fmt.Sprint("r", i), 100, true))
+	}
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	var requests int64
+	for _, fact := range to.refused {
+		requests += fact.Requests
+	}
+	if len(to.refused) != maxRefusals+2 || requests != maxRefusals+100 {
+		t.Errorf("%d facts of %d refusals", len(to.refused), requests)
+	}
+}
+
+// A refusal is published as soon as it came, and what is counted every interval.
+func TestRunPublishes(t *testing.T) {
+	facts := make(chan string, 10)
+	m := NewMeter(Config{Process: "run_1", Interval: time.Hour, Clock: time.Now, To: channel(facts)})
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- m.Run(ctx) }()
+	m.Note(key("key_1"), accepted)
+	m.Refuse(refused("key_1", "a", 100, true))
+	if got := <-facts; got != "refused a" {
+		t.Errorf("first came %s", got)
+	}
+	cancel()
+	if err := errors.Join(<-stopped, m.Finish()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-facts; got != "counted 1" {
+		t.Errorf("then came %s", got)
+	}
+}
+
+type channel chan string
+
+func (c channel) Counted(_ context.Context, facts []contract.RequestsCounted) error {
+	for _, fact := range facts {
+		c <- fmt.Sprint("counted ", fact.Sequence)
+	}
+	return nil
+}
+
+func (c channel) Refused(_ context.Context, facts []contract.QuotaRefused) error {
+	for _, fact := range facts {
+		c <- "refused " + fact.RequestID
+	}
+	return nil
+}
+
+func BenchmarkNote(b *testing.B) {
+	m, _ := newMeter(&published{})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		who := key("key_1")
+		for pb.Next() {
+			m.Note(who, accepted)
+		}
+	})
+}

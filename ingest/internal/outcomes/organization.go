@@ -1,0 +1,120 @@
+package outcomes
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A counter is what is counted apart of an organization's requests.
+type counter struct{ project, key, environment, outcome, reason string }
+
+// An organization is what is not yet published of its requests.
+type organization struct {
+	id string
+
+	mu       sync.Mutex
+	counts   map[counter]*contract.RequestCount // bounded by maxOfOne, and the reasons there are
+	keyed    int                                // of counts: with a key
+	since    time.Time                          // of the first in counts
+	refusals refusals
+
+	// Of the goroutine that publishes.
+	unsent   *contract.RequestsCounted // was perhaps published; nil: nothing
+	sequence int64                     // of the last record
+}
+
+func newOrganization(id string) *organization {
+	return &organization{id: id, counts: map[counter]*contract.RequestCount{}, refusals: refusals{byKey: map[string]*contract.QuotaRefused{}}}
+}
+
+func (o *organization) note(what counter, request Request, at time.Time) {
+	if len(o.counts) == 0 {
+		o.since = at
+	}
+	count := o.counts[what]
+	if count == nil {
+		count = &contract.RequestCount{
+			Project: what.project, APIKey: what.key, Environment: what.environment, Outcome: what.outcome, Reason: what.reason,
+		}
+		o.counts[what] = count
+	}
+	count.Requests += request.Requests
+	count.Entries += request.Entries
+	count.Bytes += request.Bytes
+	if request.KeyInBody {
+		count.KeyInBody += request.Requests
+	}
+}
+
+// take empties the counts. freed is how many counters with a key that were.
+func (o *organization) take(now time.Time) (fact *contract.RequestsCounted, freed int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.counts) == 0 {
+		return nil, 0
+	}
+	o.sequence++
+	fact = &contract.RequestsCounted{Organization: o.id, Sequence: o.sequence, From: o.since, To: now}
+	for _, count := range o.counts {
+		fact.Counts = append(fact.Counts, *count)
+	}
+	freed = int64(o.keyed)
+	o.counts, o.keyed = map[counter]*contract.RequestCount{}, 0
+	return fact, freed
+}
+
+// refusals are those by quota that are not yet published.
+type refusals struct {
+	byKey  map[string]*contract.QuotaRefused // gathered meanwhile; Requests 0: none. Bounded by maxRefusals
+	first  []contract.QuotaRefused           // of their keys, and not yet taken
+	unsent []contract.QuotaRefused           // was perhaps published; of the goroutine that publishes
+}
+
+// refuse takes a refusal, and reports whether it is to be published at once: the first of its key for a while, or the first that
+// exhausts the quota.
+func (o *organization) refuse(refused contract.QuotaRefused) (first bool) {
+	refused.Requests = 1
+	gathered, known := o.refusals.byKey[refused.APIKey]
+	if !known && len(o.refusals.byKey) >= maxRefusals {
+		refused.Project, refused.APIKey, refused.Environment = "", "", ""
+		gathered, known = o.refusals.byKey[""]
+	}
+	if !known {
+		o.refusals.first = append(o.refusals.first, refused)
+		refused.Requests = 0
+		o.refusals.byKey[refused.APIKey] = &refused
+		return true
+	}
+	first = refused.Exhausts && !(gathered.Exhausts && gathered.Quota == refused.Quota && gathered.PeriodStart.Equal(refused.PeriodStart))
+	refused.Requests, refused.Exhausts = gathered.Requests+1, refused.Exhausts || gathered.Exhausts
+	if first {
+		o.refusals.first = append(o.refusals.first, refused)
+		refused.Requests = 0
+	}
+	*gathered = refused
+	return first
+}
+
+// takeRefusals takes what is to be published now, with what could not be published before. With what was gathered, keys of which nothing came are
+// forgotten: the next refusal of them is a first one.
+func (o *organization) takeRefusals(all bool) []contract.QuotaRefused {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := &o.refusals
+	all = all && len(r.unsent) == 0 // while the brokers are away no more is kept than a fact for each key
+	r.unsent, r.first = append(r.unsent, r.first...), nil
+	if !all {
+		return r.unsent
+	}
+	for key, gathered := range r.byKey {
+		if gathered.Requests == 0 {
+			delete(r.byKey, key)
+			continue
+		}
+		r.unsent = append(r.unsent, *gathered)
+		gathered.Requests = 0
+	}
+	return r.unsent
+}

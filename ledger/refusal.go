@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
+)
+
+// A Refusal is a request that ingest refused because the quota did not cover it, and how many alike came with it.
+type Refusal struct {
+	Organization string
+	Environment  string
+	Reason       string // empty: the quota is exhausted
+	Bytes        int64
+	Remaining    int64 // of the quota, as ingest knew it
+	Quota        int64 // of the period, as ingest knew it
+	PeriodStart  time.Time
+	Exhausts     bool // ingest refuses everything from now on, as long as the quota is no larger
+	Requests     int64
+	Cause        Cause // Event is the id of the request
+}
+
+// Validate refuses what no request can have caused.
+func (r Refusal) Validate() error {
+	switch {
+	case r.Organization == "" || r.Cause.Event == "":
+		return fmt.Errorf("cannot note the refusal of request %q of organization %q", r.Cause.Event, r.Organization)
+	case r.Requests < 1 || r.Bytes < 0 || r.Remaining < 0 || r.Quota < 0:
+		return fmt.Errorf("cannot note the refusal of request %q: %d requests of %d bytes, %d left of %d", r.Cause.Event, r.Requests, r.Bytes, r.Remaining, r.Quota)
+	case r.Cause.At.Year() < FirstYear || r.Cause.At.Year() > LastYear:
+		return fmt.Errorf("cannot note the refusal of request %q: refused at %s", r.Cause.Event, r.Cause.At)
+	}
+	return nil
+}
+
+// Refuse notes that an allowance did not cover a request: the period is exhausted, for every replica, until its allowance is larger than the one
+// that was refused. A refusal by a replica that did not know of a larger one yet changes nothing.
+func (b *Books) Refuse(r Refusal) error {
+	if !r.Exhausts || b.Organization.Provisional() {
+		return nil
+	}
+	if period := calendar.PeriodAt(r.Cause.At, b.Organization.AnchorDay); !period.Start.Equal(r.PeriodStart) {
+		return nil // of a period that was decided otherwise since
+	}
+	b.lines = 0
+	book, err := b.touch(r.Cause.At, r.Cause)
+	if err != nil {
+		return err
+	}
+	before := *book
+	book.Refused = max(book.Refused, min(r.Quota, book.Granted()))
+	b.announce(book, before, r.Cause)
+	return nil
+}

@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+)
+
+// refuse is a refusal of a request by a replica that knew of an allowance.
+func refuse(when string, quota int64) step {
+	return func(b *Books) error {
+		at := causeAt(when, FromOutcomes)
+		return b.Refuse(Refusal{Organization: "acme", Bytes: 50, Quota: quota, PeriodStart: time.Date(2026, at.At.Month(), 1, 0, 0, 0, 0, time.UTC),
+			Exhausts: true, Requests: 1, Cause: at})
+	}
+}
+
+// raise grants more in the period that holds an instant.
+func raise(when string, bytes int64) step {
+	return func(b *Books) error {
+		cause := causeAt(when, FromTenants)
+		book, err := b.touch(cause.At, cause)
+		if err == nil {
+			b.post(book, cause, book.issue(bytes, Issued)...)
+		}
+		return err
+	}
+}
+
+// An allowance that did not cover a request is exhausted until it is larger, or the next period begins, and that is announced once. What a
+// replica refused that did not know of the larger one changes nothing.
+func TestRefusalExhausts(t *testing.T) {
+	const november, later, december = "2026-11-10T00:00:00Z", "2026-11-11T00:00:00Z", "2026-12-01T00:00:00Z"
+	for _, c := range []struct {
+		name      string
+		given     []step
+		at        string // of which period
+		want      string
+		exhausted int // how often it was announced
+	}{
+		{"refused", []step{charge(november, 72), refuse(november, 100)}, later, Exhausted, 1},
+		{"refused twice", []step{charge(november, 72), refuse(november, 100), refuse(later, 100)}, later, Exhausted, 1},
+		{"the first of its period", []step{refuse(november, 100)}, later, Exhausted, 1},
+		{"used up behind it", []step{refuse(november, 100), charge(later, 100)}, later, Exhausted, 1},
+		{"used up before it", []step{charge(november, 100), refuse(later, 100)}, later, Exhausted, 1},
+		{"raised since", []step{charge(november, 72), refuse(november, 100), raise(later, 1)}, later, Active, 1},
+		{"refused again", []step{refuse(november, 100), raise(november, 10), refuse(later, 110)}, later, Exhausted, 2},
+		{"a stale replica after it was raised", []step{charge(november, 72), raise(november, 10), refuse(later, 100)}, later, Active, 0},
+		{"a stale replica that knew of more", []step{charge(november, 72), refuse(november, 500)}, later, Exhausted, 1},
+		{"the next period", []step{charge(november, 72), refuse(november, 100)}, december, Active, 1},
+		{"of another period than it claims", []step{func(b *Books) error {
+			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC), Exhausts: true,
+				Cause: causeAt(november, FromOutcomes)})
+		}}, later, Active, 0},
+		{"one that may be repeated", []step{func(b *Books) error {
+			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: causeAt(november, FromOutcomes)})
+		}}, later, Active, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBooks(Indie)
+			perform(t, b, c.given...)
+			book, err := b.At(at(t, c.at))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := b.Organization.State(book); got != c.want {
+				t.Errorf("%s, want %s: %+v", got, c.want, book)
+			}
+			announced := 0
+			for _, event := range b.Events {
+				if event.Kind == QuotaExhausted {
+					announced++
+				}
+			}
+			if announced != c.exhausted {
+				t.Errorf("announced %d times, want %d: %+v", announced, c.exhausted, b.Events)
+			}
+		})
+	}
+}
+
+// A provisional organization has no allowance that could be exhausted.
+func TestRefusalOfAProvisionalOrganization(t *testing.T) {
+	b := newBooks("")
+	perform(t, b, refuse("2026-11-10T00:00:00Z", 100))
+	if len(b.Events)+len(b.Transfers) > 0 || len(b.All()) > 0 {
+		t.Errorf("%+v", b)
+	}
+}

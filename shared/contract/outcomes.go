@@ -1,0 +1,64 @@
+package contract
+
+import "time"
+
+// What becomes of a request to ingest.
+const (
+	OutcomeAccepted      = "accepted"
+	OutcomeRejected      = "rejected"       // by its sender's fault; the reason is the code of the answer
+	OutcomeRateLimited   = "rate_limited"   // the reason is the level whose limit it met
+	OutcomeQuotaExceeded = "quota_exceeded" // the reason is empty, or ReasonSuspended
+	OutcomeOverloaded    = "overloaded"     // by Weir's fault, and to be sent again; the reason is the code of the answer
+)
+
+// ReasonSuspended is the reason of what is refused because its organization may not send anything.
+const ReasonSuspended = "suspended"
+
+// Outcomes are all of them.
+func Outcomes() []string {
+	return []string{OutcomeAccepted, OutcomeRejected, OutcomeRateLimited, OutcomeQuotaExceeded, OutcomeOverloaded}
+}
+
+// RequestsCounted is a fact on weir.outcomes.v1; the record's key is Organization. It is what became of an organization's requests at one
+// process of ingest since its last such record. The counts of all records add up; one that is published twice has the same Process and
+// Sequence, and counts once. A process that dies loses what it has not published. What is accepted is charged by weir.logs.v1, not by this.
+type RequestsCounted struct {
+	Organization string         `json:"organization"`
+	Process      string         `json:"process"`  // a run of ingest
+	Sequence     int64          `json:"sequence"` // of the process's records, for each organization; grows
+	From         time.Time      `json:"from"`     // when the first of the requests ended
+	To           time.Time      `json:"to"`       // none ended later
+	Counts       []RequestCount `json:"counts"`
+}
+
+// A RequestCount is how many requests of a key ended alike. Where there were too many keys to tell apart, project, key and environment are
+// absent.
+type RequestCount struct {
+	Project     string `json:"project,omitempty"`
+	APIKey      string `json:"api_key,omitempty"` // its id
+	Environment string `json:"environment,omitempty"`
+	Outcome     string `json:"outcome"`
+	Reason      string `json:"reason,omitempty"`
+	Requests    int64  `json:"requests"`
+	Entries     int64  `json:"entries"`               // as far as they were read
+	Bytes       int64  `json:"bytes"`                 // of entries as they are charged; of what was refused before, those that came or were announced
+	KeyInBody   int64  `json:"key_in_body,omitempty"` // of Requests: with the key in the body, which is deprecated
+}
+
+// QuotaRefused is a fact on weir.outcomes.v1; the record's key is Organization. The quota did not cover a request. The first of a key is
+// published at once, later ones are gathered for a while: then the fact is about the last of them.
+type QuotaRefused struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project"`
+	APIKey       string    `json:"api_key"` // its id
+	Environment  string    `json:"environment"`
+	RequestID    string    `json:"request_id"`
+	At           time.Time `json:"at"`
+	Bytes        int64     `json:"bytes"`     // of the request, as in RequestCount
+	Remaining    int64     `json:"remaining"` // bytes that were left of the quota
+	PeriodStart  time.Time `json:"period_start"`
+	Quota        int64     `json:"quota"`            // of the period, as ingest knew it
+	Exhausts     bool      `json:"exhausts"`         // nothing more is accepted in the period with this Quota, however small
+	Requests     int64     `json:"requests"`         // how many refusals this is about; only the last is described
+	Reason       string    `json:"reason,omitempty"` // as in RequestCount
+}
