@@ -340,7 +340,8 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
 	auditing := audit.NewService(audit.NewStore(a.views), a.registry)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
-	answers.Mount(router, changed, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
+	description := api.Describe(audit.OpenAPI, keys.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
+	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
 		registry.NewAPI(answers, a.registry, a.tokens, a.policies, a.deletions).Mount, keys.NewAPI(answers, a.keys).Mount)
 	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)

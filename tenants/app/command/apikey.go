@@ -7,7 +7,6 @@ import (
 
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/app"
-	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
@@ -29,7 +28,7 @@ force everywhere when the command ends. Put it where it belongs at once, not int
 
 // Run creates the key.
 func (c *createKey) Run(ctx context.Context, logger *slog.Logger) error {
-	wanted := keys.New{Project: c.Project, Environment: c.Environment, Name: c.Name, ExpiresAt: c.ExpiresAt.UTC()}
+	wanted := tenants.IssueAPIKey{Project: c.Project, Environment: c.Environment, Name: c.Name, ExpiresAt: c.ExpiresAt.UTC()}
 	return c.do(ctx, logger, "key create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		made, secret, err := r.Keys.Issue(ctx, request, wanted)
 		if err != nil {

@@ -26,8 +26,8 @@ type Kit struct {
 }
 
 // Mount adds to router the description, and the routes of rooms for service tokens with the scope tenants:admin.
-func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, rooms ...func(admin chi.Router)) {
-	document := httpapi.Document(openAPI)
+func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, description []byte, rooms ...func(admin chi.Router)) {
+	document := httpapi.Document(description)
 	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
 	router.Get("/v1/tenants/openapi.json", document)
 	router.Group(func(admin chi.Router) {

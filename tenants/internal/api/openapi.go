@@ -1,8 +1,22 @@
 package api
 
-import _ "embed"
+import (
+	_ "embed"
+	"fmt"
 
-// openAPI is this module's part of the description of the whole API.
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// openAPI is what the rooms' parts of the description have in common.
 //
 //go:embed openapi.json
 var openAPI []byte
+
+// Describe joins the rooms' parts of the description.
+func Describe(rooms ...[]byte) []byte {
+	text, err := httpapi.JoinOpenAPI(openAPI, rooms...)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: the embedded OpenAPI parts don't fit together: %v", err))
+	}
+	return text
+}

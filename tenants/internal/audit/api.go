@@ -1,6 +1,7 @@
 package audit
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,11 @@ import (
 
 // readScope is what a service token needs that may read the audit and nothing else here.
 const readScope = "audit:read"
+
+// OpenAPI describes the routes of the room.
+//
+//go:embed openapi.json
+var OpenAPI []byte
 
 // An API serves audits to service tokens.
 type API struct {

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	_ "embed"
 	"fmt"
 	"net/http"
 	"time"
@@ -12,6 +13,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
+
+// OpenAPI describes the routes of the room.
+//
+//go:embed openapi.json
+var OpenAPI []byte
 
 // An API serves API keys to service tokens.
 type API struct {
@@ -180,7 +186,7 @@ func (a API) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func readNew(w http.ResponseWriter, r *http.Request) (wanted New, err error) {
+func readNew(w http.ResponseWriter, r *http.Request) (wanted tenants.IssueAPIKey, err error) {
 	var body struct {
 		Project     string              `json:"project"`
 		Environment tenants.Environment `json:"environment"`
@@ -193,7 +199,7 @@ func readNew(w http.ResponseWriter, r *http.Request) (wanted New, err error) {
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {
 		return wanted, err
 	}
-	wanted = New{
+	wanted = tenants.IssueAPIKey{
 		Project: body.Project, Environment: body.Environment, Name: body.Name, RatePerMinute: body.RatePerMinute,
 	}
 	if body.Access != nil {

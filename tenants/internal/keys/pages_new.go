@@ -42,8 +42,8 @@ func readNewKeyForm(r *http.Request) newKeyForm {
 }
 
 // wanted is what the form asks for; Invalid where that can't be read.
-func (f newKeyForm) wanted(now time.Time) (New, error) {
-	wanted := New{
+func (f newKeyForm) wanted(now time.Time) (tenants.IssueAPIKey, error) {
+	wanted := tenants.IssueAPIKey{
 		Name: f.name, Project: f.project, Environment: tenants.Environment(f.environment), Access: tenants.Access(f.access),
 	}
 	var faults tenants.Invalid

@@ -3,7 +3,6 @@ package keys
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
@@ -36,28 +35,14 @@ func NewService(work *unitofwork.Writer, projects Projects, ceiling func(organiz
 	return &Service{work, NewStore(work.Views), projects, ceiling}
 }
 
-// New is a key that a caller asks for.
-type New struct {
-	Project     string
-	Environment tenants.Environment
-	Name        string
-	ExpiresAt   time.Time // zero: never
-
-	RatePerMinute int            // 0: no limit of its own
-	Access        tenants.Access // empty: full
-}
-
-// Issue issues a key for a project that the caller reaches. It is in force when it returns, unless the broker is slow or away.
-// The secret is kept nowhere.
-func (s *Service) Issue(ctx context.Context, request unitofwork.Request, wanted New) (key tenants.APIKey, secret tenants.Secret, err error) {
-	cmd := tenants.IssueAPIKey{
-		Project: wanted.Project, Environment: wanted.Environment, Name: wanted.Name, ExpiresAt: wanted.ExpiresAt, At: s.work.Now(),
-		RatePerMinute: wanted.RatePerMinute, Access: wanted.Access,
-	}
+// Issue issues a key for a project that the caller reaches; cmd holds what is asked for. It is in force when Issue returns, unless the
+// broker is slow or away. The secret is kept nowhere.
+func (s *Service) Issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueAPIKey) (key tenants.APIKey, secret tenants.Secret, err error) {
+	cmd.At = s.work.Now()
 	if err := cmd.Check(); err != nil {
 		return key, secret, err
 	}
-	project, err := s.projects.Project(ctx, request.Caller, wanted.Project)
+	project, err := s.projects.Project(ctx, request.Caller, cmd.Project)
 	if err != nil {
 		return key, secret, err
 	}

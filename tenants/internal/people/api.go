@@ -1,6 +1,7 @@
 package people
 
 import (
+	_ "embed"
 	"errors"
 	"net/http"
 	"time"
@@ -13,6 +14,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
+
+// OpenAPI describes the routes of the room.
+//
+//go:embed openapi.json
+var OpenAPI []byte
 
 // An API serves members and invitations to service tokens.
 type API struct {

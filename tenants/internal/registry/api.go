@@ -1,11 +1,17 @@
 package registry
 
 import (
+	_ "embed"
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants/internal/api"
 )
+
+// OpenAPI describes the routes of the room.
+//
+//go:embed openapi.json
+var OpenAPI []byte
 
 // An API serves organizations, projects, service tokens and security policies to service tokens.
 type API struct {

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	_ "embed"
 	"net/http"
 	"time"
 
@@ -10,6 +11,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/query"
 )
+
+// OpenAPI describes the routes of the room.
+//
+//go:embed openapi.json
+var OpenAPI []byte
 
 // An API serves sessions to service tokens.
 type API struct {

@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// OpenAPI is as much of an OpenAPI document as joining needs. Everything below stays as it was written.
+type OpenAPI struct {
+	Version    string                                `json:"openapi"`
+	Info       map[string]string                     `json:"info"`
+	Servers    []map[string]string                   `json:"servers,omitempty"`
+	Paths      map[string]json.RawMessage            `json:"paths"`
+	Components map[string]map[string]json.RawMessage `json:"components,omitempty"`
+	Tags       []json.RawMessage                     `json:"tags,omitempty"`
+}
+
+// JoinOpenAPI adds parts to a document.
+func JoinOpenAPI(text []byte, parts ...[]byte) ([]byte, error) {
+	var whole OpenAPI
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		if err := whole.Add(part); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(whole)
+}
+
+// Add adds a part. It fails where a path or component is there with other content.
+func (d *OpenAPI) Add(text []byte) error {
+	var part OpenAPI
+	if err := json.Unmarshal(text, &part); err != nil {
+		return err
+	}
+	if d.Paths == nil {
+		d.Paths = map[string]json.RawMessage{}
+	}
+	if err := mergeOpenAPI(d.Paths, part.Paths); err != nil {
+		return err
+	}
+	for kind, components := range part.Components {
+		if err := d.addComponents(kind, components); err != nil {
+			return err
+		}
+	}
+	d.Tags = append(d.Tags, part.Tags...)
+	return nil
+}
+
+func (d *OpenAPI) addComponents(kind string, components map[string]json.RawMessage) error {
+	if d.Components == nil {
+		d.Components = map[string]map[string]json.RawMessage{}
+	}
+	if d.Components[kind] == nil {
+		d.Components[kind] = map[string]json.RawMessage{}
+	}
+	if err := mergeOpenAPI(d.Components[kind], components); err != nil {
+		return fmt.Errorf("components/%s: %w", kind, err)
+	}
+	return nil
+}
+
+func mergeOpenAPI(into, from map[string]json.RawMessage) error {
+	for name, value := range from {
+		if have, twice := into[name]; twice && !sameJSON(have, value) {
+			return fmt.Errorf("%q is described twice, differently", name)
+		}
+		into[name] = value
+	}
+	return nil
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
