@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -51,7 +52,27 @@ type Position struct {
 	Seen    *Key   // the last of the blocks that were looked at
 	Leads   []Ref  // those of them that hold the best of what comes behind After,
 	Horizon *Place // before this place; nil: all that they hold
+	Merges  int64  // how many merges of the organization's blocks the page before saw: what later ones wrote may hold what was looked at
 }
+
+// Passed reports whether the pages before have passed a block that lies between these times, which may hold what is wanted.
+func (s *Search) Passed(block *Candidate) bool {
+	return s.Start.Seen != nil && !s.Sooner(*s.Start.Seen, s.Key(block)) && s.Reaches(block.Min, block.Max)
+}
+
+// Resume has the search look again into blocks that it has passed, and that were merged since, beside those that the position names.
+func (s *Search) Resume(merged []Ref) {
+	s.Start.Leads = slices.Clone(s.Start.Leads)
+	for _, block := range merged {
+		named := func(lead Ref) bool { return lead.ID == block.ID } // by a cursor of a version that knows of no merges
+		if !slices.ContainsFunc(s.Start.Leads, named) {
+			s.Start.Leads = append(s.Start.Leads, block)
+		}
+	}
+}
+
+// Restart has the search begin behind After again, for it can't be found out what became of the blocks that it has passed.
+func (s *Search) Restart() { s.Start = Position{After: s.Start.After} }
 
 // maxLeads is how many blocks a Position names at most: a cursor has to fit into a URL, and a page looks into them again.
 const maxLeads = 24

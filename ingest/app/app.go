@@ -59,6 +59,7 @@ type App struct {
 	directory   *identity.Directory
 	gate        *admission.Gate
 	store       *postgres.Store
+	merger      *postgres.Merger
 	searches    *searches.Searches
 	cursors     *httpapi.Cursors
 
@@ -160,6 +161,9 @@ func (a *App) buildStore(ctx context.Context) (err error) {
 	limits := postgres.DefaultLimits()
 	limits.Bytes, limits.Time = cmp.Or(a.config.SearchBytes, limits.Bytes), cmp.Or(a.config.SearchTime, limits.Time)
 	a.store, err = postgres.NewStore(postgres.Config{Readers: a.reads, Limits: limits, Clock: a.clock, Metrics: a.metrics.Registerer})
+	a.merger = postgres.NewMerger(postgres.MergerConfig{
+		Store: a.store, Pool: a.pool, NewID: uuid.NewString, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
 	a.searches = searches.New(searches.Config{
 		Store: a.store, AtOnce: atOnce, AnswerBytes: cmp.Or(a.config.AnswerBytes, defaultAnswers), Metrics: a.metrics.Registerer,
 	})

@@ -17,7 +17,7 @@ import (
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.pool, Tables: tables,
-		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}, postgres.GapBounds()),
+		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}, postgres.GapBounds(), postgres.MergeBounds()),
 		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }

@@ -55,6 +55,9 @@ func TestMetrics(t *testing.T) {
 			`weir_ingest_answer_bytes{service="ingest"} 0`,
 			`weir_ingest_answers_cut_total{service="ingest"} 0`,
 			`weir_ingest_search_incomplete_total{service="ingest"} 0`,
+			`weir_ingest_small_blocks_total{service="ingest"} 1`,
+			`weir_ingest_merged_blocks_total{service="ingest"} 0`,
+			`weir_ingest_merges_late_seconds{service="ingest"} 0`,
 			`weir_bus_published_records_total{service="ingest"} 2`, // the entries, and that their key was used
 			`weir_bus_applied_records_total{group="ingest.log-store",service="ingest",topic="weir.logs.v1"} 1`,
 			`weir_http_request_duration_seconds_count{method="POST",route="/v1/logs",service="ingest",status="2xx"} 1`,

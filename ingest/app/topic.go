@@ -34,7 +34,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 	eraser := erasure.New(erasure.Config{
 		Module: "ingest", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
-	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, eraser.Run, a.pruner.Run, a.sumGap)
+	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
 }
 
 // startMigrating is how long a start waits for the schema. What is not done by then runLogStore goes on with, for as long as it takes: a deadline

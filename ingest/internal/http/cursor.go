@@ -18,6 +18,7 @@ type position struct {
 	Seen    *key   `json:"k,omitempty"`
 	Leads   []lead `json:"l,omitempty"`
 	Horizon *place `json:"h,omitempty"`
+	Merges  int64  `json:"m,omitempty"`
 }
 
 type place struct {
@@ -60,7 +61,7 @@ func NextCursor(r *http.Request, next *ingest.Position) *string {
 	if next == nil {
 		return nil
 	}
-	at := position{After: placeOf(next.After), Horizon: placeOf(next.Horizon)}
+	at := position{After: placeOf(next.After), Horizon: placeOf(next.Horizon), Merges: next.Merges}
 	if seen := next.Seen; seen != nil {
 		at.Seen = &key{seen.First.Seconds, seen.First.Nanos, seen.ID}
 	}
@@ -92,7 +93,7 @@ func readCursor(into *ingest.Position, r *http.Request, cursor string) error {
 }
 
 func (p *position) read() ingest.Position {
-	at := ingest.Position{After: p.After.read(), Horizon: p.Horizon.read()}
+	at := ingest.Position{After: p.After.read(), Horizon: p.Horizon.read(), Merges: p.Merges}
 	if p.Seen != nil {
 		at.Seen = &ingest.Key{First: ingest.Instant{Seconds: p.Seen.Seconds, Nanos: p.Seen.Nanos}, ID: p.Seen.Block}
 	}

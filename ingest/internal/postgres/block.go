@@ -19,19 +19,27 @@ type Block struct {
 	Retention    int    // for how many days it is kept
 	Organization string
 	Project      string
+
+	at time.Time // by which it lies in a partition, once it does
 }
 
 // receivedAt is when the latest entry of the block was received, as of now: the block lies in the partition of that day. Where that is past
 // already, the clock of who accepted it was behind, or it waited in the log for longer than it is kept: it is kept from now on instead of dropped.
 func (b *Block) receivedAt(now time.Time) time.Time {
+	latest := b.latest()
+	if dayOf(b.Retention, latest).past(dayOf(b.Retention, now).begins) {
+		latest = now
+	}
+	return latest.Truncate(time.Microsecond)
+}
+
+// latest is when the last of its entries was received.
+func (b *Block) latest() time.Time {
 	latest := b.List[0].ReceivedAt
 	for i := range b.List {
 		if at := b.List[i].ReceivedAt; at.After(latest) {
 			latest = at
 		}
-	}
-	if dayOf(b.Retention, latest).past(dayOf(b.Retention, now).begins) {
-		latest = now
 	}
 	return latest.Truncate(time.Microsecond)
 }
@@ -46,28 +54,42 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 	}
 	now, byDay := s.clock(), map[day][]*Block{}
 	for i := range blocks {
-		d := dayOf(blocks[i].Retention, blocks[i].receivedAt(now))
-		byDay[d] = append(byDay[d], &blocks[i])
+		b := &blocks[i]
+		b.at = b.receivedAt(now)
+		d := dayOf(b.Retention, b.at)
+		byDay[d] = append(byDay[d], b)
 	}
 	if err := ensureDays(ctx, tx, byDay); err != nil {
 		return err
 	}
 	for d, list := range byDay {
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, pgx.CopyFromRows(s.rows(list, now))); err != nil {
-			return fmt.Errorf("cannot keep %d blocks in %q: %w", len(list), d.partition(), err)
+		if err := s.copy(ctx, tx, d, list); err != nil {
+			return err
 		}
 	}
-	return noteReaches(ctx, tx, byDay)
+	if err := noteReaches(ctx, tx, byDay); err != nil {
+		return err
+	}
+	s.metrics.kept(blocks)
+	return noteSmall(ctx, tx, byDay, now)
+}
+
+// copy writes blocks of one day.
+func (s *Store) copy(ctx context.Context, tx pgx.Tx, d day, blocks []*Block) error {
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{d.partition()}, blockColumns, pgx.CopyFromRows(s.rows(blocks))); err != nil {
+		return fmt.Errorf("cannot keep %d blocks in %q: %w", len(blocks), d.partition(), err)
+	}
+	return nil
 }
 
 // rows compresses the blocks, on as many processors as there are.
-func (s *Store) rows(blocks []*Block, now time.Time) [][]any {
+func (s *Store) rows(blocks []*Block) [][]any {
 	rows := make([][]any, len(blocks))
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	for i, b := range blocks {
 		workers.Go(func() error {
-			rows[i] = s.row(b, now)
+			rows[i] = s.row(b)
 			return nil
 		})
 	}
@@ -75,9 +97,9 @@ func (s *Store) rows(blocks []*Block, now time.Time) [][]any {
 	return rows
 }
 
-func (s *Store) row(b *Block, now time.Time) []any {
+func (s *Store) row(b *Block) []any {
 	text := b.AppendBinary(make([]byte, 0, b.Bytes+32*b.Entries))
-	return []any{b.Organization, b.Project, b.receivedAt(now), b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
+	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
 		s.encoder.EncodeAll(text, nil), int16(b.Retention)} //nolint:gosec // bounded by the contract
 }

@@ -71,7 +71,7 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	} {
 		for _, wide := range []bool{false, true} {
 			q := newHeaderQuery("org_1", &search, &headers{reach: reach{day: dayOf(90, firstDay.AddDate(0, 0, 1)), wide: wide}, behind: search.Start.Seen})
-			whole := explain(t, pool, q)
+			whole := explain(t, pool, q.text.String(), q.args)
 			if strings.Contains(whole, "Sort  ") || strings.Contains(whole, "Filter: (project") || strings.Count(whole, "Index Scan using") != 1 ||
 				!strings.Contains(whole, "blocks_90_20261102") {
 				t.Errorf("%s: %s\n%s", name, q.text.String(), whole)
@@ -80,14 +80,41 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	}
 }
 
-func explain(t *testing.T, pool *pgxpool.Pool, q *headerQuery) string {
+// What is to be merged comes out of an index that holds small blocks alone, in the order of receipt, and goes by the key, in one partition.
+func TestSmallBlocksComeOutOfAnIndex(t *testing.T) {
+	pool := pgtest.Open(t, Schema, Migrations()...)
+	days(t, pool, 90, firstDay, 4)
+	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO blocks SELECT 'org_' || i % 3, 'prj_' || i % 30, '2026-11-01'::timestamptz + i * interval '12 seconds',
+			gen_random_uuid(), i * 12, 0, i * 12 + 20, 0, 4, 1, CASE WHEN i % 10 = 0 THEN 100 ELSE 70000 END, '', '', 90 FROM generate_series(0, 20000) AS i`)
+		return err
+	})
+	h := heap{"org_1", "prj_1", dayOf(90, firstDay.AddDate(0, 0, 1))}
+	for _, analyzed := range []bool{false, true} {
+		if analyzed {
+			if _, err := pool.Exec(t.Context(), `ANALYZE blocks`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		listed := explain(t, pool, smallQuery, h.queryArgs())
+		if strings.Contains(listed, "Sort  ") || strings.Contains(listed, "text_bytes") || strings.Count(listed, "Index Scan using blocks_90_20261102") != 1 {
+			t.Errorf("analyzed %t: %s", analyzed, listed)
+		}
+		taken := explain(t, pool, takeQuery, append(h.queryArgs(), []time.Time{firstDay}, []string{"00000000-0000-4000-8000-000000000000"}))
+		if strings.Count(taken, "Index Scan using blocks_90_20261102_pkey") != 1 || !strings.Contains(taken, "received_at = t.received_at") {
+			t.Errorf("analyzed %t: %s", analyzed, taken)
+		}
+	}
+}
+
+func explain(t *testing.T, pool *pgxpool.Pool, query string, args []any) string {
 	t.Helper()
 	var plan []string
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, planning); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `EXPLAIN `+q.text.String(), q.args...)
+		rows, err := tx.Query(ctx, `EXPLAIN `+query, args...)
 		if err == nil {
 			plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}

@@ -21,7 +21,17 @@ const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
 
 // Tables are those of the log store, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
-	return []prune.Table{&blocks{clock: clock}, blockDays{clock}}
+	return []prune.Table{&blocks{clock: clock}, blockDays{clock}, prune.Rows{
+		Table: "merged_blocks", Bound: "an hour, for pages under way", Age: "merged_at", Before: prune.Ago(time.Hour, clock),
+	}}
+}
+
+// MergeBounds are those of the other tables of merges.
+func MergeBounds() []prune.Bound {
+	return []prune.Bound{
+		{Table: "small_blocks", Keeps: "projects' days with blocks that may be merged", By: "ingest/internal/postgres"},
+		{Table: "merge_counts", Keeps: "a number for each organization", By: "its primary key"},
+	}
 }
 
 // atOnce is how many days of a retention a run drops: what a wrong clock calls past, though the database has the same, is not gone before anybody

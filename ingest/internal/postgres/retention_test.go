@@ -215,11 +215,11 @@ func keepBefore(t *testing.T, pool *pgxpool.Pool, days ...int) {
 			at := firstDay.AddDate(0, 0, i)
 			var builder ingest.Builder
 			builder.Add(ingest.Stored{Place: ingest.Place{Time: ingest.InstantOf(at), Index: i}, ReceivedAt: at, Text: []byte(`{}`)}, nil)
-			block := Block{Block: builder.Build(), ID: "00000000-0000-4000-8000-00000000000" + string(rune('0'+i)), Organization: "org_1", Project: "prj_1"}
+			block := Block{Block: builder.Build(), ID: "00000000-0000-4000-8000-00000000000" + string(rune('0'+i)), Organization: "org_1", Project: "prj_1", at: at}
 			if err := pg.EnsureDays(ctx, tx, "blocks", at); err != nil {
 				return err
 			}
-			row := store.row(&block, at)
+			row := store.row(&block)
 			partition, columns := pgx.Identifier{pg.DayPartition("blocks", at)}, blockColumns[:len(row)-1] // without the retention
 			if _, err := tx.CopyFrom(ctx, partition, columns, pgx.CopyFromRows([][]any{row[:len(row)-1]})); err != nil {
 				return err
@@ -274,6 +274,12 @@ func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
 	keepBefore(t, pool, 3)
 	if work := migrateUntil(t, pool, "0008"); len(work) != 1 || !strings.Contains(work[0], "blocks_365_20261104_pkey") {
 		t.Errorf("for the exchange: %q, want the key of the day that came meanwhile", work)
+	}
+	if work := migrateUntil(t, pool, "0010"); len(work) != 4 {
+		t.Errorf("for the index of small blocks: %q, want those of four days", work)
+	}
+	if work := migrateUntil(t, pool, "0011"); len(work) > 0 {
+		t.Errorf("for taking it: %q", work)
 	}
 	if err := pg.Migrate(t.Context(), pool, Schema, Migrations()...); err != nil {
 		t.Fatal(err)

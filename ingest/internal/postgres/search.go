@@ -29,6 +29,9 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 			return fmt.Errorf("cannot search the log store: %w", err)
 		}
 		result, err = search.Find(&scan)
+		if result.Next != nil && result.Next.Seen != nil {
+			result.Next.Merges = scan.merges
+		}
 		s.metrics.searched(scan.read, result.Incomplete)
 		return err
 	})
@@ -49,15 +52,19 @@ type scan struct {
 	ends         time.Time
 	read         int // bytes of text and of headers
 	headers      []*headers
+	merges       int64 // of the organization's blocks, so far
 	unpacked     []byte
 }
 
-// begin finds out which partitions the organization has blocks in.
+// begin finds out which partitions the organization has blocks in, and what became of those that were passed.
 func (s *scan) begin() error {
 	if err := pg.AsOrganization(s.ctx, s.tx, s.organization); err != nil {
 		return err
 	}
 	if _, err := s.tx.Exec(s.ctx, planning); err != nil {
+		return err
+	}
+	if err := s.resume(); err != nil {
 		return err
 	}
 	reaches, err := loadReaches(s.ctx, s.tx, s.organization)
@@ -125,7 +132,7 @@ func (s *scan) Read(block ingest.Ref) ([]ingest.Stored, error) {
 			data, err = pgx.CollectOneRow(rows, pgx.RowTo[[]byte])
 			return err
 		})
-	if errors.Is(err, pgx.ErrNoRows) { // its day was dropped
+	if errors.Is(err, pgx.ErrNoRows) { // its day was dropped, or it was merged
 		return nil, nil
 	}
 	if err == nil {

@@ -1,0 +1,269 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// MergerConfig is what a Merger works with. All of it is required.
+type MergerConfig struct {
+	Store   *Store
+	Pool    *pgxpool.Pool
+	NewID   func() string // makes the UUIDs of blocks
+	Clock   func() time.Time
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger
+}
+
+// A Merger merges small blocks into larger ones. Those of several replicas share the work.
+type Merger struct {
+	MergerConfig
+	metrics mergeMetrics
+}
+
+// NewMerger makes a Merger.
+func NewMerger(config MergerConfig) *Merger { return &Merger{config, newMergeMetrics(config.Metrics)} }
+
+const (
+	mergeInterval = time.Second
+	restFor       = 3                // times as long as it has worked it rests, so that it never takes more than a quarter of a processor
+	roundOf       = 256              // heaps at once
+	mergeBytes    = 4 << 20          // of text in one transaction, and one large block beyond it
+	claimedFor    = time.Minute      // by who may have died since
+	failedFor     = 10 * time.Minute // a heap that can't be merged rests
+)
+
+// Run merges until ctx ends. A failure is logged and tried again.
+func (m *Merger) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := m.run(ctx, restFor); err != nil && ctx.Err() == nil {
+			m.Logger.Warn("cannot merge small blocks", slog.String("error", err.Error()))
+		}
+		pause(ctx, mergeInterval)
+	}
+	return nil
+}
+
+// RunOnce merges all that is due.
+func (m *Merger) RunOnce(ctx context.Context) error { return m.run(ctx, 0) }
+
+// run goes through what is due until nothing is, by turns of the organizations: one with many heaps keeps nobody waiting.
+func (m *Merger) run(ctx context.Context, rest int) error {
+	for ctx.Err() == nil {
+		heaps, err := m.due(ctx)
+		if err != nil || len(heaps) == 0 {
+			return err
+		}
+		for _, h := range heaps {
+			took, err := m.visit(ctx, h)
+			if err != nil {
+				return fmt.Errorf("of project %s on %s: %w", h.project, h.day.begins.Format(time.DateOnly), err)
+			}
+			if pause(ctx, time.Duration(rest)*took); ctx.Err() != nil {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func (m *Merger) due(ctx context.Context) (heaps []heap, err error) {
+	now, all := m.now(), backlog{}
+	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		heaps, all, err = dueHeaps(ctx, tx, now, roundOf)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list what is to be merged: %w", err)
+	}
+	m.metrics.due.Set(float64(all.heaps))
+	m.metrics.late.Set(0)
+	if all.heaps > 0 {
+		m.metrics.late.Set(now.Sub(all.since).Seconds())
+	}
+	return heaps, nil
+}
+
+// now is as exact as the database keeps times: it has to be found again.
+func (m *Merger) now() time.Time { return m.Clock().UTC().Truncate(time.Microsecond) }
+
+// visit merges what is worth it of a heap, unless another replica does. The heap is claimed and released in transactions of their own: who
+// keeps blocks writes the same row, and must not wait for a merge.
+func (m *Merger) visit(ctx context.Context, h heap) (took time.Duration, err error) {
+	begun := time.Now() //nolint:forbidigo // how long it has worked, whatever the day
+	now := m.now()
+	claimed, mine := now.Add(claimedFor), false
+	err = m.as(ctx, h, func(tx pgx.Tx) error {
+		mine, err = h.claim(ctx, tx, now, claimed)
+		return err
+	})
+	if err != nil || !mine {
+		return 0, err
+	}
+	next, err := m.merge(ctx, h, now)
+	if err != nil && ctx.Err() == nil {
+		next = now.Add(failedFor)
+	}
+	if failed := m.as(ctx, h, func(tx pgx.Tx) error { return h.release(ctx, tx, claimed, next) }); err == nil {
+		err = failed
+	}
+	return time.Since(begun), err
+}
+
+// as runs fn as the heap's organization.
+func (m *Merger) as(ctx context.Context, h heap, fn func(tx pgx.Tx) error) error {
+	return pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(ctx, tx, pg.Organization(h.organization)); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// merge is one transaction, and says when the heap is due next; zero: when there are more blocks.
+func (m *Merger) merge(ctx context.Context, h heap, now time.Time) (next time.Time, err error) {
+	w := &merging{m: m, heap: h, now: now}
+	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
+		w.tx = tx
+		next, err = w.run(ctx)
+		return err
+	})
+	if err != nil {
+		return next, err
+	}
+	m.metrics.blocks.Add(float64(w.taken))
+	for _, b := range w.written {
+		m.metrics.entries.Add(float64(b.Entries))
+		m.metrics.bytes.Add(float64(b.Bytes))
+	}
+	return next, nil
+}
+
+// A merging is the work of one transaction.
+type merging struct {
+	m       *Merger
+	tx      pgx.Tx
+	heap    heap
+	now     time.Time
+	taken   int
+	written []*Block
+}
+
+// run merges as the organization: the policies keep it from whatever is another's. Nothing begins to be deleted meanwhile.
+func (w *merging) run(ctx context.Context) (next time.Time, err error) {
+	deleted, err := w.begin(ctx)
+	if err != nil || deleted {
+		return time.Time{}, err
+	}
+	small, err := w.heap.load(ctx, w.tx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot list small blocks: %w", err)
+	}
+	runs, next := ingest.Merges(small, w.heap.day.ends(), w.now)
+	for size := 0; len(runs) > 0 && size < mergeBytes; runs = runs[1:] {
+		if err := w.merge(ctx, runs[0]); err != nil {
+			return time.Time{}, err
+		}
+		for i := range runs[0] {
+			size += runs[0][i].Bytes
+		}
+	}
+	if len(w.written) == 0 {
+		return next, nil
+	}
+	return w.now, w.finish(ctx) // again: what was written may be merged further
+}
+
+// begin reports whether the heap's project is deleted.
+func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
+	if err := pg.AsSystem(ctx, w.tx); err != nil {
+		return false, err
+	}
+	erased, err := erasure.Among(ctx, w.tx, []string{w.heap.organization})
+	if err != nil || erased.Has(w.heap.organization, w.heap.project) {
+		return true, err
+	}
+	if err := pg.AsOrganization(ctx, w.tx, pg.Organization(w.heap.organization)); err != nil {
+		return false, err
+	}
+	_, err = w.tx.Exec(ctx, planning)
+	return false, err
+}
+
+// merge takes a run of blocks and keeps what it makes of them in mind.
+func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
+	data, err := w.heap.take(ctx, w.tx, run)
+	if err != nil {
+		return fmt.Errorf("cannot take %d small blocks: %w", len(run), err)
+	}
+	var entries []ingest.Stored
+	for _, packed := range data {
+		text, err := w.m.Store.unpack(packed, nil)
+		if err != nil {
+			return err
+		}
+		stored, err := ingest.ParseEntries(text)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, stored...)
+	}
+	blocks, err := ingest.Merge(entries)
+	if err != nil {
+		return err
+	}
+	w.taken += len(run)
+	for i := range blocks {
+		w.written = append(w.written, w.block(blocks[i], run[len(run)-1].ReceivedAt))
+	}
+	return nil
+}
+
+// block lies where those lay that it is made of, the last of which was received at a time.
+func (w *merging) block(made ingest.Block, received time.Time) *Block {
+	b := &Block{Block: made, ID: w.m.NewID(), Retention: w.heap.day.retention, Organization: w.heap.organization, Project: w.heap.project}
+	if b.at = b.latest(); dayOf(b.Retention, b.at) != w.heap.day { // it was kept later than it was received
+		b.at = received
+	}
+	return b
+}
+
+// finish writes the blocks. The number of the merge comes last: others of the organization wait for its row.
+func (w *merging) finish(ctx context.Context) error {
+	if err := w.m.Store.copy(ctx, w.tx, w.heap.day, w.written); err != nil {
+		return err
+	}
+	if err := noteReaches(ctx, w.tx, map[day][]*Block{w.heap.day: w.written}); err != nil {
+		return err
+	}
+	merge, err := w.heap.countMerge(ctx, w.tx)
+	if err != nil {
+		return fmt.Errorf("cannot count a merge: %w", err)
+	}
+	return w.heap.noteMerged(ctx, w.tx, merge, w.written, w.now)
+}

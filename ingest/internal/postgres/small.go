@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ingest"
+)
+
+// gatherFor is how long small blocks gather before they are looked at.
+const gatherFor = 10 * time.Second
+
+// A heap are the small blocks of a project and day: a row of small_blocks.
+type heap struct {
+	organization, project string
+	day                   day
+}
+
+func (h heap) compare(other heap) int {
+	return cmp.Or(cmp.Compare(h.organization, other.organization), cmp.Compare(h.project, other.project),
+		cmp.Compare(h.day.retention, other.day.retention), h.day.begins.Compare(other.day.begins))
+}
+
+// noteSmall has the small ones among blocks looked at soon. Most of the time their row is due anyway, and nothing is written.
+func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time.Time) error {
+	heaps := heapsOf(blocks)
+	if len(heaps) == 0 {
+		return nil
+	}
+	var organizations, projects []string
+	var retentions []int16
+	var days []time.Time
+	for _, h := range heaps {
+		organizations, projects = append(organizations, h.organization), append(projects, h.project)
+		retentions, days = append(retentions, int16(h.day.retention)), append(days, h.day.begins) //nolint:gosec // bounded by the contract
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO small_blocks (organization, project, retention, day, due_at)
+		SELECT n.*, $5 FROM unnest($1::text[], $2::text[], $3::smallint[], $4::date[]) AS n (organization, project, retention, day)
+		WHERE NOT EXISTS (SELECT FROM small_blocks s WHERE (s.organization, s.project, s.retention, s.day) = (n.organization, n.project, n.retention, n.day)
+			AND s.due_at <= $5)
+		ON CONFLICT (organization, project, retention, day) DO UPDATE SET due_at = least(small_blocks.due_at, excluded.due_at)`,
+		organizations, projects, retentions, days, now.Add(gatherFor))
+	if err != nil {
+		return fmt.Errorf("cannot note where small blocks lie: %w", err)
+	}
+	return nil
+}
+
+// heapsOf are in the order of their keys: transactions that write the same rows wait for each other in one order.
+func heapsOf(blocks map[day][]*Block) (heaps []heap) {
+	seen := map[heap]bool{}
+	for d, list := range blocks {
+		for _, b := range list {
+			h := heap{b.Organization, b.Project, d}
+			if b.Bytes < ingest.SmallBlockBytes && !seen[h] {
+				seen[h] = true
+				heaps = append(heaps, h)
+			}
+		}
+	}
+	slices.SortFunc(heaps, heap.compare)
+	return heaps
+}
+
+// A backlog is how many heaps are due, and since when the first of them is.
+type backlog struct {
+	heaps int
+	since time.Time
+}
+
+// dueHeaps are at most limit heaps that are due, in turns of the organizations, and all of those that are.
+func dueHeaps(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (heaps []heap, all backlog, err error) {
+	rows, err := tx.Query(ctx, `SELECT organization, project, retention, day::timestamp AT TIME ZONE 'UTC', count(*) OVER (), min(due_at) OVER ()
+		FROM (SELECT *, row_number() OVER (PARTITION BY organization ORDER BY due_at) AS turn FROM small_blocks WHERE due_at <= $1) AS due
+		ORDER BY turn, due_at LIMIT $2`, now, limit)
+	if err != nil {
+		return nil, all, err
+	}
+	var h heap
+	var retention int
+	var begins time.Time
+	_, err = pgx.ForEachRow(rows, []any{&h.organization, &h.project, &retention, &begins, &all.heaps, &all.since}, func() error {
+		h.day = dayOf(retention, begins)
+		heaps = append(heaps, h)
+		return nil
+	})
+	return heaps, all, err
+}
+
+// key are the columns that tell a heap, for queries of $1 to $4.
+const heapKey = `organization = $1 AND project = $2 AND retention = $3 AND day = $4::date`
+
+func (h heap) args(more ...any) []any {
+	return append([]any{h.organization, h.project, int16(h.day.retention), h.day.begins}, more...) //nolint:gosec // bounded by the contract
+}
+
+// claim has nobody else look at a heap until a time; false where somebody else was faster.
+func (h heap) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+heapKey+` AND due_at <= $5`, h.args(now, until)...)
+	return tag.RowsAffected() == 1, err
+}
+
+// release has the heap looked at again when it is due next; zero: it goes. Where blocks have come since it was claimed, they have said when.
+func (h heap) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (err error) {
+	if next.IsZero() {
+		_, err = tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+heapKey+` AND due_at = $5`, h.args(claimed)...)
+	} else {
+		_, err = tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+heapKey+` AND due_at = $5`, h.args(claimed, next)...)
+	}
+	return err
+}
+
+// smallAtOnce is how many small blocks are looked at: more than there can be of which none is to be merged.
+const smallAtOnce = 4096
+
+// smallQuery lists the small blocks of a heap in the order of their receipt.
+var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, text_bytes, ''::bytea FROM blocks
+	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
+	ORDER BY received_at LIMIT %d`, ingest.SmallBlockBytes, smallAtOnce)
+
+func (h heap) queryArgs() []any {
+	return []any{int16(h.day.retention), h.day.begins, h.day.ends(), h.organization, h.project} //nolint:gosec // bounded by the contract
+}
+
+func (h heap) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, error) {
+	rows, err := tx.Query(ctx, smallQuery, h.queryArgs()...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.day) })
+}
+
+// errGone says that somebody else has taken blocks meanwhile.
+var errGone = errors.New("blocks to be merged are gone")
+
+// takeQuery removes blocks of a heap. It names the partition by what tells it.
+const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
+	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
+		AND b.received_at = t.received_at AND b.block = t.block RETURNING data`
+
+// take removes blocks and returns what they hold.
+func (h heap) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candidate) ([][]byte, error) {
+	ids, received := make([]string, len(blocks)), make([]time.Time, len(blocks))
+	for i := range blocks {
+		ids[i], received[i] = uuidText(blocks[i].ID), blocks[i].ReceivedAt
+	}
+	rows, err := tx.Query(ctx, takeQuery, append(h.queryArgs(), received, ids)...)
+	if err != nil {
+		return nil, err
+	}
+	data, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err == nil && len(data) != len(blocks) {
+		err = errGone
+	}
+	return data, err
+}
