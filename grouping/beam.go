@@ -2,7 +2,8 @@ package grouping
 
 import "strings"
 
-// Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
+// Elixir and Erlang: "(shop 0.1.0) lib/cart.ex:12: Cart.total/2" and
+// {cart,total,2,[{file,"src/cart.erl"},{line,12}]}.
 
 func beamFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]

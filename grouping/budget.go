@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A project may create so many groups by the errors of one hour. What is new beyond that belongs to one group of the
-// project, the overflow: a flood of types that never come again is counted exactly and fills no table.
+// A project may create so many groups by the errors of one hour. Further new ones join the
+// project's overflow group: a flood of unique types is counted exactly and fills no table.
 
 // OverflowVersion is that of the overflow's hash, which no algorithm makes of an error.
 const OverflowVersion = 0
@@ -26,7 +26,8 @@ func (c *Count) Overflow() {
 // Overflowed reports whether c belongs to an overflow.
 func (c *Count) Overflowed() bool { return c.Deciding().Scope == ScopeBudget }
 
-// DescribeOverflow tells what people see of an overflow, where budget is how many groups a project may create in an hour.
+// DescribeOverflow describes an overflow, where budget is how many groups a project may create in
+// an hour.
 func DescribeOverflow(budget int) (Description, Why) {
 	p := overflowHash()
 	rule := "The project had created " + thousands(budget) + " new groups in the hour in which these errors were accepted, as many as it may. " +

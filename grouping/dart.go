@@ -2,7 +2,8 @@ package grouping
 
 import "strings"
 
-// Dart and Flutter: "#0      Cart.total (package:shop/cart.dart:12:5)", on the web "package:shop/cart.dart 12:5  Cart.total".
+// Dart and Flutter: "#0 Cart.total (package:shop/cart.dart:12:5)", on the web
+// "package:shop/cart.dart 12:5 Cart.total".
 
 func dartFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]

@@ -16,7 +16,7 @@ const (
 // Description is what people see of an error. It shares no memory with the Grouper.
 type Description struct {
 	Title      string // type and message, on one line
-	Type       string // as sent, else as the trace says
+	Type       string // as sent, else as in the trace
 	Culprit    string // the innermost own frame, without numbers that change
 	Language   Language
 	Exceptions []Exception // the root cause first; each one's innermost call first
@@ -28,7 +28,7 @@ type Part struct {
 	Value string
 }
 
-// Why tells how an error came to its group.
+// Why is how an error came to its group.
 type Why struct {
 	Version  int
 	Scope    HashScope
@@ -38,8 +38,8 @@ type Why struct {
 	Rule     Rule   // that chose them
 }
 
-// Rule is how a group was told apart. Rules are stored, so they are never renamed; one that is not among those here is its
-// own words.
+// Rule is how a group was distinguished. Rules are stored, so they are never renamed; an unknown
+// one is its own text.
 type Rule string
 
 // The rules.
@@ -57,7 +57,7 @@ var ruleWords = map[Rule]string{
 	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
 }
 
-// Words tells a rule to people.
+// Words is a rule as text.
 func (r Rule) Words() string { return cmp.Or(ruleWords[r], string(r)) }
 
 // Describe is what people see of the error.

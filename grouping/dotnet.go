@@ -2,7 +2,8 @@ package grouping
 
 import "strings"
 
-// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; the words "at", "in" and "line" may be of another language.
+// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; "at", "in" and "line" may be
+// translated.
 
 func dotnetFrame(line string) (Frame, bool) {
 	s, ok := afterAt(line[leadingSpace(line):])
@@ -23,7 +24,7 @@ func dotnetFrame(line string) (Frame, bool) {
 	return f, f.Function != "" && strings.IndexByte(s[:open], ' ') < 0 && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
 }
 
-// afterAt drops the word for "at", as the runtime's translations have it.
+// afterAt drops "at", or its translation by the runtime.
 func afterAt(s string) (string, bool) {
 	for _, at := range [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "vid ", "ved ", "på ", "bij ", "場所 ", "在 ", "於 ", "위치: "} {
 		if rest, ok := strings.CutPrefix(s, at); ok {
@@ -47,7 +48,7 @@ func dotnetPlace(s string) (file string, line int) {
 	return dotnetFile(s[:colon]), number(s[space+1:])
 }
 
-// isParameters tells a list of "Type name" from the place of a Java or JavaScript frame.
+// isParameters distinguishes a list of "Type name" from the place of a Java or JavaScript frame.
 func isParameters(s string) bool {
 	if s == "" {
 		return true
@@ -74,7 +75,7 @@ func dotnetName(s string) (module, function string) {
 	return s[:dot], s[dot+1:]
 }
 
-// dotnetFile drops the word for "in" before the path.
+// dotnetFile drops "in" before the path.
 func dotnetFile(s string) string {
 	s = strings.TrimSpace(s)
 	if _, path, ok := strings.Cut(s, " "); ok {
@@ -97,8 +98,8 @@ func dotnetMark(line string) mark {
 	return classHeader(strings.TrimPrefix(s, "Unhandled exception. "))
 }
 
-// isInnerEnd recognises the line after the frames of an inner exception. In whatever language, it is indented, unlike the one where
-// an exception was thrown again.
+// isInnerEnd recognizes the line after the frames of an inner exception. It is indented in every
+// language, unlike the one where an exception was rethrown.
 func isInnerEnd(line, s string) bool {
 	return strings.HasPrefix(s, "--- End of inner exception") ||
 		strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack")
@@ -108,8 +109,8 @@ func dotnetInApp(f *Frame) bool {
 	return f.Module != "" && !dotnetLibraries.hold(f.Module, '.')
 }
 
-// dotnetIdentity is type and method. State machines and closures are named by the method that the compiler made
-// them from; how the runtime resumes and rethrows does not count.
+// dotnetIdentity is type and method. State machines and closures have the name of their method;
+// frames by which the runtime resumes and rethrows do not count.
 func dotnetIdentity(dst []byte, f *Frame) []byte {
 	if dotnetPlumbing(f) {
 		return dst
@@ -128,8 +129,8 @@ func dotnetPlumbing(f *Frame) bool {
 		strings.HasPrefix(f.Function, "lambda_method")
 }
 
-// appendDotnet appends a name part by part: "<DoAsync>d__5" is "DoAsync", "<>c__DisplayClass3_0" and type
-// arguments are nothing, "<F>g__Local|0_1" is "F.Local".
+// appendDotnet appends a name part by part: "<DoAsync>d__5" is "DoAsync", "<>c__DisplayClass3_0"
+// and type arguments are nothing, "<F>g__Local|0_1" is "F.Local".
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
 	first := true

@@ -2,7 +2,7 @@ package grouping
 
 import "strings"
 
-// appendFileName appends the last element of a path or URL without the parts that builds number or hash:
+// appendFileName appends the last element of a path or URL without build numbers and hashes:
 // "https://cdn/x/main.3f2a1b9c.chunk.js" is "main.chunk.js", "index-DkYxQw9z.js" is "index.js".
 func appendFileName(dst []byte, path string) []byte {
 	name := baseName(path)

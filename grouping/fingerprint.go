@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Version is that of the algorithm. A hash carries the version that made it: whoever changes the hash of any error raises it,
-// and moves the algorithm of before to internal/former, by which the groups of before go on being found.
+// Version is that of the algorithm, kept with each hash. Whoever changes the hash of any error
+// raises it, and moves the algorithm to internal/former, by which existing groups are still found.
 const Version = 3
 
 // Hash is a truncated SHA-256.
@@ -25,9 +25,10 @@ type ScopedHash struct {
 	Hash    Hash
 }
 
-// Fingerprint is what an error is compared by. Hashes go from strict to loose. The first Joins of them decide: an
-// error belongs to the group of the strictest of these that is known, and creates a group when none is. The rest tell
-// what is similar. Every hash follows from each stricter one, so that Hashes[Joins-1] alone names the group.
+// Fingerprint is what errors are compared by. Hashes go from strict to loose. The first Joins
+// decide: an error joins the group of the strictest known one, or creates a group. The rest lead to
+// similar groups. Every hash follows from each stricter one, so Hashes[Joins-1] alone names the
+// group.
 type Fingerprint struct {
 	Hashes []ScopedHash
 	Joins  int
@@ -46,7 +47,8 @@ func (f Fingerprint) Kept() []ScopedHash {
 	return []ScopedHash{f.Hashes[0], f.Deciding()}
 }
 
-// At is the hash at a level that need not be one of Levels; without a usable stack trace it is the deciding one.
+// At is the hash at any level, also one not in Levels; without a usable stack trace the deciding
+// one.
 func (f Fingerprint) At(level Level) ScopedHash {
 	if len(f.of.trace.site) == 0 {
 		return f.Deciding()
@@ -54,14 +56,14 @@ func (f Fingerprint) At(level Level) ScopedHash {
 	return f.of.at(level)
 }
 
-// Grouper fingerprints errors one after another and reuses its memory. It must not be used by two goroutines at once.
-// Its zero value is ready.
+// Grouper fingerprints errors one after another and reuses its memory. It is for one goroutine. Its
+// zero value is ready.
 type Grouper struct {
 	sent   Error
 	trace  trace
 	root   span
 	kind   []byte   // its type, as it is compared
-	near   int      // how many frames tell where it happened, see reach
+	near   int      // how many frames locate it, see reach
 	circle [][]byte // the functions that endless recursion went through, where it is that
 	words  wordlist // of the root cause's message
 	key    []byte
@@ -69,7 +71,7 @@ type Grouper struct {
 	hashes [len(Levels)]ScopedHash
 }
 
-// Fingerprint parses e and returns its hashes, with which it can be described. They are valid until the next call.
+// Fingerprint parses e and returns its hashes, valid until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.sent = e
 	g.trace.parse(&g.sent)
@@ -102,7 +104,7 @@ func (g *Grouper) at(level Level) ScopedHash {
 	return g.hash(level.Scope, g.appendSite(key, level))
 }
 
-// Parts of a key are ended by this byte, which no text that is compared holds except as part of a message.
+// keyEnd ends each part of a key. No text has it, except a message.
 const keyEnd = '\n'
 
 func (g *Grouper) begin(scope HashScope) []byte {
@@ -115,7 +117,8 @@ func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
 	return ScopedHash{Version, scope, Hash(sum[:16])}
 }
 
-// appendTrace appends all exceptions, with a mark at the sender's own frames: what is own decides at looser levels.
+// appendTrace appends all exceptions, with a mark at the sender's own frames: what is own decides
+// at looser levels.
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t := &g.trace
 	for _, s := range t.spans {
@@ -164,9 +167,9 @@ func (g *Grouper) deciders(level Level) []int {
 	return site[:min(most, len(site))]
 }
 
-// reach is how far from the fault the frames tell where it is: its function alone for a fault, else at most two thirds of
-// the way to the entry point, which has more to do with who called than with what broke. Of code of others, and of a name that
-// many functions have, one frame alone does not tell.
+// reach is how many frames from the fault locate it: one for a fault, else at most two thirds of
+// the way to the entry point, where frames depend on the caller. One frame of foreign code, or with
+// a generic name, does not suffice.
 func (g *Grouper) reach() int {
 	site, n := g.trace.site, (2*len(g.trace.site)+2)/3
 	switch {
@@ -187,7 +190,7 @@ func (g *Grouper) reach() int {
 const (
 	foreignReach = 4 // where none is the sender's own
 	foreignFault = 2 // there, of a fault
-	genericReach = 3 // where the innermost ones have names that tell nothing
+	genericReach = 3 // where the innermost names are generic
 )
 
 // own reports whether the frames that count are the sender's own.
@@ -206,7 +209,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// rootCause is the innermost exception that has frames; its type may be unknown, then that of the one around it counts.
+// rootCause is the innermost exception with frames; without a type, that of the one around it
+// counts.
 func (g *Grouper) rootCause() span {
 	spans := g.trace.spans
 	for i, s := range spans {
@@ -225,14 +229,15 @@ func (g *Grouper) rootCause() span {
 
 func (g *Grouper) outermost() span { return g.trace.spans[len(g.trace.spans)-1] }
 
-// faulty reports whether the innermost own frame alone tells where the error is.
+// faulty reports whether the innermost own frame alone locates the error.
 func (g *Grouper) faulty() bool {
 	first := g.trace.site[0]
 	name := g.trace.identity(first)
 	return g.trace.syntax.isFault(g.root.typ) && name[len(name)-1] != ':'
 }
 
-// findCircle finds the names of the frames that endless recursion went through, in an order that does not depend on where it ended.
+// findCircle finds the frames of endless recursion, in an order that does not depend on where it
+// ended.
 func (g *Grouper) findCircle() {
 	g.circle = g.circle[:0]
 	if !isOverflow(g.root.typ, g.root.message) {

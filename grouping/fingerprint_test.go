@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/hashes-v*.txt anew; only right before the version is in use")
 
-// Hashes are stored: those of a version never change. Whoever breaks this test raises Version and moves the algorithm that was
-// to internal/former.
+// Hashes are stored: those of a version never change. Whoever breaks this test raises Version and
+// moves the algorithm that was to internal/former.
 func TestGoldenHashes(t *testing.T) {
 	path := fmt.Sprintf("testdata/hashes-v%d.txt", Version)
 	var got strings.Builder
@@ -59,7 +59,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Each level contains the one before: what is the same at one is the same at all looser ones. Whatever is compared with whatever.
+// Each level contains the one before: what is the same at one is the same at all looser ones.
+// Whatever is compared with whatever.
 func TestLevelsContainEachOther(t *testing.T) {
 	type levels [len(Levels)]Hash
 	var all []levels
@@ -115,7 +116,8 @@ func TestThreadDump(t *testing.T) {
 	}
 }
 
-// The cost of an error is linear in its size, whatever is in it: half a megabyte of anything takes a moment.
+// The cost of an error is linear in its size, whatever is in it: half a megabyte of anything takes
+// a moment.
 func TestLinear(t *testing.T) {
 	const size = 512 << 10
 	var g Grouper

@@ -10,7 +10,8 @@ type Frame struct {
 	InApp    bool   // the frame is the sender's own code rather than a library's or the runtime's
 }
 
-// Exception is one error of a chain: what was thrown and the calls that led there, the innermost call first.
+// Exception is one error of a chain: what was thrown and the calls that led there, the innermost
+// call first.
 type Exception struct {
 	Type    string
 	Message string

@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
-// together, apart, or on one line.
+// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d".
+// Senders send them together, apart, or on one line.
 
 func goFrame(line string) (Frame, bool) {
 	s := strings.TrimSpace(line)
@@ -22,7 +22,8 @@ func goFrame(line string) (Frame, bool) {
 
 const goCreator = "created by"
 
-// goPlace reads "/path/f.go:12 +0x1d", with or without the call before it; i is where ".go:" stands.
+// goPlace reads "/path/f.go:12 +0x1d", with or without the call before it; i is the index of
+// ".go:".
 func goPlace(s string, i int) (Frame, bool) {
 	end := i + len(".go:")
 	for end < len(s) && isDigit(s[end]) {
@@ -47,7 +48,8 @@ func goPlace(s string, i int) (Frame, bool) {
 	return f, true
 }
 
-// goCall reads "import/path.(*T).Method(args)"; the arguments may be missing when errors print their own stack.
+// goCall reads "import/path.(*T).Method(args)"; the arguments may be missing when errors print
+// their own stack.
 func goCall(s string) (Frame, bool) {
 	name := s
 	if strings.HasSuffix(s, ")") {

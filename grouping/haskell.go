@@ -27,7 +27,7 @@ func haskellInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "libraries/") && !strings.HasPrefix(f.Module, "base-") && f.Function != "error" && f.Function != "undefined"
 }
 
-// haskellIdentity is where the call stands: module, without its package's version and hash, and the function that is called.
+// haskellIdentity is module, without its package's version and hash, and function.
 func haskellIdentity(dst []byte, f *Frame) []byte {
 	_, module, _ := cutLast(f.Module, ":")
 	return append(append(append(dst, module...), ':'), f.Function...)

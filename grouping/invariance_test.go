@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// kin is an error and variants of it. What is in same differs from base only in what changes between two occurrences
-// of one fault: it must join base. What is in other is another fault: it must not.
+// kin is an error and variants of it. What is in same differs from base only in what changes
+// between two occurrences of one fault: it must join base. What is in other is another fault: it
+// must not.
 type kin struct {
 	name  string
 	base  Error
@@ -45,7 +46,8 @@ func (k kin) check(t *testing.T) {
 	}
 }
 
-// Senders cut traces into strings as they like: lines, all at once, with and without indentation and carriage returns.
+// Senders cut traces into strings as they like: lines, all at once, with and without indentation
+// and carriage returns.
 func TestPieces(t *testing.T) {
 	for _, ks := range [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin} {
 		for _, k := range ks {

@@ -2,7 +2,8 @@ package grouping
 
 import "strings"
 
-// Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12) [jar:1.0]".
+// Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12)
+// [jar:1.0]".
 
 func javaFrame(line string) (Frame, bool) {
 	s := withoutTool(line)
@@ -30,7 +31,8 @@ func javaFrame(line string) (Frame, bool) {
 	return f, true
 }
 
-// withoutTool drops indentation and what build tools and mails print before a line, such as "[exec] [junit] " and "> ".
+// withoutTool drops indentation and prefixes of build tools and mails, such as "[exec] [junit] "
+// and "> ".
 func withoutTool(line string) string {
 	s := line[leadingSpace(line):]
 	for range 4 {
@@ -50,7 +52,7 @@ func withoutTool(line string) string {
 	return s
 }
 
-// javaPlace tells "File.java:12", "Native Method" and their like from a list of parameters.
+// javaPlace distinguishes "File.java:12", "Native Method" and their like from a list of parameters.
 func javaPlace(s string) bool {
 	switch s {
 	case "Native Method", "Unknown Source", "SourceFile", "<generated>", "NO_SOURCE_FILE", "":
@@ -80,8 +82,8 @@ func isSourceName(file string) bool {
 	return false
 }
 
-// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes that stand for
-// dots ("a/b/C") stay.
+// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes
+// instead of dots ("a/b/C") stay.
 func withoutLoader(class string) string {
 	slash := strings.LastIndexByte(class, '/')
 	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
@@ -109,7 +111,7 @@ func javaMark(line string) mark {
 	return classHeader(s)
 }
 
-// named makes the mark of a line that goes on with "Type: message".
+// named makes the mark of a line that continues with "Type: message".
 func named(kind markKind, s string) mark {
 	typ, message, ok := typeAndMessage(s)
 	if !ok {
@@ -141,8 +143,8 @@ func javaInApp(f *Frame) bool {
 	return !javaLibraries.hold(f.Module, '.')
 }
 
-// javaIdentity is class and method without what compilers and class generators number. Frames that only exist
-// because of how the virtual machine reflects, proxies or links lambdas do not count.
+// javaIdentity is class and method without the numbers of compilers and class generators. Frames of
+// reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	if javaPlumbing(f) {
 		return dst
@@ -163,7 +165,7 @@ func javaPlumbing(f *Frame) bool {
 	return strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
 }
 
-// appendJavaClass appends a class name up to the part that a generator made, and without numbers of anonymous
+// appendJavaClass appends a class name up to its generated part, without numbers of anonymous
 // classes: "Foo$$EnhancerBySpringCGLIB$$1a2b" is "Foo", "Foo$1" and "Foo$2" are "Foo$".
 func appendJavaClass(dst []byte, class string) []byte {
 	start := len(dst)
@@ -206,8 +208,8 @@ func appendUncounted(dst []byte, s string) []byte {
 	return dst
 }
 
-// isJavaCounted reports whether a number after s is counted: after "$" and "__", in "$Proxy12", "GeneratedMethodAccessor12",
-// "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2".
+// isJavaCounted reports whether a number after s is a counter: after "$" and "__", in "$Proxy12",
+// "GeneratedMethodAccessor12", "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2".
 func isJavaCounted(s string) bool {
 	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "CodegenStage", "jdk.proxy"} {
 		if strings.HasSuffix(s, end) {

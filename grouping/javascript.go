@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox and Safari:
-// "fn@url:1:2", and for evaluated code "fn@url line 3 > eval:1:2".
+// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox
+// and Safari: "fn@url:1:2", and for evaluated code "fn@url line 3 > eval:1:2".
 
 func javascriptFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -38,7 +38,8 @@ func v8Frame(s string) (Frame, bool) {
 	return f, place == "<anonymous>" || place == "native" || strings.HasPrefix(place, "index ") || strings.HasPrefix(place, "wasm://")
 }
 
-// v8Name drops what V8 says about a call besides its name, and that it goes on later, which other engines do not print.
+// v8Name drops what V8 adds to a function's name, also that it resumes later, which other engines
+// do not print.
 func v8Name(s string) string {
 	s = strings.TrimPrefix(s, "new ")
 	if i := strings.Index(s, " [as "); i > 0 {
@@ -81,7 +82,8 @@ func geckoFrame(s string) (Frame, bool) {
 	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
 }
 
-// geckoAt is the "@" between name and place. Names and URLs may hold "@" too: the one before the scheme counts.
+// geckoAt is the "@" between name and place: the one before the scheme, as names and URLs may have
+// others.
 func geckoAt(s string) int {
 	if scheme := strings.Index(s, "://"); scheme > 0 {
 		return strings.LastIndexByte(s[:scheme], '@')
@@ -123,7 +125,7 @@ func javascriptInApp(f *Frame) bool {
 	return !javascriptLibrary(baseName(withoutQuery(f.File)))
 }
 
-// javascriptLibrary knows the files of libraries that pages load on their own.
+// javascriptLibrary recognizes files of libraries that pages load separately.
 func javascriptLibrary(file string) bool {
 	for _, name := range [...]string{"react-dom", "react.", "jquery", "angular", "vue.", "zone.js", "lodash", "polyfill", "vendor", "framework-"} {
 		if strings.HasPrefix(file, name) {
@@ -133,9 +135,9 @@ func javascriptLibrary(file string) bool {
 	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
 }
 
-// javascriptIdentity is the file's name without hashes and the function's name without receiver, which not all engines print. A
-// name that a minifier made says nothing and is left out. Of what a browser runs only named calls count: engines name those of
-// anonymous functions in ways of their own, and some print calls that wait.
+// javascriptIdentity is the file's name without hashes and the function's name without receiver,
+// which not all engines print. Minified names are left out. In browsers only named calls count:
+// engines name anonymous functions differently, and some print awaiting calls.
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	if pkg, ok := after(f.File, "/node_modules/"); ok {
@@ -175,11 +177,12 @@ func appendScriptFile(dst []byte, path string) []byte {
 	return appendFileName(dst, path)
 }
 
-// chunkHash is the length of what Vite, Rollup and esbuild put before the extension of what they build.
+// chunkHash is the length of what Vite, Rollup and esbuild put before the extension of what they
+// build.
 const chunkHash = 8
 
-// isChunkHash recognises it: letters, digits, "-" and "_". On its way to a browser a file has such a hash as a rule, so that only
-// what looks like a word is none: "checkout", "Checkout".
+// isChunkHash recognizes letters, digits, "-" and "_". A remote file usually has such a hash, so
+// there only what looks like a word ("checkout") is none.
 func isChunkHash(s string, remote bool) bool {
 	digits, upper, turns := 0, 0, 0
 	for i := 0; i < len(s); i++ {
@@ -212,14 +215,14 @@ func appendPackage(dst []byte, path string) []byte {
 	return append(append(dst, name...), '/')
 }
 
-// isBuilt reports whether a bundler wrote the file, so that short names in it are a minifier's. left is the length of
-// its name without hashes.
+// isBuilt reports whether a bundler wrote the file, so that its short names are minified. left is
+// the length of its name without hashes.
 func isBuilt(name string, left int) bool {
 	return left < len(name) || strings.Contains(name, ".min.") || strings.Contains(name, "bundle") || strings.Contains(name, "chunk")
 }
 
-// appendScriptName appends the last part of "Object.Foo.bar", which every engine prints, and nothing of "bar/<", an anonymous
-// function in bar.
+// appendScriptName appends the last part of "Object.Foo.bar", which every engine prints, and
+// nothing of "bar/<", an anonymous function in bar.
 func appendScriptName(dst []byte, name string, built bool) []byte {
 	last := name[strings.LastIndexAny(name, "./")+1:]
 	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {

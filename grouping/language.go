@@ -25,24 +25,26 @@ const (
 	R          Language = "r"
 )
 
-// syntax is how one runtime prints traces and names things. All functions see lines without line breaks.
+// syntax is how one runtime prints traces and names things. All functions see lines without line
+// breaks.
 type syntax struct {
 	language Language
 	// frame parses one line. A frame with a file and no function belongs to the line before it.
 	frame func(line string) (Frame, bool)
-	// mark recognises lines that are no frames but say where exceptions begin and end.
+	// mark recognizes lines that begin or end exceptions.
 	mark func(line string) mark
-	// inApp tells the sender's own code from that of libraries.
+	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
-	// own corrects inApp for all frames of an exception, the innermost first; nil where each line says enough.
+	// own corrects inApp for all frames of an exception, the innermost first; nil: inApp suffices.
 	own func(frames []Frame)
-	// identity appends what names the frame in every occurrence; nothing for a frame that does not count.
+	// identity appends what names the frame in every occurrence; nothing for a frame that does not
+	// count.
 	identity func(dst []byte, f *Frame) []byte
 	// opens recognises frames that begin an exception and name it; nil where none does.
 	opens func(line string) mark
-	// engine holds types of errors that the runtime throws itself, in words that differ from one runtime to the next.
+	// engine holds error types of the runtime, whose messages differ between runtimes.
 	engine map[string]bool
-	// twoLines: the place of a call stands on a line of its own.
+	// twoLines: the place of a call is on a line of its own.
 	twoLines bool
 	// crashLast: the innermost call is printed last.
 	crashLast bool

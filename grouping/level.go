@@ -1,6 +1,7 @@
 package grouping
 
-// HashScope reports how much of an error a hash covers. Scopes are stored and shown, so they are never renamed.
+// HashScope is how much of an error a hash covers. Scopes are stored and shown, so they are never
+// renamed.
 type HashScope string
 
 // The scopes, the strictest first.
@@ -15,8 +16,8 @@ const (
 	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had created as many groups as it may
 )
 
-// Level is one way to compare errors. Each contains the one before: errors that are the same at a level are the same at all
-// looser ones, so that the deciding one follows from every stricter one.
+// Level is one way to compare errors. Errors that are the same at a level are the same at all
+// looser ones, so the deciding one follows from every stricter one.
 type Level struct {
 	Scope   HashScope
 	Frames  int  // at most so many of the innermost own frames of the root cause
@@ -26,8 +27,8 @@ type Level struct {
 
 const everything = 1 << 20
 
-// Levels are those of errors with a usable stack trace, from strict to loose. What is looser than the deciding one only
-// leads to similar groups.
+// Levels are those of errors with a usable stack trace, from strict to loose. Those looser than the
+// deciding one only lead to similar groups.
 var Levels = [...]Level{
 	{Scope: ScopeTrace, Frames: everything, Words: maxWords},
 	{Scope: ScopeStack, Frames: everything, Words: maxWords},

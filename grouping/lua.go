@@ -2,7 +2,8 @@ package grouping
 
 import "strings"
 
-// Lua: "/app/cart.lua:12: in function 'total'", "[C]: in function 'error'", "...long/path/cart.lua:5: in function <...cart.lua:3>".
+// Lua: "/app/cart.lua:12: in function 'total'", "[C]: in function 'error'",
+// "...long/path/cart.lua:5: in function <...cart.lua:3>".
 
 func luaFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -18,7 +19,8 @@ func luaFrame(line string) (Frame, bool) {
 	return f, ok && (strings.HasSuffix(f.File, ".lua") || strings.HasPrefix(f.File, "["))
 }
 
-// luaName is the name in "function 'total'", "method 'total'", "upvalue 'total'", "function 'cart.total'", "main chunk".
+// luaName is the name in "function 'total'", "method 'total'", "upvalue 'total'", "function
+// 'cart.total'", "main chunk".
 func luaName(s string) string {
 	open := strings.IndexAny(s, "'`")
 	if open < 0 {

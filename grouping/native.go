@@ -37,7 +37,8 @@ func cutIndex(s string) (rest string, ok bool) {
 	return strings.TrimLeft(digits[n:], " "), true
 }
 
-// addressedFrame reads what begins with an address: "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)", "[ra] 0x12 f() + 3 in app at a.swift:1:2".
+// addressedFrame reads a frame that begins with an address: "0x55 in f /a.c:1:2", "pc 0004
+// /lib/a.so (f+12)", "[ra] 0x12 f() + 3 in app at a.swift:1:2".
 func addressedFrame(s string) (Frame, bool) {
 	if rest, ok := strings.CutPrefix(s, "pc "); ok {
 		return androidFrame(rest)
@@ -60,7 +61,8 @@ func addressedFrame(s string) (Frame, bool) {
 	return swiftCall(s)
 }
 
-// gdbCall reads "f (a=1) at f.c:3", "f(int) /src/f.cpp:54:3", "f () from /lib/libc.so.6" and "f (/lib/libc.so.6+0x20)".
+// gdbCall reads "f (a=1) at f.c:3", "f(int) /src/f.cpp:54:3", "f () from /lib/libc.so.6" and "f
+// (/lib/libc.so.6+0x20)".
 func gdbCall(s string) (Frame, bool) {
 	if before, place, ok := cutLast(s, " at "); ok {
 		f, ok := nativePlace(place)
@@ -108,7 +110,8 @@ func androidFrame(s string) (Frame, bool) {
 	return f, true
 }
 
-// appleFrame reads "Shop    0x0000000104a5 -[Cart total:] + 84"; the name of the image may hold blanks.
+// appleFrame reads "Shop 0x0000000104a5 -[Cart total:] + 84"; the name of the image may hold
+// blanks.
 func appleFrame(s string) (Frame, bool) {
 	i := strings.Index(s, " 0x")
 	if i < 1 {
@@ -196,13 +199,13 @@ func nativeInApp(f *Frame) bool {
 
 var nativePaths = strings.Fields("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ /rustc/")
 
-// nativeLibrary knows the images of systems and runtimes.
+// nativeLibrary recognizes images of systems and runtimes.
 func nativeLibrary(image string) bool { return beginsWithAny(image, nativeImages) }
 
 var nativeImages = strings.Fields(`libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld UIKit Foundation
 CoreFoundation AppKit SwiftUI GraphicsServices QuartzCore libart. libandroid libgcc linux-vdso`)
 
-// nativeRuntime knows functions that every program has beneath its own.
+// nativeRuntime recognizes functions below every program's own.
 func nativeRuntime(name string) bool {
 	return beginsWithAny(name, nativeFunctions) || strings.HasPrefix(name, "operator new") || strings.HasPrefix(name, "operator delete")
 }
@@ -219,8 +222,8 @@ func beginsWithAny(s string, beginnings []string) bool {
 	return false
 }
 
-// nativeIdentity is the function without arguments, template parameters, and what compilers and linkers append. Of a function that
-// has no name the library is left.
+// nativeIdentity is the function without arguments, template parameters and suffixes of compilers
+// and linkers; the library where the function has no name.
 func nativeIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	dst = appendNative(dst, f.Function)
@@ -271,7 +274,8 @@ func trimmed(dst []byte) []byte {
 	return dst
 }
 
-// withoutSwiftWords drops what the compiler says about a copy of a function, and the counters of blocks.
+// withoutSwiftWords drops the compiler's remarks about copies of a function, and counters of
+// blocks.
 func withoutSwiftWords(name string) string {
 	for _, word := range [...]string{"specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic "} {
 		name = strings.TrimPrefix(name, word)

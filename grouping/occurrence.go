@@ -9,14 +9,14 @@ type Occurrence struct {
 	Entry        string    // id of the entry as clients see it
 	Accepted     time.Time // when the entry was accepted
 	Expires      time.Time // see Expiry
-	At           time.Time // when it happened, as the entry says
+	At           time.Time // when it happened, by the entry
 	Severity     Severity
 	Environment  string
 	Message      string // of the entry
 	Error        Error
 }
 
-// Severity is the level of a log entry. It is a bit, so that a set of severities is one number.
+// Severity is the level of a log entry, as a bit, so that a set of severities is one number.
 type Severity uint8
 
 // The severities.

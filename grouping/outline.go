@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Outline is what the likeness of two errors is judged by. It is made of what is stored of a sample.
+// Outline is what the likeness of two errors is computed from. It is made of a stored sample.
 type Outline struct {
 	kind  uint64   // type of the root cause
-	site  []uint64 // the frames that tell where it happened
+	site  []uint64 // the frames that locate it
 	calls []uint64 // all frames of all exceptions, the root cause first
 	names []string // of calls, as they are compared
 	words []uint64 // of its message
@@ -77,8 +77,8 @@ const (
 	likeWords = 0.15
 )
 
-// Likeness is from 0 to 1: how well the frames align, how far the innermost own ones are the same, whether the type is, and how
-// many words of the messages.
+// Likeness, from 0 to 1, combines the alignment of the frames, the innermost own ones, the type and
+// the words of the messages.
 func (o Outline) Likeness(p Outline) float64 {
 	likeness := likeCalls*alignment(o.calls, p.calls) + likeSite*prefix(o.site, p.site) + likeWords*shared(o.words, p.words)
 	if o.kind == p.kind {
@@ -95,7 +95,7 @@ const (
 
 func weight(place int) float64 { return math.Pow(float64(place+1), -decay) }
 
-// alignment pairs equal frames in order, the first of a name with the first, the second with the second, in linear time.
+// alignment pairs equal frames in order, the nth of a name with the nth, in linear time.
 func alignment(a, b []uint64) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -130,7 +130,7 @@ func prefix(a, b []uint64) float64 {
 	return same / max(total, 1)
 }
 
-// shared is the share of words that both have.
+// shared is the share of common words.
 func shared(a, b []uint64) float64 {
 	if len(a) == 0 && len(b) == 0 {
 		return 0

@@ -10,13 +10,13 @@ import (
 // Bounds of what is kept of a group.
 const (
 	MaxEnvironments = 50  // different ones of a group; further ones are counted and not named
-	MaxEnvironment  = 256 // bytes of a name; what follows does not tell two apart
-	FirstSamples    = 5   // occurrences that are kept for ever: the first
+	MaxEnvironment  = 256 // bytes of a name; what follows does not distinguish two
+	FirstSamples    = 5   // occurrences that are never replaced: the first
 	NewestSamples   = 20  // and the newest
 	newestAtOnce    = 5   // of one tally: the newest of a storm are as good as one another
 )
 
-// Tally adds up occurrences before they are stored: a storm of one error costs as much as a single one.
+// Tally adds up occurrences before they are stored: a storm of one error costs as much as one.
 type Tally struct {
 	grouper Grouper
 	counts  map[countKey]*Count
@@ -29,7 +29,7 @@ type countKey struct {
 	strictest             Hash
 }
 
-// Count is what a tally holds of one kind of error: those with the same strictest hash that were accepted in one hour.
+// Count is the number of errors with the same strictest hash that were accepted in one hour.
 type Count struct {
 	Organization string
 	Project      string
@@ -51,15 +51,16 @@ type Sample struct {
 	Exceptions []Exception // nil: not described yet
 }
 
-// Describe fills in the exceptions of a sample, if it lacks them. A tally does not: most samples of a storm give way to newer
-// ones, and most kinds of a flood create no group.
+// Describe fills in the exceptions of a sample, if it lacks them. A tally does not: most samples of
+// a storm are replaced, and most kinds of a flood create no group.
 func (s *Sample) Describe(g *Grouper) {
 	if s.Exceptions == nil {
 		s.Exceptions = g.Fingerprint(s.Error).Describe().Exceptions
 	}
 }
 
-// Describe is what people see of a group that c creates, and why it is one. The first sample is then described as well.
+// Describe describes the group that c creates, and why it is one. It describes the first sample
+// too.
 func (c *Count) Describe(g *Grouper) (Description, Why) {
 	f := g.Fingerprint(c.Samples[0].Error)
 	d := f.Describe()
@@ -137,8 +138,8 @@ func (c *Count) Deciding() ScopedHash { return c.Hashes[len(c.Hashes)-1] }
 // Arrival reports when c was first seen, in the order of the tally.
 func (c *Count) Arrival() int64 { return c.Samples[0].Arrival }
 
-// Counts returns what was added up, in an order that is the same everywhere: whoever locks rows in it meets no one
-// who locks them the other way round.
+// Counts returns the counts in one order everywhere, so that those who lock rows in it do not
+// deadlock.
 func (t *Tally) Counts() []*Count {
 	counts := make([]*Count, 0, len(t.counts))
 	for _, c := range t.counts {
@@ -163,8 +164,8 @@ func AddEnvironments(set []string, names ...string) []string {
 	return set
 }
 
-// SampleSlot is where the nth sample of a group, counted from 0, is kept: the first ones for ever, each later one in the
-// place of the oldest of the others.
+// SampleSlot is where the nth sample of a group is kept, from 0: the first ones stay, each later
+// one replaces the oldest of the others.
 func SampleSlot(n int64) int {
 	if n < FirstSamples {
 		return int(n)

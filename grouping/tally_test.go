@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A tally counts every occurrence once, keeps tenants and projects apart, and spans their times and environments.
+// A tally counts every occurrence once, keeps tenants and projects apart, and spans their times and
+// environments.
 func TestTally(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tally := NewTally()

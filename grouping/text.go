@@ -45,7 +45,8 @@ func hasDigit(s string) bool {
 	return false
 }
 
-// isHexWord reports whether s can only be a hash, an id or an address: hexadecimal, long enough, with a digit in it.
+// isHexWord reports whether s can only be a hash, an id or an address: hexadecimal, long enough,
+// with a digit.
 func isHexWord(s string, least int) bool {
 	if len(s) < least || !hasDigit(s) {
 		return false
@@ -82,7 +83,8 @@ func cutNumber(s string) (rest string, n int, ok bool) {
 	return s[:i-1], number(s[i:]), true
 }
 
-// cutLast cuts s at the last mark. Most lines have none, and to look from the front is much faster.
+// cutLast cuts s at the last mark. It looks from the front first, which is faster, as most lines
+// have none.
 func cutLast(s, mark string) (before, after string, ok bool) {
 	if !strings.Contains(s, mark) {
 		return s, "", false
@@ -122,8 +124,8 @@ func parentName(path string) string {
 	return baseName(path[:len(path)-len(base)-1])
 }
 
-// after returns what follows the last occurrence of any mark in path, and whether there was one. Paths of either
-// kind of slash match marks written with "/".
+// after returns what follows the last of any mark in path, and whether there was one. Marks are
+// written with "/" and match both slashes.
 func after(path string, marks ...string) (string, bool) {
 	for _, m := range marks {
 		if i := lastIndexSlashed(path, m); i >= 0 {

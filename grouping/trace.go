@@ -22,7 +22,7 @@ type trace struct {
 	spans  []span // the root cause first
 	names  []byte // identities of all frames, one after another
 	ends   []int  // where each frame's identity ends in names
-	site   []int  // the frames that tell where the error happened, the innermost first
+	site   []int  // the frames that locate the error, the innermost first
 	looped []bool // per element of site: it came again, by recursion
 
 	open  int  // the span that is being read
@@ -102,7 +102,8 @@ func (t *trace) line(line string) {
 	}
 }
 
-// isCall tells "a.B.c(B.java:1)" and "a.js:1:2" from "f.c:3", which is only the place of a call.
+// isCall distinguishes "a.B.c(B.java:1)" and "a.js:1:2" from "f.c:3", which is only the place of a
+// call.
 func isCall(s string) bool {
 	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
 		return true
@@ -197,8 +198,8 @@ func (t *trace) begin(m mark) {
 	t.spans, t.open = append(t.spans, s), len(t.spans)
 }
 
-// order turns the frames of each exception so that its innermost call comes first, and gives the outermost exception the name
-// that was sent.
+// order puts each exception's innermost call first, and gives the outermost exception the name that
+// was sent.
 func (t *trace) order(e *Error) {
 	if t.syntax.crashLast {
 		for _, s := range t.spans {
@@ -240,8 +241,8 @@ func (t *trace) identity(i int) []byte {
 	return t.names[start:t.ends[i]]
 }
 
-// locate chooses the frames that tell where the error happened: those of the sender's own code in the root cause;
-// where it has none, in the exceptions around it; where none has any, all of the root cause.
+// locate chooses the frames that locate the error: the own ones in the root cause; else in the
+// exceptions around it; else all of the root cause.
 func (t *trace) locate() {
 	for _, choice := range [...]choice{ownNamed, own, anyone} {
 		for _, s := range t.spans {
@@ -278,7 +279,8 @@ func (t *trace) chosen(i int, c choice) bool {
 	return true
 }
 
-// isMiddle reports whether frame i is so far from both ends of its exception that it does not count.
+// isMiddle reports whether frame i is so far from both ends of its exception that it does not
+// count.
 func (t *trace) isMiddle(s span, i int) bool { return i >= s.first+traceHead && i < s.end-traceTail }
 
 // visit adds frame i to the site unless recursion brought it there already.

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// A trace in no known form is compared line by line, without the numbers, addresses and paths in it.
+// An unknown trace is compared line by line, without numbers, addresses and paths.
 
 const (
 	unknownWidth   = 300 // bytes of a line that are looked at
-	unknownLetters = 3   // a line with fewer says nothing
+	unknownLetters = 3   // a line with fewer has no meaning
 )
 
 func unknownFrame(line string) (Frame, bool) {
@@ -40,7 +40,7 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// appendUnknownWord appends a word without its path and its digits, and counts its letters.
+// appendUnknownWord appends a word without its path and digits, and counts its letters.
 func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
 		word = base
@@ -59,7 +59,7 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 
 func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
 
-// clip cuts s to at most n bytes, at the start of a character. Bytes that are no text are cut anywhere.
+// clip cuts s to at most n bytes, at the start of a character; bytes that are no text anywhere.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -19,7 +19,8 @@ func (b Book) Used() int64 { return b.Balances[Consumed] + b.Balances[Overage] }
 // Remaining is what is left of the allowance, in bytes, never below zero.
 func (b Book) Remaining() int64 { return b.Balances[Grant] }
 
-// refuses reports whether the allowance did not cover a request, and was not raised since: nothing more is accepted.
+// refuses reports whether the allowance did not cover a request, and was not raised since: nothing
+// more is accepted.
 func (b Book) refuses() bool { return b.Refused > 0 && b.Granted() <= b.Refused }
 
 // exhausted reports whether there was an allowance and nothing of it is left, or it refuses.

@@ -7,8 +7,9 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Books are one organization's books, opened to be written. Its methods decide; they collect the transfers and events
-// that have to be stored together with the changed books. Only one writer may hold an organization's books at a time.
+// Books are one organization's books, open for writing. Its methods decide, and collect the
+// transfers and events to store with the changed books. An organization's books have one writer at
+// a time.
 type Books struct {
 	Organization Organization
 	Transfers    []Transfer
@@ -19,7 +20,8 @@ type Books struct {
 	lines int
 }
 
-// OpenBooks opens an organization's books. books has to hold every period that will be written to, if it exists.
+// OpenBooks opens an organization's books. books has to hold every period that will be written to,
+// if it exists.
 func OpenBooks(organization Organization, tiers Tiers, books ...Book) *Books {
 	opened := make(map[int64]*Book, len(books)+1)
 	for _, book := range books {
@@ -38,7 +40,8 @@ func (b *Books) All() []Book {
 	return all
 }
 
-// Charge books accepted logs in the period in which they were accepted. The first charge of a period issues its grant.
+// Charge books accepted logs in the period of their acceptance. The first charge of a period issues
+// its grant.
 func (b *Books) Charge(c Charge) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -56,8 +59,8 @@ func (b *Books) Charge(c Charge) error {
 	return nil
 }
 
-// StartPlan gives a provisional organization its first plan: every period that already has charges gets its allowance.
-// An organization that has a plan is left as it is, so the same news may come twice.
+// StartPlan gives a provisional organization its first plan: every period with charges gets its
+// allowance. It changes nothing where there is a plan, so the event may come twice.
 func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	if !b.Organization.Provisional() {
 		return nil
@@ -76,7 +79,7 @@ func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	return err
 }
 
-// At is the book of the period that holds t, as it would be if it were touched then. It changes nothing.
+// At is the book of the period of t as it would be if it were touched then. It changes nothing.
 func (b *Books) At(t time.Time) (Book, error) {
 	period := calendar.PeriodAt(t, b.Organization.AnchorDay)
 	if book, ok := b.books[period.Start.Unix()]; ok {
@@ -132,7 +135,7 @@ func (b *Books) post(book *Book, cause Cause, moves ...move) {
 	b.announce(book, before, cause)
 }
 
-// announce notes each threshold the first time it is reached in a period, and each time that nothing remains any more.
+// announce records each threshold reached for the first time in a period, and each exhaustion.
 func (b *Books) announce(book *Book, before Book, cause Cause) {
 	for _, percent := range crossed(*book) {
 		book.Reached = percent

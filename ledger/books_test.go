@@ -101,7 +101,8 @@ const (
 	n1 = "2026-12-05T00:00:00Z"
 )
 
-// Given an organization's tier and what was booked, when something happens, then these transfers and events follow.
+// Given an organization's tier and what was booked, when something happens, then these transfers
+// and events follow.
 func TestBooks(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -182,8 +183,9 @@ func TestBooksRefuse(t *testing.T) {
 	}
 }
 
-// Whatever happens: every period's balances sum to zero and are what the transfers make of them, no account but the
-// issuer is below zero, there is overage only where nothing of the grant is left, and each threshold is said once.
+// Whatever happens: every period's balances sum to zero and are what the transfers make of them, no
+// account but the issuer is below zero, there is overage only where nothing of the grant is left,
+// and each threshold is said once.
 func TestBooksStaySound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -242,8 +244,8 @@ func checkOnce(t testing.TB, events []Event) {
 	}
 }
 
-// It makes no difference how charges are cut into batches: the books stored after one batch and opened for the next
-// end the same, with the same transfers and events.
+// It makes no difference how charges are cut into batches: the books stored after one batch and
+// opened for the next end the same, with the same transfers and events.
 func TestBatchesMakeNoDifference(t *testing.T) {
 	whole, stored := newBooks(Indie), newBooks(Indie)
 	var transfers []Transfer

@@ -2,20 +2,21 @@ package ledger
 
 import "fmt"
 
-// MaxGrant bounds a quota, and MaxCharge a charge, so that no sum of them comes near the end of an int64.
+// MaxGrant and MaxCharge keep sums far from the limits of int64.
 const (
 	MaxGrant  = int64(1) << 56
 	MaxCharge = int64(1) << 40
 )
 
-// FirstYear and LastYear bound the years in which anything can happen. An instant outside of them is a defect.
+// FirstYear and LastYear bound the years in which anything can happen. An instant outside of them
+// is a defect.
 const (
 	FirstYear = 2020
 	LastYear  = 2200
 )
 
-// A Charge is what one LogsAccepted costs. Its period is the one in which the logs were accepted, however late they
-// are booked.
+// A Charge is the cost of one LogsAccepted, in the period of its acceptance, however late it is
+// booked.
 type Charge struct {
 	Organization string
 	Bytes        int64

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An EventKind says what an Event is about.
+// An EventKind is what an Event is about.
 type EventKind uint8
 
 // The kinds of events.

@@ -12,14 +12,15 @@ const (
 	Suspended = "suspended"
 )
 
-// ErrNoOrganization is the error for an organization that the ledger does not know, or not at the instant asked for.
+// ErrNoOrganization is the error for an organization that is not in the ledger, or was not at the
+// instant asked for.
 var ErrNoOrganization = errors.New("no such organization")
 
 // DefaultAnchorDay makes periods calendar months.
 const DefaultAnchorDay = 1
 
-// An Organization is what the ledger knows of a customer. One without a plan is provisional: its logs came before the
-// news that it exists. It is charged like any other, without an allowance, and settled when its first plan arrives.
+// An Organization is a customer. One without a plan is provisional: its logs came before its
+// creation. It is charged like any other, without an allowance, and settled when its plan arrives.
 type Organization struct {
 	ID        string
 	AnchorDay int // 1..31

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A Refusal is a request that ingest refused because the quota did not cover it, and how many alike came with it.
+// A Refusal is a request that ingest refused by quota, with the number of like ones.
 type Refusal struct {
 	Organization string
 	Environment  string
@@ -34,8 +34,8 @@ func (r Refusal) Validate() error {
 	return nil
 }
 
-// Refuse notes that an allowance did not cover a request: the period is exhausted, for every replica, until its allowance is larger than the one
-// that was refused. A refusal by a replica that did not know of a larger one yet changes nothing.
+// Refuse exhausts the period for every replica until its allowance is larger than the one refused.
+// A refusal based on an outdated, smaller allowance changes nothing.
 func (b *Books) Refuse(r Refusal) error {
 	if !r.Exhausts || b.Organization.Provisional() {
 		return nil

@@ -26,8 +26,9 @@ func raise(when string, bytes int64) step {
 	}
 }
 
-// An allowance that did not cover a request is exhausted until it is larger, or the next period begins, and that is announced once. What a
-// replica refused that did not know of the larger one changes nothing.
+// An allowance that did not cover a request is exhausted until it is larger, or the next period
+// begins, and that is announced once. What a replica refused that did not know of the larger one
+// changes nothing.
 func TestRefusalExhausts(t *testing.T) {
 	const november, later, december = "2026-11-10T00:00:00Z", "2026-11-11T00:00:00Z", "2026-12-01T00:00:00Z"
 	for _, c := range []struct {

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// A Retention is for how many months books are kept, and for how many of these each of their transfers. What older transfers came to is
-// kept as sums by period as long as the book.
+// A Retention is for how many months books are kept, and for how many their transfers. Older
+// transfers are kept as sums by period as long as the book.
 type Retention struct{ Transfers, Books int }
 
-// DefaultRetention holds where settings say nothing else: the transfers of two years can be compared with those a year before, and books are
-// kept for as long as accounts have to be.
+// DefaultRetention keeps the transfers of two years, to compare with a year before, and books for
+// as long as accounting law wants.
 func DefaultRetention() Retention { return Retention{Transfers: 25, Books: 120} }
 
 // ErrNotKept is the error for what was so long ago that it is not kept any more.
 var ErrNotKept = errors.New("that is not kept any more")
 
-// leastTransfers are the months that a running period, and the one that has just ended, may reach back.
+// leastTransfers are the months that a running period, and the one that has just ended, may reach
+// back.
 const leastTransfers = 3
 
 // Validate returns what is wrong with the retention.

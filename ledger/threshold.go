@@ -2,10 +2,12 @@ package ledger
 
 import "math/bits"
 
-// Thresholds are the shares of a period's allowance, in percent, that are announced when they are reached.
+// Thresholds are the shares of a period's allowance, in percent, that are announced when they are
+// reached.
 var Thresholds = [...]int{50, 80, 100}
 
-// crossed are the thresholds that after has reached and that were not announced in its period before.
+// crossed are the thresholds that after has reached and that were not announced in its period
+// before.
 func crossed(after Book) []int {
 	var percents []int
 	for _, percent := range Thresholds {
@@ -16,7 +18,8 @@ func crossed(after Book) []int {
 	return percents
 }
 
-// reached reports whether the use is at least percent of the allowance. Without an allowance nothing is reached.
+// reached reports whether the use is at least percent of the allowance. Without an allowance
+// nothing is reached.
 func reached(b Book, percent int) bool {
 	granted := b.Granted()
 	return granted > 0 && b.Used() >= mulDivUp(granted, int64(percent), 100)

@@ -30,7 +30,7 @@ type Terms struct {
 // Tiers holds the terms of every tier.
 type Tiers map[Tier]Terms
 
-// DefaultTiers are the terms that hold where settings say nothing else.
+// DefaultTiers are the terms without settings.
 func DefaultTiers() Tiers {
 	return Tiers{
 		Indie:        {Quota: 1 * gibibyte, RequestsPerMinute: 60, RetentionDays: tier.RetentionDays(tier.Indie)},

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A Reason says why a transfer was made.
+// A Reason is why a transfer was made.
 type Reason uint8
 
 // The reasons. Their numbers are stored.
@@ -26,7 +26,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// A Source says which log of events a cause is from. Its numbers are stored.
+// A Source is the log of events that a cause is from. Its numbers are stored.
 type Source uint8
 
 // The sources.
@@ -48,8 +48,8 @@ type Cause struct {
 	Key       string    // id of the API key; empty where none was used
 }
 
-// A Transfer moves Amount bytes from one account to another in the books of one organization and period. It is written
-// once and never changed.
+// A Transfer moves Amount bytes between two accounts of one organization and period. It never
+// changes.
 type Transfer struct {
 	Organization string
 	Period       calendar.Period
@@ -61,8 +61,8 @@ type Transfer struct {
 	Line         int // numbers the transfers of one cause from 0
 }
 
-// Effective is when a transfer counts: when its cause happened, or, where that lies outside its period, as for what is
-// settled later, the period's start.
+// Effective is when a transfer counts: when its cause happened, or the period's start where that
+// lies outside the period, as for late settlements.
 func (t Transfer) Effective() time.Time {
 	if t.Period.Contains(t.Cause.At) {
 		return t.Cause.At

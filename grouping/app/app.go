@@ -36,7 +36,8 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
-// An App groups errors and answers for them. Several may run against one database and share the work.
+// An App groups errors and answers for them. Several may run against one database and share the
+// work.
 type App struct {
 	config      Config
 	clock       func() time.Time
@@ -62,8 +63,8 @@ type App struct {
 	endpoint    *httpapi.Endpoint
 }
 
-// New connects, migrates the schema and builds the process. It starts nothing and waits for no broker. The App belongs to
-// one Run.
+// New connects, migrates the schema and builds the process; it starts nothing and does not wait for
+// a broker. The App is for one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
@@ -187,7 +188,7 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
-// canJudge is nil once it is known who may ask, and what projects there are.
+// canJudge is nil once credentials and projects are loaded.
 func (a *App) canJudge() error {
 	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
 }
@@ -214,7 +215,7 @@ func (a *App) eraser() *erasure.Eraser {
 	})
 }
 
-// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+// Close releases what New took, where the App is never run.
 func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()

@@ -21,8 +21,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Each error that was accepted counts once in the group of its kind, whatever is delivered twice and whoever comes and
-// goes: copies of a record, replays under an idempotency key and reused keys add nothing. Every group is announced once.
+// Each error that was accepted counts once in the group of its kind, whatever is delivered twice
+// and whoever comes and goes: copies of a record, replays under an idempotency key and reused keys
+// add nothing. Every group is announced once.
 func TestCountsAreExact(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -74,8 +75,8 @@ func TestCountsAreExact(t *testing.T) {
 	}
 }
 
-// A record without errors but with an idempotency key is what later ones with the key are compared with: an error that
-// comes under the same key with another body never counts.
+// A record without errors but with an idempotency key is what later ones with the key are compared
+// with: an error that comes under the same key with another body never counts.
 func TestAReusedKeyNeverCounts(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -126,7 +127,8 @@ func TestRacingProcessesFoundOneGroup(t *testing.T) {
 	}
 }
 
-// What can't be read is parked with its reason, as it was; records before and after it, of the same partition too, count.
+// What can't be read is parked with its reason, as it was; records before and after it, of the same
+// partition too, count.
 func TestPoisonIsParked(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -153,8 +155,8 @@ func TestPoisonIsParked(t *testing.T) {
 	}
 }
 
-// What JSON can say and Postgres can't hold is kept as far as people can read it: no text parks a record, or shows as
-// anything but itself where it can.
+// What JSON can say and Postgres can't hold is kept as far as people can read it: no text parks a
+// record, or shows as anything but itself where it can.
 func TestOddTexts(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -203,8 +205,8 @@ func TestOddTexts(t *testing.T) {
 	}
 }
 
-// A group shows what happened: its title, span, levels, environments, why it is one, and of its occurrences the first five
-// and the newest twenty as they came.
+// A group shows what happened: its title, span, levels, environments, why it is one, and of its
+// occurrences the first five and the newest twenty as they came.
 func TestOneGroup(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -255,8 +257,8 @@ func TestOneGroup(t *testing.T) {
 	}
 }
 
-// A key sees its organization's groups and nothing else. Whatever belongs to another is answered like what does not exist,
-// and a statement that forgets to say whose rows it wants sees none.
+// A key sees its organization's groups and nothing else. Whatever belongs to another is answered
+// like what does not exist, and a statement that forgets to say whose rows it wants sees none.
 func TestIsolation(t *testing.T) {
 	r := newRig(t)
 	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
@@ -316,7 +318,8 @@ func (r *rig) deleted(organizations ...string) {
 	}
 }
 
-// everyTableIsIsolated walks the catalogue: a table with organizations shows each its own rows, and nobody's none.
+// everyTableIsIsolated walks the catalogue: a table with organizations shows each its own rows, and
+// nobody's none.
 func (r *rig) everyTableIsIsolated() {
 	r.t.Helper()
 	ctx := r.t.Context()
@@ -341,8 +344,8 @@ func (r *rig) everyTableIsIsolated() {
 	}
 }
 
-// A key that is for its own project reads the groups of that and nothing else, which looks as if it were not there; one that may only
-// write reads nothing.
+// A key that is for its own project reads the groups of that and nothing else, which looks as if it
+// were not there; one that may only write reads nothing.
 func TestKeysThatReadLess(t *testing.T) {
 	r := newRig(t)
 	full := r.project("acme", "shop")

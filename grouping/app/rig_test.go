@@ -30,14 +30,15 @@ import (
 
 const partitions = 4
 
-// patience is how long a test waits for what has to happen. A partition of a process that went away is only given away
-// after its session has timed out.
+// patience is how long a test waits for what has to happen. A partition of a process that went away
+// is only given away after its session has timed out.
 const patience = 60 * time.Second
 
 // noon is when the events of the tests happen, unless they say otherwise.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A rig is a broker with the topics of the others, a database, and what the other services would say and read there.
+// A rig is a broker with the topics of the others, a database, and what the other services would
+// say and read there.
 type rig struct {
 	*contracttest.Others
 	t      testing.TB
@@ -92,7 +93,8 @@ func (r *rig) project(organization, project string) (key string) {
 	return r.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 }
 
-// logs is a LogsAccepted of one part with these entries. Each text is a whole entry; errors is how many carry a payload.
+// logs is a LogsAccepted of one part with these entries. Each text is a whole entry; errors is how
+// many carry a payload.
 func logs(organization, project string, errors int, entries ...string) contract.LogsAccepted {
 	lines := strings.Join(entries, "\n") + "\n"
 	return contract.LogsAccepted{

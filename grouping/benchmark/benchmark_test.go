@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Six errors: two faults twice, one of them with another trace the second time, and two that are new.
+// Six errors: two faults twice, one of them with another trace the second time, and two that are
+// new.
 const labelled = `{"id":"1","group":"A","project":"p","created":"2013-01-01T00:00:00Z","type":"E","message":"no space","stack_trace":["at a.A.f(A.java:1)"]}
 {"id":"2","group":"B","project":"p","created":"2013-01-02T00:00:00Z","type":"E","message":"no space","stack_trace":["at a.B.f(B.java:1)"]}
 {"id":"3","group":"A","project":"q","created":"2013-01-03T00:00:00.000+0000","type":"E","message":"no space","stack_trace":["at a.A.f(A.java:2)"]}

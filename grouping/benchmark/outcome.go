@@ -4,7 +4,7 @@ package main
 type verdict uint8
 
 const (
-	unjudged verdict = iota // it is the duplicate of something, and nobody said of what
+	unjudged verdict = iota // a duplicate, of an unknown original
 	apart                   // something new, and a new group
 	joined                  // something new, and in the group of something else: a false join
 	captured                // a duplicate, in a group that holds what it duplicates
@@ -12,7 +12,7 @@ const (
 	missed                  // a duplicate, and a new group
 )
 
-// judge groups the reports in order, by one key for each, and says what became of each.
+// judge groups the reports in order, by one key each, and returns a verdict on each.
 func judge(reports []report, keys []string) []verdict {
 	groups, seen := map[string]map[string]bool{}, map[string]bool{}
 	verdicts := make([]verdict, len(reports))
@@ -64,7 +64,8 @@ func (t *tally) add(other tally) {
 func (t tally) duplicates() int { return t[captured] + t[misled] + t[missed] }
 func (t tally) uniques() int    { return t[apart] + t[joined] }
 
-// point is where a rule stands: how many of the duplicates it captures, at which share of false joins.
+// point is the result of a rule: the share of duplicates it captures, at which share of false
+// joins.
 type point struct{ capture, mistakes float64 }
 
 func (t tally) point() point {

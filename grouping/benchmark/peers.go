@@ -8,8 +8,9 @@ import (
 	"github.com/weirlog/weir/grouping/internal/former"
 )
 
-// The rules of other products, written anew from what they publish about them; none is their code. All of them see the frames
-// that Weir has parsed, and what Weir holds to be the sender's own code, which is more than each has of raw text.
+// The rules of other products, written anew from their documentation, not from their code. All get
+// the frames that Weir has parsed, with what Weir takes for the sender's own code: more than they
+// would get from raw text.
 
 // peer is how one product groups by default.
 type peer struct {
@@ -22,8 +23,8 @@ var peers = []peer{
 	{"Weir before", weirBefore},
 }
 
-// sentry: the types of the chain and the frames of the sender's own code, without lines; all frames where none is own; the
-// parameterized message where there is no frame.
+// sentry: the types of the chain and the frames of the sender's own code, without lines; all frames
+// where none is own; the parameterized message where there is no frame.
 func sentry(e *grouping.Description, sent grouping.Error) string {
 	own, all := "", ""
 	for _, x := range e.Exceptions {
@@ -74,7 +75,8 @@ func rollbar(e *grouping.Description, sent grouping.Error) string {
 	return key
 }
 
-// elastic: the types of the chain, module or file and function of every frame; the message where there is no frame.
+// elastic: the types of the chain, module or file and function of every frame; the message where
+// there is no frame.
 func elastic(e *grouping.Description, sent grouping.Error) string {
 	key := ""
 	for _, x := range e.Exceptions {
@@ -137,7 +139,7 @@ func first(s string) string {
 
 func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// withoutDigits is s with every word that holds a digit replaced by a star.
+// withoutDigits replaces every word with a digit by a star.
 func withoutDigits(s string) string {
 	words := strings.Fields(s)
 	for i, word := range words {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// printRanking asks of each duplicate which of the groups so far, of those that share a frame with it, is most like it, and on
-// which place the right one stands. Groups are as people hold them to be, so that mistakes of joining do not count twice.
+// printRanking ranks, for each duplicate, the groups so far that share a frame with it, and prints
+// the place of the right one. Groups are the true ones, so that false joins do not count twice.
 func printRanking(out io.Writer, b *bench) {
 	places := rank(b.reports)
 	var first, ten int

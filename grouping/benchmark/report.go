@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Format is what a data file holds, for whoever has none.
+// format describes a data file.
 const format = `The file holds one error a line, as JSON, and may be compressed with gzip:
 
   {"id": "SHOP-7", "group": "SHOP-2", "project": "shop", "created": "2013-05-01T09:30:00Z",
@@ -27,7 +27,7 @@ created  orders them; project splits them for cross-validation
 primary  false leaves the error out (a further trace of the same report)
 unsure   true: it is a duplicate of nobody knows what, so that it is no proof of a false join`
 
-// report is an error of which people said what it is.
+// report is an error with its true duplicate.
 type report struct {
 	ID         string
 	Group      string

@@ -61,8 +61,8 @@ type App struct {
 	endpoint    *httpapi.Endpoint
 }
 
-// New connects, migrates the schema and builds the process. It starts nothing and waits for no broker. The App belongs to
-// one Run.
+// New connects, migrates the schema and builds the process; it starts nothing and does not wait for
+// a broker. The App is for one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
@@ -195,7 +195,7 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
-// canJudge is nil once it is known who may ask, and what projects there are.
+// canJudge is nil once credentials and projects are loaded.
 func (a *App) canJudge() error {
 	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
 }
@@ -224,7 +224,7 @@ func (a *App) ensureTopics(ctx context.Context) error {
 	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.OwnedBy("ledger", contract.Topics(0, 0)))
 }
 
-// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+// Close releases what New took, where the App is never run.
 func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()

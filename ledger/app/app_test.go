@@ -27,9 +27,10 @@ func awaitChecker(t *testing.T, ledger *app.App) {
 	})
 }
 
-// Whatever is sent twice is charged once: a part that was produced again, a request that was made again with its
-// Idempotency-Key, and a key reused for another body, which is never charged. A record that can't be true is parked and
-// holds nobody up. Account state, marker, balance, events and the log agree to the byte.
+// Whatever is sent twice is charged once: a part that was produced again, a request that was made
+// again with its Idempotency-Key, and a key reused for another body, which is never charged. A
+// record that can't be true is parked and holds nobody up. Account state, marker, balance, events
+// and the log agree to the byte.
 func TestChargedOnce(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
@@ -82,8 +83,8 @@ func TestChargedOnce(t *testing.T) {
 	})
 }
 
-// An organization's logs may be consumed before the news that it exists: they are charged, and its account is published
-// with them as soon as the news is there.
+// An organization's logs may be consumed before the news that it exists: they are charged, and its
+// account is published with them as soon as the news is there.
 func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -105,7 +106,8 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r.verify()
 }
 
-// What exceeds the quota is charged as overage and turns the account exhausted; each threshold is said once.
+// What exceeds the quota is charged as overage and turns the account exhausted; each threshold is
+// said once.
 func TestExhausted(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -124,8 +126,8 @@ func TestExhausted(t *testing.T) {
 	r.verify()
 }
 
-// Two ledgers share the work. One stops in the middle, another starts: every byte is charged once, and one of them at a
-// time publishes.
+// Two ledgers share the work. One stops in the middle, another starts: every byte is charged once,
+// and one of them at a time publishes.
 func TestTwoLedgers(t *testing.T) {
 	r := newRig(t)
 	_, stopFirst := r.start()
@@ -159,7 +161,8 @@ func TestTwoLedgers(t *testing.T) {
 	r.verify()
 }
 
-// What was charged but not published when a ledger stopped is published by the next one, though nothing new happens.
+// What was charged but not published when a ledger stopped is published by the next one, though
+// nothing new happens.
 func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r := newRig(t)
 	_, stop := r.start()
@@ -194,8 +197,8 @@ func TestNewTermsAfterRestart(t *testing.T) {
 	})
 }
 
-// Books are shown to service tokens with the scope that are bound to the organization or to the installation. For all
-// others the organization does not exist.
+// Books are shown to service tokens with the scope that are bound to the organization or to the
+// installation. For all others the organization does not exist.
 func TestWhoMayRead(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// The check against the log is not blind: it finds a range that counted other bytes than the log has, one that is
-// missing, a posting that was lost, and a balance that was changed.
+// The check against the log is not blind: it finds a range that counted other bytes than the log
+// has, one that is missing, a posting that was lost, and a balance that was changed.
 func TestVerifyFinds(t *testing.T) {
 	r := newRig(t)
 	_, stop := r.start()

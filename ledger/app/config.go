@@ -62,13 +62,13 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.tiers().Validate(), c.kept().Validate())...)
 }
 
-// kept is the default retention, where the configuration does not say otherwise.
+// kept is the retention, with its default.
 func (c Config) kept() ledger.Retention {
 	kept := ledger.DefaultRetention()
 	return ledger.Retention{Transfers: cmp.Or(c.TransfersMonths, kept.Transfers), Books: cmp.Or(c.BooksMonths, kept.Books)}
 }
 
-// tiers are the default terms, where the configuration does not say otherwise.
+// tiers are the terms, with their default.
 func (c Config) tiers() ledger.Tiers {
 	tiers := ledger.DefaultTiers()
 	for tier, set := range map[ledger.Tier]ledger.Terms{

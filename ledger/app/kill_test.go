@@ -14,8 +14,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Two ledger processes, each killed with SIGKILL while records arrive, and started again: not one byte is off, neither in
-// what is published nor in the postings, nor against the log, by the ledger's own command.
+// Two ledger processes, each killed with SIGKILL while records arrive, and started again: not one
+// byte is off, neither in what is published nor in the postings, nor against the log, by the
+// ledger's own command.
 func TestKilled(t *testing.T) {
 	r := newRig(t)
 	binary := build(t, "ledger")
@@ -97,8 +98,8 @@ func (p *running) Write(line []byte) (int, error) {
 	return p.log.Write(line)
 }
 
-// await waits until the process has said that it works on partitions of the logs. A process that dies while it joins the
-// group is another matter: how fast that is noticed is up to the broker.
+// await waits until the process has said that it works on partitions of the logs. A process that
+// dies while it joins the group is another matter: how fast that is noticed is up to the broker.
 func (p *running) await(t testing.TB, partitions string) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {

@@ -28,11 +28,12 @@ import (
 
 const partitions = 4
 
-// patience is how long a test waits for what has to happen. A partition of a ledger that died is only given away after
-// its session has timed out.
+// patience is how long a test waits for what has to happen. A partition of a ledger that died is
+// only given away after its session has timed out.
 const patience = 60 * time.Second
 
-// A rig is a broker with the topics that others write, a database, and what the other services would say and read there.
+// A rig is a broker with the topics that others write, a database, and what the other services
+// would say and read there.
 type rig struct {
 	*contracttest.Others
 	t      testing.TB
@@ -120,7 +121,8 @@ func logs(organization string, bytes int64) contract.LogsAccepted {
 	}
 }
 
-// awaitCounted waits until the marker covers all that was published, and returns the accounts as they were published.
+// awaitCounted waits until the marker covers all that was published, and returns the accounts as
+// they were published.
 func (r *rig) awaitCounted() map[string]contract.Account {
 	r.t.Helper()
 	testenv.Eventually(r.t, patience, func() error {

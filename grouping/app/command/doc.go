@@ -1,3 +1,3 @@
-// Package command is what the program grouping can do: serve, and show how it would group errors that it is given. It stands on app and
-// the domain, and decides nothing.
+// Package command holds the commands of the program grouping: serve, and show how given errors
+// would be grouped. It stands on app and the domain, and decides nothing.
 package command

@@ -23,9 +23,9 @@ type Consumer struct {
 	Count   func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
 }
 
-// Consume groups the errors of requests that are whole, in the transaction that also moves their positions. A record without errors passes
-// by, and so does one that was seen before, is a replay or is of a deleted project. Where one can't be read, the bus parks that with which
-// its request is whole. Any other error rolls everything back.
+// Consume groups the errors of complete requests in the transaction that moves their positions. It
+// skips records without errors, duplicates, replays and those of deleted projects. The bus parks an
+// unreadable record with which its request is complete. Any other error rolls back.
 func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -63,9 +63,10 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return saveEvents(ctx, tx, effect.Created)
 }
 
-// parseLogs returns the records that the inbox has to judge, and where each came from: those with errors, the parts of larger requests, which
-// may have errors elsewhere, and all that were sent with an idempotency key, because the first of a key counts even if it carries
-// no error. Of those without errors it needs no lines.
+// parseLogs returns the records for the inbox, and where each came from: those with errors, the
+// parts of larger requests, which may have errors elsewhere, and all with an idempotency key,
+// because the first of a key counts even without an error. Lines are parsed only of those with
+// errors.
 func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources []bus.Record, err error) {
 	for _, record := range records {
 		logs, err := contract.ParseLogsAccepted(record.Header, record.Value)
@@ -112,7 +113,7 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 		o.Environment = logs.Environment
 	}
 	if o.Error.Message == "" && o.Error.Type == "" {
-		o.Error.Message = e.message // the payload says nothing of its own
+		o.Error.Message = e.message // the payload has none of its own
 	}
 	var ok bool
 	if o.Severity, ok = grouping.ParseSeverity(e.level); !ok {
@@ -121,8 +122,8 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 	return o
 }
 
-// eventTime is when the entry says it happened, from the year 0000 on, without what is finer than a microsecond, as the database keeps
-// it. What can't be read happened when it was accepted, and so did what is said to happen later: it would head all lists until then.
+// eventTime is the entry's time, from the year 0000 on, in microseconds as in the database. An
+// unreadable or future one becomes the time of acceptance: it would head all lists until then.
 func eventTime(text string, accepted time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.After(accepted) {

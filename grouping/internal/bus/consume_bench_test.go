@@ -8,8 +8,9 @@ import (
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
-// BenchmarkConsume measures from records to committed groups, 100 records of 20 errors a transaction: a storm of few
-// errors, errors that are all new, and the same where there is no room for new groups.
+// BenchmarkConsume measures from records to committed groups, 100 records of 20 errors a
+// transaction: a storm of few errors, errors that are all new, and the same where there is no room
+// for new groups.
 func BenchmarkConsume(b *testing.B) {
 	for _, load := range []struct {
 		name             string

@@ -10,21 +10,22 @@ import (
 	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
-// entry is what grouping needs of a log entry. A member of another type than expected counts as absent.
+// entry is what grouping needs of a log entry. A member of another type than expected counts as
+// absent.
 type entry struct {
 	timestamp, level, message, environment string
 	errored                                bool // it carries an error payload
 	err                                    grouping.Error
 }
 
-// mayCarryError is a quick look that never misses an error payload: the name of a member is in its text as it is,
+// mayCarryError is a quick check without false negatives: a member's name is in the text as it is,
 // unless it was escaped.
 func mayCarryError(line []byte) bool {
 	return bytes.Contains(line, []byte(`"`+entryfield.Error+`":`)) || bytes.Contains(line, []byte(`\u00`))
 }
 
-// parseEntry reads a compact JSON object. Names are compared exactly, unlike in package encoding/json; everything that
-// is not wanted is passed over without being decoded.
+// parseEntry reads a compact JSON object. Names are compared exactly, unlike in encoding/json;
+// unwanted members are skipped without decoding.
 func parseEntry(line string) (e entry, err error) {
 	s := scanner{text: line}
 	s.object(func(name string) {
@@ -70,7 +71,7 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 	return true
 }
 
-// scanner walks over JSON that was validated before. It keeps its first error and then stands still.
+// scanner reads JSON that was validated before. It keeps its first error and then stops.
 type scanner struct {
 	text string
 	at   int
@@ -127,8 +128,8 @@ func (s *scanner) object(member func(name string)) {
 	s.expect('}')
 }
 
-// strings reads an array of strings; a single string is an array of one. Of an array that is longer than it is looked at, it
-// reads the beginning and the end.
+// strings reads an array of strings, or one string. Of an array that is too long, it reads the
+// beginning and the end.
 func (s *scanner) strings() []string {
 	switch s.peek() {
 	case '"':
@@ -160,7 +161,7 @@ func (s *scanner) strings() []string {
 	return texts
 }
 
-// element passes over an element of an array and reports whether it is a string in which something is escaped.
+// element skips an element of an array and reports whether it is a string with an escape.
 func (s *scanner) element() (escaped bool) {
 	if s.peek() != '"' {
 		s.skip()
@@ -169,7 +170,8 @@ func (s *scanner) element() (escaped bool) {
 	return s.skipString()
 }
 
-// string reads a string, without copying it where nothing is escaped. Another value is passed over: it counts as "".
+// string reads a string, without a copy where nothing is escaped. Another value is skipped and
+// counts as "".
 func (s *scanner) string() string {
 	if s.peek() != '"' {
 		s.skip()

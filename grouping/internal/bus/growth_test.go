@@ -41,8 +41,8 @@ func sizes(t testing.TB, pool *pgxpool.Pool) (total int64, each string) {
 	return total, strings.TrimSpace(each)
 }
 
-// A new group costs a bounded number of bytes, and a flood of types that never come again, in requests of 1,000, grows the
-// database by a thousand groups an hour and no more, whatever is sent.
+// A new group costs a bounded number of bytes, and a flood of types that never come again, in
+// requests of 1,000, grows the database by a thousand groups an hour and no more, whatever is sent.
 func TestGrowth(t *testing.T) {
 	const perRequest, requests, budget, perGroup = 1000, 20, 1000, 3000
 	pool := open(t)

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Lanes defer an organization that sends more than its share, so that others don't wait for it: a lane is an organization.
-// A record costs the bytes of its entries, which are parsed only where one carries an error.
+// Lanes defer an organization that sends more than its share: a lane is an organization. A record
+// costs the bytes of its entries, which are parsed only if one has an error.
 func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Of a text of an error, such as its stack trace, at most these are looked at: its beginning and its end, where the root cause
-// is in most languages. What lies between is in the log store.
+// At most this much of an error's text is looked at: its beginning and its end, where most
+// languages print the root cause. The log store has the rest.
 const (
 	maxHead   = 64 << 10 // bytes of JSON text
 	maxTail   = 64 << 10
 	maxPieces = 1024 // elements of an array, at each end
 )
 
-// piece is where a value lies.
+// piece is the position of a value.
 type piece struct {
 	start, end int
 	escaped    bool // it is a string in which something is escaped
@@ -43,7 +43,7 @@ func (p *pieces) inOrder() []piece {
 	return append(append(p.head, p.tail[p.next:]...), p.tail[:p.next]...)
 }
 
-// within appends what of the text of e lies before head or from tail on: all of it, its beginning, its end, both or nothing.
+// within appends what of the text of e is before head or after tail.
 func (s *scanner) within(texts []string, e piece, head, tail int) []string {
 	if s.text[e.start] != '"' {
 		return append(texts, "")
@@ -83,8 +83,8 @@ func slashesBefore(raw string, i int) (n int) {
 	return n
 }
 
-// unescape decodes what stands between the quotes of a JSON string. Halves of surrogate pairs become U+FFFD, as in package
-// encoding/json. It is false where an escape is none.
+// unescape decodes the inside of a JSON string. Lone surrogates become U+FFFD, as in encoding/json.
+// It is false for an invalid escape.
 func unescape(raw string) (text string, ok bool) {
 	b := make([]byte, 0, len(raw))
 	for {

@@ -33,7 +33,8 @@ func TestUnescape(t *testing.T) {
 	}
 }
 
-// A long text is looked at from both ends: no cut falls into an escape, and the memory is bounded whatever is sent.
+// A long text is looked at from both ends: no cut falls into an escape, and the memory is bounded
+// whatever is sent.
 func TestLongTexts(t *testing.T) {
 	for _, seed := range []string{`\\`, `\n`, `\u0001`, `\ud83d\ude00`, "a", `a\"`, `\\u0041`, `\\\u0041`} {
 		for shift := range 13 {

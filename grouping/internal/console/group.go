@@ -74,7 +74,7 @@ func (g shownGroup) clipped() shownGroup {
 	return g
 }
 
-// shownLevel is a level and the color of its badge; the word is there for those who do not see it.
+// shownLevel is a level and the color of its badge; the word is for those who do not see color.
 type shownLevel struct{ Word, Tone string }
 
 func (c *console) show(g postgres.Group) shownGroup {
@@ -113,7 +113,7 @@ type groupsPage struct {
 	Pager      ui.Pager
 }
 
-// showGroups understands the same query as the list of the API, and a project, which is in the path there.
+// showGroups takes the query of the API's list, and a project, which is in the path there.
 func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	query, err := groupinghttp.ParseQuery(r)
 	if err != nil {

@@ -36,8 +36,8 @@ func (a *API) Mount(router chi.Router) {
 	})
 }
 
-// reaches reports whether the caller may read the project: one of its organization, if the key is not for its own
-// alone. The key's own project is one even before its creation was consumed.
+// reaches reports whether the caller may read the project: one of its organization, unless the key
+// is for its own alone. The key's own project counts before its creation is consumed.
 func (a *API) reaches(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())
 	organization, known := a.Projects.Organization(project)

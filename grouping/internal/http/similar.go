@@ -27,7 +27,7 @@ func newSimilarBody(s service.Similar) similarBody {
 	}
 }
 
-// similar lists the groups that are most like one, the most alike first, and how their calls differ from its.
+// similar lists the groups most like one, the most alike first, and how their calls differ.
 func (a *API) similar(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "group")
 	if err := httpapi.OnlyKnown(r, nil); err != nil {

@@ -31,8 +31,8 @@ type NewGroup struct {
 	FirstSeen                 time.Time
 }
 
-// Apply adds counts to their groups, in tx, which has to act as the system, and creates groups for what is new as far as
-// the budgets allow. Counts are sorted as grouping.Tally sorts them.
+// Apply adds counts, sorted as by grouping.Tally, to their groups in tx, which acts as the system.
+// It creates groups as far as the budgets allow.
 func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (Effect, error) {
 	if len(counts) == 0 {
 		return Effect{}, nil
@@ -75,7 +75,7 @@ func effectOf(changes []*change) (e Effect) {
 	return e
 }
 
-// resolve finds the group of every count, by the strictest hash that is known, and claims hashes that are new.
+// resolve finds the group of every count by the strictest known hash, and claims new hashes.
 func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*change, error) {
 	known, inherited, allotted, err := w.resolveWithin(ctx, tx, counts)
 	if err != nil {
@@ -107,8 +107,8 @@ func groupOf(c *grouping.Count, known map[hashKey]string) string {
 	return ""
 }
 
-// createGroups claims the deciding hashes of counts that belong to no known group. Whoever claims one creates the group; when
-// another transaction was faster, its group is joined. It adds to known, and returns which groups this one creates.
+// createGroups claims the deciding hashes of counts without a group. The transaction that claims
+// one creates the group; another joins it. It adds to known, and returns the groups created here.
 func createGroups(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) (map[hashKey]string, error) {
 	var rows []hashRow
 	for _, c := range counts {
@@ -132,8 +132,8 @@ func createGroups(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, know
 	return created, nil
 }
 
-// claimStricter lets the stricter hashes of every count name its group, too, as far as there is room, so that it stays there.
-// What was seen once has none: it costs one row.
+// claimStricter lets the stricter hashes of every count name its group too, as far as there is
+// room, so that it stays there. A count of one gets none: it would cost a row.
 func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known, created map[hashKey]string) error {
 	var rows []hashRow
 	for _, c := range counts {
@@ -184,8 +184,8 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 	return changes
 }
 
-// describe sets what people see of a new group, and of an overflow, which names the budget as it is now. All other groups
-// keep what they show.
+// describe sets the description of a new group, and of an overflow, which names the current budget.
+// Other groups keep theirs.
 func (ch *change) describe(g *grouping.Grouper, budget int) {
 	switch {
 	case ch.Overflowed():

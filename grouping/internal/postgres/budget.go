@@ -12,11 +12,11 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// keptBudgets is for how long before the newest hour of a project its budgets are kept: a record that was accepted earlier
-// than that and comes now begins a new one.
+// keptBudgets is how long budgets are kept before a project's newest hour: a record accepted
+// earlier begins a new one.
 const keptBudgets = 48 * time.Hour
 
-// budgetKey says whose budget of new groups it is, and when.
+// budgetKey is a project and an hour.
 type budgetKey struct {
 	organization, project string
 	hour                  time.Time
@@ -28,13 +28,15 @@ func (k budgetKey) order(other budgetKey) int {
 
 func budgetOf(c *grouping.Count) budgetKey { return budgetKey{c.Organization, c.Project, c.Hour} }
 
-// allotment is what new groups may be created, by their deciding hashes, and which budget each is charged to.
+// allotment is what new groups may be created, by their deciding hashes, and which budget each is
+// charged to.
 type allotment map[hashKey]budgetKey
 
-// resolveWithin finds the groups of the counts, and moves those that belong to none to the overflow of their project where its
-// budget has no room. Who came first gets the room, so that records create the same groups however they are spread over
-// transactions. What is left of a budget is locked until this transaction ends; one that is used up locks nobody. Budgets are
-// read before hashes: whatever used one up is then known.
+// resolveWithin finds the groups of the counts. Those without one move to the overflow of their
+// project where its budget is used up. Room goes in the order of the log, so records create the
+// same groups however they are spread over transactions. A budget with room is locked until this
+// transaction ends; a used-up one is not. Budgets are read before hashes, so that whatever used one
+// up is visible.
 func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (
 	known map[hashKey]string, inherited heirs, allotted allotment, err error,
 ) {
@@ -64,7 +66,7 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 	return known, inherited, w.allot(fresh, known, used), nil
 }
 
-// allot gives the room of the budgets to who came first, and sends the rest to the overflow.
+// allot gives the room of the budgets in order, and sends the rest to the overflow.
 func (w Writer) allot(fresh []*grouping.Count, known map[hashKey]string, used map[budgetKey]int) allotment {
 	slices.SortFunc(fresh, func(a, b *grouping.Count) int { return cmp.Compare(a.Arrival(), b.Arrival()) })
 	allotted := allotment{}
@@ -104,7 +106,8 @@ func readBudgets(ctx context.Context, tx pgx.Tx, keys []budgetKey) (map[budgetKe
 	return used, err
 }
 
-// lockBudgets locks the budgets of the counts in one order and writes into used what they have created then.
+// lockBudgets locks the budgets of the counts in one order and writes into used what they have
+// created then.
 func lockBudgets(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, used map[budgetKey]int) error {
 	return eachBudget(ctx, tx, budgetKeys(counts), used, `
 		INSERT INTO group_budgets AS b (organization, project, hour, founded)
@@ -137,8 +140,8 @@ func budgetColumns(keys []budgetKey) (organizations, projects []string, hours []
 	return organizations, projects, hours
 }
 
-// charge adds the groups that were created to the budgets that they were allotted from, which are locked, and forgets old
-// budgets of the same projects. Those that somebody works with stay.
+// charge adds the created groups to their locked budgets, and deletes old budgets of the same
+// projects unless they are in use.
 func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]string) error {
 	spent := map[budgetKey]int{}
 	for key := range created {

@@ -50,8 +50,9 @@ func expectKinds(t *testing.T, pool *pgxpool.Pool, want map[string]int64) {
 	}
 }
 
-// What a project's budget has no room for is counted in one group that says so; what belongs to groups goes on joining them,
-// the next hour has its own budget, and another project has nothing to do with it.
+// What a project's budget has no room for is counted in one group that says so; what belongs to
+// groups goes on joining them, the next hour has its own budget, and another project has nothing to
+// do with it.
 func TestNewGroupsAreBounded(t *testing.T) {
 	pool := open(t)
 	other := accepted("A", 0)
@@ -73,7 +74,8 @@ func TestNewGroupsAreBounded(t *testing.T) {
 	}
 }
 
-// The overflow is a group like others: it says what it is, has times, levels, environments and samples, and is created once.
+// The overflow is a group like others: it says what it is, has times, levels, environments and
+// samples, and is created once.
 func TestOverflow(t *testing.T) {
 	pool := open(t)
 	var all []grouping.Occurrence
@@ -131,8 +133,8 @@ func system(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int6
 	return n
 }
 
-// Random floods in random pieces: nothing is lost or counted twice, no budget is exceeded, and whoever reads the same records
-// again in other pieces creates the same groups.
+// Random floods in random pieces: nothing is lost or counted twice, no budget is exceeded, and
+// whoever reads the same records again in other pieces creates the same groups.
 func TestFloodsAreCountedExactly(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -167,7 +169,8 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 	}
 }
 
-// expectBudgetsKept checks that the groups hold every error once, and that budgets tell how many groups there are.
+// expectBudgetsKept checks that the groups hold every error once, and that budgets tell how many
+// groups there are.
 func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors, budget int) {
 	t.Helper()
 	if n := system(t, pool, `SELECT sum(count) FROM error_groups`); n != int64(errors) {
@@ -182,7 +185,8 @@ func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors, budget int) {
 	}
 }
 
-// Writers that flood the same projects at once, each in its own order, keep the budgets exactly, lose nothing and don't deadlock.
+// Writers that flood the same projects at once, each in its own order, keep the budgets exactly,
+// lose nothing and don't deadlock.
 func TestConcurrentFloods(t *testing.T) {
 	pool := open(t)
 	const workers, rounds, budget = 4, 8, 7
@@ -210,7 +214,8 @@ func TestConcurrentFloods(t *testing.T) {
 	}
 }
 
-// A flood that has used up its budget holds no lock that another project, or a group of its own project, waits for.
+// A flood that has used up its budget holds no lock that another project, or a group of its own
+// project, waits for.
 func TestAFloodLocksNobody(t *testing.T) {
 	pool := open(t)
 	if err := applyWithin(t.Context(), pool, 1, accepted("Known", 0), accepted("Flood", 1)); err != nil {

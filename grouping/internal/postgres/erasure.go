@@ -2,10 +2,10 @@ package postgres
 
 import "github.com/weirlog/weir/shared/erasure"
 
-// ofGroups is the condition for tables that know the group of a row alone.
+// ofGroups is the condition for tables whose rows name only a group.
 const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FROM error_groups WHERE organization = $1 AND project = $2))`
 
-// Erasable are the tables with what errors were grouped to, in the order in which they are erased: the groups are last, because
+// Erasable are the tables of groups, in the order of their erasure: the groups are last, because
 // samples are found by them.
 func Erasable() []erasure.Table {
 	return []erasure.Table{

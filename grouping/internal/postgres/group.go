@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// ErrNoGroup says that the organization has no such group.
+// ErrNoGroup is the error for a group that the organization does not have.
 var ErrNoGroup = errors.New("no such error group")
 
 // Group is an error group as it is stored.
@@ -47,7 +47,7 @@ type WhyPart struct {
 	Value string `json:"value"`
 }
 
-// Bounds of what is told of why a group is one.
+// Bounds of a stored Why.
 const (
 	maxParts = 20
 	maxPart  = 500 // bytes
@@ -61,8 +61,8 @@ func (w *Why) bound() {
 	}
 }
 
-// saveGroups adds the changes to their groups and notes how many samples each has then had. A group of a former version takes over the hash by
-// which similar groups are found; all others have it.
+// saveGroups adds the changes to their groups and records how many samples each has then had. A
+// group of a former version takes over the hash for similar groups.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys []string
 	var counts, samples []int64
@@ -104,7 +104,8 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	return readSamples(rows, changes)
 }
 
-// errGone means that a group has expired since its hash was found. The transaction has to begin anew: then it creates the group.
+// errGone means that a group has expired since its hash was found. The transaction starts over and
+// creates the group.
 var errGone = errors.New("the group has just expired")
 
 // readSamples reads the numbers of samples, which come back in the order in which they were sent.

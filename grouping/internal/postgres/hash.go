@@ -12,11 +12,11 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// maxHashes bounds how many stricter hashes lead to one group: an error whose trace never looks the same twice must not
-// fill the table. Those that there is no room for are found by the deciding hash. As many may be inherited.
+// maxHashes bounds the stricter hashes of one group: an error whose trace always differs must not
+// fill the table. Others are found by the deciding hash. As many may be inherited.
 const maxHashes = 100
 
-// hashKey reports which errors a hash stands for.
+// hashKey is the scope of a hash.
 type hashKey struct {
 	organization, project string
 	version               int
@@ -53,8 +53,8 @@ func (r hashRow) order(other hashRow) int {
 		bytes.Compare(r.hash[:], other.hash[:]), cmp.Compare(r.version, other.version))
 }
 
-// findKnown returns the groups of the counts' hashes, as far as they are known. A stricter hash is only known where the
-// deciding one is, so a flood of what is new costs one look for each.
+// findKnown returns the groups of the counts' known hashes. A stricter hash is known only where the
+// deciding one is, so a flood of new errors costs one look each.
 func findKnown(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[hashKey]string, error) {
 	var deciding, stricter []hashRow
 	for _, c := range counts {
@@ -88,7 +88,7 @@ func keyOf(c *grouping.Count, p grouping.ScopedHash) hashKey {
 	return hashKey{c.Organization, c.Project, p.Version, p.Hash}
 }
 
-// findHashes returns the groups of those hashes that are known.
+// findHashes returns the groups of the known hashes.
 func findHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
 	if len(rows) == 0 {
 		return map[hashKey]string{}, nil
@@ -105,14 +105,14 @@ func findHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]str
 	return collectHashes(found)
 }
 
-// claimHashes stores those hashes that are not there yet, in the order given, and returns them. It waits for other
-// transactions that are storing the same ones: what is not returned is visible to the next statement.
+// claimHashes stores new hashes in the order given, and returns them. It waits for other
+// transactions that store the same ones: the next statement sees those not returned.
 func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
 	return insertHashes(ctx, tx, rows, `true`)
 }
 
-// claimRoom is claimHashes for groups that have room for further ones of the scope, which an index counts. Transactions that do not see each
-// other may each use it.
+// claimRoom is claimHashes for groups with room for further ones of the scope, counted by an index.
+// Concurrent transactions may each use it.
 func claimRoom(ctx context.Context, tx pgx.Tx, scope grouping.HashScope, rows []hashRow) (map[hashKey]string, error) {
 	return insertHashes(ctx, tx, rows, fmt.Sprintf(`%d > (SELECT count(*) FROM (SELECT FROM group_hashes h
 			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) AND h.level = '%[2]s' LIMIT %[1]d) held)`, maxHashes, scope))

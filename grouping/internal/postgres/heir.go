@@ -15,12 +15,13 @@ import (
 // scopeInherited marks deciding hashes of groups that a former version created.
 const scopeInherited grouping.HashScope = "inherited"
 
-// heirs says which deciding hashes belong to groups that a former version of the algorithm created.
+// heirs are the deciding hashes of groups that a former version of the algorithm created.
 type heirs map[hashKey]string
 
-// findHeirs looks for the groups of counts that no hash of today leads to, by the hashes that former versions would have made of
-// them. Only what is new today costs that, and only in a project that still has groups of a former version: as soon as a hash of today
-// belongs to the group, it is found like any other. Of counts with one deciding hash the first that has a group brings all of them there.
+// findHeirs finds groups of counts without a known hash by the hashes of former versions. Only new
+// errors cost that, and only in a project with groups of a former version: a group with a current
+// hash is found like any other. The first of several counts with one deciding hash that has a group
+// brings all there.
 func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs, error) {
 	counts, err := amongFormer(ctx, tx, counts)
 	if err != nil || len(counts) == 0 {
@@ -49,8 +50,8 @@ func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs,
 	return found, nil
 }
 
-// amongFormer returns the counts of projects that have a group of a former version. A second fingerprint of each new error costs as much as the
-// first: a flood of new kinds must not pay it for groups that are not there.
+// amongFormer returns the counts of projects with groups of a former version. A second fingerprint
+// costs as much as the first: a flood of new kinds must not pay it in vain.
 func amongFormer(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*grouping.Count, error) {
 	type project struct{ organization, name string }
 	asked, has := map[project]bool{}, map[project]bool{}
@@ -83,8 +84,9 @@ SELECT k.organization, k.project
 		WHERE (h.organization, h.project) = (k.organization, k.project) AND h.version > $3 ORDER BY h.version LIMIT 1) AS oldest
  WHERE oldest.version < $4`
 
-// claim lets the deciding hashes name their groups, as far as these have room, and adds them to known; those that there is no room
-// for are inherited again when they come again. Where another transaction was faster, its group counts.
+// claim lets the deciding hashes name their groups, as far as these have room, and adds them to
+// known; the others are inherited again next time. Where another transaction was faster, its group
+// counts.
 func (h heirs) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
 	var rows []hashRow
 	for key, group := range h {

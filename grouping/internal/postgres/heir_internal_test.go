@@ -11,10 +11,13 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// The algorithm of before is asked only about projects that still have groups of it, of whichever organization.
+// The algorithm of before is asked only about projects that still have groups of it, of whichever
+// organization.
 func TestAmongFormer(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
-	of := func(organization, project string) *grouping.Count { return &grouping.Count{Organization: organization, Project: project} }
+	of := func(organization, project string) *grouping.Count {
+		return &grouping.Count{Organization: organization, Project: project}
+	}
 	counts := []*grouping.Count{of("acme", "old"), of("acme", "new"), of("acme", "none"), of("other", "old"), of("acme", "old")}
 	held := func(project string, version int) hashRow {
 		return hashRow{hashKey{"acme", project, version, grouping.Hash{byte(version)}}, grouping.ScopeSite, "g"}
@@ -38,7 +41,8 @@ func TestAmongFormer(t *testing.T) {
 	}
 }
 
-// An error whose kind is new to a project without groups of before is fingerprinted once: nothing of it is read for the algorithm of before.
+// An error whose kind is new to a project without groups of before is fingerprinted once: nothing
+// of it is read for the algorithm of before.
 func TestHeirsOfNobody(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	counts := []*grouping.Count{{Organization: "acme", Project: "new"}} // without the samples that the algorithm would read

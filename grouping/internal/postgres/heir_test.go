@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// remembered stores occurrences as the version of before did, and returns how many groups they made.
+// remembered stores occurrences as the version of before did, and returns how many groups they
+// made.
 func remembered(t *testing.T, pool *pgxpool.Pool, occurrences []grouping.Occurrence) int {
 	t.Helper()
 	var g former.Grouper
@@ -92,8 +93,9 @@ func TestInheritedHashesExpire(t *testing.T) {
 	mustApply(t, pool, kept("Old", 101*day, 7))
 }
 
-// A new version opens no new group for an error that the version of before knew, counts go on in the old one, and from then on it is
-// found by the new hashes; what is new creates a group, and one alone.
+// A new version opens no new group for an error that the version of before knew, counts go on in
+// the old one, and from then on it is found by the new hashes; what is new creates a group, and one
+// alone.
 func TestGroupsOfFormerVersions(t *testing.T) {
 	pool := open(t)
 	if n := remembered(t, pool, month(30)); n != 5 {

@@ -68,7 +68,7 @@ func bound(exceptions []Exception) []Exception {
 	return exceptions
 }
 
-// boundFrames keeps the innermost frames as far as there is room, and returns what is left of it.
+// boundFrames keeps the innermost frames as far as there is room, and returns the rest of the room.
 func (x *Exception) boundFrames(left int) int {
 	for i := range x.Frames {
 		f := &x.Frames[i]
@@ -84,8 +84,8 @@ func (x *Exception) boundFrames(left int) int {
 	return left
 }
 
-// saveOccurrences keeps samples. Each has its number in the group, and the number its slot: the newest take the place of
-// older ones without anything being deleted.
+// saveOccurrences keeps samples. A sample's number in the group gives its slot: the newest
+// overwrite older ones.
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, groups, entries, environments, messages, exceptions []string
 	var slots, levels []int16

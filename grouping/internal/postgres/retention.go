@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// budgetsKept is longer than an hour's errors are on their way; see keptBudgets for those of projects at work.
+// budgetsKept is longer than an hour's errors are on their way; see keptBudgets for those of
+// projects at work.
 const budgetsKept = 7 * 24 * time.Hour
 
 // Tables are those of groups that age, for a prune.Pruner.
@@ -32,7 +33,7 @@ func Fixed() []prune.Bound {
 	}
 }
 
-// expiredGroups are the groups whose last errors are long gone. They are looked for once a day: nothing leads to them but the table.
+// expiredGroups are the groups whose last errors are past retention, found once a day by a scan.
 type expiredGroups struct {
 	clock  func() time.Time
 	swept  time.Time // the day for which none is left
@@ -46,8 +47,8 @@ func (*expiredGroups) Keeps() string { return "30 days longer than the entries t
 // groupsAtOnce go in one transaction, each with a few dozen rows.
 const groupsAtOnce = 1000
 
-// removeExpired passes over groups that a writer has just found. One that finds a group and comes to it only after this fails and begins anew; see
-// errGone.
+// removeExpired skips groups that a writer has just locked. A writer that found a group but locks
+// it only later starts over; see errGone.
 const removeExpired = `
 WITH gone AS (
 	DELETE FROM error_groups WHERE ctid = ANY (ARRAY(SELECT ctid FROM error_groups WHERE expires <= $1::date LIMIT $2 FOR UPDATE SKIP LOCKED))

@@ -55,7 +55,8 @@ func kept(typ string, accepted time.Duration, days int) grouping.Occurrence {
 
 const day = 24 * time.Hour
 
-// A group goes with its hashes and samples, 30 days after the retention of what was last seen of it, whatever its entries say of their time.
+// A group goes with its hashes and samples, 30 days after the retention of what was last seen of
+// it, whatever its entries say of their time.
 func TestGroupsExpire(t *testing.T) {
 	pool := open(t)
 	late := kept("Late", 0, 7)
@@ -82,8 +83,8 @@ func TestGroupsExpire(t *testing.T) {
 	}
 }
 
-// A writer that has found a group which expires before it gets there fails, so that it begins anew and creates the group. One that has it makes
-// the group stay.
+// A writer that has found a group which expires before it gets there fails, so that it begins anew
+// and creates the group. One that has it makes the group stay.
 func TestExpiryBesideWriters(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, kept("A", 0, 7))

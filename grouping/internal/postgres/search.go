@@ -50,8 +50,9 @@ type Page struct {
 	bytes      int
 }
 
-// Groups lists groups, the one last seen first: as many as Limit, or as fit into a page. tx acts as the organization. Where
-// something is filtered, groups are looked at in stretches of the list, so that a search that finds nothing ends as well.
+// Groups lists groups, the newest first: at most Limit, or what fits into a page. tx acts as the
+// organization. With a filter the list is searched in ranges, so that a search without results ends
+// too.
 func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) (page Page, err error) {
 	for after := q.After; ; {
 		border, err := q.border(ctx, tx, organization, after)
@@ -83,7 +84,7 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 	return s
 }
 
-// border is where the next stretch of the list ends; zero where it goes on to the end.
+// border is where the next range of the list ends; zero: at its end.
 func (q *GroupQuery) border(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
 	if !q.filtered() {
 		return GroupCursor{}, nil
@@ -133,7 +134,7 @@ func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization
 	return rows.Err()
 }
 
-// take adds g unless the page is full; then the list goes on behind the last one that is in it.
+// take adds g unless the page is full; the next page then starts after the last one in it.
 func (p *Page) take(g Group, limit int) bool {
 	size := len(g.Title) + len(g.Type) + len(g.Culprit)
 	for _, name := range g.Environments {
@@ -154,7 +155,7 @@ type selection struct {
 	args       []any
 }
 
-// add adds a condition, in which each "?" stands for an argument, if it is wanted.
+// add adds a condition, in which each "?" is an argument, if it is wanted.
 func (s *selection) add(wanted bool, condition string, args ...any) {
 	if !wanted {
 		return

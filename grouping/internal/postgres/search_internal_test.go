@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Every list of groups is walked along an index that has its order: a page costs what it holds, however many groups there are.
+// Every list of groups is walked along an index that has its order: a page costs what it holds,
+// however many groups there are.
 func TestListsHaveIndexes(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	fill(t, pool)

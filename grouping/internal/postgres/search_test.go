@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A search that is told that it is enough ends with what was found, says so, and goes on from there: one that looks for a
-// needle looks at the whole list, a page at a time.
+// A search that is told that it is enough ends with what was found, says so, and goes on from
+// there: one that looks for a needle looks at the whole list, a page at a time.
 func TestSearchesEnd(t *testing.T) {
 	const groups = 5000
 	pool := open(t)
@@ -48,7 +48,8 @@ func TestSearchesEnd(t *testing.T) {
 	}
 }
 
-// A list of groups that are as large as groups get ends before it is larger than an answer may be, and goes on.
+// A list of groups that are as large as groups get ends before it is larger than an answer may be,
+// and goes on.
 func TestPagesHaveASize(t *testing.T) {
 	const groups, largest = 120, 8 << 20
 	pool := open(t)

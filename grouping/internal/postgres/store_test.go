@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 )
 
-// A group's count is exact, its times are those of the entries in whatever order they come, its levels and environments
-// are all that were seen; what was said of it at first stays.
+// A group's count is exact, its times are those of the entries in whatever order they come, its
+// levels and environments are all that were seen; what was said of it at first stays.
 func TestApply(t *testing.T) {
 	pool := open(t)
 	late := seen("E", time.Hour)
@@ -44,7 +44,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Of a group the first occurrences and the newest are kept, however they are spread over transactions.
+// Of a group the first occurrences and the newest are kept, however they are spread over
+// transactions.
 func TestSamples(t *testing.T) {
 	pool := open(t)
 	total := 0
@@ -75,8 +76,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// Many workers that meet the same new errors at once, in different orders, create each group once, lose no count and do
-// not deadlock.
+// Many workers that meet the same new errors at once, in different orders, create each group once,
+// lose no count and do not deadlock.
 func TestRace(t *testing.T) {
 	pool := open(t)
 	const workers, kinds, rounds = 6, 20, 5
@@ -129,7 +130,8 @@ func TestOddText(t *testing.T) {
 	}
 }
 
-// Tenants and projects share nothing: the same error makes a group in each, and nobody reads or counts another's.
+// Tenants and projects share nothing: the same error makes a group in each, and nobody reads or
+// counts another's.
 func TestIsolation(t *testing.T) {
 	pool := open(t)
 	foreign, other := seen("E", 0), seen("E", 0)
@@ -157,7 +159,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Each filter keeps what it says, alone and with others; pages join to the whole list, the one last seen first.
+// Each filter keeps what it says, alone and with others; pages join to the whole list, the one last
+// seen first.
 func TestGroups(t *testing.T) {
 	pool := open(t)
 	b, c := seen("BetaError", time.Minute), seen("GammaError", 2*time.Minute)
@@ -210,7 +213,8 @@ func TestSimilar(t *testing.T) {
 	}
 }
 
-// An error whose trace never looks the same twice is still one group, counted exactly, and does not fill the table of hashes.
+// An error whose trace never looks the same twice is still one group, counted exactly, and does not
+// fill the table of hashes.
 func TestEndlessTraces(t *testing.T) {
 	pool := open(t)
 	n := 0

@@ -38,7 +38,8 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 	return found, err
 }
 
-// reads reports whether the principal may read a project's groups: nobody reads those of one that is to be deleted.
+// reads reports whether the principal may read a project's groups: nobody may, once it is to be
+// deleted.
 func (s *Service) reads(who identity.Principal, project string) bool {
 	return who.ReadsProject(project) && !slices.Contains(s.Projects.Hidden(who.Organization), project)
 }

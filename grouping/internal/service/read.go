@@ -22,8 +22,8 @@ const (
 	longestSearch          = 2 * time.Second // then a page ends with what was found
 )
 
-// read runs fn in a snapshot that sees the rows of organization alone, when it is the organization's turn: who asks most does
-// not get most. A Problem 429 says that its share is used up.
+// read runs fn in a snapshot of the organization's rows, in the fair order of organizations. A
+// Problem 429 means that its share is used up.
 func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
 	leave, err := s.enter(ctx, organization)
 	if err != nil {

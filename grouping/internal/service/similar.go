@@ -23,7 +23,8 @@ type Similar struct {
 // MaxSimilar is how many similar groups are named.
 const MaxSimilar = 20
 
-// Similar finds the groups that are most like one. A group that the principal may not read is none: postgres.ErrNoGroup.
+// Similar finds the groups most like one. Where the principal may not read it, the error is
+// postgres.ErrNoGroup.
 func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) (found []Similar, err error) {
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
 		of, others, err := postgres.Similar(ctx, tx, organization, id)
@@ -39,7 +40,7 @@ func (s *Service) Similar(ctx context.Context, who identity.Principal, id string
 	return found, err
 }
 
-// rank puts the groups first that are most like of, and says how their calls differ.
+// rank sorts the groups by likeness, and adds how their calls differ.
 func rank(of postgres.Candidate, others []postgres.Candidate) []Similar {
 	ranked := make([]Similar, len(others))
 	for i, other := range others {

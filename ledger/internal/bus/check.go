@@ -17,8 +17,8 @@ type Log struct {
 	Dialer  *bus.Dialer // nil: the default
 }
 
-// Check reads the records of one partition's ranges again and adds up what their headers say. The ranges are in the order
-// of their offsets. What has left the log (retention) can't be checked any more and counts as sound.
+// Check reads the records of a partition's ranges, in the order of their offsets, and adds up their
+// headers. What has left the log (retention) can't be checked and counts as sound.
 func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error) {
 	if len(ranges) == 0 {
 		return nil, nil
@@ -45,7 +45,7 @@ func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violat
 	return violations, nil
 }
 
-// compareRange tells on which side of an offset a range lies.
+// compareRange is the side of an offset on which a range lies.
 func compareRange(r ledger.Range, offset int64) int {
 	switch {
 	case r.Next <= offset:
@@ -56,7 +56,8 @@ func compareRange(r ledger.Range, offset int64) int {
 	return 0
 }
 
-// read calls each with the records of the ranges' whole stretch, and returns the first offset that was still there.
+// read calls each with the records from the first range to the last, and returns the first offset
+// that was still in the log.
 func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset, bytes int64)) (start int64, err error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, func(record bus.Record) {

@@ -24,8 +24,9 @@ type Consumer struct {
 	Clock   func() time.Time
 }
 
-// Logs charges requests by the headers of their records, whose lines it does not read: each as a whole, with the record that completes it. Other
-// records only count in their ranges. Where headers can't be true, the bus parks the record. Any other error rolls everything back.
+// Logs charges each request whole, by the headers of its records, with the record that completes
+// it. Other records only count in their ranges. The bus parks a record with impossible headers; any
+// other error rolls back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -83,7 +84,8 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 	}
 }
 
-// chargesOf are the charges of the requests that are whole, in the order of the records that complete them. Those of records are the parts'.
+// chargesOf are the charges of complete requests, in the order of the records that complete them.
+// The charges of records are those of the parts.
 func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Judgement, parts []ledger.Charge) ([]ledger.Charge, error) {
 	requests := make([]ledger.Charge, 0, len(parts))
 	for i, verdict := range judged.Verdicts {
@@ -104,7 +106,8 @@ func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Judgement, parts []
 	return requests, nil
 }
 
-// rangesOf are the ranges of the partitions that the parts are from. Both they and the requests are in the order of their records.
+// rangesOf are the ranges that the parts are from. Parts and requests are in the order of their
+// records.
 func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledger.Range) {
 	at := map[int]int{} // where in ranges a partition's is
 	for _, part := range parts {
@@ -121,7 +124,8 @@ func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledge
 	return ranges
 }
 
-// Tenants starts the plans of new organizations, takes back the accounts of deleted ones, and passes over all other events.
+// Tenants starts plans of new organizations and withdraws the accounts of deleted ones. It ignores
+// other events.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err

@@ -12,8 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// BenchmarkApply measures the apply step alone: inbox, postings, balances, usage and range of one batch in one
-// transaction, by how many connections and organizations. The events are LogsAccepted, of which each may be 1,000 log entries.
+// BenchmarkApply measures the apply step alone: inbox, postings, balances, usage and range of one
+// batch in one transaction, by how many connections and organizations. The events are LogsAccepted,
+// of which each may be 1,000 log entries.
 func BenchmarkApply(b *testing.B) {
 	for _, shape := range []struct{ batch, organizations, writers int }{
 		{1, 1000, 1}, {100, 1000, 1}, {1000, 1000, 1}, {5000, 1000, 1}, {5000, 1000, 2}, {5000, 1, 1}, {5000, 1, 2},

@@ -27,8 +27,8 @@ func partsOf(t *testing.T, offset int64) (records []sharedbus.Record) {
 	return records
 }
 
-// A request of several parts is charged as a whole once all of them came, and nothing of one that was published in part. What the ledger has applied
-// still is what the log holds.
+// A request of several parts is charged as a whole once all of them came, and nothing of one that
+// was published in part. What the ledger has applied still is what the log holds.
 func TestRequestsAreChargedWhole(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	half, whole := partsOf(t, 0), partsOf(t, 2)

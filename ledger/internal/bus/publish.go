@@ -27,18 +27,19 @@ import (
 // source is the ce_source of what the ledger publishes.
 const source = "weir/ledger"
 
-// pollInterval is how often Accounts looks for what is due without a notification: a parked record moves a position and sends
-// none, and the replica that published may be gone.
+// pollInterval is how often Accounts looks without a notification: a parked record moves a position
+// and sends none, and the replica that published may be gone.
 const pollInterval = time.Second
 
 // accountsAtOnce is how many accounts are published together.
 const accountsAtOnce = 500
 
-// Accounts publishes the states of accounts. Of all replicas one does it at a time: the one whose connection holds a lock
-// in the database. The lock goes with the connection, so another takes over as soon as the holder is gone.
+// Accounts publishes the states of accounts. One replica does so at a time: the one whose
+// connection holds an advisory lock. The lock ends with the connection, so another takes over at
+// once.
 //
-// A round is read in one snapshot through the connection that holds the lock, published, acknowledged, followed by its
-// marker, and only then noted as published. A crash at any point repeats a round; it can't lose one.
+// A round is read in one snapshot through that connection, published, acknowledged, followed by its
+// marker, and only then recorded as published. A crash repeats a round; it can't lose one.
 type Accounts struct {
 	Pool      *pgxpool.Pool
 	Service   *service.Service
@@ -58,7 +59,8 @@ func (a *Accounts) Run(ctx context.Context) error {
 	return nil
 }
 
-// lead publishes rounds for as long as this replica holds the lock; it returns nil when another one does.
+// lead publishes rounds for as long as this replica holds the lock; it returns nil when another one
+// does.
 func (a *Accounts) lead(ctx context.Context) error {
 	pooled, err := a.Pool.Acquire(ctx)
 	if err != nil {
@@ -100,7 +102,8 @@ func takeLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// awaitSignal waits until a transaction has changed books, or for pollInterval. Signals that came meanwhile are one.
+// awaitSignal waits until a transaction has changed books, or for pollInterval. Signals that came
+// meanwhile are one.
 func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
@@ -115,8 +118,8 @@ func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// publishRound publishes what is due, if anything, and returns the positions that are counted now. before are those of
-// the marker that was published last.
+// publishRound publishes what is due and returns the positions counted now. before are those of the
+// last marker.
 func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before contract.Positions) (contract.Positions, error) {
 	round, err := a.nextRound(ctx, conn)
 	if err != nil {
@@ -197,8 +200,8 @@ func accountMessage(account contract.Account, at time.Time) *message.Message {
 	return newMessage(attributes, account.Organization, encode(account))
 }
 
-// publishCounted publishes the marker. It comes after the acknowledgement of every account of its round, so whoever
-// reads it has read them.
+// publishCounted publishes the marker after the acknowledgement of every account of its round, so a
+// reader of it has read them.
 func (a *Accounts) publishCounted(ctx context.Context, counted contract.Positions) error {
 	at := a.Clock()
 	attributes := contract.Attributes{

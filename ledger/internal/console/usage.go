@@ -101,7 +101,7 @@ func newUsagePage(b service.Balance) usagePage {
 	return page
 }
 
-// Share is the used part in words.
+// Share is the used part as text.
 func (p usagePage) Share() string {
 	if p.Percent == 0 && p.Consumed > 0 {
 		return "under 1%"
@@ -115,7 +115,8 @@ func (p usagePage) Exhausted() bool { return p.State == ledger.Exhausted }
 // High reports whether little is left.
 func (p usagePage) High() bool { return p.Percent >= 80 }
 
-// thousandths is part of whole, 0 to 1000, rounded down. It divides first where multiplying would overflow.
+// thousandths is part of whole, 0 to 1000, rounded down. It divides first where multiplying would
+// overflow.
 func thousandths(part, whole int64) int64 {
 	switch {
 	case part <= 0 || whole <= 0:
@@ -128,7 +129,7 @@ func thousandths(part, whole int64) int64 {
 	return part * 1000 / whole
 }
 
-// A shownTransfer is a transfer in words.
+// A shownTransfer is a transfer as text.
 type shownTransfer struct {
 	EffectiveAt time.Time
 	What        string

@@ -112,7 +112,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Another organization, and one that no one can be, looks like one that does not exist; what is not understood is refused.
+// Another organization, and one that no one can be, looks like one that does not exist; what is not
+// understood is refused.
 func TestRefusals(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

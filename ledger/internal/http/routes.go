@@ -38,7 +38,8 @@ func (a *API) Mount(router chi.Router) {
 	})
 }
 
-// reached is the path's organization. One that the token does not reach is answered like one that does not exist.
+// reached is the path's organization. One out of the token's reach is answered like one that does
+// not exist.
 func reached(r *http.Request) (string, error) {
 	organization := chi.URLParam(r, "organization")
 	if organization == "" || !identity.FromContext(r.Context()).Reaches(organization) {

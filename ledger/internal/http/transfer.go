@@ -33,7 +33,8 @@ func newTransferBody(t postgres.BookedTransfer) transferBody {
 	}
 }
 
-// transfers lists the transfers of an organization, the latest first; there they are called entries.
+// transfers lists the transfers of an organization, the latest first; there they are called
+// entries.
 func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 	page, err := pageOf[postgres.TransferCursor](r)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// November is when the tests take place, unless they say otherwise.
+// November is when the tests take place by default.
 var November = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A Ledger is a service on a fresh database, and a clock that the test sets.
@@ -28,7 +28,7 @@ type Ledger struct {
 	offset atomic.Int64
 }
 
-// New makes a ledger in which it is November. Tier indie has 100 bytes, scale as many as a test can use.
+// New makes a ledger in November. Tier indie has 100 bytes, scale as many as a test can use.
 func New(t testing.TB) *Ledger {
 	t.Helper()
 	return On(pgtest.Open(t, postgres.Schema, postgres.Migrations()...))

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// queueUnpublished notes that the organizations' states have changed. The version is drawn while the organization is
-// locked, so a later state always has a higher one.
+// queueUnpublished marks the organizations' states as changed. Versions are drawn under the
+// organization's lock, so a later state has a higher one.
 func queueUnpublished(batch *pgx.Batch, organizations []string) {
 	batch.Queue(`INSERT INTO unpublished (organization, version)
 		SELECT id, nextval('versions') FROM unnest($1::text[]) AS id
@@ -22,7 +22,7 @@ type Unpublished struct {
 	Organization ledger.Organization
 	Book         ledger.Book // of the latest period
 	Version      int64
-	Deleted      bool // nobody shall know of it any more
+	Deleted      bool // it is to be withdrawn
 }
 
 // AllUnpublished lists the organizations whose account states are due.
@@ -49,7 +49,8 @@ func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
 	return due, err
 }
 
-// MarkPublished notes that these states are published. An organization that has changed since stays due.
+// MarkPublished notes that these states are published. An organization that has changed since stays
+// due.
 func MarkPublished(ctx context.Context, tx pgx.Tx, states []ledger.AccountState) error {
 	ids, versions := make([]string, len(states)), make([]int64, len(states))
 	for i, state := range states {
@@ -60,7 +61,7 @@ func MarkPublished(ctx context.Context, tx pgx.Tx, states []ledger.AccountState)
 	return err
 }
 
-// MakeDue makes the account state of an organization due, if the ledger knows the organization.
+// MakeDue makes an organization's account state due, if the ledger has one.
 func MakeDue(ctx context.Context, tx pgx.Tx, organization string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO unpublished (organization, version)
 		SELECT organization, nextval('versions') FROM (SELECT organization FROM organizations WHERE organization = $1 FOR NO KEY UPDATE) AS locked
@@ -68,7 +69,8 @@ func MakeDue(ctx context.Context, tx pgx.Tx, organization string) error {
 	return err
 }
 
-// SaveTerms notes the terms with which accounts are published, and reports whether they are others than before.
+// SaveTerms notes the terms with which accounts are published, and reports whether they are others
+// than before.
 func SaveTerms(ctx context.Context, tx pgx.Tx, tiers ledger.Tiers) (changed bool, err error) {
 	terms, err := json.Marshal(tiers)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A BookKey says which book: whose, and the start of its period.
+// A BookKey is an organization and the start of a period.
 type BookKey struct {
 	Organization string
 	Start        time.Time
@@ -69,7 +69,8 @@ func (b *orgBook) fields() []any {
 	}
 }
 
-// queueBooks writes the books as they are now. They were read under the organization's lock, so nothing is overwritten.
+// queueBooks writes the books as they are now. They were read under the organization's lock, so
+// nothing is overwritten.
 func queueBooks(batch *pgx.Batch, books []orgBook) {
 	n := len(books)
 	ids, starts, ends, reached, refused := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n), make([]int64, n)

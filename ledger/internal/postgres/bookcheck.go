@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// lateness is how long before now a transaction may have booked and yet not be committed. One that takes longer costs the check
-// of its books a second look at everything, no more.
+// lateness is how long a transaction that has booked may take to commit. A longer one only costs a
+// second look at its books.
 const lateness = time.Minute
 
 // wholeEvery is how often all transfers of a book are added up all the same.
@@ -19,10 +19,10 @@ const wholeEvery = time.Hour
 // maxSummed bounds how many books a BookCheck remembers.
 const maxSummed = 10_000
 
-// A BookCheck compares books with their transfers again and again. All transfers of a book are added up the first time, and
-// once an hour; in between only those booked since, onto the sum of before. So what is changed in a book after it was looked at is
-// found at once, and what is changed in transfers that were added up before within an hour, where the book is still written to. The
-// zero value is ready; one goroutine uses it.
+// A BookCheck compares books with their transfers. All transfers of a book are added up the first
+// time and once an hour; between, only those booked since. So a change of a checked book is found
+// at once, and one of transfers added up before within an hour, where the book is still written to.
+// The zero value is ready; it is for one goroutine.
 type BookCheck struct {
 	summed map[BookKey]summed
 }
@@ -34,8 +34,8 @@ type summed struct {
 	balances ledger.Balances
 }
 
-// Of compares the books that a range touched with their transfers, at most limit of them. tx has to be a snapshot that was
-// taken at now or later.
+// Of compares at most limit books of a range with their transfers. tx is a snapshot taken at now or
+// later.
 func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, r ledger.Range, now time.Time, limit int) ([]ledger.Violation, error) {
 	keys, err := touchedBy(ctx, tx, r, limit)
 	if err != nil {
@@ -74,8 +74,8 @@ func touchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[B
 	return keys, err
 }
 
-// sum is what a book's transfers come to, as far as is known from before. Where that is not what the book says, a transaction
-// may have committed late: then everything is added up.
+// sum is the sum of a book's transfers, from the sum of before where there is one. If the book
+// differs, a transaction may have committed late: then everything is added up.
 func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (ledger.Balances, error) {
 	key := BookKey{organization, book.Period.Start}
 	before := c.summed[key]
@@ -92,7 +92,7 @@ func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, boo
 	return all, err
 }
 
-// remember notes a sum. Where there are too many, the others are forgotten, and made again when they are needed.
+// remember keeps a sum. Beyond the bound the others are dropped, and made again on demand.
 func (c *BookCheck) remember(key BookKey, sum summed) {
 	if c.summed == nil || len(c.summed) >= maxSummed {
 		c.summed = map[BookKey]summed{}
@@ -100,7 +100,7 @@ func (c *BookCheck) remember(key BookKey, sum summed) {
 	c.summed[key] = sum
 }
 
-// add goes on from a sum: it returns that of what was booked by an instant, and that of all there is.
+// add continues a sum: it returns that of what was booked by an instant, and that of everything.
 func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (next summed, all ledger.Balances, err error) {
 	next, all = s, s.balances
 	if by.After(s.by) { // else the clock was set back

@@ -50,8 +50,8 @@ func (l checkedLedger) exec(t *testing.T, statement string, args ...any) {
 	})
 }
 
-// A book is added up whole at first and once an hour; in between only what was booked since is read. A transaction that commits long
-// after it has booked is no alarm.
+// A book is added up whole at first and once an hour; in between only what was booked since is
+// read. A transaction that commits long after it has booked is no alarm.
 func TestBookCheckGoesOn(t *testing.T) {
 	l, check := checkedLedger{ledgertest.New(t)}, &postgres.BookCheck{}
 	l.Start(t, "acme", "scale")

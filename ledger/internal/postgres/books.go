@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// SaveBooks stores opened books with their transfers and the usage that charges add, makes their account states due, and
-// notifies Channel, in other processes as well, when the transaction commits.
+// SaveBooks stores opened books with their transfers and usage, makes their account states due, and
+// notifies Channel on commit, in other processes as well.
 func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books, charges []ledger.Charge) error {
 	var books []orgBook
 	var transfers []ledger.Transfer

@@ -40,7 +40,7 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []ledge
 	return violations
 }
 
-// Verify checks everything that the database alone can tell. It reads it all. tx has to be a snapshot that sees every
+// Verify checks all that the database alone can prove. tx is a snapshot that sees every
 // organization.
 func Verify(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	var violations []ledger.Violation
@@ -93,7 +93,7 @@ func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error
 	return sums, err
 }
 
-// verifyUsage compares, per organization, what usage says with what the log was charged for.
+// verifyUsage compares usage with the charges, by organization.
 func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.UsageIsCharges, `SELECT organization, coalesce(u.bytes, 0), coalesce(t.bytes, 0)
 		FROM (SELECT organization, sum(bytes)::bigint AS bytes FROM usage GROUP BY 1) u
@@ -109,8 +109,8 @@ func verifyRanges(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 			GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`)
 }
 
-// verifyOrder looks for offsets that neither a range nor a parked record accounts for, and for ranges that overlap. The
-// log itself has no gaps: it is not compacted and its producers use no transactions.
+// verifyOrder finds offsets in no range and no parked record, and ranges that overlap. The log has
+// no gaps of its own: it is not compacted and its producers use no transactions.
 func verifyOrder(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangesFollow, `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset - previous, parked
 		FROM (SELECT r.*, (SELECT count(*) FROM bus_parked b WHERE b.group_name = '`+contract.GroupLedger+`' AND b.topic = '`+contract.TopicLogs+`'

@@ -18,8 +18,8 @@ type planRow struct {
 	Tier ledger.Tier `json:"tier"`
 }
 
-// LockOrganizations locks the books of organizations and returns these; those that are not there yet become provisional.
-// ids have to be sorted.
+// LockOrganizations locks the books of organizations, sorted, and returns these; new ones become
+// provisional.
 func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) (map[string]ledger.Organization, error) {
 	known, err := LockKnown(ctx, tx, ids)
 	if err != nil || len(known) == len(ids) {

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Positions are the next offsets of weir.logs.v1 that the ledger has not applied, as the transaction sees them.
+// Positions are the next offsets of weir.logs.v1 that the ledger has not applied, as the
+// transaction sees them.
 func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2`,
 		contract.GroupLedger, contract.TopicLogs)
@@ -33,9 +34,10 @@ func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positio
 	return collectPositions(rows)
 }
 
-// AwaitApplied waits until the transactions have ended that apply anything now. Each holds the positions that it moves until its end, and draws the
-// time at which it books after it has moved them: so nothing is booked any more at an instant before the call. A row is let go before the next
-// one is asked for, since whoever holds one may wait for another. It may wait for as long as a reader may.
+// AwaitApplied waits for the end of all transactions that apply anything now. Each holds its
+// positions to its end and draws its booking time after moving them, so nothing is booked later at
+// an instant before the call. Each row is released before the next is locked, as its holder may
+// wait for another.
 func AwaitApplied(ctx context.Context, pool *pgxpool.Pool) error {
 	rows, err := pool.Query(ctx, `SELECT group_name, topic, partition FROM bus_positions ORDER BY 1, 2, 3`)
 	if err != nil {

@@ -16,7 +16,8 @@ func rangeFields(r *ledger.Range) []any {
 	return []any{&r.Partition, &r.First, &r.Next, &r.Records, &r.Charged, &r.Bytes, &r.ChargedBytes, &r.From, &r.To, &r.Booked}
 }
 
-// SaveRanges notes what the transaction applied, and signals that positions have moved even where no book was touched.
+// SaveRanges notes what the transaction applied, and signals that positions have moved even where
+// no book was touched.
 func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	var batch pgx.Batch
 	for _, r := range ranges {
@@ -26,8 +27,8 @@ func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// RangesAfter reads, of each partition, at most limit ranges from the given positions on. A partition's ranges are committed
-// in their order, so none can appear before one that was read.
+// RangesAfter reads at most limit ranges of each partition from the given positions. Ranges of a
+// partition commit in order, so none appears before one that was read.
 func RangesAfter(ctx context.Context, tx pgx.Tx, from contract.Positions, limit int) ([]ledger.Range, error) {
 	var partitions []int
 	var offsets []int64

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// SaveRefusals stores refusals. One that is stored already, because it was published twice, stays as it is.
+// SaveRefusals stores refusals. One that is stored already, because it was published twice, stays
+// as it is.
 func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) error {
 	n := len(refusals)
 	organizations, requests, projects := make([]string, n), make([]string, n), make([]string, n)

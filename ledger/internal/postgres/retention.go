@@ -36,13 +36,13 @@ func Fixed() []prune.Bound {
 	}
 }
 
-// refusalsKept is as long as somebody asks why a request was refused.
+// refusalsKept is how long a refusal can be asked about.
 const refusalsKept = 90 * 24 * time.Hour
 
-// rangesKept is longer than the log is kept by default: with what is gone from there a range can't be compared.
+// rangesKept exceeds the default retention of the log: a range is compared with it.
 const rangesKept = 8 * 24 * time.Hour
 
-// appliedRanges are the ranges. The newest of each partition stays: it says how far the partition was applied at any later time.
+// appliedRanges are the ranges. The newest of each partition stays as the position applied since.
 type appliedRanges struct{ clock func() time.Time }
 
 func (appliedRanges) Name() string { return "ranges" }

@@ -37,7 +37,8 @@ func (l checkedLedger) count(t *testing.T, table string) (n int) {
 	return n
 }
 
-// Transfers go after 25 months and leave what they came to, so that books still agree with them, half folded ones too; books go after ten years.
+// Transfers go after 25 months and leave what they came to, so that books still agree with them,
+// half folded ones too; books go after ten years.
 func TestTransfersFold(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)

@@ -17,8 +17,8 @@ var transferColumns = []string{
 	"from_account", "to_account", "amount", "entries", "reason", "project", "key", "event", "booked_at",
 }
 
-// copyTransfers copies each transfer into the partition of its day. COPY is refused on a table with row level security,
-// so it goes past the parent table; that the rows are right is checked by the domain and the constraints.
+// copyTransfers copies each transfer into the partition of its day: COPY is refused on a table with
+// row level security, so it bypasses the parent. The domain and the constraints check the rows.
 func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, transfers []ledger.Transfer) error {
 	days := map[string][]ledger.Transfer{}
 	for _, t := range transfers {
@@ -49,7 +49,8 @@ type BookedTransfer struct {
 	BookedAt    time.Time
 }
 
-// A TransferCursor is a place in the list of an organization's transfers. The zero value is the start.
+// A TransferCursor is a place in the list of an organization's transfers. The zero value is the
+// start.
 type TransferCursor struct {
 	Effective time.Time     `json:"t"`
 	Source    ledger.Source `json:"s"`
@@ -63,7 +64,7 @@ func (t BookedTransfer) Cursor() TransferCursor {
 	return TransferCursor{t.EffectiveAt, t.Cause.Source, int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line)} //nolint:gosec // as the columns have them
 }
 
-// A TransferQuery says which transfers are wanted: those that took effect in [From, To), behind After, at most Limit.
+// A TransferQuery selects transfers that took effect in [From, To), after After, at most Limit.
 type TransferQuery struct {
 	From, To time.Time
 	After    TransferCursor

@@ -77,7 +77,7 @@ type UsageCursor struct {
 // Cursor is the place of a Usage in the list.
 func (u Usage) Cursor() UsageCursor { return UsageCursor{u.Day, u.Project} }
 
-// A UsageQuery says which usage is wanted: that of the days of which any moment lies in [From, To), behind After, at most Limit.
+// A UsageQuery selects the usage of days that overlap [From, To), after After, at most Limit.
 type UsageQuery struct {
 	Project  string // empty: all
 	From, To time.Time

@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Balance is what an organization may send and has sent, and how far the log had been applied when that was true.
+// A Balance is what an organization may send and has sent, with the positions of the log that it
+// counts.
 type Balance struct {
 	Organization ledger.Organization
 	Tier         ledger.Tier
@@ -26,7 +27,8 @@ type Balance struct {
 // longestBooking is more than a transaction that books may take: the bus ends it sooner.
 const longestBooking = 2 * time.Minute
 
-// Balance reads the balance of now, or of the instant at. The latter is the same whenever it is asked for, unless at is yet to come.
+// Balance reads the balance of now, or of an instant. The latter is always the same once the
+// instant is past.
 func (s *Service) Balance(ctx context.Context, organization string, at time.Time) (balance Balance, err error) {
 	if !at.IsZero() && s.Clock().Sub(at) < longestBooking {
 		if err := postgres.AwaitApplied(ctx, s.Reads); err != nil {
@@ -62,7 +64,8 @@ func (s *Service) balanceNow(ctx context.Context, tx pgx.Tx, organization pg.Org
 	return s.balance(o, now, applied, books[o.ID]...)
 }
 
-// balanceAt reads the balance of the period that holds an instant, by what had been booked until then.
+// balanceAt reads the balance of the period that holds an instant, by what had been booked until
+// then.
 func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (Balance, error) {
 	o, err := organizationAt(ctx, tx, organization, at)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Charge books what was accepted, and returns what became true by it. An organization that is not known yet becomes
-// provisional. The charges have to be valid.
+// Charge books valid charges and returns the events. An unknown organization becomes provisional.
 func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charges []ledger.Charge) ([]ledger.Event, error) {
 	if len(charges) == 0 {
 		return nil, nil
@@ -94,7 +93,8 @@ func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map
 	return keys
 }
 
-// eventsOf lists the events of opened books by organization, so that the outbox has them in one order.
+// eventsOf lists the events of opened books by organization, so that the outbox has them in one
+// order.
 func eventsOf(opened map[string]*ledger.Books) (events []ledger.Event) {
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		events = append(events, opened[id].Events...)

@@ -16,7 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Charges lower what remains to the byte; what exceeds the grant is overage, and the books stay sound.
+// Charges lower what remains to the byte; what exceeds the grant is overage, and the books stay
+// sound.
 func TestCharge(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -49,8 +50,8 @@ func TestChargeRollsBack(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Logs of an organization that nobody has announced are charged all the same; it stays unknown to readers until its plan
-// arrives, and then its balance is exact, in every period that was touched.
+// Logs of an organization that nobody has announced are charged all the same; it stays unknown to
+// readers until its plan arrives, and then its balance is exact, in every period that was touched.
 func TestUnknownOrganization(t *testing.T) {
 	l := ledgertest.New(t)
 	late := l.NewCharge("acme", 7)
@@ -88,7 +89,8 @@ func TestPlanStartsOnce(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Writers of the same organizations, in any order, wait for each other: no byte is lost, and each threshold is said once.
+// Writers of the same organizations, in any order, wait for each other: no byte is lost, and each
+// threshold is said once.
 func TestConcurrentCharges(t *testing.T) {
 	l := ledgertest.New(t)
 	const organizations, writers, batches = 5, 4, 25
@@ -148,8 +150,8 @@ func randomCharges(l *ledgertest.Ledger, random *rand.Rand, organizations int) [
 	return charges
 }
 
-// A ledger whose clock runs a month ahead opens no period: a period is opened by what was accepted in it, and brokers refuse records that are dated
-// more than an hour ahead.
+// A ledger whose clock runs a month ahead opens no period: a period is opened by what was accepted
+// in it, and brokers refuse records that are dated more than an hour ahead.
 func TestAClockAheadOpensNoPeriod(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)

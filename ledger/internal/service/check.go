@@ -40,8 +40,9 @@ type Log interface {
 	Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error)
 }
 
-// A Checker compares what was just applied: every range with its transfers, the books of the latest range with theirs (see
-// postgres.BookCheck), and one range a round with the log. What it finds it logs as an error.
+// A Checker compares what was just applied: each range with its transfers, the books of the latest
+// range with theirs (see postgres.BookCheck), and one range a round with the log. Findings are
+// logged as errors.
 type Checker struct {
 	CheckerConfig
 	metrics *checkMetrics
@@ -162,8 +163,8 @@ func (c *Checker) note(ranges, reread int, found []ledger.Violation) {
 	}
 }
 
-// Verify checks everything there is, in the database and in the log as far as it is kept, and returns what does not hold.
-// It takes as long as reading all of it takes.
+// Verify checks all of the database, and the log as far as it is kept, and returns what does not
+// hold. It reads everything.
 func Verify(ctx context.Context, pool *pgxpool.Pool, log Log) ([]ledger.Violation, error) {
 	found, ranges, err := verifyDatabase(ctx, pool)
 	if err != nil {

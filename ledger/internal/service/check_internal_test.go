@@ -22,7 +22,8 @@ func (logThatIsAway) Check(context.Context, []ledger.Range) ([]ledger.Violation,
 	return nil, errors.New("no broker answers")
 }
 
-// What the database shows to be wrong is noted, and when, although the log can't be read: the next round looks elsewhere.
+// What the database shows to be wrong is noted, and when, although the log can't be read: the next
+// round looks elsewhere.
 func TestCheckerNotesWithoutTheLog(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

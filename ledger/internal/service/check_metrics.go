@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// checkMetrics say what the running checks have looked at and found.
+// checkMetrics count what the running checks looked at and found.
 type checkMetrics struct {
 	rounds, ranges, reread prometheus.Counter
 	violations             *prometheus.CounterVec

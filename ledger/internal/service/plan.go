@@ -11,8 +11,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// StartPlan gives an organization its first plan, and returns what became true by it. Where it has a plan already, nothing
-// happens.
+// StartPlan gives an organization its first plan and returns the events: none where it has a plan.
 func (s *Service) StartPlan(ctx context.Context, tx pgx.Tx, booked time.Time, organization string, plan ledger.Plan,
 	cause ledger.Cause) ([]ledger.Event, error) {
 	known, err := postgres.LockOrganizations(ctx, tx, booked, []string{organization})

@@ -12,16 +12,16 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Round is what is due to be published: the states that changed since they were published, and through which positions of
-// the log all states are counted.
+// A Round is what is due to be published: the changed states, and the positions of the log that all
+// states count.
 type Round struct {
 	Accounts []ledger.AccountState
 	Deleted  []ledger.AccountState // of organizations that were deleted: they are taken back
 	Counted  contract.Positions
 }
 
-// NextRound reads the round that is due. tx has to be a snapshot: Counted is true because books and positions are of the same
-// instant.
+// NextRound reads the round that is due. tx is a snapshot: Counted is true only if books and
+// positions are of one instant.
 func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err error) {
 	if round.Counted, err = postgres.Positions(ctx, tx); err != nil {
 		return Round{}, err
@@ -55,7 +55,8 @@ func (s *Service) Deleted(ctx context.Context, tx pgx.Tx, organization string) e
 	return postgres.MakeDue(ctx, tx, organization)
 }
 
-// RepublishOnNewTerms makes every account due when the terms of the tiers are not those of the last time.
+// RepublishOnNewTerms makes every account due when the terms of the tiers are not those of the last
+// time.
 func (s *Service) RepublishOnNewTerms(ctx context.Context, tx pgx.Tx) error {
 	changed, err := postgres.SaveTerms(ctx, tx, s.Tiers)
 	if err != nil || !changed {

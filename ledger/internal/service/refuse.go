@@ -42,8 +42,8 @@ func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refus
 	return eventsOf(opened), nil
 }
 
-// openRefused opens the books that refusals exhaust, and has them refuse. An organization that is not known has none: no account of it is
-// published.
+// openRefused opens the books that refusals exhaust. An unknown organization has none: no account
+// of it is published.
 func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) (map[string]*ledger.Books, error) {
 	known, err := postgres.LockKnown(ctx, tx, refusedOf(refusals))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Service charges, and answers for what it charged. What writes does it in the caller's transaction, which has to see all
+// A Service charges and reads balances. It writes in the caller's transaction, which sees all
 // organizations.
 type Service struct {
 	Reads *pgxpool.Pool // for those who ask
@@ -21,7 +21,8 @@ type Service struct {
 	Clock func() time.Time
 }
 
-// read runs fn in a snapshot that sees the rows of one organization. ErrNoOrganization where none can have that id.
+// read runs fn in a snapshot of one organization's rows. It returns ErrNoOrganization for an
+// impossible id.
 func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
 	return pg.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
@@ -31,7 +32,7 @@ func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.
 	})
 }
 
-// noOrganization is the error for an id that nobody can act as. A database that is not there says nothing about ids.
+// noOrganization is the error for an id that nobody can act as. An unreachable database is none.
 func noOrganization(err error) error {
 	if pg.IsTransient(err) {
 		return err
