@@ -75,6 +75,8 @@ type App struct {
 	gap       *gap.Gap
 	gapRead   atomic.Bool
 
+	clockWatch *clockWatch
+
 	meter    *keyuse.Meter
 	outcomes *outcomes.Meter
 	watch    *exposure.Watch
@@ -107,6 +109,10 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 		log:         &bus.Log{Brokers: config.Brokers, Dialer: dialer},
 		cursors:     httpapi.NewCursors(identity.OrganizationOf),
 		credentials: identity.NewCredentials(clock), directory: identity.NewDirectory(), gate: admission.NewGate(clock),
+	}
+	a.clockWatch = &clockWatch{pool: pool, logger: logger}
+	if config.Clock == nil {
+		a.clockWatch.machine = clock
 	}
 	a.gap = &gap.Gap{Log: a.log, Pool: pool, Logger: logger}
 	if err := a.build(ctx); err != nil {
@@ -294,15 +300,20 @@ func (a *App) canRead() error {
 	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete()))
 }
 
-// Ready is canAccept. How far the log store is behind is a metric: a slow database must not shut the front door.
-func (a *App) Ready() error { return httpapi.Part("keys, projects and accounts", a.canAccept()) }
+// Ready is canAccept, by a clock that is believed. How far the log store is behind is a metric: a slow database must not shut the front door.
+func (a *App) Ready() error {
+	if err := a.clockWatch.check(); err != nil {
+		return httpapi.Part("clock", err)
+	}
+	return httpapi.Part("keys, projects and accounts", a.canAccept())
+}
 
 // Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	defer a.finishOutcomes()
-	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.endpoint.Run, a.metrics.Run}
+	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.clockWatch.run, a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}

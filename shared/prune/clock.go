@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // ErrClocksDiffer means that nothing is pruned: one of two clocks is wrong, and what the wrong one calls old may be new.
@@ -44,15 +46,14 @@ func (c *clock) check(ctx context.Context, pool *pgxpool.Pool) error {
 	if c.trusted {
 		return nil
 	}
-	var database time.Time
-	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&database); err != nil {
-		return fmt.Errorf("cannot read the clock of the database: %w", err)
+	ahead, err := pg.ClockAhead(ctx, pool, c.machine)
+	if err != nil {
+		return err
 	}
-	machine := c.machine()
-	ahead := machine.Sub(database)
 	if ahead.Abs() > apartMost {
 		c.refused.Set(1)
-		return fmt.Errorf("%w: here it is %s, there %s", ErrClocksDiffer, machine.UTC().Format(time.RFC3339), database.UTC().Format(time.RFC3339))
+		here := c.machine().UTC()
+		return fmt.Errorf("%w: here it is %s, there %s", ErrClocksDiffer, here.Format(time.RFC3339), here.Add(-ahead).Format(time.RFC3339))
 	}
 	c.refused.Set(0)
 	c.ahead.Store(int64(max(ahead, 0)))

@@ -1,0 +1,44 @@
+package app
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ingest/internal/postgres"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+)
+
+// A process whose clock is a month ahead accepts nothing, and so opens no period, until the clock is right again; one that is a bit ahead, or
+// without a database, accepts.
+func TestAClockThatRunsAheadAcceptsNothing(t *testing.T) {
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	ahead := 30 * 24 * time.Hour
+	machine := func() time.Time { return time.Now().Add(ahead) }
+	a := &App{clockWatch: &clockWatch{pool: pool, machine: machine, logger: slog.New(slog.DiscardHandler)}}
+	a.gapRead.Store(true)
+	if err := a.Ready(); err == nil {
+		t.Error("it is ready before the clocks were compared")
+	}
+	for _, c := range []struct {
+		ahead   time.Duration
+		accepts bool
+	}{{ahead, false}, {30 * time.Minute, true}, {61 * time.Minute, false}, {-ahead, true}, {ahead, false}} {
+		ahead = c.ahead
+		a.clockWatch.compare(t.Context())
+		if err := a.Ready(); (err == nil) != c.accepts || err != nil && !strings.Contains(err.Error(), "ahead of the database's") {
+			t.Errorf("%v ahead: %v", c.ahead, err)
+		}
+	}
+	pool.Close()
+	a.clockWatch.compare(t.Context())
+	if a.Ready() == nil {
+		t.Error("a clock that is ahead is believed once the database is away")
+	}
+	a.clockWatch = &clockWatch{pool: pool, machine: machine, logger: a.clockWatch.logger}
+	a.clockWatch.compare(t.Context())
+	if err := a.Ready(); err != nil {
+		t.Errorf("without a database: %v", err)
+	}
+}
