@@ -18,14 +18,14 @@ type Acceptance struct {
 	Parts         []Part
 }
 
-// A Fate reports whether a request is in the log, whole.
+// A Fate is whether a request is in the log, whole.
 type Fate uint8
 
 // The fates.
 const (
 	Absent    Fate = iota // surely not whole, and never will be: it has no effect
 	Published             // all parts are acknowledged
-	Uncertain             // nobody knows, or where it is
+	Uncertain             // not known, or not where
 )
 
 // An Outcome is what became of a request.

@@ -1,6 +1,7 @@
 package ingest
 
-// A Batch is what one body holds. It shares the body's memory and the Parser's: it is valid until either is used again.
+// A Batch is the content of one body. It shares the body's memory and the Parser's, and is valid
+// until either is reused.
 type Batch struct {
 	Entries       int    // entries in the body
 	Lines         []byte // the valid entries, each as compact JSON and a newline
@@ -31,8 +32,8 @@ type Part struct {
 	Lines  []byte
 }
 
-// Parts appends to parts the batch cut into runs of at most maxBytes of lines. An entry that is larger by itself gets
-// a part of its own. The same batch is always cut the same way.
+// Parts appends the batch cut into runs of at most maxBytes of lines. A larger entry gets a part of
+// its own. The same batch is always cut the same way.
 func (b *Batch) Parts(parts []Part, maxBytes int) []Part {
 	first, start, failed := 0, 0, 0
 	for i, line := range b.Accepted {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// MaxBlockBytes is how much text a block gathers before the next one is begun. It is large enough to compress well and
-// small enough to be read for the sake of one entry.
+// MaxBlockBytes is the text of a block: large enough to compress well, small enough to be read for
+// one entry.
 const MaxBlockBytes = 1 << 20
 
-// A Place is where an entry stands among all entries of a project: by event time, then by identity.
+// A Place is the order of entries in a project: by event time, then by identity.
 type Place struct {
 	Time  Instant
 	Batch [16]byte // of the batch's UUID
@@ -32,7 +32,7 @@ type Stored struct {
 	Text        []byte // compact JSON, as it was accepted
 }
 
-// Header is what can be known of a block without reading it. A search looks into a block only if its header lets it.
+// Header is what is known of a block without reading it, by which a search skips blocks.
 type Header struct {
 	Min, Max Instant // event times of its first and last entry
 	Levels   SeveritySet
@@ -55,7 +55,8 @@ type Builder struct {
 	words  wordSet
 }
 
-// Add takes an entry; message is its message, unescaped. The Builder keeps entry.Text, which must not change.
+// Add takes an entry; message is its message, unescaped. The Builder keeps entry.Text, which must
+// not change.
 func (b *Builder) Add(entry Stored, message []byte) {
 	if b.words == nil {
 		b.words = wordSet{}

@@ -49,7 +49,8 @@ func blocks(random *rand.Rand, n int) (all []ingest.Stored, list []ingest.Block)
 	return all, list
 }
 
-// What is read of a block's stored form is what was put in, byte for byte and in the order of places.
+// What is read of a block's stored form is what was put in, byte for byte and in the order of
+// places.
 func TestBlockSurvivesItsStoredForm(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	_, list := blocks(random, 500)

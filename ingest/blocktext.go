@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// blockVersion is the first byte of a block's stored form. What was stored under a version stays readable.
+// blockVersion is the first byte of a block's stored form. What was stored under a version stays
+// readable.
 const blockVersion = 1
 
-// errBlock says that a block's stored form is damaged.
+// errBlock means that a block's stored form is damaged.
 var errBlock = errors.New("cannot read block: its form is damaged")
 
-// AppendBinary appends the block's stored form, uncompressed: a version, the table of environments, the table of
-// batches, the directory (per entry: time, level, environment, batch, index, length), then all texts. Numbers are
-// varints of encoding/binary.
+// AppendBinary appends the block's stored form, uncompressed: a version, the environments, the
+// batches, the directory (per entry: time, level, environment, batch, index, length), then all
+// texts. Numbers are varints of encoding/binary.
 func (b Block) AppendBinary(dst []byte) []byte {
 	environments, batches := newTable[string](), newTable[batchOf]()
 	for _, entry := range b.List {
@@ -158,7 +159,8 @@ func (r *blockReader) varint() int64 {
 	return value
 }
 
-// count reads the number of things that follow, each of at least one byte: more than there are bytes is damage.
+// count reads the number of items that follow, each of at least one byte: more than there are bytes
+// means damage.
 func (r *blockReader) count() int {
 	value := r.uvarint()
 	if value > uint64(len(r.data)) {

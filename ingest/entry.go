@@ -75,7 +75,7 @@ func errorMember(name []byte) int {
 
 const required = 1<<entryTimestamp | 1<<entryLevel | 1<<entryMessage
 
-// entryState is what is known of the entry being read.
+// entryState is the state of the entry being read.
 type entryState struct {
 	faulty   bool
 	hasError bool
@@ -95,7 +95,8 @@ type quoted struct {
 	escaped bool
 }
 
-// readEntry reads the entry at i, keeps its text without white space, and returns the offset of what follows it.
+// readEntry reads the entry at i, keeps its text without white space, and returns the offset behind
+// it.
 func (p *Parser) readEntry(i int) int {
 	p.index = p.batch.Entries
 	p.entry = entryState{line: p.kept}
@@ -124,7 +125,7 @@ func (p *Parser) entryValue(i int) int {
 	return i
 }
 
-// unique rejects an entry that has a name twice among those that are not known.
+// unique rejects an entry with an unknown name twice.
 func (p *Parser) unique(base int, parent string) {
 	if twice := p.names.close(base); twice != nil {
 		p.fault(CodeDuplicateField, memberPointer(parent, twice), "The name "+quoteShort(twice)+" is given twice.", "Give each name once.")
@@ -173,8 +174,8 @@ type Entry struct {
 	HasError    bool
 }
 
-// ReadEntry reads an entry back from its compact text, without the newline. The result is valid until the Parser is
-// used again. It fails for a text that no Parse can have kept.
+// ReadEntry reads an entry back from its compact text, without the newline. The result is valid
+// until the Parser is reused. It fails for a text that no Parse has kept.
 func (p *Parser) ReadEntry(text []byte) (Entry, error) {
 	p.line = append(p.line[:0], text...)
 	p.start(p.line)
@@ -196,7 +197,7 @@ func (p *Parser) ReadEntry(text []byte) (Entry, error) {
 	}, nil
 }
 
-// decoded is what text stands for; it adds to the scratch memory and leaves what is there.
+// decoded is the meaning of text; it appends to the scratch memory.
 func (p *Parser) decoded(text quoted) []byte {
 	if !text.escaped {
 		return text.raw

@@ -47,7 +47,7 @@ type Fault struct {
 	Fix     string `json:"fix"`
 }
 
-// A BodyError says why no entry of a body can be accepted.
+// A BodyError is why no entry of a body can be accepted.
 type BodyError struct {
 	Code    Code
 	Pointer string // RFC 6901; empty for the body itself
@@ -68,7 +68,8 @@ func quoteShort(text []byte) string {
 	return strconv.Quote(string(text))
 }
 
-// entryPointer is the RFC 6901 pointer of a member of an entry; path is "" or "/name" or "/error/name".
+// entryPointer is the RFC 6901 pointer of a member of an entry; path is "" or "/name" or
+// "/error/name".
 func entryPointer(index int, path string) string {
 	return "/logs/" + strconv.Itoa(index) + path
 }
@@ -78,7 +79,7 @@ func pointerToken(name string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// memberPointer is the RFC 6901 pointer of a member of what parent points to. A name too long to be told is left out.
+// memberPointer is the RFC 6901 pointer of a member of parent. A name that is too long is left out.
 func memberPointer(parent string, name []byte) string {
 	if len(name) > 256 {
 		return parent

@@ -21,7 +21,7 @@ type Candidate struct {
 	Ref
 }
 
-// A Key is where a block stands among those that a search goes through: by its First, then by its id.
+// A Key is the order of blocks in a search: by First, then by id.
 type Key struct {
 	First Instant
 	ID    [16]byte
@@ -47,20 +47,22 @@ func (s *Search) Sooner(k, l Key) bool {
 type Position struct {
 	After *Place // what comes behind it is wanted; nil: all
 
-	// Where the page before had to stop among blocks that reach over After, none of which says what comes next before all of
-	// them are looked at, this is how far it got. Else Seen is nil.
+	// Seen is how far the page before got, where it stopped among blocks that overlap After, of
+	// which the next entry is known only once all are read. Else it is nil.
 	Seen    *Key   // the last of the blocks that were looked at
 	Leads   []Ref  // those of them that hold the best of what comes behind After,
 	Horizon *Place // before this place; nil: all that they hold
 	Merges  int64  // how many merges of the organization's blocks the page before saw: what later ones wrote may hold what was looked at
 }
 
-// Passed reports whether the pages before have passed a block that lies between these times, which may hold what is wanted.
+// Passed reports whether the pages before have passed a block that lies between these times, which
+// may hold what is wanted.
 func (s *Search) Passed(block *Candidate) bool {
 	return s.Start.Seen != nil && !s.Sooner(*s.Start.Seen, s.Key(block)) && s.Reaches(block.Min, block.Max)
 }
 
-// Resume has the search look again into blocks that it has passed, and that were merged since, beside those that the position names.
+// Resume has the search look again into blocks that it has passed, and that were merged since,
+// beside those that the position names.
 func (s *Search) Resume(merged []Ref) {
 	s.Start.Leads = slices.Clone(s.Start.Leads)
 	for _, block := range merged {
@@ -71,18 +73,21 @@ func (s *Search) Resume(merged []Ref) {
 	}
 }
 
-// Restart has the search begin behind After again, for it can't be found out what became of the blocks that it has passed.
+// Restart has the search begin behind After again, for it can't be found out what became of the
+// blocks that it has passed.
 func (s *Search) Restart() { s.Start = Position{After: s.Start.After} }
 
-// maxLeads is how many blocks a Position names at most: a cursor has to fit into a URL, and a page looks into them again.
+// maxLeads is how many blocks a Position names: a cursor has to fit into a URL, and a page reads
+// them again.
 const maxLeads = 24
 
 // Blocks are what a search goes through.
 type Blocks interface {
-	// Next is the next block in the order of the search's Keys, the first behind Start.Seen; nil at the end. It may leave out
-	// blocks that hold nothing that is wanted.
+	// Next is the next block in the order of Keys, the first after Start.Seen; nil at the end. It
+	// may leave out blocks without a match.
 	Next() (*Candidate, error)
-	// Read returns the entries of a block, in order, none where it is gone. They are valid until the next Read.
+	// Read returns the entries of a block, in order; none where it is gone. They are valid until
+	// the next Read.
 	Read(block Ref) ([]Stored, error)
 	// Message unescapes the message of an entry.
 	Message(entry []byte) ([]byte, error)
@@ -97,13 +102,13 @@ type Result struct {
 	Incomplete bool      // the search had its share before the page was full
 }
 
-// Find finds a page. It goes through blocks until the page is complete or the search has had its share, after one block at
-// least: so every page gets further than the one before.
+// Find finds a page. It reads blocks until the page is complete or its share is used up, at least
+// one, so every page makes progress.
 func (s *Search) Find(blocks Blocks) (Result, error) {
 	f := finding{search: s, blocks: blocks, page: NewPage(s), after: s.begin()}
 	for _, lead := range s.Start.Leads {
 		if !s.reads(lead.Project) {
-			continue // the page before was of somebody who may read more, or of before the project was deleted
+			continue // the page before had a wider scope, or its project was deleted since
 		}
 		if err := f.look(lead); err != nil {
 			return Result{}, err

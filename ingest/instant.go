@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Instant is an event time to the nanosecond. It covers the years 0000 to 9999, which 64 bits of nanoseconds cannot.
+// Instant is an event time to the nanosecond, in the years 0000 to 9999, for which 64 bits are too
+// few.
 type Instant struct {
 	Seconds int64  // since 1970-01-01T00:00:00Z, negative before
 	Nanos   uint32 // 0..999,999,999, always forward from Seconds
@@ -25,8 +26,8 @@ func (t Instant) Compare(u Instant) int {
 	return cmp.Or(cmp.Compare(t.Seconds, u.Seconds), cmp.Compare(t.Nanos, u.Nanos))
 }
 
-// ParseInstant reads an RFC 3339 time in UTC: YYYY-MM-DDTHH:MM:SS, a fraction of 1 to 9 digits or none, Z. It must be
-// an instant of the calendar: no February 30, no hour 24, no second 60.
+// ParseInstant reads an RFC 3339 time in UTC: YYYY-MM-DDTHH:MM:SS, an optional fraction of 1 to 9
+// digits, Z. It must be on the calendar: no February 30, no hour 24, no second 60.
 func ParseInstant(text []byte) (Instant, bool) {
 	if len(text) < len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
 		return Instant{}, false
@@ -102,8 +103,8 @@ func daysIn(year, month int) int {
 	return int([...]uint8{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1])
 }
 
-// daysSinceEpoch counts days in the proleptic Gregorian calendar: Howard Hinnant, "chrono-compatible low-level date
-// algorithms", days_from_civil.
+// daysSinceEpoch counts days in the proleptic Gregorian calendar: Howard Hinnant,
+// "chrono-compatible low-level date algorithms", days_from_civil.
 func daysSinceEpoch(year, month, day int) int {
 	if month <= 2 {
 		year--

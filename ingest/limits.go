@@ -4,7 +4,8 @@ package ingest
 const (
 	kb = 1 << 10
 
-	// MaxDepth is how deep arrays and objects may nest, the body's own object being the first level.
+	// MaxDepth is how deep arrays and objects may nest, the body's own object being the first
+	// level.
 	MaxDepth = 128
 )
 
@@ -14,7 +15,7 @@ type Limits struct {
 	Message  int // bytes of the decoded message of an entry
 	Metadata int // bytes of the compact JSON of an entry's metadata
 	Entry    int // bytes of the compact JSON of a whole entry
-	Faults   int // how many faults are told; the others are only counted
+	Faults   int // how many faults are listed; the others are only counted
 }
 
 // DefaultLimits are the limits that the interface promises.

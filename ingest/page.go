@@ -13,12 +13,14 @@ type Page struct {
 	bytes  int // of the texts in best
 }
 
-// NewPage starts a page. It gathers one entry more than fits, which reports whether there is a next page.
+// NewPage starts a page. It gathers one entry more than fits, which reports whether there is a next
+// page.
 func NewPage(search *Search) *Page {
 	return &Page{search: search, best: worstFirst{before: search.before}}
 }
 
-// Offer gives the page the entries of one block; message unescapes the message of an entry, for the words.
+// Offer adds the entries of one block to the page; message unescapes an entry's message, for the
+// words.
 func (p *Page) Offer(entries []Stored, block Ref, message func(entry []byte) ([]byte, error)) error {
 	for i := range entries {
 		entry := &entries[i]
@@ -51,7 +53,8 @@ type Found struct {
 	block   Ref
 }
 
-// improves reports whether an entry at place is better than one that the page has, or fits in besides.
+// improves reports whether an entry at place is better than one that the page has, or fits in
+// besides.
 func (p *Page) improves(place Place) bool {
 	if horizon := p.search.Start.Horizon; horizon != nil && !p.search.before(place, *horizon) {
 		return false
@@ -59,7 +62,8 @@ func (p *Page) improves(place Place) bool {
 	return !p.full() || p.search.before(place, p.best.list[0].Place)
 }
 
-// take copies the text: it shares the memory of a whole block. What no longer fits goes, but for the one entry more.
+// take copies the text, which shares the memory of a whole block. It drops what no longer fits,
+// except one more entry.
 func (p *Page) take(found Found) {
 	found.Text = bytes.Clone(found.Text)
 	heap.Push(&p.best, found)
@@ -92,9 +96,9 @@ func (p *Page) Result() (list []Found, next *Position) {
 	return list, next
 }
 
-// ResultUpTo is what the page holds that no block beginning at first or later can come before: what a search that ends
-// there has found for certain. What it holds beyond is looked for again, by the next page. The result is whole where this
-// is all that fits into a page.
+// ResultUpTo is what the page holds before any block that begins at first or later: what a search
+// that ends there has found for certain. The next page finds the rest again. The result is complete
+// where this is all that fits.
 func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bool) {
 	frontier := p.search.Frontier(first)
 	list, next = p.Result()
@@ -108,8 +112,8 @@ func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bo
 	return list, &Position{After: &frontier}, false
 }
 
-// leads are the blocks that hold the best entries of the page, as many as a position can name, and the place from which on
-// there are entries that they may not hold; nil: there are none that a block before held.
+// leads are the blocks with the best entries of the page, as many as a position can name, and the
+// place from which on other blocks may have entries; nil: there are none.
 func (p *Page) leads() (blocks []Ref, horizon *Place) {
 	list := p.sorted()
 	horizon = p.search.Start.Horizon

@@ -11,11 +11,11 @@ const (
 	maxBodyNameBytes = 1 << 20
 )
 
-// A Parser reads bodies. It serves one goroutine at a time and keeps its memory from body to body.
+// A Parser reads bodies, one at a time, and reuses its memory.
 //
-// It goes over the text once. Whatever is not JSON as RFC 8259 has it fails the whole body; whatever is JSON but breaks
-// a rule for entries rejects that entry. Nothing is decoded and encoded again: a valid entry is moved to the front of
-// the body, without its white space, and stays there as it was sent.
+// It reads the text once. What is not JSON by RFC 8259 fails the whole body; JSON that breaks a
+// rule for entries rejects that entry. Nothing is decoded and encoded again: a valid entry is moved
+// to the front of the body, without white space, as it was sent.
 type Parser struct {
 	limits Limits
 	keyed  bool // who sent the body is known: what its member api_key holds does not matter
@@ -45,12 +45,13 @@ func NewParser(limits Limits) *Parser {
 	return &Parser{limits: limits}
 }
 
-// Parse reads a body. It overwrites body, and up to Padding bytes behind it; a body without that much spare capacity
-// is copied. The batch is never nil. The error, always a *BodyError, is about the first thing that was wrong. Unless the
-// text is no JSON up to the member api_key, that is in the batch even then.
+// Parse reads a body. It overwrites body and up to Padding bytes behind it; a body without that
+// spare capacity is copied. The batch is never nil. The error, a *BodyError, is the first fault.
+// The batch has api_key even then, if the text is JSON up to there.
 func (p *Parser) Parse(body []byte) (*Batch, error) { return p.parse(body, false) }
 
-// ParseKeyed is Parse of a body whose member api_key does not matter: it stops where nothing behind can change the error.
+// ParseKeyed is Parse of a body whose api_key does not matter: it stops where nothing behind can
+// change the error.
 func (p *Parser) ParseKeyed(body []byte) (*Batch, error) { return p.parse(body, true) }
 
 func (p *Parser) parse(body []byte, keyed bool) (*Batch, error) {
@@ -102,9 +103,9 @@ func (p *Parser) notAnObject(i int) {
 	p.refuse(0, CodeInvalidType, "", "The body is not an object.", `Send an object with "logs", an array of entries.`)
 }
 
-// fields reads an object whose members matter. known turns a name, unescaped, into the number of a member, 0 for any
-// other; a name must be looked at before the white space behind it is passed, which may move the text. field is called
-// with that number and the offset of the value, and returns the offset behind it.
+// fields reads an object. known maps an unescaped name to a member's number, 0 for others; it runs
+// before the white space behind the name is passed, which may move the text. field gets that number
+// and the offset of the value, and returns the offset behind it.
 func (p *Parser) fields(i int, known func(name []byte) int, field func(p *Parser, member, i int) int) int {
 	i = p.skip(i + 1)
 	if p.text[i] == '}' {
@@ -133,7 +134,7 @@ func (p *Parser) fields(i int, known func(name []byte) int, field func(p *Parser
 	}
 }
 
-// member is the number of the member called name; a name that is not known is remembered.
+// member is the number of a member by name; an unknown name is kept.
 func (p *Parser) member(known func(name []byte) int, start, end int) int {
 	name := p.unescaped(p.text[start:end])
 	member := known(name)
@@ -159,8 +160,8 @@ func bodyMember(name []byte) int {
 	return 0
 }
 
-// bodyField reads a member of the body. Members have no order: when the body is refused for what one of them holds, the
-// others are still checked, for the sake of api_key.
+// bodyField reads a member of the body. Members have no order: when one is at fault the others are
+// still checked, because of api_key.
 func bodyField(p *Parser, member, i int) int {
 	twice := p.seen&(1<<member) != 0
 	if member != 0 {
@@ -234,8 +235,8 @@ func (p *Parser) logs(i int) int {
 	}
 }
 
-// finishEntry keeps the entry whose text was moved to line, or rejects it. It runs when the delimiter behind the entry
-// is read, because the newline may take its place.
+// finishEntry keeps the entry that was moved to line, or rejects it. It runs after the delimiter
+// behind the entry is read, because the newline may replace it.
 func (p *Parser) finishEntry(line, first int) {
 	p.batch.Entries++
 	if size := p.kept - line; size > p.limits.Entry {
@@ -287,10 +288,10 @@ func (p *Parser) keep(end int) {
 	p.run = end
 }
 
-// place is where the byte at i will stand among what is kept.
+// place is where the byte at i goes among what is kept.
 func (p *Parser) place(i int) int { return p.kept + i - p.run }
 
-// unescaped is what the inside of the string read last stands for. The result may be the Parser's scratch memory.
+// unescaped is the meaning of the string read last. The result may be the Parser's scratch memory.
 func (p *Parser) unescaped(raw []byte) []byte {
 	if !p.escaped {
 		return raw
@@ -299,7 +300,8 @@ func (p *Parser) unescaped(raw []byte) []byte {
 	return p.scratch
 }
 
-// fail makes the whole body unacceptable because it is not JSON. It returns -1, which every caller passes on.
+// fail makes the whole body unacceptable because it is not JSON. It returns -1, which every caller
+// passes on.
 func (p *Parser) fail(i int, what string) int {
 	if i >= p.size {
 		what, i = "the body ends too early", p.size
@@ -313,7 +315,7 @@ func (p *Parser) fail(i int, what string) int {
 	return -1
 }
 
-// refuse makes the whole body unacceptable. The first reason is the one that is told.
+// refuse rejects the whole body. The first reason counts.
 func (p *Parser) refuse(i int, code Code, pointer, detail, fix string) {
 	if p.failure == nil {
 		p.failure = &BodyError{Code: code, Pointer: pointer, Offset: i, Detail: detail, Fix: fix}

@@ -113,7 +113,8 @@ func TestParseTellsOffset(t *testing.T) {
 	}
 }
 
-// An entry that breaks a rule is rejected alone, with index, pointer and code; the entry beside it is kept.
+// An entry that breaks a rule is rejected alone, with index, pointer and code; the entry beside it
+// is kept.
 func TestParseRejectsEntry(t *testing.T) {
 	with := func(member string) string { return strings.TrimSuffix(goodEntry, "}") + "," + member + "}" }
 	stamp := func(at string) string {
@@ -186,7 +187,8 @@ func TestParseRejectsEntry(t *testing.T) {
 	}
 }
 
-// A legal entry is kept as it was sent, without white space outside of strings; limits are inclusive.
+// A legal entry is kept as it was sent, without white space outside of strings; limits are
+// inclusive.
 func TestParseKeepsEntry(t *testing.T) {
 	with := func(member string) string { return strings.TrimSuffix(goodEntry, "}") + "," + member + "}" }
 	for _, c := range []struct{ name, entry, want string }{
@@ -243,7 +245,8 @@ func TestParseCapsFaults(t *testing.T) {
 	}
 }
 
-// The deprecated key is found wherever it stands, also when the body is refused before or behind it, and is never kept.
+// The deprecated key is found wherever it stands, also when the body is refused before or behind
+// it, and is never kept.
 func TestParseFindsAPIKey(t *testing.T) {
 	for _, c := range []struct {
 		body, key string

@@ -23,7 +23,7 @@ func (p Positions) reach(q Positions) bool {
 	return true
 }
 
-// An Account is the ledger's word on one organization's quota.
+// An Account is an organization's quota as published by the ledger.
 type Account struct {
 	Period        calendar.Period
 	AnchorDay     int   // 1..31
@@ -43,23 +43,23 @@ type Verdict int
 // The verdicts.
 const (
 	Admitted  Verdict = iota
-	Unknown           // the ledger has not yet said anything about the organization
+	Unknown           // no account of the organization yet
 	Suspended         // the organization may not send anything
 	Exhausted         // the quota does not cover the request, and none until a grant, an upgrade or the next period
 	Contended         // whether it does depends on requests that are under way
 )
 
-// A QuotaStatus is what an organization is told of its quota, as far as this process knows.
+// A QuotaStatus is an organization's quota as far as this process has it.
 type QuotaStatus struct {
 	Limit, Used, Remaining int64 // bytes
 	ResetsAt               time.Time
 	Period                 time.Duration
 }
 
-// A Quota decides which requests of one organization are admitted. To what the ledger has counted it adds what this
-// process has accepted since, so that one process alone never admits a byte too many, however far the ledger is
-// behind; of several processes each may admit at most what the others have accepted and the ledger has not counted.
-// It is not safe for concurrent use.
+// A Quota decides which requests of one organization are admitted. To the ledger's count it adds
+// what this process has accepted since, so that one process never admits a byte too many, however
+// late the ledger is; of several, each may admit what the others have accepted and the ledger has
+// not counted. It is not safe for concurrent use.
 type Quota struct {
 	account Account
 	known   bool
@@ -76,7 +76,7 @@ type Quota struct {
 	spentLimit  int64     // and that limit
 }
 
-// published is a request in the log that the ledger has not counted: it does when it is whole, with its last record.
+// published is a request in the log that the ledger counts only with its last record.
 type published struct {
 	at        time.Time // when it was accepted: the ledger counts it in the period of that time
 	partition int
@@ -92,19 +92,19 @@ type doubtful struct {
 	fence Positions // if it is in the log, it is below; nil while that is unknown
 }
 
-// A Reservation is the part of a quota that one request holds while it is being published. It has to be reported once, as published, released
-// or lost.
+// A Reservation is the part of a quota that one request holds while it is being published. It is
+// reported once: published, released or lost.
 type Reservation struct {
 	At            time.Time
 	Bytes         int64
 	RetentionDays int // for which the request's entries are kept
 }
 
-// maxPublished is how many published requests a Quota tells apart. Beyond it some are counted only together with a
-// later one, which errs on the side of refusing.
+// maxPublished is how many published requests a Quota keeps apart. Beyond it some are counted only
+// with a later one, which errs toward refusal.
 const maxPublished = 1024
 
-// Apply takes the ledger's newest word and reports whether it is that: an older one is ignored.
+// Apply takes an account and reports whether it is newer.
 func (q *Quota) Apply(account Account) bool {
 	if q.known && account.Version < q.account.Version {
 		return false
@@ -114,13 +114,13 @@ func (q *Quota) Apply(account Account) bool {
 	return true
 }
 
-// Mark takes the ledger's word that everything below marker is in the accounts applied before.
+// Mark takes the positions up to which the applied accounts are counted.
 func (q *Quota) Mark(marker Positions) {
 	q.marker = marker
 	q.settle()
 }
 
-// Check tells before a request's size is known whether there is any quota left at all.
+// Check returns, before a request's size is known, whether any quota is left.
 func (q *Quota) Check(now time.Time) Verdict {
 	switch {
 	case !q.known:
@@ -136,8 +136,8 @@ func (q *Quota) Check(now time.Time) Verdict {
 	return Admitted
 }
 
-// Reserve admits a request of the given size, or says why not. The first request that the quota does not cover
-// exhausts it: later ones are refused whatever their size.
+// Reserve admits a request of the given size, or returns why not. The first request that does not
+// fit exhausts the quota: later ones are refused whatever their size.
 func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	before := q.Check(now)
 	reservation, verdict := q.Try(now, bytes)
@@ -148,8 +148,8 @@ func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	return reservation, verdict
 }
 
-// Try is Reserve for a request that may be the repetition of one that was charged: what it asks for may cost nothing,
-// so its refusal exhausts nothing for others.
+// Try is Reserve for a request that may repeat a charged one and so cost nothing: its refusal
+// exhausts nothing.
 func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 	if verdict := q.Check(now); verdict != Admitted {
 		return Reservation{}, verdict
@@ -165,7 +165,8 @@ func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays}, Admitted
 }
 
-// Published reports that the request of a reservation is in the log, with its last record at a position.
+// Published reports that the request of a reservation is in the log, with its last record at a
+// position.
 func (q *Quota) Published(r Reservation, partition int, offset int64) {
 	q.uncertain -= r.Bytes
 	q.Found(r.At, r.Bytes, partition, offset)
@@ -174,7 +175,8 @@ func (q *Quota) Published(r Reservation, partition int, offset int64) {
 // Release reports that the request of a reservation is surely not in the log, or not whole.
 func (q *Quota) Release(r Reservation) { q.uncertain -= r.Bytes }
 
-// Lost reports that nobody can say whether the request of a reservation is in the log. It stays reserved until Resolve.
+// Lost records that a reservation's request may be in the log or not. It stays reserved until
+// Resolve.
 func (q *Quota) Lost(r Reservation, now time.Time) {
 	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: r.Bytes, since: now})
 }
@@ -189,8 +191,8 @@ func (q *Quota) Doubts(before time.Time) bool {
 	return false
 }
 
-// Resolve says that whatever was lost before the given time is below ends if it is in the log at all: once the ledger
-// has counted up to there it is in the account, or nowhere.
+// Resolve records that whatever was lost before the given time is below ends if it is in the log:
+// once the ledger has counted that far, it is in the account or nowhere.
 func (q *Quota) Resolve(before time.Time, ends Positions) {
 	for i, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {
@@ -228,15 +230,15 @@ func (q *Quota) merge(found published) bool {
 	return false
 }
 
-// Status is what the organization may be told.
+// Status is the quota for the organization.
 func (q *Quota) Status(now time.Time) QuotaStatus {
 	period, limit, used := q.current(now)
 	used += q.since(period)
 	return QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End, Period: period.End.Sub(period.Start)}
 }
 
-// current is the period that holds now, its limit, and what the ledger has counted in it. A period that the ledger has
-// not yet opened begins by itself.
+// current is the present period, its limit, and what the ledger has counted in it. A period that
+// the ledger has not opened begins by itself.
 func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int64) {
 	if now.Before(q.account.Period.End) {
 		return q.account.Period, q.account.Limit, q.account.Used
@@ -244,7 +246,8 @@ func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int6
 	return calendar.PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
 }
 
-// isSpent reports whether the period's limit has once not covered a request, and was not raised since.
+// isSpent reports whether the period's limit has once not covered a request, and was not raised
+// since.
 func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
@@ -267,8 +270,8 @@ func (q *Quota) addUp() {
 	}
 }
 
-// isCounted reports whether what was accepted at a time is in the account, if the ledger has come as far as the caller
-// finds with the positions given to it. The account of an earlier period cannot hold it.
+// isCounted reports whether what was accepted at a time is in the account, if reached is true of
+// the account's positions. The account of an earlier period cannot hold it.
 func (q *Quota) isCounted(at time.Time, reached func(Positions) bool) bool {
 	return q.known && at.Before(q.account.Period.End) && (reached(q.account.Counted) || reached(q.marker))
 }

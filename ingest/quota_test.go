@@ -25,8 +25,8 @@ func newQuota(a ingest.Account) *ingest.Quota {
 	return q
 }
 
-// A request passes while the remaining quota covers it; the first that it does not cover exhausts it for all, until a
-// grant or the next period.
+// A request passes while the remaining quota covers it; the first that it does not cover exhausts
+// it for all, until a grant or the next period.
 func TestQuotaExhausts(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 60))
@@ -89,7 +89,8 @@ func TestQuotaUnknownAndSuspended(t *testing.T) {
 	}
 }
 
-// Bytes of unknown fate count until the ledger has passed the end that the log had after they were given up.
+// Bytes of unknown fate count until the ledger has passed the end that the log had after they were
+// given up.
 func TestQuotaResolvesDoubt(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))

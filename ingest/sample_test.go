@@ -31,7 +31,8 @@ func sampleBody(n int, separator string) []byte {
 	return []byte(`{"logs":[` + strings.Join(entries, separator) + `]}`)
 }
 
-// spacious is body with a space behind each comma and colon outside of strings, as many encoders write it.
+// spacious is body with a space behind each comma and colon outside of strings, as many encoders
+// write it.
 func spacious(body []byte) []byte {
 	var out []byte
 	inside, escaped := false, false

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Search says which entries are wanted, and in which order. Its zero value wants all, newest first.
+// A Search selects entries, in an order. Its zero value selects all, newest first.
 type Search struct {
 	Project     string   // empty: all projects of the organization
 	Hidden      []string // but for these
@@ -25,7 +25,7 @@ const MaxPageBytes = 8 << 20
 
 func (s *Search) maxBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
 
-// Wants reports whether the search wants an entry, apart from its words.
+// Wants reports whether an entry matches, apart from its words.
 func (s *Search) Wants(entry *Stored) bool {
 	switch {
 	case s.From != nil && entry.Time.Compare(*s.From) < 0, s.To != nil && entry.Time.Compare(*s.To) >= 0:
@@ -50,7 +50,7 @@ func (s *Search) MayFind(block *Candidate) bool {
 	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Words.MayHold(s.Words)
 }
 
-// Reaches reports whether times that the search wants lie between first and last.
+// Reaches reports whether wanted times are between first and last.
 func (s *Search) Reaches(first, last Instant) bool {
 	if s.From != nil && last.Compare(*s.From) < 0 || s.To != nil && first.Compare(*s.To) >= 0 {
 		return false
@@ -65,7 +65,8 @@ func (s *Search) Reaches(first, last Instant) bool {
 	return first.Compare(after.Time) <= 0
 }
 
-// begin is the place behind which everything lies that is wanted; nil: there is none. Blocks that reach over it say nothing of what comes next.
+// begin is the place before everything that is wanted; nil: none. Blocks that overlap it do not
+// decide what comes next.
 func (s *Search) begin() *Place {
 	bound := s.To
 	if s.OldestFirst {
@@ -89,7 +90,7 @@ func (s *Search) before(p, q Place) bool {
 	return p.Compare(q) > 0
 }
 
-// First is where the best entry of a block can stand at most. Blocks are taken in the order of this time.
+// First is the earliest place of a block's entries in the search. Blocks are read in this order.
 func (s *Search) First(header *Header) Instant {
 	if s.OldestFirst {
 		return header.Min
@@ -97,7 +98,8 @@ func (s *Search) First(header *Header) Instant {
 	return header.Max
 }
 
-// Frontier is the place just before everything at time: a page that ends there goes on with all of it.
+// Frontier is the place just before everything at time: a page that ends there continues with all
+// of it.
 func (s *Search) Frontier(time Instant) Place {
 	if s.OldestFirst {
 		return Place{Time: time, Index: -1}

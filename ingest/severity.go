@@ -13,7 +13,7 @@ const (
 	SeverityFatal
 )
 
-// ParseSeverity knows exactly the five lower-case words.
+// ParseSeverity accepts exactly the five lower-case words.
 func ParseSeverity(text []byte) (Severity, bool) {
 	switch string(text) {
 	case "debug":
@@ -30,7 +30,7 @@ func ParseSeverity(text []byte) (Severity, bool) {
 	return SeverityNone, false
 }
 
-// String is the level's word, or "none".
+// String is the level, or "none".
 func (s Severity) String() string {
 	if s > SeverityFatal {
 		s = SeverityNone
@@ -38,7 +38,7 @@ func (s Severity) String() string {
 	return [...]string{"none", "debug", "info", "warn", "error", "fatal"}[s]
 }
 
-// A SeveritySet is a set of severities; the empty set stands for all of them.
+// A SeveritySet is a set of severities; the empty set means all.
 type SeveritySet uint8
 
 // With is the set and one more.

@@ -2,10 +2,12 @@ package ingest
 
 import "time"
 
-// StretchOffsets is how many offsets of a partition a stretch has: what is read twice at a start, at most, of each.
+// StretchOffsets is the length of a stretch: what is read twice at a start, at most, of each
+// partition.
 const StretchOffsets = 1 << 15
 
-// A Stretch is a run of offsets of a partition, numbered from its beginning: from StretchOffsets * Number on.
+// A Stretch is a run of offsets of a partition, numbered from its beginning: from StretchOffsets *
+// Number on.
 type Stretch struct {
 	Partition int
 	Number    int64
@@ -25,7 +27,8 @@ func StretchAt(partition int, offset int64) Stretch {
 // Next is the stretch behind s.
 func (s Stretch) Next() Stretch { return Stretch{s.Partition, s.Number + 1} }
 
-// A Charge is what requests of an organization cost that were accepted in one period, the last of them at a position.
+// A Charge is the cost of an organization's requests accepted in one period, the last at a
+// position.
 type Charge struct {
 	Organization string
 	At           time.Time

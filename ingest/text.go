@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Words of eight equal bytes, for looking at eight bytes at once.
+// Words of eight equal bytes, to compare eight bytes at once.
 const (
 	everyByte  = 0x0101010101010101
 	everyQuote = '"' * everyByte
@@ -17,12 +17,13 @@ const (
 	everyTop   = 0x80 * everyByte
 )
 
-// Padding is how many bytes behind a body the parser may read and overwrite, so that it can always load a whole word.
+// Padding is how many bytes behind a body the parser may read and overwrite, so that it can always
+// load eight.
 const Padding = 8
 
-// stops marks the top bit of the bytes of word at which a string needs a closer look: a quote, a backslash, a control
-// character, a byte outside ASCII. Only the lowest mark is exact: a borrow may spoil those above it. (Alan Mycroft's
-// test for a zero byte, three times.)
+// stops marks the top bit of bytes in word that end the fast path: a quote, a backslash, a control
+// character, a byte outside ASCII. Only the lowest mark is exact: a borrow may spoil those above.
+// (Alan Mycroft's test for a zero byte, three times.)
 func stops(word uint64) uint64 {
 	quote := (word ^ everyQuote) - everyByte
 	slash := (word ^ everySlash) - everyByte
@@ -30,8 +31,8 @@ func stops(word uint64) uint64 {
 	return (quote | slash | control | word) & everyTop
 }
 
-// str checks the string whose opening quote is at i and returns the offset behind its closing quote. It sets escaped
-// if the string holds a backslash.
+// str checks the string whose opening quote is at i and returns the offset behind its end. It sets
+// escaped at a backslash.
 func (p *Parser) str(i int) int {
 	text := p.text
 	i++
@@ -118,7 +119,7 @@ func hexUnit(text []byte) rune {
 	return unit
 }
 
-// unescape appends to dst what the inside of a valid string stands for.
+// unescape appends the meaning of the inside of a valid string to dst.
 func unescape(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -131,7 +132,7 @@ func unescape(dst, raw []byte) []byte {
 	}
 }
 
-// unescapeOne reads the valid escape sequence at the start of raw: what it stands for and how long it is.
+// unescapeOne reads the escape sequence at the start of raw: its rune and length.
 func unescapeOne(raw []byte) (rune, int) {
 	switch raw[1] {
 	case 'b':

@@ -2,8 +2,8 @@ package ingest
 
 import "encoding/binary"
 
-// value checks the JSON value at i, of any kind, and returns the offset behind it. depth is the level at which it
-// stands if it is an array or an object.
+// value checks the JSON value at i and returns the offset behind it. depth is its level if it is an
+// array or an object.
 func (p *Parser) value(i, depth int) int {
 	switch p.text[i] {
 	case '"':

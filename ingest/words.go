@@ -8,16 +8,16 @@ import (
 // MaxWords is how many words one search may name.
 const MaxWords = 32
 
-// maxWordBytes is how much of a word counts; what follows does not tell two words apart.
+// maxWordBytes is how much of a word counts.
 const maxWordBytes = 64
 
-// unspaced are the scripts that write no spaces between words: there every character counts as a word.
+// unspaced are the scripts without spaces between words, where each character counts as a word.
 var unspaced = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-// eachWord calls each with the words of a text, in lower case, until it returns false. A word is a run of letters,
-// digits and marks, as long as it can be; everything else separates. The word is valid until each returns.
+// eachWord calls each with the words of a text, in lower case, until it returns false. A word is a
+// longest run of letters, digits and marks. It is valid until each returns.
 func eachWord(text []byte, each func(word []byte) bool) {
 	var buffer [maxWordBytes]byte
 	word := buffer[:0]
@@ -75,7 +75,7 @@ func kindOf(r rune) kind {
 	return separator
 }
 
-// Words is a set of words that a message must hold, each as a whole word, in any case and any order.
+// Words is a set of whole words that a message must hold, in any case and order.
 type Words []string
 
 // ParseWords reads the words of a query; more than MaxWords different ones are cut off.
@@ -92,7 +92,7 @@ func ParseWords(query string) Words {
 	return words
 }
 
-// In reports whether every word stands in the message.
+// In reports whether the message has every word.
 func (w Words) In(message []byte) bool {
 	if len(w) == 0 {
 		return true

@@ -64,7 +64,7 @@ type App struct {
 	cursors     *httpapi.Cursors
 
 	publisher *publisher.Publisher
-	states    []*state.Reader // of what the others say
+	states    []*state.Reader // of other services
 	accounts  *state.Reader   // three of them
 	known     *state.Reader   // of credentials
 	projects  *state.Reader
@@ -86,8 +86,8 @@ type App struct {
 	endpoint *httpapi.Endpoint
 }
 
-// New migrates the schema and builds the process. It starts nothing and waits for nobody: neither for a broker nor for
-// the database, without which entries are taken in as well. The App belongs to one Run.
+// New migrates the schema and builds the process; it starts nothing and waits for neither broker
+// nor database, as entries are accepted without the latter. The App is for one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start ingest: %w", err)
@@ -176,7 +176,7 @@ func (a *App) buildStore(ctx context.Context) (err error) {
 	return err
 }
 
-// follow has what the others say kept in memory.
+// follow keeps the published state of other services in memory.
 func (a *App) follow() {
 	from := state.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "ingest"), Metrics: a.metrics.Registerer,
@@ -186,11 +186,11 @@ func (a *App) follow() {
 	a.states = []*state.Reader{a.accounts, a.known, a.projects}
 }
 
-// SeePlaintext takes a request that was refused because it came over plain HTTP, from whoever listens for ingest. It never
-// waits.
+// SeePlaintext takes a request refused because it came over plain HTTP. It never waits.
 func (a *App) SeePlaintext(request httpapi.PlaintextRequest) { a.watch.See(request) }
 
-// The log store takes what has gathered in consumerWait, or consumerBytes: blocks compress better when they are larger.
+// The log store takes what has gathered in consumerWait, or consumerBytes: blocks compress better
+// when they are larger.
 const (
 	consumerWait  = 40 * time.Millisecond
 	consumerBytes = 8 << 20
@@ -231,7 +231,7 @@ func (a *App) buildAPI() error {
 	return nil
 }
 
-// guard stands before everything but POST /v1/logs.
+// guard is in front of everything but POST /v1/logs.
 func (a *App) guard(proxies []netip.Prefix) *identity.Guard {
 	return identity.NewGuard(identity.GuardConfig{
 		Credentials: a.credentials, Ready: a.canRead, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
@@ -282,7 +282,7 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
-// canAccept is nil once entries can be taken in: all state is read, and what the ledger has not yet counted is known.
+// canAccept is nil once all state is read, and what the ledger has not counted is found.
 func (a *App) canAccept() error {
 	for _, state := range a.states {
 		if err := state.Complete(); err != nil {
@@ -295,7 +295,7 @@ func (a *App) canAccept() error {
 	return nil
 }
 
-// canRead is nil once those who read can be judged: it is known who they are, and what projects there are.
+// canRead is nil once credentials and projects are read.
 func (a *App) canRead() error {
 	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete()))
 }
@@ -308,7 +308,8 @@ func (a *App) Ready() error {
 	return httpapi.Part("keys, projects and accounts", a.canAccept())
 }
 
-// Run works until ctx ends. It creates the log where nobody has, and waits for the topics of the others.
+// Run works until ctx ends. It creates its topics where they are missing, and waits for those of
+// others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
@@ -329,7 +330,7 @@ func (a *App) finishOutcomes() {
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
 
-// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+// Close releases what New took, where the App is never run.
 func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()

@@ -8,14 +8,14 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 )
 
-// Bodies that are read to find the key in them get a share of the memory that those with a key can't lose to them, and a share of
-// what may be wasted.
+// Bodies read to find the key in them have a share of the memory, and of the bytes that may be
+// wasted, so that those with a key in the header lose neither to them.
 const (
 	anonymousShare   = 8
 	anonymousMaxBody = 8 << 20
 )
 
-// leastInFlight leaves each share of the memory room for a few bodies.
+// leastInFlight leaves each share of the memory a few bodies.
 const leastInFlight = 16 << 20
 
 // keyedShare is the memory for bodies of requests with a key in the header.
@@ -36,7 +36,7 @@ func (c Config) bodies(clock func() time.Time) (keyed, anonymous *http.Bodies) {
 	return keyed, anonymous
 }
 
-// waste is what an organization may send in vain.
+// waste bounds the bytes an organization may send without effect.
 func (c Config) waste() admission.WasteLimit {
 	return admission.WasteLimit{Bytes: cmp.Or(c.WastedBytes, defaultWasted), PerSecond: cmp.Or(c.WastedPerSecond, defaultWastedBack)}
 }

@@ -115,7 +115,7 @@ func (c Config) checkMemory() error {
 
 // Slack of a request that is published.
 const (
-	publishSlack = 2 * time.Second // beyond what the publisher tries: it knows more about the outcome
+	publishSlack = 2 * time.Second // beyond the publisher's attempts: it knows more about the outcome
 	answerSlack  = time.Second     // for its answer
 )
 

@@ -9,8 +9,8 @@ import (
 // retry is how long a failed look at the log waits for the next.
 const retry = time.Second
 
-// readGap finds once what was accepted before this process started and is not in the accounts yet. It must not begin
-// before the accounts are read: the gap starts where they end.
+// readGap finds once what was accepted before this process started and is not in the accounts. It
+// runs after the accounts are read: the gap starts where they end.
 func (a *App) readGap(ctx context.Context) error {
 	select {
 	case <-a.accounts.Ready():
@@ -48,14 +48,15 @@ func (a *App) sumGap(ctx context.Context) error {
 	return nil
 }
 
-// How often requests of unknown fate are looked at, and how long after the publisher gave up no copy of one can still
-// be on its way to the broker.
+// How often requests of unknown fate are resolved, and how long after the publisher gave up a copy
+// of one can still arrive at the broker.
 const (
 	resolveInterval = 5 * time.Second
 	resolveAfter    = 30 * time.Second
 )
 
-// resolve finds out, for requests whose fate is unknown, up to where they are in the log if they are in it.
+// resolve finds, for requests of unknown fate, the offsets below which they are if they are in the
+// log.
 func (a *App) resolve(ctx context.Context) error {
 	for ; ctx.Err() == nil; pause(ctx, resolveInterval) {
 		before := a.clock().Add(-resolveAfter)

@@ -63,7 +63,8 @@ func (n *keyFacts) until(t *testing.T, holds func() bool) {
 	})
 }
 
-// The first use of a key is published at once, and the rest when the process ends; the sums are those of the answers.
+// The first use of a key is published at once, and the rest when the process ends; the sums are
+// those of the answers.
 func TestKeyUsesArePublished(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
@@ -93,7 +94,8 @@ func TestKeyUsesArePublished(t *testing.T) {
 	}
 }
 
-// A key that comes over plain HTTP is said to be exposed; one that only a proxy says so of, as that; unknown ones never.
+// A key that comes over plain HTTP is said to be exposed; one that only a proxy says so of, as
+// that; unknown ones never.
 func TestExposedKeysAreSaid(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)

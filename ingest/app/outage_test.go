@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// With the ledger silent, a process admits exactly the quota; a new process knows from the log what the old one took.
+// With the ledger silent, a process admits exactly the quota; a new process knows from the log what
+// the old one took.
 func TestQuotaSurvivesRestart(t *testing.T) {
 	r := newRig(t)
 	one := entry("12345678")
@@ -49,7 +50,8 @@ func TestPostWithoutBroker(t *testing.T) {
 	}
 }
 
-// Without a database entries are taken in as well: the log holds them until it can be written. Searching says 500.
+// Without a database entries are taken in as well: the log holds them until it can be written.
+// Searching says 500.
 func TestPostWithoutDatabase(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// runLogStore keeps what the log holds. It begins when the log is there: a member that joins its group before the topic
-// exists is given no partitions, and is not called again when it does.
+// runLogStore stores the log. It begins once the topic exists: a group member that joins earlier
+// gets no partitions, also later.
 func (a *App) runLogStore(ctx context.Context) error {
 	if err := a.ensureTopics(ctx); err != nil {
 		return err
@@ -37,8 +37,8 @@ func (a *App) runLogStore(ctx context.Context) error {
 	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
 }
 
-// startMigrating is how long a start waits for the schema. What is not done by then runLogStore goes on with, for as long as it takes: a deadline
-// would have what is large begin anew for ever.
+// startMigrating is how long a start waits for the schema. runLogStore continues without a
+// deadline, which would restart large migrations for ever.
 const startMigrating = 10 * time.Second
 
 // migrateAtStart is migrate for a start, which must not wait for the database to take entries in.
@@ -48,7 +48,8 @@ func (a *App) migrateAtStart(ctx context.Context) error {
 	return a.migrate(ctx)
 }
 
-// migrate brings the schema up to date, once, and reads the key of the cursors from it. It may wait for another process.
+// migrate brings the schema up to date, once, and reads the cursor key. It may wait for another
+// process.
 func (a *App) migrate(ctx context.Context) error {
 	if a.migrated {
 		return nil
@@ -64,8 +65,7 @@ func (a *App) migrate(ctx context.Context) error {
 	return err
 }
 
-// ensureTopics creates the topics that ingest makes, where nobody has. It tries until there is a
-// broker.
+// ensureTopics creates ingest's topics where they are missing. It retries until there is a broker.
 func (a *App) ensureTopics(ctx context.Context) error {
 	own := contract.OwnedBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 	for ctx.Err() == nil {

@@ -19,7 +19,8 @@ func account(limit int64) ingest.Account {
 	return ingest.Account{Period: calendar.PeriodAt(start, 1), AnchorDay: 1, Limit: limit, NextLimit: limit, Version: 1}
 }
 
-// Concurrent requests never get more than the quota and the rate allow, while the ledger counts along.
+// Concurrent requests never get more than the quota and the rate allow, while the ledger counts
+// along.
 func TestGateUnderConcurrency(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return start })
 	gate.Apply("org", 500, account(1000))

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// maxClients is how many client networks are told apart.
+// maxClients is how many client networks are kept apart.
 const maxClients = 1 << 16
 
 // Clients limits requests that carry no valid key, per client network.
@@ -28,14 +28,14 @@ func NewClients(perMinute int) *Clients {
 // LimitWaste limits the bytes that each network wastes. It is called before the clients are used.
 func (c *Clients) LimitWaste(limit WasteLimit) { c.waste = limit }
 
-// Waste takes bytes that a network sent in vain from what it may send so.
+// Waste charges a network for bytes sent without effect.
 func (c *Clients) Waste(network netip.Prefix, now, bytes int64) {
 	if c.waste.limits() {
 		c.wasted.Spend(now, network, bytes, c.waste.PerSecond)
 	}
 }
 
-// Wait is how long a network has to wait before it may send a body, for the bytes that it wasted.
+// Wait is how long a network has to wait before another body, because of its waste.
 func (c *Clients) Wait(network netip.Prefix, now int64) time.Duration {
 	if !c.waste.limits() {
 		return 0
@@ -51,7 +51,7 @@ func (c *Clients) Take(network netip.Prefix, now int64) rate.Result {
 // Give puts a token of network back: its request turned out to carry a valid key.
 func (c *Clients) Give(network netip.Prefix, now int64) { c.networks.Give(now, c.ask(network)) }
 
-// Len is how many networks are known.
+// Len is how many networks are kept.
 func (c *Clients) Len() int { return c.networks.Len() }
 
 func (c *Clients) ask(network netip.Prefix) rate.Ask[netip.Prefix] {

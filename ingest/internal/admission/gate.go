@@ -9,10 +9,11 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// maxBuckets is how many buckets of projects or keys an organization has before those that are full are forgotten.
+// maxBuckets is how many buckets of projects or keys an organization has before full ones are
+// dropped.
 const maxBuckets = 4096
 
-// A Gate knows every organization's rate limits and quota.
+// A Gate holds every organization's rate limits and quota.
 type Gate struct {
 	clock func() time.Time
 	waste WasteLimit
@@ -32,7 +33,7 @@ type organization struct {
 	quota    ingest.Quota
 }
 
-// NewGate returns a gate that lets nobody pass: accounts come by Apply.
+// NewGate returns a gate that admits nobody: accounts come by Apply.
 func NewGate(clock func() time.Time) *Gate {
 	return &Gate{clock: clock, organizations: map[string]*organization{}}
 }
@@ -40,7 +41,7 @@ func NewGate(clock func() time.Time) *Gate {
 // LimitWaste limits the bytes that each organization wastes. It is called before the gate is used.
 func (g *Gate) LimitWaste(limit WasteLimit) { g.waste = limit }
 
-// Apply takes the ledger's newest word on an organization.
+// Apply takes an organization's newest account.
 func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account) {
 	o := g.organization(name)
 	o.mu.Lock()
@@ -50,14 +51,14 @@ func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account)
 	}
 }
 
-// Forget drops an organization. A request that holds quota of it settles with what is dropped.
+// Forget drops an organization. A request with a reservation settles with the dropped quota.
 func (g *Gate) Forget(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.organizations, name)
 }
 
-// Mark takes the ledger's word that everything below counted is in the accounts applied before.
+// Mark takes the positions up to which the applied accounts are counted.
 func (g *Gate) Mark(counted ingest.Positions) {
 	g.mu.Lock()
 	g.marker = counted
@@ -122,7 +123,7 @@ func (g *Gate) Enter(who identity.Principal) Admission {
 	return admitted
 }
 
-// Waste takes bytes that an organization sent in vain from what it may send so.
+// Waste charges an organization for bytes sent without effect.
 func (g *Gate) Waste(name string, bytes int64) {
 	o := g.organization(name)
 	o.mu.Lock()
@@ -161,12 +162,12 @@ type Reservation struct {
 	g    *Gate
 }
 
-// Reserve admits bytes of an organization, accepted now, or says why not.
+// Reserve admits bytes of an organization, accepted now, or returns why not.
 func (g *Gate) Reserve(name string, now time.Time, bytes int64) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
 	return g.reserve(name, now, bytes, (*ingest.Quota).Reserve)
 }
 
-// Try is Reserve for a request that may be the repetition of one that was charged: its refusal exhausts nothing.
+// Try is Reserve for a request that may repeat a charged one: its refusal exhausts nothing.
 func (g *Gate) Try(name string, now time.Time, bytes int64) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
 	return g.reserve(name, now, bytes, (*ingest.Quota).Try)
 }
@@ -199,7 +200,7 @@ func (r Reservation) Settle(outcome ingest.Outcome) ingest.QuotaStatus {
 	return r.o.quota.Status(r.held.At)
 }
 
-// Found reports a request in the log that was accepted at a time, perhaps by another process or an earlier one.
+// Found records a request in the log, perhaps of another process or an earlier one.
 func (g *Gate) Found(name string, at time.Time, bytes int64, partition int, offset int64) {
 	o := g.organization(name)
 	o.mu.Lock()
@@ -222,7 +223,7 @@ func (g *Gate) Doubts(before time.Time) bool {
 	return false
 }
 
-// Resolve says that whatever was lost before the given time is below ends, or nowhere.
+// Resolve records that whatever was lost before the given time is below ends, or not in the log.
 func (g *Gate) Resolve(before time.Time, ends ingest.Positions) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -15,10 +15,11 @@ var (
 	ErrTakenAway = errors.New("the bytes were needed for others")
 )
 
-// recheckPeriod is how often somebody who waits looks whether a body can be ended by now.
+// recheckPeriod is how often a waiting claim looks for a body that can be ended.
 const recheckPeriod = 250 * time.Millisecond
 
-// maxWaiting is how many claims wait at once; beyond, those of whoever has most loans go.
+// maxWaiting is how many claims wait at once; beyond, those of the holder with most loans are
+// refused.
 const maxWaiting = 1024
 
 // PoolLimits bound a Pool.
@@ -30,12 +31,12 @@ type PoolLimits struct {
 	Wait      time.Duration // how long one waits for bytes before ErrPoolFull
 }
 
-// A Pool lends bytes of memory to bodies while they are read, judged and published. A holder is an organization, or a client
-// network where it is not known who asks.
+// A Pool lends memory to bodies while they are read, judged and published. A holder is an
+// organization, or a client network where there is no key yet.
 //
-// Nobody keeps others out: while bytes are short, those who hold least are served first, and the slowest body of the
-// holder with most is ended for somebody who would still hold less. Only bodies that are still being read can be ended;
-// the others end by themselves. It is safe for concurrent use.
+// While memory is short, the holders with least are served first, and the slowest body of the
+// holder with most is ended for one that would still hold less. Only bodies that are still being
+// read can be ended; the others end by themselves. It is safe for concurrent use.
 type Pool struct {
 	limits PoolLimits
 	clock  func() time.Time
@@ -46,7 +47,7 @@ type Pool struct {
 	waiting []*claim           // in the order in which they came
 }
 
-// A holder is known while it has a loan or waits for one.
+// A holder exists while it has a loan or waits for one.
 type holder struct {
 	name  string
 	held  int64
@@ -79,9 +80,9 @@ func NewPool(limits PoolLimits, clock func() time.Time) *Pool {
 	return &Pool{limits: limits, clock: clock, holders: map[string]*holder{}}
 }
 
-// Open lends bytes to a holder, once they are there. end is called, once at most and never after Whole or Close, when they
-// are needed for others: it makes the body's reader stop, must not wait and must not call the pool. The time waited is
-// not the body's fault.
+// Open lends bytes to a holder, once they are there. end is called at most once, never after Whole
+// or Close, when others need the memory: it makes the body's reader stop, and must neither wait nor
+// call the pool. The time waited does not count against the body.
 func (p *Pool) Open(name string, bytes int64, end func()) (loan *Loan, waited time.Duration, err error) {
 	p.mu.Lock()
 	of := p.holders[name]
@@ -114,7 +115,7 @@ func (l *Loan) Came(bytes int) { l.useful.Add(int64(bytes)) }
 // Over reports whether the loan was ended for others.
 func (l *Loan) Over() bool { return l.over.Load() }
 
-// Whole says that the body is read: from now on its loan ends by itself.
+// Whole means that the body is read: its loan now ends by itself.
 func (l *Loan) Whole() error {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
@@ -175,7 +176,7 @@ func (p *Pool) Waiting() int64 {
 	return int64(len(p.waiting))
 }
 
-// take gives bytes to a loan, now or after a while. It is called with the lock held and returns without.
+// take gives bytes to a loan, now or later. It is called with the lock held and returns without.
 func (p *Pool) take(l *Loan, bytes int64) (waited time.Duration, err error) {
 	switch {
 	case l.Over():
@@ -251,7 +252,7 @@ func (p *Pool) add(l *Loan, bytes int64) {
 	p.held += bytes
 }
 
-// serve grants what fits to those whose holder has least. Where the first of them has to wait, others don't pass it.
+// serve grants what fits to the holders with least. None overtakes the first that has to wait.
 func (p *Pool) serve() {
 	for len(p.waiting) > maxWaiting {
 		p.refuseYoungest(p.busiest())
@@ -269,7 +270,7 @@ func (p *Pool) serve() {
 	}
 }
 
-// next is the claim to be served first. A holder at its own limit waits for itself, or in vain.
+// next is the claim to be served first, but none of a holder at its own limit.
 func (p *Pool) next() (first *claim) {
 	for i := 0; i < len(p.waiting); i++ {
 		c := p.waiting[i]
@@ -297,7 +298,7 @@ func (p *Pool) busiest() (most *holder) {
 	return most
 }
 
-// makeRoom ends bodies of whoever holds most until what comes back is enough for a claim.
+// makeRoom ends bodies of the holders with most until enough comes back for a claim.
 func (p *Pool) makeRoom(c *claim) {
 	missing := p.held + c.bytes - p.limits.Bytes - p.comingBack()
 	stuck := p.stuck()
@@ -331,7 +332,7 @@ func (h *holder) comingBack() (bytes int64) {
 	return bytes
 }
 
-// stuck reports whether nothing will come back: everybody waits for everybody.
+// stuck reports whether nothing will come back: all wait for each other.
 func (p *Pool) stuck() bool {
 	for _, h := range p.holders {
 		if !h.stuck() {
@@ -350,7 +351,8 @@ func (h *holder) stuck() bool {
 	return true
 }
 
-// victim is the slowest body of the holder with most, if that holds more than the claim's holder would.
+// victim is the slowest body of the holder with most, if that holds more than the claim's holder
+// would.
 func (p *Pool) victim(c *claim, stuck bool) (slowest *Loan) {
 	most, now := c.loan.of.held+c.bytes, p.clock()
 	var greedy *holder
@@ -387,7 +389,7 @@ func (p *Pool) takeAway(l *Loan) {
 	l.end()
 }
 
-// refuseYoungest lets the others of those who wait for each other go on: those of one holder, or of all where it is nil.
+// refuseYoungest breaks a deadlock of claims: those of one holder, or of all where it is nil.
 func (p *Pool) refuseYoungest(of *holder) {
 	var youngest *claim
 	for _, c := range p.waiting {

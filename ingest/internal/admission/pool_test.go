@@ -40,7 +40,8 @@ func borrow(t *testing.T, pool *admission.Pool, holder string, bytes int64) (loa
 	return loan, over
 }
 
-// While bytes are short, the slowest body of the holder with most is ended for whoever would still hold less, and nobody else's is.
+// While bytes are short, the slowest body of the holder with most is ended for whoever would still
+// hold less, and nobody else's is.
 func TestPoolEndsTheGreediest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Wait: time.Minute})
@@ -96,7 +97,8 @@ func TestPoolGrace(t *testing.T) {
 	})
 }
 
-// Bodies that wait for each other do not wait in vain: the one whose holder has most is ended at once, or the youngest refused.
+// Bodies that wait for each other do not wait in vain: the one whose holder has most is ended at
+// once, or the youngest refused.
 func TestPoolIsNeverStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Grace: time.Hour, Wait: time.Hour})

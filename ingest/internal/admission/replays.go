@@ -13,8 +13,8 @@ type Answer struct {
 	Bytes int64 // charged
 }
 
-// Replays remembers the idempotency keys of the last day, as far as they came to this process: the inboxes of those
-// who consume the log decide for all processes together. It is bounded: the oldest keys go first.
+// Replays holds the idempotency keys of the last day that came to this process; across processes
+// the inboxes of the log's consumers decide. It is bounded: the oldest keys go first.
 type Replays struct {
 	window time.Duration
 	max    int
@@ -44,8 +44,8 @@ func NewReplays(window time.Duration, limit int) *Replays {
 	return &Replays{window: window, max: max(limit, 1), byKey: map[Digest]*Attempt{}}
 }
 
-// Begin begins an attempt under key. If first is false, the attempt is an earlier one with the same key: compare
-// Body, and wait for Done.
+// Begin begins an attempt under key. If first is false, the attempt is an earlier one of the same
+// key: compare Body, and wait for Done.
 func (r *Replays) Begin(key, body Digest, now time.Time) (attempt *Attempt, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (a *Attempt) Answer() *Answer {
 	return a.answer
 }
 
-// Succeed ends the attempt: from now on its key stands for answer.
+// Succeed ends the attempt: its key now stands for answer.
 func (a *Attempt) Succeed(answer Answer) {
 	a.replays.mu.Lock()
 	defer a.replays.mu.Unlock()
@@ -100,7 +100,7 @@ func (a *Attempt) Fail() {
 	close(a.done)
 }
 
-// forget drops what is too old or too much.
+// forget drops what is too old or over the bound.
 func (r *Replays) forget(now time.Time) {
 	drop := 0
 	for _, oldest := range r.queue {

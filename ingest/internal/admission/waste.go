@@ -6,9 +6,9 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// A WasteLimit bounds the bytes that were read, decompressed and judged, and of which nothing was accepted: they cost the service
-// and not their sender. Whoever has spent Bytes waits until some have come back, PerSecond of them. The zero value limits
-// nothing.
+// A WasteLimit bounds the bytes that were read, decompressed and judged with nothing accepted: they
+// cost the service and not their sender. Having spent Bytes, a sender waits until PerSecond have
+// refilled some. The zero value limits nothing.
 type WasteLimit struct {
 	Bytes     int64
 	PerSecond int64

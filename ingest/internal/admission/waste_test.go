@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Who has sent too many bytes in vain waits until some have come back; others don't, and no token is taken.
+// Who has sent too many bytes in vain waits until some have come back; others don't, and no token
+// is taken.
 func TestGateLimitsWaste(t *testing.T) {
 	now := start
 	gate := admission.NewGate(func() time.Time { return now })

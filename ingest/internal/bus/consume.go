@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A LogStore keeps what weir.logs.v1 says was accepted: each entry once, under its organization and project.
+// A LogStore stores the entries of weir.logs.v1, each once, under its organization and project.
 type LogStore struct {
 	Store *postgres.Store
 	NewID func() string // makes the UUIDs of blocks; safe for concurrent use
@@ -25,8 +25,9 @@ func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
-// Consume keeps the entries of requests that are whole as blocks, in the transaction that moves the positions, but for those of deleted
-// projects. The record that completes one whose lines are not what the headers say is named as permanent, and parked by the bus.
+// Consume stores the entries of complete requests as blocks, in the transaction that moves the
+// positions, except those of deleted projects. A record that completes a request whose lines differ
+// from its headers is permanent, and parked by the bus.
 func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	return kept.finish(ctx)
 }
 
-// portion is how many bytes of lines become blocks at once: a single large request may have more than should be in memory.
+// portion is how many bytes of lines become blocks at once: a large request may exceed the memory.
 const portion = 32 << 20
 
 // A keeping keeps what is fresh as blocks, portion by portion.

@@ -22,7 +22,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A rig is a log store on a real Postgres, without the broker: the test hands the records over itself.
+// A rig is a log store on a real Postgres, without the broker: the test hands the records over
+// itself.
 type rig struct {
 	t     *testing.T
 	pool  *pgxpool.Pool
@@ -99,7 +100,8 @@ func (r *rig) recordOf(logs contract.LogsAccepted) bus.Record {
 	return record
 }
 
-// Every entry comes back once and byte for byte, whatever its JSON holds, however many blocks it takes, page by page.
+// Every entry comes back once and byte for byte, whatever its JSON holds, however many blocks it
+// takes, page by page.
 func TestEveryEntryComesBackByteForByte(t *testing.T) {
 	r := newRig(t)
 	odd := []string{`"\u0000"`, `"\ud83d\ude00 \u00e9 é"`, `""`, `"a\\\"b\/"`, `"` + strings.Repeat("long ", 2000) + `"`}
@@ -122,7 +124,8 @@ func TestEveryEntryComesBackByteForByte(t *testing.T) {
 	}
 }
 
-// A request of several parts is found once all of them came, and no part of one that was published in part.
+// A request of several parts is found once all of them came, and no part of one that was published
+// in part.
 func TestRequestsAreStoredWhole(t *testing.T) {
 	r := newRig(t)
 	parts := func(entries ...string) (records []bus.Record) {
@@ -148,7 +151,8 @@ func TestRequestsAreStoredWhole(t *testing.T) {
 	}
 }
 
-// The newest comes first, to the nanosecond; years that 64 bits of nanoseconds can't hold have their place too.
+// The newest comes first, to the nanosecond; years that 64 bits of nanoseconds can't hold have
+// their place too.
 func TestOrder(t *testing.T) {
 	r := newRig(t)
 	times := []string{"0001-01-01T00:00:00Z", "1969-12-31T23:59:59.5Z", "2026-11-21T12:00:00Z", "2026-11-21T12:00:00.000000001Z", "9999-12-31T23:59:59.999999999Z"}
@@ -199,7 +203,8 @@ func TestCriteria(t *testing.T) {
 	}
 }
 
-// A search that has looked through its share ends with a cursor, also with an empty page, and finds all in the end.
+// A search that has looked through its share ends with a cursor, also with an empty page, and finds
+// all in the end.
 func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
 	r := newRigOf(t, postgres.Limits{Bytes: 1, Time: time.Minute})
 	rare := entry(-1000, "info", `"needle"`)
@@ -219,8 +224,8 @@ func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
 	}
 }
 
-// Times from the year 0 to 9999 in one request make few blocks, none of which holds common times beside odd ones; so the newest
-// page of the project is found where it would be without them.
+// Times from the year 0 to 9999 in one request make few blocks, none of which holds common times
+// beside odd ones; so the newest page of the project is found where it would be without them.
 func TestOddTimesLieApart(t *testing.T) {
 	r := newRig(t)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -251,8 +256,9 @@ func TestOddTimesLieApart(t *testing.T) {
 	}
 }
 
-// A store that was behind reads the log's partitions at different places in one transaction. A window of a second is found in few
-// blocks all the same: those of other times do not reach over it.
+// A store that was behind reads the log's partitions at different places in one transaction. A
+// window of a second is found in few blocks all the same: those of other times do not reach over
+// it.
 func TestAWindowIsInFewBlocksAfterALag(t *testing.T) {
 	r := newRig(t)
 	at := func(second int) bus.Record {

@@ -21,7 +21,7 @@ func (l *Log) reader() *logrange.Reader {
 	return &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 }
 
-// Ends are the offsets at which the next record of each partition will stand.
+// Ends are the offsets of each partition's next record.
 func (l *Log) Ends(ctx context.Context) (ingest.Positions, error) {
 	_, ends, err := l.Extent(ctx)
 	return ends, err

@@ -24,11 +24,13 @@ type fresh struct {
 	record bus.Record
 }
 
-// shareBytes is how much text of a project one gathering takes: a project that sends more keeps several processors busy.
+// shareBytes is how much text of a project one gathering takes: a larger project uses several
+// processors.
 const shareBytes = 2 << 20
 
-// shares divides records among gatherings: by project, in the order in which they were accepted. The log's partitions are read at their own
-// pace, above all after a pause; in their order blocks would reach over each other, and a search would look into all of them.
+// shares divides records among gatherings by project, in the order of acceptance. Partitions are
+// read at different paces, above all after a pause; in their order blocks would overlap, and a
+// search would read them all.
 func shares(records []fresh) (all [][]fresh) {
 	byProject := map[string][]fresh{}
 	var projects []string
@@ -55,7 +57,8 @@ func shares(records []fresh) (all [][]fresh) {
 	return all
 }
 
-// gather makes blocks of the records, on as many processors as there are. Of several records that can't be kept it names one.
+// gather makes blocks of the records on all processors. It names one of several records that can't
+// be stored.
 func gather(records []fresh, newID func() string) ([]postgres.Block, error) {
 	all := shares(records)
 	blocks := make([][]postgres.Block, len(all))
@@ -90,7 +93,8 @@ func gatherShare(share []fresh, newID func() string) (blocks []postgres.Block, e
 	return g.finish(), nil
 }
 
-// A gathering merges the entries of many records into few blocks: one run of blocks for each project, retention, day and span.
+// A gathering merges the entries of many records into few blocks: a run of blocks per project,
+// retention, day and span.
 type gathering struct {
 	newID  func() string
 	parser *ingest.Parser
@@ -100,7 +104,8 @@ type gathering struct {
 	blocks []postgres.Block
 }
 
-// owner is whose entries a block holds, how long they are kept, on which day they were received, and in which span their times lie.
+// owner is whose entries a block holds, their retention, the day of receipt, and the span of their
+// times.
 type owner struct {
 	organization, project string
 	retention             int
@@ -143,7 +148,8 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	})
 }
 
-// A pause in what is accepted ends the blocks that are worth a row: else a block that the next record is added to would reach over it.
+// A pause in acceptance ends blocks that are worth a row: with the next record they would overlap
+// it.
 const (
 	pauseOf   = 10 * time.Second
 	worthARow = 4 << 10 // bytes of text

@@ -2,8 +2,8 @@ package console
 
 import "unicode/utf8"
 
-// indent is compact JSON over several lines, as far as limit bytes go: it stops there, whatever follows and however deep it is
-// nested. Text that is no JSON comes back in some form; nothing is lost of it before the limit.
+// indent formats compact JSON over several lines, up to limit bytes, however deep it is nested.
+// Other text loses nothing before the limit.
 func indent(text []byte, limit int) (indented string, cut bool) {
 	out, depth := make([]byte, 0, limit), 0
 	for i := 0; i < len(text); i++ {
@@ -43,7 +43,8 @@ func newLine(out []byte, depth int) []byte {
 	return out
 }
 
-// stringLength is how much of text is the string that it begins with, quotes counted; no more than a little beyond limit.
+// stringLength is the length of the string at the beginning of text, quotes counted; little more
+// than limit.
 func stringLength(text []byte, limit int) int {
 	for i := 1; i < len(text); i++ {
 		switch {

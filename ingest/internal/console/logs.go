@@ -22,7 +22,7 @@ var templates embed.FS
 
 const (
 	pageSize = 50
-	// An entry may be as large as 512 KB and a page has to stay readable, so it shows the beginning of long ones.
+	// maxMessage keeps a page readable, as an entry may have 512 KB.
 	maxMessage = 1 << 10 // bytes
 	maxEntry   = 8 << 10 // bytes
 	// Whatever is shown of them, entries are read whole: a page of large ones has fewer.
@@ -60,7 +60,7 @@ type logsPage struct {
 	Pager       ui.Pager
 }
 
-// showLogs understands the same query as GET /v1/logs, so that whoever knows one knows the other.
+// showLogs takes the query of GET /v1/logs.
 func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
 	search, err := ingesthttp.ParseSearch(r)
@@ -91,7 +91,7 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
 }
 
-// faultOfWords is what is wrong with the words that are searched for: the one field in which people can go wrong.
+// faultOfWords is what is wrong with the words searched for, the one field of free text.
 func faultOfWords(err error) string {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && len(problem.Faults) > 0 && problem.Faults[0].Pointer == "?q" {
@@ -145,7 +145,7 @@ func (c *console) show(found ingest.Found) shownEntry {
 	return entry
 }
 
-// Tone is the color of the level's badge; the word is there for those who do not see it.
+// Tone is the color of the level's badge; the word is for those who do not see color.
 func (e shownEntry) Tone() string {
 	switch e.Level {
 	case "error", "fatal":

@@ -132,7 +132,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Members see entries and projects of their own organization; a foreign project looks like an unknown one.
+// Members see entries and projects of their own organization; a foreign project looks like an
+// unknown one.
 func TestIsolation(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}
 	handler := router(t, store)

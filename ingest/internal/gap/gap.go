@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// worthIt is how many stretches of a partition the ledger is behind before they are summed: as a rule it never is.
+// worthIt is how many stretches of a partition the ledger is behind before they are summed, which
+// is rare.
 const worthIt = 2
 
 // atOnce is how many stretches one transaction sums up.
@@ -54,7 +55,8 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 	return ranges
 }
 
-// summed returns what the summed stretches of the gap come to, and the ranges that are left to read.
+// summed returns what the summed stretches of the gap come to, and the ranges that are left to
+// read.
 func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
 	ctx, cancel := context.WithTimeout(ctx, databasePatience)
 	defer cancel()
@@ -77,7 +79,7 @@ func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.P
 	return sums, left, err
 }
 
-// run are the stretches that are known, one behind the other, from the first that begins at an offset or behind it.
+// run are the known consecutive stretches from the first that begins at or after an offset.
 func run(known map[ingest.Stretch]bool, partition int, offset int64) (from, to ingest.Stretch) {
 	from = ingest.StretchAt(partition, offset)
 	for to = from; known[to]; to = to.Next() {
@@ -93,8 +95,8 @@ func outside(counted int64, from, to ingest.Stretch, end int64) []bus.Range {
 	return []bus.Range{{Partition: from.Partition, From: counted, To: from.From()}, {Partition: from.Partition, From: to.From(), To: end}}
 }
 
-// Sum sums up the stretches that the ledger is behind and nobody has summed yet, and forgets those that it has counted. Where another
-// process does so, it does nothing.
+// Sum sums stretches that the ledger is behind and deletes counted ones, unless another process
+// does so.
 func (g *Gap) Sum(ctx context.Context, counted ingest.Positions) error {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {

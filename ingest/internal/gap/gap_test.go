@@ -23,7 +23,8 @@ import (
 
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// fill publishes requests of one byte each, of two organizations in turn, half of them before midnight and half after it.
+// fill publishes requests of one byte each, of two organizations in turn, half of them before
+// midnight and half after it.
 func fill(t testing.TB, brokers []string, requests int, value []byte) {
 	t.Helper()
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -68,7 +69,8 @@ func newGap(t testing.TB, brokers []string) (*gap.Gap, *pgxpool.Pool) {
 	return &gap.Gap{Log: &bus.Log{Brokers: brokers}, Pool: pool, Logger: testenv.Logger(t)}, pool
 }
 
-// What is summed up is what the log holds, from wherever the ledger stands; it is not read again, and goes when it is counted.
+// What is summed up is what the log holds, from wherever the ledger stands; it is not read again,
+// and goes when it is counted.
 func TestGap(t *testing.T) {
 	const requests = 3*ingest.StretchOffsets + 1000
 	brokers := testenv.Kafka(t)
@@ -108,7 +110,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// Nothing is summed while the ledger is as close as it usually is, and without the database the log itself is read.
+// Nothing is summed while the ledger is as close as it usually is, and without the database the log
+// itself is read.
 func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	fill(t, brokers, 100, nil)

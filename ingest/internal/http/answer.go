@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// answer says 200 with what was accepted. It is written by hand: it is on the way of every request.
+// answer writes a 200 with what was accepted, by hand, as every request takes this path.
 func answer(w http.ResponseWriter, batch *ingest.Batch, bytes int64, quota ingest.QuotaStatus) {
 	body := make([]byte, 0, 256)
 	body = strconv.AppendQuote(append(body, `{"message":`...), summary(batch))
@@ -46,7 +46,7 @@ func appendFaults(body []byte, batch *ingest.Batch) []byte {
 	return body
 }
 
-// summary is what was accepted, in words.
+// summary is what was accepted, as text.
 func summary(batch *ingest.Batch) string {
 	accepted := strconv.Itoa(len(batch.Accepted))
 	switch {
@@ -69,7 +69,8 @@ func invalidBody(err error) error {
 	return problem.With("offset", invalid.Offset)
 }
 
-// invalidEntries is the answer when no entry can be accepted, or not all and the client wants all or none.
+// invalidEntries is the answer when no entry can be accepted, or not all and the client wants all
+// or none.
 func invalidEntries(batch *ingest.Batch, strict bool) error {
 	detail := fmt.Sprintf("None of the %d entries is valid. Nothing was stored.", batch.Entries)
 	switch {

@@ -24,16 +24,16 @@ const (
 	holderShare  = 2 // half of that at most for one holder
 )
 
-// How long one body has to wait for memory before it is refused, and how long a large one is safe while others need its memory. A
-// small one, which takes no time to read unless it stands still, never is.
+// How long a body waits for memory before it is refused, and how long a large one can't be ended
+// for others. A small one, which is read at once unless it stalls, never can.
 const (
 	smallWait  = 5 * time.Second
 	largeWait  = 15 * time.Second
 	largeGrace = 10 * time.Second
 )
 
-// Bodies reads bodies whole and decompressed, into lent memory. A holder, for whom memory is counted, is an organization or a
-// client network.
+// Bodies reads bodies whole and decompressed, into lent memory. Memory is counted by holder: an
+// organization or a client network.
 type Bodies struct {
 	max   int
 	clock func() time.Time
@@ -63,7 +63,8 @@ func (b *Bodies) count(err error) {
 	}
 }
 
-// NewBodies makes Bodies. The limits have to be positive, and large enough for one body: see LargestBody.
+// NewBodies makes Bodies. The limits have to be positive, and large enough for one body: see
+// LargestBody.
 func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	reserve := limits.Bytes / reserveShare
 	return &Bodies{
@@ -77,7 +78,7 @@ func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	}
 }
 
-// LargestBody is the largest body that memory of so many bytes has room for, however it is compressed.
+// LargestBody is the largest body, however compressed, for which so much memory suffices.
 func LargestBody(bytes int64) int64 {
 	large := bytes - bytes/reserveShare
 	if fits := large - zstdStreamMemory - regionStep; fits > smallBody {
@@ -86,7 +87,7 @@ func LargestBody(bytes int64) int64 {
 	return smallBody
 }
 
-// A BodyUse says what bodies hold at the moment, and how many were given up.
+// A BodyUse is what bodies hold now, and how many were ended.
 type BodyUse struct {
 	SmallBytes, LargeBytes int64 // lent
 	UnderWay               int64 // bodies that hold memory or wait for it

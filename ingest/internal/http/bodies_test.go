@@ -56,7 +56,8 @@ func zipped(text []byte) []byte {
 	return out.Bytes()
 }
 
-// A drip is a body of which a piece comes each second, the last one for ever. It fails the test if it is read too long.
+// A drip is a body of which a piece comes each second, the last one for ever. It fails the test if
+// it is read too long.
 type drip struct {
 	t      *testing.T
 	now    *time.Time
@@ -79,7 +80,8 @@ func (d *drip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// However a body is kept alive, without useful bytes it ends within the patience that every body has.
+// However a body is kept alive, without useful bytes it ends within the patience that every body
+// has.
 func TestBodiesThatBringNothingEnd(t *testing.T) {
 	white := packed(bytes.Repeat([]byte(" "), 2<<20))
 	for name, c := range map[string]struct {
@@ -112,7 +114,8 @@ func TestBodiesThatBringNothingEnd(t *testing.T) {
 	}
 }
 
-// A body that comes slowly and steadily is read to its end, and time for which the service lets it wait does not count.
+// A body that comes slowly and steadily is read to its end, and time for which the service lets it
+// wait does not count.
 func TestSlowBodiesPass(t *testing.T) {
 	p := newPace(start)
 	now := start
@@ -164,7 +167,8 @@ func TestBodiesAreCountedAsTheyCome(t *testing.T) {
 	})
 }
 
-// The window of a zstd stream is counted before it is there; a small body needs none, whatever it declares.
+// The window of a zstd stream is counted before it is there; a small body needs none, whatever it
+// declares.
 func TestZstdWindowsAreCounted(t *testing.T) {
 	noise := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
@@ -230,7 +234,8 @@ func TestZstdBodies(t *testing.T) {
 	}
 }
 
-// What is sent in vain is charged to its organization, and once that is too much, it is refused unread; others are not.
+// What is sent in vain is charged to its organization, and once that is too much, it is refused
+// unread; others are not.
 func TestWasteIsCharged(t *testing.T) {
 	const perSecond = 1000
 	valid, invalid := sampleEntry(1), `{"level":"loud","message":"`+strings.Repeat("x", 50_000)+`"}`
@@ -340,8 +345,8 @@ func TestRequestsUnderWay(t *testing.T) {
 	})
 }
 
-// Over real connections: an organization whose bodies stand still while they hold all memory for large bodies is told to come again as
-// soon as another needs some of it, and that one is served.
+// Over real connections: an organization whose bodies stand still while they hold all memory for
+// large bodies is told to come again as soon as another needs some of it, and that one is served.
 func TestLargeBodiesGiveWay(t *testing.T) {
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {

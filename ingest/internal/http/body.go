@@ -14,10 +14,10 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// wireSlack is how much larger than its limit a body may be while it is compressed: data that does not compress grows.
+// wireSlack is how much larger than its limit a compressed body may be: incompressible data grows.
 const wireSlack = 1 << 20
 
-// trusted is the most that is lent to a body for what it says of its length: the rest is lent when it comes.
+// trusted is the most that is lent for an announced length: the rest is lent when it comes.
 const trusted = 64 << 10
 
 // A Body is the body of a request, whole and decompressed, in lent memory.
@@ -32,7 +32,7 @@ type Body struct {
 // Bytes are the body. They are valid until Close.
 func (b *Body) Bytes() []byte { return b.buffer.Bytes }
 
-// Digest stands for the body under an idempotency key.
+// Digest identifies the body under an idempotency key.
 func (b *Body) Digest() admission.Digest { return sha256.Sum256(b.Bytes()) }
 
 // Close gives the memory back.
@@ -52,7 +52,7 @@ type reading struct {
 	*Body
 	holder    string
 	how       encoding
-	announced int64 // the body's length as sent, -1 if the client does not say
+	announced int64 // the announced length, -1: none
 	wire      *wire
 	overhead  int64 // what its decompression takes, beside the buffer
 }
@@ -63,8 +63,8 @@ var (
 	errTooSlow      = errors.New("the body comes too slowly")
 )
 
-// Read reads the body of r for a holder. The body has to be closed. After an error nothing is lent, and the body tells only how
-// much of it came.
+// Read reads the body of r for a holder. The body has to be closed. After an error nothing is lent,
+// and the body only has its length.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, holder string) (*Body, error) {
 	body := &Body{bodies: b}
 	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
@@ -160,7 +160,7 @@ func (r *reading) came(n int) {
 	r.loan.Came(useful)
 }
 
-// grow makes room in a full buffer. Once more came than is trusted, a client is believed what it says of its length.
+// grow makes room in a full buffer. Once more than trusted came, the announced length is believed.
 func (r *reading) grow() error {
 	next := r.buffer.kind + 1
 	if r.how == identityEncoding {
@@ -202,8 +202,8 @@ func (r *reading) growLoan(by int64) error {
 	return err
 }
 
-// enlarge makes the body a large one, whose decompression takes more memory than before. What it holds of the small bodies'
-// memory it gives back.
+// enlarge makes the body a large one, whose decompression takes more memory. Its memory of small
+// bodies goes back.
 func (r *reading) enlarge(more int64) error {
 	r.overhead += more
 	loan, waited, err := r.bodies.large.Open(r.holder, firstStep+r.overhead, r.wire.stop)
@@ -241,10 +241,10 @@ func (b *Bodies) tooLarge() *httpapi.Problem {
 		fmt.Sprintf("The body has more than %d bytes after decompression. Send fewer entries in one request.", b.max)).With("limit", b.max)
 }
 
-// errNoFault is among the errors of a body that was not read to its end by no fault of its sender.
+// errNoFault marks errors that are not the sender's fault.
 var errNoFault = errors.New("the sender is not to blame")
 
-// problem says what went wrong while a body was read.
+// problem is the answer to an error while a body was read.
 func (b *Bodies) problem(err error, how encoding) error {
 	switch {
 	case errors.Is(err, admission.ErrTakenAway):

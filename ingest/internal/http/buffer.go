@@ -7,18 +7,18 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// smallBody is the largest body that is small: it lives in memory of the garbage collector, and has a reserve that larger
-// ones can't take.
+// smallBody is the largest small body: it lives on the garbage-collected heap, and has a reserve
+// that larger ones can't take.
 const smallBody = 1 << 20
 
 // regionStep is by how much memory of a large body grows.
 const regionStep = 1 << 20
 
-// bufferSizes are the sizes of small buffers. Each has a byte more, so that a body of just that size is told from a larger
-// one without a larger buffer.
+// bufferSizes are those of small buffers, with a byte more, so that a body of just that size
+// differs from a larger one without a larger buffer.
 var bufferSizes = [...]int{8 << 10, 64 << 10, 256 << 10, smallBody}
 
-// A Buffer is memory for a body. Behind the text there is always room for the parser's padding.
+// A Buffer is memory for a body, with room for the parser's padding behind the text.
 type Buffer struct {
 	Bytes []byte
 	kind  int     // of a small one: index of its size
@@ -43,7 +43,7 @@ func (b *Buffer) size() int64 {
 	return int64(bufferSizes[b.kind])
 }
 
-// room is the part of the buffer that is free for text.
+// room is the free part of the buffer.
 func (b *Buffer) room() []byte {
 	end := cap(b.Bytes)
 	if b.large != nil {
@@ -65,7 +65,7 @@ func (b *buffers) lend(kind int) *Buffer {
 	return &Buffer{Bytes: make([]byte, 0, bufferSizes[kind]+1+ingest.Padding), kind: kind}
 }
 
-// giveBack takes a buffer that nobody uses any more.
+// giveBack takes an unused buffer.
 func (b *buffers) giveBack(buffer *Buffer) {
 	if buffer.large != nil {
 		buffer.large.release()
@@ -76,7 +76,8 @@ func (b *buffers) giveBack(buffer *Buffer) {
 	b.idle[buffer.kind].Put(buffer)
 }
 
-// newLarge returns a buffer that can grow to hold limit bytes and one more. Its first step is usable.
+// newLarge returns a buffer that can grow to hold limit bytes and one more. Its first step is
+// usable.
 func newLarge(limit int) (*Buffer, error) {
 	page := os.Getpagesize()
 	size := (limit + 1 + ingest.Padding + page - 1) / page * page

@@ -48,8 +48,8 @@ func encodingOf(header http.Header) (encoding, error) {
 	}
 }
 
-// What decompression takes beside the text: the tables and window of a deflate stream; the blocks of a zstd stream, and where it is
-// not decompressed at once, the largest window.
+// What decompression takes beside the text: tables and window of a deflate stream; blocks of a zstd
+// stream, and its largest window where it is not decompressed at once.
 const (
 	deflateMemory    = 64 << 10
 	zstdMemory       = 384 << 10
@@ -72,7 +72,7 @@ type decompressors struct {
 	gzip, zlib, flate, zstd sync.Pool
 }
 
-// open returns a reader of what source holds decompressed. close has to be called when it is no longer used.
+// open returns a reader of what source holds decompressed; close releases it.
 func (d *decompressors) open(how encoding, source io.Reader) (reader io.Reader, close func(), err error) {
 	switch how {
 	case gzipEncoding:
@@ -94,11 +94,11 @@ func (d *decompressors) openGzip(source io.Reader) (io.Reader, func(), error) {
 	return reader, func() { d.gzip.Put(reader) }, nil
 }
 
-// errTrailing is what a body ends with that goes on behind its compressed stream.
+// errTrailing is the error for data after the compressed stream.
 var errTrailing = errors.New("there is data behind the compressed stream")
 
-// alone reads a stream and makes sure that source holds nothing behind it: unlike gzip's and zstd's readers, those of
-// deflate leave what follows alone.
+// alone makes sure that source ends with its stream: unlike those of gzip and zstd, readers of
+// deflate ignore what follows.
 type alone struct {
 	stream io.Reader
 	source *bufio.Reader
@@ -115,7 +115,8 @@ func (a alone) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openDeflate reads what HTTP calls deflate: the zlib format, or, as many clients have it, the bare stream inside it.
+// openDeflate reads what HTTP calls deflate: the zlib format, or the bare stream inside it, as many
+// clients send.
 func (d *decompressors) openDeflate(source io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(source)
 	stream, free, err := d.openStream(buffered)

@@ -13,7 +13,7 @@ import (
 type requestOptions struct {
 	encoding    encoding
 	strict      bool   // one invalid entry refuses them all
-	preferred   string // what to say in Preference-Applied, if anything
+	preferred   string // for Preference-Applied
 	idempotency string // the Idempotency-Key
 }
 
@@ -45,8 +45,8 @@ func requireJSON(contentType string) error {
 		fmt.Sprintf("The content type is %.100q. Send application/json, in UTF-8.", contentType))
 }
 
-// readPrefer reads handling=strict and handling=lenient of RFC 7240; the first of a preference counts. Preferences that
-// are not known are passed over, as the RFC has it.
+// readPrefer reads handling=strict and handling=lenient of RFC 7240; the first of a preference
+// counts. Unknown preferences are ignored, by the RFC.
 func readPrefer(values []string, options *requestOptions) {
 	for _, preference := range splitUnquoted(values, ',') {
 		preference = splitUnquoted([]string{preference}, ';')[0] // without its parameters
@@ -62,7 +62,7 @@ func readPrefer(values []string, options *requestOptions) {
 	}
 }
 
-// splitUnquoted cuts each value at every separator that stands outside of quoted strings (RFC 9110, section 5.6.4).
+// splitUnquoted cuts each value at separators outside of quoted strings (RFC 9110, section 5.6.4).
 func splitUnquoted(values []string, separator byte) (parts []string) {
 	for _, value := range values {
 		start, quoted := 0, false
@@ -82,7 +82,7 @@ func splitUnquoted(values []string, separator byte) (parts []string) {
 	return parts
 }
 
-// unquote is what a quoted string stands for; any other text stands for itself.
+// unquote is the content of a quoted string; any other text stays.
 func unquote(text string) string {
 	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
 		return text

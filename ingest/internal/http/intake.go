@@ -21,7 +21,7 @@ type Intake struct {
 	AnonymousBodies *Bodies // of requests whose key may be in the body
 	Proxies         []netip.Prefix
 	Limits          ingest.Limits
-	Strict          bool         // the default where a request does not say
+	Strict          bool         // the default without a preference
 	Ready           func() error // nil once requests can be judged
 	Metrics         *Metrics
 
@@ -42,8 +42,8 @@ type request struct {
 	outcomeFacts
 }
 
-// Post takes in entries. The order of the checks is part of the interface: headers, key, rate, quota, size of the body,
-// decoding, validation. What is refused by rate or quota is not read.
+// Post accepts entries. The order of the checks is part of the interface: headers, key, rate,
+// quota, size of the body, decoding, validation. What rate or quota refuse is not read.
 func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Ready(); err != nil {
 		return httpapi.Starting(err)
@@ -69,7 +69,8 @@ func (q *request) serve() error {
 	return q.serveKey(key, unreadable)
 }
 
-// serveKey serves a request whose key is in the header, or nowhere. unreadable is what is wrong with its other headers.
+// serveKey serves a request with its key in the header, or nowhere. unreadable is the fault of its
+// other headers.
 func (q *request) serveKey(key string, unreadable error) error {
 	if err := q.authenticate(key); err != nil {
 		if client := q.AdmitClient(q.network()); !client.Allowed {
@@ -90,8 +91,8 @@ func (q *request) serveKey(key string, unreadable error) error {
 	return q.accept(parser.ParseKeyed(body.Bytes()))
 }
 
-// serveKeyInBody serves the deprecated way: who it is only shows when the body is read. Such a body gets less memory, so
-// that nobody without a key can keep out those who have one.
+// serveKeyInBody serves the deprecated way: the key is known only once the body is read. Such
+// bodies get less memory, so that nobody without a key can block those with one.
 func (q *request) serveKeyInBody() error {
 	network := q.network()
 	if client := q.AdmitClient(network); !client.Allowed {
@@ -128,7 +129,7 @@ func keyOf(batch *ingest.Batch) string {
 	return batch.APIKey
 }
 
-// deprecate says that the key in the body is on its way out: RFC 9745 and RFC 8594.
+// deprecate marks the key in the body as deprecated: RFC 9745 and RFC 8594.
 func deprecate(header http.Header) {
 	header.Set("Deprecation", "@1767225600") // 2026-01-01
 	header.Set("Sunset", "Fri, 31 Dec 2027 23:59:59 GMT")
@@ -144,7 +145,7 @@ func (q *request) network() netip.Prefix {
 	return httpapi.ClientNetwork(httpapi.ClientAddress(q.r, q.Proxies))
 }
 
-// admit takes the request's tokens and refuses it where its rate, its waste or its quota does not let it pass.
+// admit takes the request's tokens and refuses it by rate, waste or quota.
 func (q *request) admit() error {
 	q.admission = q.Admit(q.caller.Principal)
 	if q.admission.Verdict == ingest.Unknown {
@@ -177,7 +178,8 @@ func (q *request) parser() *ingest.Parser {
 	return ingest.NewParser(q.Limits)
 }
 
-// accept takes in what a body holds, or says what is wrong with it. It answers 200 once everything is acknowledged.
+// accept takes a body's entries, or returns what is wrong with it. It answers 200 once everything
+// is acknowledged.
 func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if invalid != nil {
 		return invalidBody(invalid)
@@ -201,7 +203,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	return nil
 }
 
-// answer says what was accepted, now or by an earlier request with the same idempotency key.
+// answer writes what was accepted, now or by an earlier request with the same idempotency key.
 func (q *request) answer(batch *ingest.Batch, receipt service.Receipt) {
 	quota := receipt.Quota
 	q.entries, q.rejected, q.rejectedBytes = int64(len(batch.Accepted)), int64(batch.Rejected), batch.RejectedBytes

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// setLimits tells the client of its rate limits and quota: the headers that the interface has, and those of the IETF's
+// setLimits sets the headers of rate limits and quota: the interface's, and those of
 // draft-ietf-httpapi-ratelimit-headers.
 func setLimits(header http.Header, p admission.Admission) {
 	httpapi.SetRateLimit(header, p.Rate)
@@ -31,7 +31,7 @@ func policies(p admission.Admission) string {
 	return string(strconv.AppendInt(text, int64(p.Quota.Period/time.Second), 10))
 }
 
-// setRateLimit tells what is left: at the tightest level, and of the quota.
+// setRateLimit sets what is left: at the tightest level, and of the quota.
 func setRateLimit(header http.Header, p admission.Admission, quota ingest.QuotaStatus) {
 	text := httpapi.AppendRateLimit(make([]byte, 0, 96), p.Rate, p.Time.UnixNano())
 	text = strconv.AppendInt(append(text, `, "quota";r=`...), quota.Remaining, 10)

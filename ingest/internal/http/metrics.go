@@ -44,7 +44,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	return m
 }
 
-// waste counts what was sent in vain.
+// waste counts bytes sent without effect.
 func (m *Metrics) waste(bytes int64) {
 	if m != nil {
 		m.wasted.Add(float64(bytes))

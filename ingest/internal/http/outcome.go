@@ -24,7 +24,7 @@ type outcomeFacts struct {
 	rejected, rejectedBytes int64 // of a request of which other entries were accepted
 }
 
-// countOutcome counts what became of a request with a key that is known. err is how it ended.
+// countOutcome counts how a request with a known key ended.
 func (q *request) countOutcome(err error) {
 	if !q.caller.Known() {
 		return
@@ -77,7 +77,8 @@ func (q *request) level() string {
 	return string(q.admission.Rate.Scope)
 }
 
-// bytes are those of entries as they would be charged, where they were read; else those that came, or that were announced.
+// bytes are those of entries as they would be charged, where they were read; else those that came
+// or were announced.
 func (q *request) bytes() int64 {
 	switch {
 	case q.charged > 0:
@@ -88,7 +89,8 @@ func (q *request) bytes() int64 {
 	return max(0, min(q.r.ContentLength, int64(q.Bodies.max)))
 }
 
-// refuse is the answer to a request that the quota does not let pass, which is reported; nil where it does. exhausts: nothing more will pass.
+// refuse answers and reports a request over the quota; nil where it passes. exhausts: nothing more
+// will pass.
 func (q *request) refuse(refused service.Refusal, exhausts bool) error {
 	q.verdict = refused.Verdict
 	if refused.Verdict != ingest.Suspended && refused.Verdict != ingest.Exhausted {

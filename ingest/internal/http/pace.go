@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// How slowly a body may come. It has bodyPatience to begin with and never more ahead of it, whatever came before: a body that
-// stands still holds its memory no longer than that. Useful bytes, after decompression, win time: those of a small body a second
-// for each leastPace, those beyond for each largePace. In all a body has bodyTime. Then the answer has answerTime.
+// How slowly a body may come. It begins with bodyPatience and never has more: a stalled body holds
+// its memory no longer. Useful bytes, after decompression, win time: a second for each leastPace of
+// a small body, and for each largePace beyond. In all a body has bodyTime. Then the answer has
+// answerTime.
 const (
 	bodyPatience = 10 * time.Second
 	leastPace    = 16 << 10
@@ -27,7 +28,7 @@ func newPace(now time.Time) pace {
 	return pace{deadline: now.Add(bodyPatience), last: now.Add(bodyTime)}
 }
 
-// left is how long the body may still take until more of it comes; not positive: it is too slow.
+// left is how long the body may wait for more; not positive: it is too slow.
 func (p *pace) left(now time.Time) time.Duration { return p.deadline.Sub(now) }
 
 // came notes useful bytes.

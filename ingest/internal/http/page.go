@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// A page is the answer to a search, written as it is found: there is no second copy of it as a whole.
+// A page is the answer to a search, written as it is found, without a second copy.
 type page struct {
 	organization string
 	found        []ingest.Found
@@ -19,7 +19,7 @@ type page struct {
 	incomplete   bool
 }
 
-// foundHead is what an item of a page says of its entry. The entry itself follows it, and no encoder touches that.
+// foundHead are the fields of an item before its entry, which no encoder touches.
 type foundHead struct {
 	ID           string    `json:"id"`
 	Organization string    `json:"organization"`
@@ -28,7 +28,7 @@ type foundHead struct {
 	ReceivedAt   time.Time `json:"received_at"`
 }
 
-// A flusher takes what is written to it when it is flushed at the latest, and then tells of every failure before.
+// A flusher writes at the latest when flushed, and returns every earlier failure then.
 type flusher interface {
 	io.Writer
 	Flush() error

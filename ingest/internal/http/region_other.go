@@ -2,7 +2,7 @@
 
 package http
 
-// A region is memory for a large body. Where the system has no mmap it is the garbage collector's, and all of it is there
+// A region is memory for a large body. Without mmap it is on the garbage-collected heap, and whole
 // from the beginning.
 type region struct {
 	addresses []byte

@@ -4,8 +4,9 @@ package http
 
 import "syscall"
 
-// A region is a range of addresses that becomes memory as it is used. A large body grows in it without being copied, and its
-// pages go back to the system at once: the garbage collector, which would keep them for a while, never knows of them.
+// A region is a range of addresses that becomes memory as it is used. A large body grows in it
+// without a copy, and its pages return to the system at once, which the garbage collector would
+// delay.
 type region struct {
 	addresses []byte
 	usable    int
@@ -29,5 +30,5 @@ func (r *region) use(size int) error {
 	return err
 }
 
-// release gives addresses and memory back; nobody may touch either any more.
+// release unmaps the memory; it must not be used any more.
 func (r *region) release() { _ = syscall.Munmap(r.addresses) }

@@ -19,7 +19,7 @@ type Logs struct {
 	Clock   func() time.Time
 }
 
-// List answers with a page of entries, or, where the client prefers that, with a line for each entry that matches.
+// List answers with a page of entries, or, by preference, with a line per matching entry.
 func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
 	search, err := ParseSearch(r)
@@ -42,7 +42,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	return page.write(out)
 }
 
-// NotFound is the 404 for a search in a project that the caller can't read; other errors stay as they are.
+// NotFound is the 404 for a project that the caller can't read; other errors stay.
 func NotFound(err error, search ingest.Search) error {
 	if errors.Is(err, service.ErrNoProject) {
 		return httpapi.NotFound("project", search.Project)
@@ -50,8 +50,8 @@ func NotFound(err error, search ingest.Search) error {
 	return err
 }
 
-// ParseSearch reads a search from the query of GET /v1/logs. Anything that is not understood is a 400 that names it: a
-// filter that was overlooked would show too much.
+// ParseSearch reads a search from the query of GET /v1/logs. What it does not understand is a 400
+// that names it: an ignored filter would show too much.
 func ParseSearch(r *http.Request) (ingest.Search, error) {
 	err := httpapi.OnlyKnown(r, []string{"level"}, "project", "from", "to", "environment", "q", "order", "limit", "cursor")
 	if err != nil {

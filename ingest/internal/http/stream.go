@@ -31,8 +31,8 @@ const (
 	trailerIncomplete = "Weir-Incomplete"
 )
 
-// stream answers with all entries that match, a line each. It takes them page by page, each in its turn and in a transaction of
-// its own, and holds one page at a time. Where it has to end before the last it says so in its trailers.
+// stream answers with a line per matching entry. It takes page by page, each in its turn and
+// transaction, and holds one at a time. If it ends early, its trailers say so.
 func (l *Logs) stream(w http.ResponseWriter, r *http.Request, who identity.Principal, search ingest.Search) error {
 	left, bounded := search.Limit, r.URL.Query().Get("limit") != ""
 	search.MaxBytes = streamPage
@@ -84,7 +84,7 @@ func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 	return out.Flush()
 }
 
-// endStream reports where a further answer goes on, and whether this one ended against the client's wish.
+// endStream reports where the next answer continues, and whether this one ended early.
 func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, incomplete bool) error {
 	if cursor := NextCursor(r, next); cursor != nil {
 		w.Header().Set(trailerNext, *cursor)

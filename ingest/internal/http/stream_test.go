@@ -107,7 +107,8 @@ func TestLinesToALimit(t *testing.T) {
 	}
 }
 
-// An answer that has to end before its end says so where it can, and is cut where it can't: a part is never taken for all.
+// An answer that has to end before its end says so where it can, and is cut where it can't: a part
+// is never taken for all.
 func TestLinesThatEndEarly(t *testing.T) {
 	overloaded := httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", "Too much.")
 	lines, answer, err := (&tape{n: 30, failAt: 14, fail: overloaded}).read(t, "", time.Now)

@@ -12,14 +12,14 @@ import (
 // What surrounds entries is no waste while it is no more than they are, and freeWaste.
 const freeWaste = 64 << 10
 
-// wasteOf is how many of the bytes of a body were sent in vain although some entries were accepted: those of the rejected entries, and
-// white space and the like beyond measure.
+// wasteOf is how many bytes of a partly accepted body had no effect: those of rejected entries, and
+// excessive white space and the like.
 func wasteOf(batch *ingest.Batch, came int64) int64 {
 	entries := batch.Bytes + batch.RejectedBytes
 	return batch.RejectedBytes + max(0, came-2*entries-freeWaste)
 }
 
-// wastedTooMuch is the answer to who has sent too many bytes in vain.
+// wastedTooMuch is the answer to a sender over its limit of waste.
 func wastedTooMuch(who string, wait time.Duration) *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited,
 		"Too many bytes came of which nothing could be accepted, for this "+who+". "+

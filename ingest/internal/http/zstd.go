@@ -11,8 +11,9 @@ import (
 // zstdWindow is the largest window of a frame: what RFC 8878 asks every decoder to support.
 const zstdWindow = 8 << 20
 
-// maxPacked is how much of a zstd body is gathered before it is decompressed. Most bodies are no larger: they are decompressed
-// into their buffer at once and need no window, whatever their frames declare.
+// maxPacked is how much of a zstd body is gathered before decompression. Most bodies are no larger:
+// they are decompressed at once into their buffer and need no window, whatever their frames
+// declare.
 const maxPacked = 256 << 10
 
 // errWindow is the error of a zstd body that declares too large a window.
@@ -34,7 +35,8 @@ func (r *reading) readZstd() error {
 	return err
 }
 
-// inflateAtOnce decompresses what the buffer holds into another small buffer, the smallest that is large enough.
+// inflateAtOnce decompresses what the buffer holds into another small buffer, the smallest that is
+// large enough.
 func (r *reading) inflateAtOnce() error {
 	packed := r.buffer
 	if len(packed.Bytes) == 0 {
@@ -63,7 +65,8 @@ func (r *reading) inflateAtOnce() error {
 	return r.inflateStream(bytes.NewReader(nil))
 }
 
-// isBroken reports whether more room would not help: what a decoder says that runs out of room depends on where it does.
+// isBroken reports whether more room would not help: a decoder that runs out of room returns
+// different errors.
 func isBroken(err error) bool {
 	for _, final := range [...]error{
 		io.ErrUnexpectedEOF, zstd.ErrMagicMismatch, zstd.ErrWindowSizeExceeded, zstd.ErrWindowSizeTooSmall, zstd.ErrUnknownDictionary,
@@ -98,8 +101,8 @@ func (r *reading) inflateInto(buffer *Buffer, packed []byte) (int, error) {
 	return copy(room, text), nil // onto itself
 }
 
-// inflateStream decompresses what the buffer holds, and what follows it, into a large buffer. The decoder, which keeps a whole
-// window, is not kept.
+// inflateStream decompresses the buffer, and what follows it, into a large buffer. The decoder,
+// with its whole window, is not reused.
 func (r *reading) inflateStream(rest io.Reader) error {
 	packed := r.buffer
 	defer r.bodies.buffers.giveBack(packed)
@@ -116,7 +119,8 @@ func (r *reading) inflateStream(rest io.Reader) error {
 	return r.fill(decoder, r.bodies.max)
 }
 
-// zstdDecoder returns a decoder that decompresses into memory that it is given, and never allocates for what it is told.
+// zstdDecoder returns a decoder that decompresses into given memory, and never allocates by
+// declared sizes.
 func (d *decompressors) zstdDecoder() (*zstd.Decoder, error) {
 	if decoder, ok := d.zstd.Get().(*zstd.Decoder); ok {
 		return decoder, nil

@@ -1,3 +1,4 @@
-// Package outcomes counts what becomes of requests, by organization, project, key and environment, until it is published; and the refusals by
-// quota, of which the first of a key is published at once. It may touch the contract and what it is given to publish with.
+// Package outcomes counts the outcomes of requests, by organization, project, key and environment,
+// until they are published; the first refusal by quota of a key is published at once. It may touch
+// the contract and the publisher given to it.
 package outcomes

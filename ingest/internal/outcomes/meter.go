@@ -11,14 +11,16 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Bounds of what is counted apart until it is published. Beyond them requests are counted without project, key and environment.
+// Bounds of separate counters until publication. Beyond them requests are counted without project,
+// key and environment.
 const (
 	maxCounters = 1 << 16 // of all organizations
 	maxOfOne    = 1 << 10 // of one: its record stays far below what the broker takes
 	maxRefusals = 64      // keys of an organization of which refusals are gathered
 )
 
-// gatherFor is for how long the refusals of a key are gathered into one, once the first is published.
+// gatherFor is for how long the refusals of a key are gathered into one, once the first is
+// published.
 const gatherFor = 10 * time.Minute
 
 // publishAtOnce is how many facts are handed to the publisher together.
@@ -27,7 +29,8 @@ const publishAtOnce = 500
 // finishTimeout is how long the end of a process may take to publish the last counts.
 const finishTimeout = 2 * time.Second
 
-// A Publisher publishes facts. An error means that it is not known of all that they are published: they are published again as they are.
+// A Publisher publishes facts. After an error some may be published; they are published again
+// unchanged.
 type Publisher interface {
 	Counted(ctx context.Context, facts []contract.RequestsCounted) error
 	Refused(ctx context.Context, facts []contract.QuotaRefused) error
@@ -41,7 +44,8 @@ type Config struct {
 	To       Publisher
 }
 
-// A Meter counts what becomes of requests. It is safe for concurrent use. A nil *Meter counts nothing.
+// A Meter counts what becomes of requests. It is safe for concurrent use. A nil *Meter counts
+// nothing.
 type Meter struct {
 	Config
 	counters atomic.Int64 // in use
@@ -82,7 +86,7 @@ func (m *Meter) Note(who identity.Principal, request Request) {
 	o.note(what, request, at)
 }
 
-// room takes a further counter of an organization, if there is any.
+// room takes one more counter of an organization, if there is room.
 func (m *Meter) room(o *organization) bool {
 	if o.keyed >= maxOfOne {
 		return false
@@ -109,7 +113,7 @@ func (m *Meter) Refuse(refused contract.QuotaRefused) {
 	}
 	select {
 	case m.refused <- struct{}{}:
-	default: // somebody is about to look
+	default: // a wake-up is pending
 	}
 }
 
@@ -139,7 +143,8 @@ func (m *Meter) all() []*organization {
 	return all
 }
 
-// Run publishes until ctx ends: first refusals at once, the rest every Interval. What comes after its last look, Finish publishes.
+// Run publishes until ctx ends: first refusals at once, the rest every Interval. Finish publishes
+// the remainder.
 func (m *Meter) Run(ctx context.Context) error {
 	ticker := time.NewTicker(m.Interval)
 	defer ticker.Stop()
@@ -162,13 +167,14 @@ func (m *Meter) Finish() error {
 	return m.Publish(ctx, true)
 }
 
-// Publish publishes counts and first refusals, and those that were gathered where it is time for them. One goroutine at a time may call it.
-// What fails is published by the next call.
+// Publish publishes counts and first refusals, and gathered ones when due. One goroutine at a time
+// may call it. The next call repeats what fails.
 func (m *Meter) Publish(ctx context.Context, gathered bool) error {
 	return errors.Join(m.publishRefusals(ctx, gathered), m.publishCounts(ctx))
 }
 
-// publishRefusals publishes the first refusals of their keys, and those that were gathered where it is time for them.
+// publishRefusals publishes the first refusals of their keys, and those that were gathered where it
+// is time for them.
 func (m *Meter) publishRefusals(ctx context.Context, gathered bool) error {
 	if gathered {
 		m.gathered = m.Clock()

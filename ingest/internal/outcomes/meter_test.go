@@ -68,7 +68,8 @@ func key(id string) identity.Principal {
 
 var accepted = Request{Outcome: contract.OutcomeAccepted, Requests: 1, Entries: 2, Bytes: 30}
 
-// What is counted is published once, as it was, however often it takes; nothing is published where nothing happened.
+// What is counted is published once, as it was, however often it takes; nothing is published where
+// nothing happened.
 func TestCountsArePublishedOnce(t *testing.T) {
 	to := &published{}
 	m, now := newMeter(to)
@@ -187,7 +188,8 @@ func (p *published) ids() string {
 	return strings.Join(ids, " ")
 }
 
-// The first refusal of a key is published at once, and so is the first that exhausts an allowance; the others are gathered.
+// The first refusal of a key is published at once, and so is the first that exhausts an allowance;
+// the others are gathered.
 func TestRefusalsAreGathered(t *testing.T) {
 	to := &published{}
 	m, _ := newMeter(to)

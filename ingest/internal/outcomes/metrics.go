@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Measure shows how much the meter holds, and what it counted without telling keys apart.
+// Measure shows how much the meter holds, and what it counted without keys.
 func (m *Meter) Measure(registerer prometheus.Registerer) {
 	metrics := promauto.With(registerer)
 	metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_ingest_outcome_counters", Help: "Counters of outcomes in memory, by key."},

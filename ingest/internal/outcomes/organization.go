@@ -72,8 +72,8 @@ type refusals struct {
 	unsent []contract.QuotaRefused           // was perhaps published; of the goroutine that publishes
 }
 
-// refuse takes a refusal, and reports whether it is to be published at once: the first of its key for a while, or the first that
-// exhausts the quota.
+// refuse takes a refusal, and reports whether to publish it at once: the first of its key for a
+// while, or the first that exhausts the quota.
 func (o *organization) refuse(refused contract.QuotaRefused) (first bool) {
 	refused.Requests = 1
 	gathered, known := o.refusals.byKey[refused.APIKey]
@@ -97,8 +97,8 @@ func (o *organization) refuse(refused contract.QuotaRefused) (first bool) {
 	return first
 }
 
-// takeRefusals takes what is to be published now, with what could not be published before. With what was gathered, keys of which nothing came are
-// forgotten: the next refusal of them is a first one.
+// takeRefusals takes what is to be published now, and what failed before. With the gathered ones,
+// idle keys are dropped: their next refusal is a first one.
 func (o *organization) takeRefusals(all bool) []contract.QuotaRefused {
 	o.mu.Lock()
 	defer o.mu.Unlock()

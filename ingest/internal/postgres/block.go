@@ -23,8 +23,9 @@ type Block struct {
 	at time.Time // by which it lies in a partition, once it does
 }
 
-// receivedAt is when the latest entry of the block was received, as of now: the block lies in the partition of that day. Where that is past
-// already, the clock of who accepted it was behind, or it waited in the log for longer than it is kept: it is kept from now on instead of dropped.
+// receivedAt is when the latest entry of the block was received, and so the partition's day. If
+// that partition is past, because of a slow clock or a wait in the log, it is now: the block is
+// kept from now on instead of dropped.
 func (b *Block) receivedAt(now time.Time) time.Time {
 	latest := b.latest()
 	if dayOf(b.Retention, latest).past(dayOf(b.Retention, now).begins) {
@@ -47,7 +48,8 @@ func (b *Block) latest() time.Time {
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
 	"levels", "entries", "text_bytes", "words", "data", "retention"}
 
-// Keep copies the blocks into the partitions of their days, which it creates where they are missing.
+// Keep copies the blocks into the partitions of their days, which it creates where they are
+// missing.
 func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 	if len(blocks) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A day is a partition of blocks: those that were received on one day and are kept for as long.
+// A day is a partition of blocks: those received on one day with one retention.
 type day struct {
 	retention int // in days
 	begins    time.Time
@@ -52,14 +52,15 @@ func ensureDays(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error {
 	return nil
 }
 
-// A reach is where in a partition an organization has blocks of which kind, and between which event times all of them lie.
+// A reach is where in a partition an organization has blocks of one kind, and the bounds of their
+// event times.
 type reach struct {
 	day      day
 	wide     bool // blocks of more than an hour, or others
 	from, to int64
 }
 
-// sooner is the order of the columns: transactions that write the same rows wait for each other in one order.
+// sooner is the order of the columns, so that transactions lock rows in one order.
 func (r reach) sooner(other reach) int {
 	wide := func(r reach) int {
 		if r.wide {
@@ -77,7 +78,7 @@ func reachOf(d day, block *ingest.Header) reach {
 	return reach{day: d, wide: block.Max.Seconds-block.Min.Seconds > narrow, from: from, to: to}
 }
 
-// noteReaches writes down where blocks lie, for the searches.
+// noteReaches stores where blocks are, for searches.
 func noteReaches(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error {
 	type row struct {
 		organization string

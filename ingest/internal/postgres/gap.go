@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// gapPieces is in how many pieces at most a partition's stretches are summed up: the ledger counts them off one by one.
+// gapPieces is the most sums of a partition's stretches, which the ledger counts off one by one.
 const gapPieces = 32
 
 // GapBounds are those of the tables of stretches.
@@ -74,7 +74,8 @@ func ForgetStretches(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ing
 // A StretchRun are stretches of one partition, from one to before another.
 type StretchRun struct{ From, To ingest.Stretch }
 
-// SumStretches returns what runs of stretches come to, by organization, partition and day of acceptance, in pieces that end where a stretch does.
+// SumStretches sums runs of stretches by organization, partition and day of acceptance, in pieces
+// that end where a stretch does.
 func SumStretches(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []StretchRun) ([]ingest.Charge, error) {
 	var partitions []int
 	var from, to, each []int64

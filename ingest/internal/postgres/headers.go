@@ -13,15 +13,16 @@ import (
 // headersAtOnce is how many headers of blocks are fetched in one go.
 const headersAtOnce = 64
 
-// narrow is the span that no block exceeds, in seconds, but for those in the indexes of wide blocks.
+// narrow is the span that no block exceeds, in seconds, but for those in the indexes of wide
+// blocks.
 const narrow = 3600
 
-// planning leaves the planner no way but an index, whatever it knows of the tables, and has it plan each query for its own values: so it
-// leaves out the partitions that they exclude, unlocked, which a plan for any values would have to lock, all of them.
+// planning leaves the planner only indexes, whatever its statistics, and plans each query for its
+// values: so excluded partitions are left out unlocked, where a generic plan locks all.
 const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
 
-// headers are the headers of an organization's blocks in one partition, in the order of a search. They are asked for when the search comes
-// to them: until then it is enough to know that none comes before a bound.
+// headers are those of an organization's blocks in one partition, in the order of a search. They
+// are queried when the search gets there: until then a bound suffices.
 type headers struct {
 	reach   reach
 	bound   ingest.Instant
@@ -31,8 +32,8 @@ type headers struct {
 	ended   bool
 }
 
-// headersOf are those that may matter. Narrow blocks begin near the times that are wanted, and only wide ones anywhere: so they are
-// asked for apart.
+// headersOf are those that may matter. Narrow blocks begin near the wanted times, wide ones
+// anywhere, so they are queried separately.
 func headersOf(reaches []reach, search *ingest.Search) (all []*headers) {
 	for _, r := range reaches {
 		first, last := ingest.Instant{Seconds: r.from}, ingest.Instant{Seconds: r.to, Nanos: maxNanos}
@@ -84,8 +85,9 @@ func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
 	return c, err
 }
 
-// query runs a query of the scan and gives its locks back at once, where else a transaction keeps them to its end: so a page holds those of
-// one partition, however many it goes through. The snapshot is the transaction's, so nothing changes meanwhile.
+// query runs a query of the scan and releases its locks at once, where a transaction holds them to
+// its end: so a page holds those of one partition, however many it reads. The snapshot is the
+// transaction's, so nothing changes meanwhile.
 func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`SAVEPOINT look`)
@@ -95,8 +97,8 @@ func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) er
 	return s.tx.SendBatch(s.ctx, batch).Close()
 }
 
-// A headerQuery asks for headers of one partition. Whatever it leaves out, it leaves out by the order of an index: a condition that no
-// index knows would pass over any number of headers unseen and uncounted, and a sort would read them all for the first.
+// A headerQuery selects headers of one partition by the order of an index only: any other condition
+// would skip headers uncounted, and a sort would read them all for the first.
 type headerQuery struct {
 	search *ingest.Search
 	text   strings.Builder
@@ -123,13 +125,13 @@ func (q *headerQuery) arg(value any) string {
 	return fmt.Sprintf("$%d", len(q.args))
 }
 
-// begin selects headers by conditions that an index knows, and names the partition by what tells it.
+// begin selects headers by indexed conditions, and names the partition by its columns.
 func (q *headerQuery) begin(organization string, h *headers) {
 	d := h.reach.day
 	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, text_bytes,
 		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
 		q.needsWords(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
-	if q.search.Project != "" && !h.reach.wide { // Find leaves out the other projects among the wide ones, whose index knows none
+	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none
 		q.write(` AND project = %s`, q.arg(q.search.Project))
 	}
 	end, behind := `max`, `<`
@@ -148,7 +150,8 @@ func (q *headerQuery) begin(organization string, h *headers) {
 	}
 }
 
-// needsWords is where the filter of words may tell something: it is much larger than the rest of a header.
+// needsWords is where the filter of words is worth reading: it is much larger than the rest of a
+// header.
 func (q *headerQuery) needsWords() string {
 	switch {
 	case len(q.search.Words) == 0:
@@ -167,7 +170,7 @@ func (q *headerQuery) end() {
 	}
 }
 
-// near is the condition that a block is narrow, and reaches to the time from which on entries are wanted.
+// near is the condition that a block is narrow and reaches the first wanted time.
 func (q *headerQuery) near() {
 	q.write(` AND max_seconds - min_seconds <= %d`, narrow)
 	after := q.search.Start.After

@@ -44,8 +44,9 @@ func days(t *testing.T, pool *pgxpool.Pool, retention int, first time.Time, many
 
 var firstDay = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// Headers come out of an index of one partition in their order, from the place on where a page begins: none is sorted, none is passed over
-// but those that an index passes over, and no other partition is looked at.
+// Headers come out of an index of one partition in their order, from the place on where a page
+// begins: none is sorted, none is passed over but those that an index passes over, and no other
+// partition is looked at.
 func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	days(t, pool, 90, firstDay, 4)
@@ -80,7 +81,8 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	}
 }
 
-// What is to be merged comes out of an index that holds small blocks alone, in the order of receipt, and goes by the key, in one partition.
+// What is to be merged comes out of an index that holds small blocks alone, in the order of
+// receipt, and goes by the key, in one partition.
 func TestSmallBlocksComeOutOfAnIndex(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	days(t, pool, 90, firstDay, 4)
@@ -123,8 +125,8 @@ func explain(t *testing.T, pool *pgxpool.Pool, query string, args []any) string 
 	return strings.Join(plan, "\n")
 }
 
-// A page takes no locks of partitions that it does not come to, and keeps none of those that it does: the same few for a log of a day and
-// of a year.
+// A page takes no locks of partitions that it does not come to, and keeps none of those that it
+// does: the same few for a log of a day and of a year.
 func TestAPageLocksFewPartitions(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	const many = 120

@@ -57,7 +57,8 @@ func (m *Merger) Run(ctx context.Context) error {
 // RunOnce merges all that is due.
 func (m *Merger) RunOnce(ctx context.Context) error { return m.run(ctx, 0) }
 
-// run goes through what is due until nothing is, by turns of the organizations: one with many heaps keeps nobody waiting.
+// run goes through what is due until nothing is, by turns of the organizations: one with many heaps
+// keeps nobody waiting.
 func (m *Merger) run(ctx context.Context, rest int) error {
 	for ctx.Err() == nil {
 		heaps, err := m.due(ctx)
@@ -112,8 +113,9 @@ func (m *Merger) due(ctx context.Context) (heaps []heap, err error) {
 // now is as exact as the database keeps times: it has to be found again.
 func (m *Merger) now() time.Time { return m.Clock().UTC().Truncate(time.Microsecond) }
 
-// visit merges what is worth it of a heap, unless another replica does. The heap is claimed and released in transactions of their own: who
-// keeps blocks writes the same row, and must not wait for a merge.
+// visit merges what is worth it of a heap, unless another replica does. The heap is claimed and
+// released in transactions of their own: who keeps blocks writes the same row, and must not wait
+// for a merge.
 func (m *Merger) visit(ctx context.Context, h heap) (took time.Duration, err error) {
 	begun := time.Now() //nolint:forbidigo // how long it has worked, whatever the day
 	now := m.now()
@@ -174,7 +176,8 @@ type merging struct {
 	written []*Block
 }
 
-// run merges as the organization: the policies keep it from whatever is another's. Nothing begins to be deleted meanwhile.
+// run merges as the organization: the policies keep it from whatever is another's. Nothing begins
+// to be deleted meanwhile.
 func (w *merging) run(ctx context.Context) (next time.Time, err error) {
 	deleted, err := w.begin(ctx)
 	if err != nil || deleted {
@@ -253,7 +256,8 @@ func (w *merging) block(made ingest.Block, received time.Time) *Block {
 	return b
 }
 
-// finish writes the blocks. The number of the merge comes last: others of the organization wait for its row.
+// finish writes the blocks. The number of the merge comes last: others of the organization wait for
+// its row.
 func (w *merging) finish(ctx context.Context) error {
 	if err := w.m.Store.copy(ctx, w.tx, w.heap.day, w.written); err != nil {
 		return err

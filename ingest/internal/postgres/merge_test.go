@@ -27,7 +27,8 @@ func (r *rig) merger(store *postgres.Store, clock func() time.Time) *postgres.Me
 	})
 }
 
-// merge merges all that may be merged a while after it was received: a week, so that all spans are closed.
+// merge merges all that may be merged a while after it was received: a week, so that all spans are
+// closed.
 func (r *rig) merge() {
 	r.t.Helper()
 	later := func() time.Time { return time.Now().AddDate(0, 0, 7) }
@@ -89,7 +90,8 @@ func (p *pager) page(r *rig, organization string) {
 	}
 }
 
-// check compares what a pager has found with a filter over what was there all the time, and over what ever was.
+// check compares what a pager has found with a filter over what was there all the time, and over
+// what ever was.
 func (p *pager) check(t *testing.T, seed uint64, all []ingest.Found, erased map[string]bool) {
 	t.Helper()
 	search := p.search
@@ -114,7 +116,8 @@ func (p *pager) check(t *testing.T, seed uint64, all []ingest.Found, erased map[
 	}
 }
 
-// Whatever is written, merged and erased between its pages, a search finds each entry that was there all the time, once and in order.
+// Whatever is written, merged and erased between its pages, a search finds each entry that was
+// there all the time, once and in order.
 func TestPagesFindEachEntryOnceWhileBlocksAreMerged(t *testing.T) {
 	r := newRig(t)
 	merged := 0
@@ -177,7 +180,8 @@ func TestPagesFindEachEntryOnceWhileBlocksAreMerged(t *testing.T) {
 	}
 }
 
-// A page that stopped among blocks and finds them merged goes on from where it was; one that is too far behind begins behind its place again.
+// A page that stopped among blocks and finds them merged goes on from where it was; one that is too
+// far behind begins behind its place again.
 func TestAPageGoesOnBehindMerges(t *testing.T) {
 	r := newRig(t)
 	const year0, many = -62_167_219_200, 40
@@ -212,7 +216,8 @@ func TestAPageGoesOnBehindMerges(t *testing.T) {
 	}
 }
 
-// What is deleted while a merge waits for its turn stays deleted, and no merge comes into the way of a deletion.
+// What is deleted while a merge waits for its turn stays deleted, and no merge comes into the way
+// of a deletion.
 func TestAMergeBringsNothingBack(t *testing.T) {
 	r := newRig(t)
 	for i := range int64(20) {
@@ -237,7 +242,8 @@ func TestAMergeBringsNothingBack(t *testing.T) {
 	}
 }
 
-// Replicas that merge at once take each block once, and a heap that can't be merged does not keep the others waiting.
+// Replicas that merge at once take each block once, and a heap that can't be merged does not keep
+// the others waiting.
 func TestReplicasShareMerges(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block
@@ -262,7 +268,8 @@ func TestReplicasShareMerges(t *testing.T) {
 	}
 }
 
-// What comes while a heap is merged is looked at soon, and a heap that is claimed by somebody who has died is looked at after a while.
+// What comes while a heap is merged is looked at soon, and a heap that is claimed by somebody who
+// has died is looked at after a while.
 func TestAHeapIsLookedAtAgain(t *testing.T) {
 	r := newRig(t)
 	now := noon

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// countMerge returns the number of this merge, the last statement of its transaction but for those that need it: other merges of the
-// organization wait here.
+// countMerge returns the number of this merge, the last statement of its transaction but for those
+// that need it: other merges of the organization wait here.
 func (h heap) countMerge(ctx context.Context, tx pgx.Tx) (merge int64, err error) {
 	err = tx.QueryRow(ctx, `INSERT INTO merge_counts VALUES ($1, 1) ON CONFLICT (organization) DO UPDATE SET merges = merge_counts.merges + 1 RETURNING merges`,
 		h.organization).Scan(&merge)
@@ -28,13 +28,15 @@ func (h heap) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, blocks []*
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// mergesLooked is how many merges a page looks back on at most; a page that is further behind begins behind its place again.
+// mergesLooked is how many merges a page looks back on at most; a page that is further behind
+// begins behind its place again.
 const mergesLooked = 1024
 
 // passedAtOnce is how many blocks that were merged meanwhile a page looks into again at most.
 const passedAtOnce = 64
 
-// resume has a search that stopped among blocks look again into those of them that were merged meanwhile.
+// resume has a search that stopped among blocks look again into those of them that were merged
+// meanwhile.
 func (s *scan) resume() error {
 	if err := s.tx.QueryRow(s.ctx, `SELECT coalesce(max(merges), 0) FROM merge_counts WHERE organization = $1`, s.organization).Scan(&s.merges); err != nil {
 		return err

@@ -13,10 +13,12 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// aheadMost is how far the clock may be ahead of the newest block to be believed: one that runs ahead must not drop what is to be kept.
+// aheadMost is how far the clock may be ahead of the newest block: a clock that runs ahead must not
+// drop what is to be kept.
 const aheadMost = 24 * time.Hour
 
-// lockTimeout is how long a partition's removal waits for those who read it, and others wait behind it. The next run tries again.
+// lockTimeout is how long a partition's removal waits for its readers, with others waiting behind
+// it. The next run tries again.
 const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
 
 // Tables are those of the log store, for a prune.Pruner.
@@ -34,8 +36,8 @@ func MergeBounds() []prune.Bound {
 	}
 }
 
-// atOnce is how many days of a retention a run drops: what a wrong clock calls past, though the database has the same, is not gone before anybody
-// looks. A run is every ten minutes and a day has one day, so that it keeps up.
+// atOnce is how many days of a retention a run drops: what a wrong clock makes past does not go
+// before anybody looks. Runs are ten minutes apart, so it keeps up.
 const atOnce = 2
 
 // blocks go by the partition.
@@ -86,7 +88,7 @@ func (b *blocks) drop(ctx context.Context, tx pgx.Tx, d day) error {
 	return nil
 }
 
-// blockDays say where blocks are that may be gone already.
+// blockDays are the days whose blocks may be past their retention.
 type blockDays struct{ clock func() time.Time }
 
 func (blockDays) Name() string { return "block_days" }

@@ -61,7 +61,8 @@ func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions .
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
 }
 
-// A day goes with each retention apart, once the whole of it is past, with what says where its blocks lie.
+// A day goes with each retention apart, once the whole of it is past, with what says where its
+// blocks lie.
 func TestPartitionsGoPastTheirRetention(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay.Add(23*time.Hour), 7, 30)
@@ -103,7 +104,8 @@ func TestPartitionsOutlastAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// Who drops a partition gives up while somebody reads it, so that others do not wait behind it for long; the next run succeeds.
+// Who drops a partition gives up while somebody reads it, so that others do not wait behind it for
+// long; the next run succeeds.
 func TestDroppingGivesWayToReaders(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 7)
@@ -131,7 +133,8 @@ func TestDroppingGivesWayToReaders(t *testing.T) {
 	}
 }
 
-// A run drops two days of a retention, so that a clock that is wrong everywhere takes little before somebody looks; what is left is still found.
+// A run drops two days of a retention, so that a clock that is wrong everywhere takes little before
+// somebody looks; what is left is still found.
 func TestARunDropsTwoDays(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	for i := range 5 {
@@ -157,7 +160,8 @@ func TestARunDropsTwoDays(t *testing.T) {
 	}
 }
 
-// What a clock that is behind has accepted, or has waited for long, is kept from when it comes: it was promised to be kept.
+// What a clock that is behind has accepted, or has waited for long, is kept from when it comes: it
+// was promised to be kept.
 func TestWhatWouldBePastIsKeptFromNow(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	now := firstDay.AddDate(0, 0, 20).Add(time.Hour)
@@ -171,7 +175,8 @@ func TestWhatWouldBePastIsKeptFromNow(t *testing.T) {
 	}
 }
 
-// Partitions are made in one order, whatever order the blocks come in: replicas that make the same ones wait for each other and never in a circle.
+// Partitions are made in one order, whatever order the blocks come in: replicas that make the same
+// ones wait for each other and never in a circle.
 func TestPartitionsAreMadeInOrder(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 90, 30, 8, 7, 6, 5, 4, 3, 2, 1)
@@ -229,7 +234,8 @@ func keepBefore(t *testing.T, pool *pgxpool.Pool, days ...int) {
 	})
 }
 
-// migrateUntil applies the migrations up to, and without, the one that names a file, and returns what the database reads and builds for them.
+// migrateUntil applies the migrations up to, and without, the one that names a file, and returns
+// what the database reads and builds for them.
 func migrateUntil(t *testing.T, pool *pgxpool.Pool, file string) (work []string) {
 	t.Helper()
 	config := pool.Config()
@@ -259,8 +265,9 @@ func older(t *testing.T, file string) []pg.MigrationSet {
 	return append(slices.Clone(all[:len(all)-1]), before(t, file))
 }
 
-// No file that locks everybody out reads blocks or builds an index of theirs, however many there are: searches and replicas of before go on.
-// What was kept is found as before, and goes with the longest retention.
+// No file that locks everybody out reads blocks or builds an index of theirs, however many there
+// are: searches and replicas of before go on. What was kept is found as before, and goes with the
+// longest retention.
 func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
 	pool := pgtest.Open(t, Schema, older(t, "0003_retention.sql")...)
 	keepBefore(t, pool, 0, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// headerBytes is what passing over a block counts for, beside the filter of its words.
+// headerBytes is the cost of skipping a block, without its filter of words.
 const headerBytes = 128
 
 // Search finds a page of an organization's entries, within the store's limits for one page.
@@ -38,10 +38,11 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 	return result, err
 }
 
-// searchSlack is how much longer than its share a search may take to read one more block, from a slow database.
+// searchSlack is how much longer than its share a search may take to read one more block.
 const searchSlack = 15 * time.Second
 
-// A scan reads the blocks of one search. It is the ingest.Blocks of one transaction, all of whose queries see the same blocks.
+// A scan reads the blocks of one search: the ingest.Blocks of one transaction, all of whose queries
+// see the same blocks.
 type scan struct {
 	ctx          context.Context //nolint:containedctx // of the transaction, with which the scan ends
 	store        *Store
@@ -56,7 +57,8 @@ type scan struct {
 	unpacked     []byte
 }
 
-// begin finds out which partitions the organization has blocks in, and what became of those that were passed.
+// begin finds out which partitions the organization has blocks in, and what became of those that
+// were passed.
 func (s *scan) begin() error {
 	if err := pg.AsOrganization(s.ctx, s.tx, s.organization); err != nil {
 		return err
@@ -108,7 +110,7 @@ func (s *scan) first() (from *headers) {
 	return from
 }
 
-// due is which headers have to be fetched before it is known that those of from come next; nil: none.
+// due are the headers to fetch before those of from can be the next; nil: none.
 func (s *scan) due(from *headers) (due *headers) {
 	for _, h := range s.headers {
 		switch {

@@ -96,7 +96,8 @@ func (r *rig) read() (bytes, incomplete float64) {
 	return bytes, incomplete
 }
 
-// Whatever blocks span and wherever pages have to stop, paging finds what a filter finds, in order, each once.
+// Whatever blocks span and wherever pages have to stop, paging finds what a filter finds, in order,
+// each once.
 func TestSearchAgreesWithAFilter(t *testing.T) {
 	r := newRig(t)
 	for seed := range uint64(8) {
@@ -172,7 +173,8 @@ func (r *rig) pageThrough(store *postgres.Store, organization string, search ing
 	return nil
 }
 
-// Blocks that reach from the year 0 to now, and a cursor in the year 0: the limit of a page applies all the same.
+// Blocks that reach from the year 0 to now, and a cursor in the year 0: the limit of a page applies
+// all the same.
 func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 	r := newRig(t)
 	const year0, many = -62_167_219_200, 40
@@ -204,7 +206,8 @@ func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 	}
 }
 
-// The newest page of an organization is found in its newest blocks, whatever lies in its past and future, and however much.
+// The newest page of an organization is found in its newest blocks, whatever lies in its past and
+// future, and however much.
 func TestTheNewestPageTouchesTheNewestBlocks(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block

@@ -27,7 +27,8 @@ func (h heap) compare(other heap) int {
 		cmp.Compare(h.day.retention, other.day.retention), h.day.begins.Compare(other.day.begins))
 }
 
-// noteSmall has the small ones among blocks looked at soon. Most of the time their row is due anyway, and nothing is written.
+// noteSmall has the small ones among blocks looked at soon. Most of the time their row is due
+// anyway, and nothing is written.
 func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time.Time) error {
 	heaps := heapsOf(blocks)
 	if len(heaps) == 0 {
@@ -52,7 +53,8 @@ func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time
 	return nil
 }
 
-// heapsOf are in the order of their keys: transactions that write the same rows wait for each other in one order.
+// heapsOf are in the order of their keys: transactions that write the same rows wait for each other
+// in one order.
 func heapsOf(blocks map[day][]*Block) (heaps []heap) {
 	seen := map[heap]bool{}
 	for d, list := range blocks {
@@ -74,7 +76,8 @@ type backlog struct {
 	since time.Time
 }
 
-// dueHeaps are at most limit heaps that are due, in turns of the organizations, and all of those that are.
+// dueHeaps are at most limit heaps that are due, in turns of the organizations, and all of those
+// that are.
 func dueHeaps(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (heaps []heap, all backlog, err error) {
 	rows, err := tx.Query(ctx, `SELECT organization, project, retention, day::timestamp AT TIME ZONE 'UTC', count(*) OVER (), min(due_at) OVER ()
 		FROM (SELECT *, row_number() OVER (PARTITION BY organization ORDER BY due_at) AS turn FROM small_blocks WHERE due_at <= $1) AS due
@@ -106,7 +109,8 @@ func (h heap) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool,
 	return tag.RowsAffected() == 1, err
 }
 
-// release has the heap looked at again when it is due next; zero: it goes. Where blocks have come since it was claimed, they have said when.
+// release has the heap looked at again when it is due next; zero: it goes. Where blocks have come
+// since it was claimed, they have said when.
 func (h heap) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (err error) {
 	if next.IsZero() {
 		_, err = tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+heapKey+` AND due_at = $5`, h.args(claimed)...)
@@ -116,7 +120,8 @@ func (h heap) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (
 	return err
 }
 
-// smallAtOnce is how many small blocks are looked at: more than there can be of which none is to be merged.
+// smallAtOnce is how many small blocks are looked at: more than there can be of which none is to be
+// merged.
 const smallAtOnce = 4096
 
 // smallQuery lists the small blocks of a heap in the order of their receipt.

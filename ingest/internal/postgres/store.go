@@ -17,10 +17,11 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Schema is where the log store lives.
+// Schema is that of the log store.
 const Schema = "ingest"
 
-// maxBlockBytes bounds what a stored block may unpack to: its text, the largest entry beyond it, and its directory.
+// maxBlockBytes bounds what a stored block may unpack to: its text, the largest entry beyond it,
+// and its directory.
 const maxBlockBytes = 64 << 20
 
 //go:embed migrations/*.sql
@@ -31,14 +32,13 @@ func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(), {Name: "ingest", FS: migrations}}
 }
 
-// Limits bound what one page of a search may take. It ends there with what it has found and a cursor, so that no request runs
-// away.
+// Limits bound one page of a search. At a limit it ends with what it has found and a cursor.
 type Limits struct {
 	Bytes int           // unpacked, headers of blocks counted as well
 	Time  time.Duration // at work
 }
 
-// DefaultLimits are those of an installation that says nothing else.
+// DefaultLimits are those without settings.
 func DefaultLimits() Limits { return Limits{Bytes: 256 << 20, Time: 2 * time.Second} }
 
 // Config is what a Store works with.

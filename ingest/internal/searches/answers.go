@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// share is how many times what an organization's answers hold has to be free beside it. One alone gets a fifth of all, and
-// however many come, a fifth of what the others have left free is there for the next.
+// share is how many times an organization's answers must fit into the free memory beside them. One
+// alone gets a fifth of all; the next always finds a fifth of what others have left.
 const share = 4
 
-// errShareUsed says that an organization's answers hold as much as they may.
+// errShareUsed means that an organization's answers hold as much as they may.
 var errShareUsed = errors.New("the share of the memory for answers is used up")
 
-// answers is the memory for answers from when they are searched for until they are sent, shared among organizations. It is
-// safe for concurrent use.
+// answers is the memory of answers, from search to sending, shared among organizations. It is safe
+// for concurrent use.
 type answers struct {
 	limit int64
 
@@ -27,7 +27,7 @@ type answers struct {
 	freed   chan struct{}      // closed when bytes come back
 }
 
-// A holder is known while it has a loan.
+// A holder exists while it has a loan.
 type holder struct {
 	key     string
 	bytes   int64
@@ -48,8 +48,9 @@ func newAnswers(limit int64) *answers {
 	return &answers{limit: limit, holders: map[string]*holder{}, freed: make(chan struct{})}
 }
 
-// take lends key as many bytes of want as its share has, at least least. A key that holds nothing always gets least: where that is not
-// free, readers are stopped, and it waits for what they hold. One that holds some gets errShareUsed.
+// take lends key at most want bytes by its share, at least least. A key without a loan always gets
+// least: if that is not free, readers are stopped, and it waits for theirs. One with a loan gets
+// errShareUsed.
 func (a *answers) take(ctx context.Context, key string, least, want int64) (*loan, error) {
 	for {
 		l, freed, err := a.try(key, least, want)
@@ -91,7 +92,8 @@ func (a *answers) try(key string, least, want int64) (l *loan, freed <-chan stru
 	return l, nil, nil
 }
 
-// makeRoom stops readers until what is missing will come back; none where all of them hold too little.
+// makeRoom stops readers until what is missing will come back; none where all of them hold too
+// little.
 func (a *answers) makeRoom(missing int64) {
 	if a.ending+a.sent() < missing {
 		return
@@ -155,7 +157,8 @@ func (l *loan) shrink(bytes int64) {
 	l.answers.add(l, min(0, bytes-l.bytes))
 }
 
-// canGiveWay lets the loan be ended for others: stop is called, once at most and never after close. It must not wait.
+// canGiveWay lets the loan be ended for others: stop is called at most once, never after close, and
+// must not wait.
 func (l *loan) canGiveWay(stop func()) {
 	l.answers.mu.Lock()
 	defer l.answers.mu.Unlock()
@@ -163,7 +166,7 @@ func (l *loan) canGiveWay(stop func()) {
 	l.stop = stop
 	if first {
 		l.of.sending = append(l.of.sending, l)
-		l.answers.wake() // who waits may have found nobody to stop
+		l.answers.wake() // a waiting claim may have found nothing to stop
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	waitingPerOrganization = 32
 	waitingInAll           = 2048
 	longestWait            = 10 * time.Second
-	comeBack               = 2 * time.Second // said to those who are refused
+	comeBack               = 2 * time.Second // for those who are refused
 )
 
 // maxEntry is how much memory the largest entry can take.
@@ -85,15 +85,15 @@ type Answer struct {
 	loan *loan
 }
 
-// CanGiveWay lets the memory be taken back for an organization that has none: stop makes the sending of the answer fail. It is
-// called once at most, never after Close, and must not wait.
+// CanGiveWay lets the memory be taken back for an organization without any: stop makes the sending
+// fail. It is called at most once, never after Close, and must not wait.
 func (a *Answer) CanGiveWay(stop func()) {
 	if a.loan != nil {
 		a.loan.canGiveWay(stop)
 	}
 }
 
-// Close gives the memory back; it is called once the page is sent, and may be called more than once.
+// Close gives the memory back, once the page is sent. It may be called again.
 func (a *Answer) Close() {
 	if a.loan != nil {
 		a.loan.close()
@@ -104,8 +104,8 @@ func (a *Answer) Close() {
 // Waiting is how many searches wait for their turn.
 func (s *Searches) Waiting() int { return s.queue.Queued() }
 
-// Page finds a page when it is the organization's turn. A Problem 429 says that its share is used up. The page may end earlier
-// than its limits where there is little memory left.
+// Page finds a page in the fair order of organizations. A Problem 429 means that its share is used
+// up. The page may be shorter where memory is short.
 func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
 	waiting, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()

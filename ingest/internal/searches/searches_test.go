@@ -50,8 +50,8 @@ func newSearches(d *desk, answerBytes int64) *searches.Searches {
 	return searches.New(searches.Config{Store: d, AtOnce: 4, AnswerBytes: answerBytes, Metrics: prometheus.NewRegistry()})
 }
 
-// However many searches one organization sends, it has half of the places, another's begins at once, and what is too much is
-// refused with a time to come back.
+// However many searches one organization sends, it has half of the places, another's begins at
+// once, and what is too much is refused with a time to come back.
 func TestOneOrganizationLeavesRoom(t *testing.T) {
 	d := newDesk()
 	s := newSearches(d, 64<<20)
@@ -154,7 +154,8 @@ func TestAnswersHaveABudget(t *testing.T) {
 	answer.Close()
 }
 
-// A thirteenth organization beside twelve whose answers nobody reads is answered, as are all after it.
+// A thirteenth organization beside twelve whose answers nobody reads is answered, as are all after
+// it.
 func TestManySlowReadersRefuseNobody(t *testing.T) {
 	d := newDesk()
 	close(d.end)

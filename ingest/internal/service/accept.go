@@ -16,7 +16,8 @@ import (
 // maxPartBytes is how many bytes of lines go into one record.
 const maxPartBytes = 900 << 10
 
-// publishPace is for how many bytes a request has a second more to be published: those of large ones take turns.
+// publishPace is how many bytes win a request a second more to be published, as large ones take
+// turns.
 const publishPace = 4 << 20
 
 // replayPatience is how long a request waits for an earlier one with the same idempotency key.
@@ -49,7 +50,7 @@ type Submission struct {
 	Traceparent string           // as the client sent it; left out where it is malformed
 }
 
-// A Receipt says what a batch cost.
+// A Receipt is the cost of a batch.
 type Receipt struct {
 	Bytes    int64
 	Quota    ingest.QuotaStatus // zero where the batch is a replay
@@ -59,8 +60,8 @@ type Receipt struct {
 // Admit takes the request's tokens and looks whether any quota is left.
 func (s *Service) Admit(who identity.Principal) admission.Admission { return s.Gate.Enter(who) }
 
-// Accept takes in the valid entries of a batch, once for each idempotency key. It returns once the brokers have acknowledged all of
-// them, or an earlier request with the same key is known to have done so.
+// Accept accepts the valid entries of a batch, once per idempotency key. It returns once the
+// brokers have acknowledged them all, or those of an earlier request with the key.
 func (s *Service) Accept(ctx context.Context, sent *Submission) (Receipt, error) {
 	if sent.Idempotency == "" {
 		return s.publish(ctx, sent, "")
@@ -105,7 +106,8 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	if err != nil {
 		return Receipt{}, err
 	}
-	// Whether the client still listens must not decide what becomes of a request that is half written.
+	// Whether the client still listens must not decide what becomes of a request that is half
+	// written.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience(s.Timeout, bytes))
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)
@@ -118,13 +120,14 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	return Receipt{Bytes: bytes, Quota: quota}, nil
 }
 
-// Patience is how long a request may take to be published that has so many bytes of entries, where a small one may take timeout.
+// Patience is how long a request of so many bytes may take to be published, where a small one has
+// timeout.
 func Patience(timeout time.Duration, bytes int64) time.Duration {
 	return timeout + time.Duration(bytes/publishPace)*time.Second
 }
 
-// reserve holds quota for a request. One under an idempotency key may repeat what another replica, or an earlier run of this one, has
-// charged: its refusal exhausts nothing.
+// reserve holds quota for a request. One with an idempotency key may repeat what another replica,
+// or an earlier run, has charged: its refusal exhausts nothing.
 func (s *Service) reserve(organization string, now time.Time, bytes int64, repeatable bool) (admission.Reservation, error) {
 	reserve := s.Gate.Reserve
 	if repeatable {

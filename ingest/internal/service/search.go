@@ -9,10 +9,11 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// ErrNoProject says that the caller can't read the project that it asks for, or that there is none.
+// ErrNoProject means that there is no such project that the caller can read.
 var ErrNoProject = errors.New("there is no such project")
 
-// Search finds a page of what the caller may read: entries of a project of its organization, and where its key is for one alone, of that.
+// Search finds a page of what the caller may read: entries of a project of its organization, or of
+// its key's own project.
 func (s *Service) Search(ctx context.Context, who identity.Principal, search ingest.Search) (*searches.Answer, error) {
 	project, err := s.readable(who, search.Project)
 	if err != nil {

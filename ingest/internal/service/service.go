@@ -16,7 +16,7 @@ import (
 
 // A Publisher writes an accepted request to the log: the brokers, or a test's memory.
 type Publisher interface {
-	// Publish says of each part, in order, what became of it, whether it fails or not.
+	// Publish returns the fate of each part, in order, whether it fails or not.
 	Publish(ctx context.Context, accepted ingest.Acceptance) (ingest.Outcome, error)
 }
 
@@ -34,8 +34,8 @@ type Service struct {
 	Replays     *admission.Replays
 	Publisher   Publisher
 	Searches    Finder
-	Meter       *keyuse.Meter   // counts the uses of keys; nil: nobody does
-	Outcomes    *outcomes.Meter // counts what becomes of requests; nil: nobody does
+	Meter       *keyuse.Meter   // counts the uses of keys; may be nil
+	Outcomes    *outcomes.Meter // counts outcomes of requests; may be nil
 	Timeout     time.Duration   // how long a small request waits for the brokers
 	Clock       func() time.Time
 	NewBatch    func() string // makes UUIDv7s
@@ -47,10 +47,11 @@ type Caller struct {
 	Ended bool // the key was revoked or has expired
 }
 
-// Known reports whether the request came with a key that is or was one.
+// Known reports whether the request came with a key that is or was valid.
 func (c *Caller) Known() bool { return c.ID != "" }
 
-// Authenticate finds whose key it is. The error is the answer to a key that does not count; the caller of one that has ended is known.
+// Authenticate returns the holder of a key. The error is the answer to an invalid one; the caller
+// of an ended one is known.
 func (s *Service) Authenticate(key string) (caller Caller, err error) {
 	if caller.Principal, err = identity.APIKey(s.Credentials, key); err != nil {
 		caller.Principal, caller.Ended = s.Credentials.Ended(key)
@@ -63,7 +64,7 @@ func (s *Service) AdmitClient(network netip.Prefix) rate.Result {
 	return s.Clients.Take(network, s.Clock().UnixNano())
 }
 
-// WaitOf is how long a network has to wait before it may send another body, for the bytes that it wasted.
+// WaitOf is how long a network has to wait before another body, because of its waste.
 func (s *Service) WaitOf(network netip.Prefix) time.Duration {
 	return s.Clients.Wait(network, s.Clock().UnixNano())
 }
@@ -73,7 +74,8 @@ func (s *Service) ReleaseClient(network netip.Prefix) {
 	s.Clients.Give(network, s.Clock().UnixNano())
 }
 
-// ChargeWaste takes bytes that were sent in vain from what the caller, or its network where nobody can be charged, may send so.
+// ChargeWaste charges bytes sent without effect to the caller, or to its network where there is
+// none.
 func (s *Service) ChargeWaste(caller Caller, network netip.Prefix, bytes int64) {
 	if !caller.Known() || caller.Ended {
 		s.Clients.Waste(network, s.Clock().UnixNano(), bytes)

@@ -45,7 +45,8 @@ func submission(bytes int64, idempotency string) *service.Submission {
 	}
 }
 
-// The quota keeps a request that is in the log and one that may be, and gets back what can't be whole.
+// The quota keeps a request that is in the log and one that may be, and gets back what can't be
+// whole.
 func TestAcceptSettles(t *testing.T) {
 	down := errors.New("no broker")
 	for _, test := range []struct {
@@ -75,7 +76,8 @@ func (p *published) Publish(_ context.Context, accepted ingest.Acceptance) (inge
 	return ingest.Outcome{Fate: ingest.Published}, nil
 }
 
-// A batch is kept as long as its organization's account says when it is accepted; an account that changes holds for what comes after.
+// A batch is kept as long as its organization's account says when it is accepted; an account that
+// changes holds for what comes after.
 func TestAcceptStampsRetention(t *testing.T) {
 	log := &published{}
 	s := newService(log)
