@@ -37,7 +37,8 @@ const DefaultDialTimeout = 5 * time.Second
 // A Dialer makes connections to brokers.
 type Dialer = kafka.Dialer
 
-// Dialer makes connections that sign in; nil, which means the default, where nobody has to. It reads the password, once.
+// Dialer authenticates its connections; nil, the default, where the brokers need none. It reads the
+// password once.
 func (a Access) Dialer() (*Dialer, error) {
 	if err := a.Validate(); err != nil || a.User == "" {
 		return nil, err

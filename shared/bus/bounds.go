@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// remembered is how long it is kept that a record could not be applied, and nobody has done anything about it. The log has long lost it by then.
+// remembered is how long an unresolved parked record stays. The log has lost it long before.
 const remembered = 90 * 24 * time.Hour
 
 // Tables are those that age, for a prune.Pruner.
@@ -16,8 +16,8 @@ func Tables(clock func() time.Time) []prune.Table {
 	}
 }
 
-// Fixed are the bounds of the others. A lane that was stopped stays: its last records may be in the log however old the first is, and would be
-// applied without those before them if nothing said that it was stopped.
+// Fixed are the bounds of the other tables. A stopped lane stays: its last records may be in the
+// log, and would be applied without those before them if nothing marked it as stopped.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "bus_positions", Keeps: "a row for each partition of a topic that is consumed", By: "the topics' partitions"},

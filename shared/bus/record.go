@@ -8,8 +8,8 @@ type Header struct {
 	Value []byte
 }
 
-// Record is one record of a topic. Key and Value may be nil; a nil Value is a tombstone.
-// The bytes are shared between records and must not be changed.
+// Record is one record of a topic. Key and Value may be nil; a nil Value is a tombstone. The bytes
+// are shared between records and must not be changed.
 type Record struct {
 	Topic     string
 	Partition int
@@ -30,7 +30,7 @@ func (r Record) Header(name string) string {
 	return ""
 }
 
-// Size is what the record counts for in limits of memory: its bytes and a flat rate for what surrounds them.
+// Size is what the record counts for in limits of memory: its bytes and a flat overhead.
 func (r Record) Size() int {
 	n := len(r.Key) + len(r.Value) + 128
 	for _, h := range r.Headers {
@@ -39,13 +39,15 @@ func (r Record) Size() int {
 	return n
 }
 
-// Position is the place of one record in its topic. Offset is -1 when the record is written but the broker no longer knows where.
+// Position is the place of one record in its topic. Offset is -1 when the record is written but the
+// broker no longer knew where.
 type Position struct {
 	Partition int
 	Offset    int64
 }
 
-// Detached is the record with all its bytes copied into one piece of memory; nil stays nil. The headers are changed in place.
+// Detached is the record with all its bytes copied into one allocation; nil stays nil. The headers
+// are changed in place.
 func (r Record) Detached() Record {
 	size := len(r.Key) + len(r.Value)
 	for i := range r.Headers {
@@ -60,7 +62,7 @@ func (r Record) Detached() Record {
 	return r
 }
 
-// moveInto copies b behind what room holds.
+// moveInto copies b into room.
 func moveInto(room, b []byte) (moved, rest []byte) {
 	if b == nil {
 		return nil, room

@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The fault tests are short unless testenv.EnvRounds is set; "full" is as often as in the README. envSeed repeats a run.
-// `make test-faults` sets both.
+// The fault tests are short unless testenv.EnvRounds is set; "full" is as often as in the README.
+// envSeed repeats a run. `make test-faults` sets both.
 const envSeed = "WEIR_FAULT_SEED"
 
 func TestMain(m *testing.M) {
@@ -102,7 +102,8 @@ func chance(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// settle waits until everything that is in the log has taken effect, and counts what is lost, twice or there again.
+// settle waits until everything that is in the log has taken effect, and counts what is lost, twice
+// or there again.
 func settle(t testing.TB, r row, tr *traffic, brokers []string, topic string, pool *pgxpool.Pool) row {
 	t.Helper()
 	tr.stop()
@@ -125,8 +126,8 @@ func settleEffects(t testing.TB, r row, pool *pgxpool.Pool, log []bus.Record) ro
 	return r
 }
 
-// awaitEffects waits for n effects as long as more of them appear. It only counts rows: to look at what they are takes the database, on which the
-// consumers wait, much longer.
+// awaitEffects waits for n effects as long as more of them appear. It only counts rows: to look at
+// what they are takes the database, on which the consumers wait, much longer.
 func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	begin := time.Now()

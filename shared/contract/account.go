@@ -14,7 +14,8 @@ const (
 	AccountSuspended = "suspended"
 )
 
-// Account is the state of one organization's quota on weir.accounts.v1; the record's key is the organization.
+// Account is the state of one organization's quota on weir.accounts.v1; the record's key is the
+// organization.
 type Account struct {
 	Organization      string    `json:"organization"`
 	Tier              string    `json:"tier"`
@@ -31,14 +32,16 @@ type Account struct {
 	Version           int64     `json:"version"`                  // grows with every change; an older one is ignored
 }
 
-// Retention is for how many days what the organization sends now is kept. Accounts that were published without it have their tier's default.
+// Retention is for how many days present entries are kept. Accounts without it have their tier's
+// default.
 func (a Account) Retention() int { return cmp.Or(a.RetentionDays, tier.RetentionDays(a.Tier)) }
 
-// AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its id.
+// AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its
+// id.
 const AccountsCountedKey = "counted"
 
-// AccountsCounted is the marker that follows every round of Accounts: whatever lies below Counted is contained in the
-// accounts published before it, also where it changed no account (a replay, a parked record).
+// AccountsCounted is the marker after every round of Accounts: what is below Counted is contained
+// in the accounts before it, also where it changed none (a replay, a parked record).
 type AccountsCounted struct {
 	Counted Positions `json:"counted"`
 }

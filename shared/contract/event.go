@@ -50,7 +50,7 @@ const (
 type Attributes struct {
 	ID           string
 	Type         string
-	Source       string // the module that says it: "weir/tenants"
+	Source       string // the publishing module: "weir/tenants"
 	Time         time.Time
 	Organization string // empty where a fact belongs to no organization
 	Traceparent  string

@@ -2,13 +2,14 @@ package contract
 
 import "time"
 
-// MaxClient is how much is kept of what a client says it is (User-Agent), in bytes.
+// MaxClient is how much of a client's User-Agent is kept, in bytes.
 const MaxClient = 200
 
-// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It is how an API key was used at one process of ingest or
-// grouping in the few seconds since its last such record; the counts of all records of a key add up. Every request with the
-// key, in time and over TLS, is in one of the four counts. A process that dies loses the last seconds: the counts are for
-// people, nothing is charged by them.
+// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It is how an API key was used at
+// one process of ingest or grouping in the few seconds since its last such record; the counts of
+// all records of a key add up. Every request with the key, in time and over TLS, is in one of the
+// four counts. A process that dies loses the last seconds: the counts are for people, nothing is
+// charged by them.
 type KeyUsed struct {
 	Organization    string     `json:"organization"`
 	Project         string     `json:"project"`
@@ -20,20 +21,20 @@ type KeyUsed struct {
 	FirstAcceptedAt *time.Time `json:"first_accepted_at,omitempty"` // of Accepted; absent where that is 0
 	LastUsedAt      time.Time  `json:"last_used_at"`
 	Address         string     `json:"address,omitempty"` // where the last request came from: an IP address
-	Client          string     `json:"client,omitempty"`  // what its sender says it is; at most MaxClient bytes
+	Client          string     `json:"client,omitempty"`  // its User-Agent; at most MaxClient bytes
 }
 
 // Ways in which an API key can have been exposed.
 const (
 	// ExposedPlainHTTP: it arrived in plaintext at a socket of Weir. Whoever was on the way has it.
 	ExposedPlainHTTP = "plain_http"
-	// ExposedForwarded: a trusted proxy reported that its client used plain HTTP. One wrong setting of a proxy makes it report
-	// that of every request: a reason to look, none to revoke.
+	// ExposedForwarded: a trusted proxy reported that its client used plain HTTP. A misconfigured
+	// proxy reports that of every request: a reason to look, none to revoke.
 	ExposedForwarded = "forwarded_proto"
 )
 
-// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key in force travelled in plaintext. It is published
-// now and then for as long as that goes on.
+// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key in force travelled in
+// plaintext. It is published again while that continues.
 type KeyExposed struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`
@@ -41,5 +42,5 @@ type KeyExposed struct {
 	How          string    `json:"how"`     // ExposedPlainHTTP or ExposedForwarded
 	At           time.Time `json:"at"`
 	Address      string    `json:"address,omitempty"` // where the request came from: an IP address
-	Client       string    `json:"client,omitempty"`  // what its sender says it is; at most MaxClient bytes
+	Client       string    `json:"client,omitempty"`  // its User-Agent; at most MaxClient bytes
 }

@@ -2,7 +2,7 @@ package contract
 
 import "time"
 
-// ThresholdReached is a fact on weir.ledger.v1: said once per organization, period and threshold.
+// ThresholdReached is a fact on weir.ledger.v1: once per organization, period and threshold.
 type ThresholdReached struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`

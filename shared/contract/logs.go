@@ -34,9 +34,10 @@ const (
 // ContentTypeLines is the content-type of a LogsAccepted: one compact JSON object a line.
 const ContentTypeLines = "application/x-ndjson"
 
-// LogsAccepted means: these entries were accepted. One record per accepted request, or per part of a request that is larger than one record: such
-// a request counts once all of its parts are in the log, and they share a partition (RecordKey). Of one that could not be published whole, and
-// so was not acknowledged, no part has an effect. An entry's identity is (Batch, First + its line).
+// LogsAccepted means: these entries were accepted. There is one record per accepted request, or per
+// part of a request larger than one record: such a request counts once all of its parts are in the
+// log, in one partition (RecordKey). If one could not be published whole, and so was not
+// acknowledged, no part has an effect. An entry's identity is (Batch, First + its line).
 type LogsAccepted struct {
 	Batch string // UUIDv7 in its canonical text form, new for every request
 	Part  int    // 1..Parts
@@ -69,8 +70,8 @@ func (l LogsAccepted) ID() string {
 	return l.Batch + "/" + strconv.Itoa(l.Part)
 }
 
-// Retention is the days for which the entries are kept: their organization's when they were accepted, whatever its tier is
-// later. Records without it are older than retention, and have the longest.
+// Retention is the days for which the entries are kept: their organization's at acceptance,
+// whatever its tier is later. Records without it are older than retention, and have the longest.
 func (l LogsAccepted) Retention() int { return cmp.Or(l.RetentionDays, tier.LongestRetentionDays) }
 
 // EntryID is an entry's id as clients see it: opaque, URL-safe, at most 64 characters.
@@ -78,9 +79,9 @@ func EntryID(batch string, index int) string {
 	return strings.ReplaceAll(batch, "-", "") + "-" + strconv.Itoa(index)
 }
 
-// RecordKey is the record's key on weir.logs.v1. A project is spread over sub-keys, so that a hot one is not bound to one
-// partition. The copies of one idempotency key share a sub-key, so all consumers see them in one order and agree on which
-// counts.
+// RecordKey is the record's key on weir.logs.v1. A project is spread over sub-keys, so that a hot
+// one is not bound to one partition. The copies of one idempotency key share a sub-key, so all
+// consumers see them in one order and agree on which counts.
 func (l LogsAccepted) RecordKey(spread int) string {
 	if spread <= 1 {
 		return l.Project
@@ -127,8 +128,8 @@ func (l LogsAccepted) Headers() map[string]string {
 	return headers
 }
 
-// ParseLogsAccepted reads a record of weir.logs.v1 back. header returns "" for an absent name. The result keeps lines,
-// it does not copy them. A record that fails here can never be applied.
+// ParseLogsAccepted reads a record of weir.logs.v1. header returns "" for an absent name. The
+// result shares lines. A record that fails here can never be applied.
 func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccepted, error) {
 	attributes, err := ParseAttributes(header)
 	if err != nil {
@@ -166,7 +167,7 @@ func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccep
 	return logs, errors.Join(n.err, logs.check())
 }
 
-// Total is what is charged for the whole request. Parts of before Weir wrote it down have only their own.
+// Total is what is charged for the whole request. Older parts have only their own.
 func (l LogsAccepted) Total() int64 { return max(l.Bytes, l.RequestBytes) }
 
 // Split calls each with every entry's compact text, in order, and its index in the batch.

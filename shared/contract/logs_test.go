@@ -73,7 +73,8 @@ func TestGoldenLogsAccepted(t *testing.T) {
 	}
 }
 
-// Entries keep the retention that they were accepted with; older records, which name none, the longest of all tiers.
+// Entries keep the retention that they were accepted with; older records, which name none, the
+// longest of all tiers.
 func TestRetentionOfEntries(t *testing.T) {
 	logs := accepted()
 	if got := logs.Retention(); got != 365 {
@@ -113,7 +114,8 @@ func TestParseLogsAcceptedRefuses(t *testing.T) {
 	}
 }
 
-// Split gives each entry its place in the batch and refuses a value whose lines don't match its headers.
+// Split gives each entry its place in the batch and refuses a value whose lines don't match its
+// headers.
 func TestSplit(t *testing.T) {
 	logs := accepted()
 	var indexes []int
@@ -134,7 +136,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// All copies of one idempotency key share a record key, hence a partition; a hot project uses all of its sub-keys.
+// All copies of one idempotency key share a record key, hence a partition; a hot project uses all
+// of its sub-keys.
 func TestRecordKey(t *testing.T) {
 	const spread = 8
 	logs, keys := accepted(), map[string]bool{}

@@ -20,7 +20,8 @@ const (
 	TopicErasures    = "weir.erasures.v1"    // gathered, made by tenants: what each module has removed of what was deleted; kept for a while
 )
 
-// Consumer groups. A group's name is data: it owns positions, so renaming it would consume everything again.
+// Consumer groups. A group's name is data: it owns positions, so renaming it would consume
+// everything again.
 const (
 	GroupLogStore        = "ingest.log-store"
 	GroupIngestTenants   = "ingest.tenants"
@@ -33,18 +34,20 @@ const (
 	GroupTenantsErasures = "tenants.erasures"
 )
 
-// DefaultLogPartitions is the default number of partitions of weir.logs.v1. It bounds the consumers of one group; adding
-// partitions later moves keys, so it is generous.
+// DefaultLogPartitions is the default number of partitions of weir.logs.v1. It bounds the consumers
+// of one group, and is generous, as adding partitions later moves keys.
 const DefaultLogPartitions = 12
 
-// MaxRecordBytes is the largest record of weir.logs.v1, so that one entry of the largest legal size fits; ingest cuts its
-// parts well below.
+// MaxRecordBytes is the largest record of weir.logs.v1, enough for the largest legal entry; ingest
+// cuts its parts well below.
 const MaxRecordBytes = 2 << 20
 
-// factsRetention is how long facts are kept from which nobody rebuilds anything: longer than who consumes them is ever away.
+// factsRetention is how long facts are kept that rebuild nothing: longer than any consumer's
+// outage.
 const factsRetention = 30 * 24 * time.Hour
 
-// segmentTime is how long a compacted topic writes into one segment: what a tombstone takes back lies in no older one for longer.
+// segmentTime is how long a compacted topic writes into one segment: so long at most may a deleted
+// record stay in an older one.
 const segmentTime = 24 * time.Hour
 
 // A Topic is one topic as it has to exist on the broker.
@@ -57,7 +60,7 @@ type Topic struct {
 	Keeps      string            // what bounds it, in words
 }
 
-// What bounds topics, in words.
+// Descriptions of the bounds of topics.
 const (
 	thirtyDays    = "30 days"
 	everyDecision = "what people decide about organizations, projects and keys, until those are deleted: who rebuilds itself begins with it. " +
@@ -66,8 +69,9 @@ const (
 
 // Topics lists every topic of Weir. logPartitions 0 means DefaultLogPartitions.
 //
-// Only weir.logs.v1 has several partitions. The state topics have one: every replica reads them whole, so partitions
-// would add nothing but disorder, and the marker on weir.accounts.v1 needs their total order.
+// Only weir.logs.v1 has several partitions. The state topics have one: every replica reads them
+// whole, so partitions would only add disorder, and the marker on weir.accounts.v1 needs their
+// total order.
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(segmentTime.Milliseconds(), 10)}
 	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(factsRetention)}
@@ -95,7 +99,7 @@ func OwnedBy(module string, topics []Topic) []Topic {
 	return slices.DeleteFunc(slices.Clone(topics), func(topic Topic) bool { return topic.Owner != module })
 }
 
-// retentionMillis is a retention as the broker writes it; 0 keeps records for ever.
+// retentionMillis is a retention in the broker's form; 0 keeps records for ever.
 func retentionMillis(d time.Duration) string {
 	if d <= 0 {
 		return "-1"

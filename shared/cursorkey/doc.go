@@ -1,3 +1,3 @@
-// Package cursorkey keeps the key that a module signs the cursors of its lists with, so that a cursor outlives the process that made it. It
-// touches one table, in the module's own schema.
+// Package cursorkey keeps the key that signs the cursors of a module's lists, so that a cursor
+// outlives its process. It touches one table, in the module's own schema.
 package cursorkey

@@ -32,8 +32,8 @@ type Deletion struct {
 	Project      string
 }
 
-// Consume begins the erasure of what weir.tenants.v1 reports as deleted, in the transaction that moves the positions, which acts as the
-// system. It passes over all other facts.
+// Consume begins the erasure of deletions on weir.tenants.v1, in the transaction that moves the
+// positions, which acts as the system. It ignores all other facts.
 func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -53,8 +53,8 @@ func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	return nil
 }
 
-// Begin has something erased from the commit of tx on. It waits for the transactions that have called Among and not ended: what they
-// write is erased as well, and whoever calls it later knows.
+// Begin starts an erasure at the commit of tx. It waits for the transactions that have called
+// Among: what they write is erased too, and later callers see the deletion.
 func Begin(ctx context.Context, tx pgx.Tx, of Deletion, at, goneBy time.Time) error {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+lock+`)`); err != nil {
 		return fmt.Errorf("cannot wait for those who write: %w", err)
@@ -72,8 +72,8 @@ const lock = `hashtextextended('weir erasure ' || current_schema(), 0)`
 // A Set is what is deleted of some organizations.
 type Set map[Deletion]bool
 
-// Among returns what is deleted of some organizations, for a transaction that is about to write for them and acts as the system. Until
-// it ends nothing else begins to be deleted.
+// Among returns what is deleted of some organizations, for a transaction that writes for them as
+// the system. Until it ends no other deletion of theirs begins.
 func Among(ctx context.Context, tx pgx.Tx, organizations []string) (Set, error) {
 	var batch pgx.Batch
 	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + lock + `)`) // a statement of its own: the next one sees what was awaited
@@ -112,7 +112,8 @@ func AmongLogs(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) 
 	return Among(ctx, tx, organizations)
 }
 
-// Empty takes their lines from those records that are of what is deleted, so that nothing of them is kept until a request is whole.
+// Empty removes the lines of deleted organizations and projects, so that none are kept until a
+// request is complete.
 func (s Set) Empty(records []contract.LogsAccepted) {
 	for i := range records {
 		if s.Has(records[i].Organization, records[i].Project) {

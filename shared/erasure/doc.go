@@ -1,3 +1,4 @@
-// Package erasure removes from a module's schema what belongs to a deleted organization or project, in bounded transactions that any
-// replica goes on with, and publishes what was removed. It may touch the table erasures and what a module names as its tables.
+// Package erasure removes what belongs to a deleted organization or project from a module's schema,
+// in bounded transactions that any replica continues, and publishes what was removed. It may touch
+// the table erasures and the tables that a module names.
 package erasure

@@ -30,9 +30,11 @@ type Config struct {
 	Batch    int           // rows of one transaction; default 5,000
 }
 
-// An Eraser erases what is deleted. Those of several replicas take turns, transaction by transaction; where one ends, another goes on.
+// An Eraser erases what is deleted. Replicas take turns, transaction by transaction, and continue
+// for each other.
 //
-// It goes over the tables until a pass has found nothing: what somebody has moved in a table meanwhile is found by the next.
+// It goes over the tables until a pass has found nothing: what was moved in a table meanwhile is
+// found by the next.
 type Eraser struct {
 	Config
 	metrics metrics
@@ -115,7 +117,8 @@ func (e *Eraser) erase(ctx context.Context, of Deletion) error {
 	return e.publish(ctx, of)
 }
 
-// again has the pass begin anew, the next time: a row can't go because of one that has come behind the pass in another table.
+// again starts the pass over, next time: a row can't go because another came behind the pass in
+// another table.
 func (e *Eraser) again(ctx context.Context, of Deletion) error {
 	return e.asSystem(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE erasures SET step = 0, place = '', found = true WHERE organization = $1 AND project = $2 AND erased_at IS NULL`,
@@ -160,7 +163,8 @@ func (e *Eraser) step(ctx context.Context, of Deletion) (more bool, err error) {
 	return more, nil
 }
 
-// advance notes how far it is after a step, and where the last of a pass has found nothing more, that all is erased.
+// advance records the progress after a step, and the end of the erasure where a whole pass has
+// found nothing.
 func (e *Eraser) advance(ctx context.Context, tx pgx.Tx, of Deletion, at progress, removed int64) (err error) {
 	switch {
 	case at.step < len(e.Tables):

@@ -28,7 +28,8 @@ const patience = 30 * time.Second
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// open returns a schema with a table of rows and one in partitions, which hold a row of each of some projects for each day.
+// open returns a schema with a table of rows and one in partitions, which hold a row of each of
+// some projects for each day.
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := pgtest.Open(t, "erasuretest", erasure.Migrations())
@@ -111,7 +112,8 @@ func newEraser(t *testing.T, pool *pgxpool.Pool, brokers []string, tables ...era
 	})
 }
 
-// What is deleted goes, in small transactions and by whichever replica, and what was removed is published. All else stays.
+// What is deleted goes, in small transactions and by whichever replica, and what was removed is
+// published. All else stays.
 func TestErases(t *testing.T) {
 	pool, brokers := open(t), testenv.Kafka(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -214,7 +216,8 @@ func TestComesBehind(t *testing.T) {
 	}
 }
 
-// A deletion does not begin as long as somebody who has seen nothing of it still writes, and whoever comes later sees it.
+// A deletion does not begin as long as somebody who has seen nothing of it still writes, and
+// whoever comes later sees it.
 func TestWritersKnow(t *testing.T) {
 	pool := open(t)
 	writer, err := pool.Begin(t.Context())

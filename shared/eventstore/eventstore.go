@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// A Stream names one stream. The organization is part of the name, so that organizations can't reach each other's streams;
-// Installation stands in where there is none.
+// A Stream names one stream. The organization is part of the name, so that organizations can't
+// reach each other's; Installation replaces it where there is none.
 type Stream struct {
 	Organization string
 	Name         string
 }
 
-// Installation is the organization of the installation's own streams. Row level security takes it for every organization, so
-// no single one can read such a stream.
+// Installation is the organization of the installation's own streams. Row level security takes it
+// for every organization, so no single one can read such a stream.
 const Installation = "*"
 
 func (s Stream) String() string {
@@ -29,10 +29,10 @@ func (s Stream) Validate() error {
 	return nil
 }
 
-// Metadata is what of a change is no part of the fact itself: who asked for it, in which request.
+// Metadata is the context of a change: its actor, its request.
 type Metadata map[string]string
 
-// A Cursor is a place in the order of commits: everything up to and including it has been read. 0 stands before the
+// A Cursor is a place in the order of commits: everything up to it has been read. 0 is before the
 // first event.
 type Cursor int64
 
@@ -46,20 +46,22 @@ type Recorded[E any] struct {
 	Erased   bool // only its place is left
 }
 
-// Store keeps streams of events of type E. Memory and eventstorepg.Store are its two implementations.
+// Store keeps streams of events of type E. Memory and eventstorepg.Store are its two
+// implementations.
 type Store[E any] interface {
-	// Read returns the events of a stream, oldest first; none of a stream that does not exist. The version of a stream
-	// is the number of its events.
+	// Read returns the events of a stream, oldest first; none of a missing one. The version of a
+	// stream is the number of its events.
 	Read(ctx context.Context, stream Stream) ([]Recorded[E], error)
-	// Append adds events behind version expected, all or none. It fails with ErrConflict when the stream is not at
-	// that version.
+	// Append adds events after version expected, all or none. It fails with ErrConflict when the
+	// stream is at another version.
 	Append(ctx context.Context, stream Stream, expected int64, metadata Metadata, events ...E) error
 }
 
-// ErrConflict means that a stream was not at the version that an append expected: somebody else decided meanwhile.
+// ErrConflict means that a stream was at another version than an append expected: another decision
+// came first.
 var ErrConflict = errors.New("the stream is at another version")
 
-// ErrErased says that the events of a stream were erased: it has no state, and takes no more events.
+// ErrErased means that a stream was erased: it has no state, and takes no more events.
 var ErrErased = errors.New("the stream was erased")
 
 // Conflict is ErrConflict with the stream and the version that was expected.

@@ -2,7 +2,8 @@ package eventstore
 
 import "context"
 
-// A Folder is a pointer to a state S that events of type E bring forward. Apply is total: a stored event is a fact.
+// A Folder is a pointer to a state S that events of type E bring forward. Apply is total: a stored
+// event is a fact.
 type Folder[S, E any] interface {
 	*S
 	Apply(event E)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Memory keeps events in the process, for tests of domains. It encodes and decodes like a real store, so that codecs are
-// tested too.
+// Memory keeps events in the process, for tests of domains. It encodes and decodes like a real
+// store, so that codecs are tested too.
 type Memory[E any] struct {
 	codec   Codec[E]
 	project func(events []Recorded[E]) error
@@ -25,7 +25,8 @@ type stored struct {
 	metadata Metadata
 }
 
-// NewMemory returns an empty store. project may be nil; it sees every append before it counts, and its error undoes it.
+// NewMemory returns an empty store. project may be nil; it sees every append first, and its error
+// undoes it.
 func NewMemory[E any](codec Codec[E], project func(events []Recorded[E]) error) *Memory[E] {
 	return &Memory[E]{codec: codec, project: project, heads: map[Stream]int64{}}
 }
@@ -65,7 +66,8 @@ func (m *Memory[E]) ReadAll(_ context.Context, after Cursor, limit int) ([]Recor
 	return m.decode(from, min(from+limit, len(m.stored)), func(stored) bool { return true })
 }
 
-// append stores events behind the head of their stream and projects them; the caller holds the lock.
+// append stores events behind the head of their stream and projects them; the caller holds the
+// lock.
 func (m *Memory[E]) append(stream Stream, metadata Metadata, encoded []Encoded) error {
 	before := len(m.stored)
 	for i, e := range encoded {
@@ -88,7 +90,8 @@ func (m *Memory[E]) projectFrom(index int) error {
 	return m.project(events)
 }
 
-// decode returns the stored events [from, to) that keep accepts. An event's cursor is its index plus one.
+// decode returns the stored events [from, to) that keep accepts. An event's cursor is its index
+// plus one.
 func (m *Memory[E]) decode(from, to int, keep func(stored) bool) ([]Recorded[E], error) {
 	var events []Recorded[E]
 	for i := from; i < to; i++ {

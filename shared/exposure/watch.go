@@ -17,8 +17,8 @@ const (
 	maxExposed = 1 << 14          // keys whose last fact is remembered
 )
 
-// A Watch finds out which keys travel in plaintext. It looks at them after their requests were answered, so no answer and no
-// time tells anybody whether a key is one.
+// A Watch finds keys that travel in plaintext. It checks them after their requests were answered,
+// so that no answer or duration reveals whether a key is valid.
 type Watch struct {
 	credentials *identity.Credentials
 	publish     Publish
@@ -32,7 +32,8 @@ type Watch struct {
 // exposed is a key, and how it was seen.
 type exposed struct{ key, how string }
 
-// Publish publishes that a key was exposed. An error means that it was not published, or perhaps not.
+// Publish publishes that a key was exposed. An error means that it was not published, or perhaps
+// not.
 type Publish func(ctx context.Context, exposed contract.KeyExposed) error
 
 // NewWatch returns a watch that has seen nothing.
@@ -43,8 +44,8 @@ func NewWatch(credentials *identity.Credentials, publish Publish, clock func() t
 	}
 }
 
-// See takes a request that came in plaintext. It never waits: where too many come at once, some are passed over, and those who
-// go on like that are seen again.
+// See takes a request that came in plaintext. It never waits: in a flood some are dropped, and
+// repeated ones are seen later.
 func (w *Watch) See(request httpapi.PlaintextRequest) {
 	select {
 	case w.seen <- request:

@@ -31,7 +31,8 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 	}
 }
 
-// Only a key that works is worth a word, and one word is enough for a while; nothing is published of what is no key.
+// Only a key that works is worth a word, and one word is enough for a while; nothing is published
+// of what is no key.
 func TestWatchSays(t *testing.T) {
 	now := start
 	clock := func() time.Time { return now }

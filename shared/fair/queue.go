@@ -17,8 +17,8 @@ type Limits struct {
 	Queued  int // waiting at once for all keys
 }
 
-// A Queue lends slots. Keys are served in turn, one slot each, whatever the number of their waiters, who are served in their
-// order. It is safe for concurrent use.
+// A Queue lends slots. Keys are served in turn, one slot each, whatever the number of their
+// waiters, who are served in order. It is safe for concurrent use.
 type Queue struct {
 	limits Limits
 
@@ -26,10 +26,10 @@ type Queue struct {
 	held   int
 	queued int
 	keys   map[string]*line // bounded by Limits.Queued and Limits.Slots: who neither waits nor holds is forgotten
-	turns  []*line          // those with somebody waiting, the next to be served first
+	turns  []*line          // keys with waiters, the next to be served first
 }
 
-// A line is what one key holds and who waits for it. It is known while it is not empty.
+// A line is a key's slots and waiters. It exists while it is not empty.
 type line struct {
 	key     string
 	held    int
@@ -45,8 +45,9 @@ type waiter struct {
 // NewQueue makes a queue.
 func NewQueue(limits Limits) *Queue { return &Queue{limits: limits, keys: map[string]*line{}} }
 
-// Acquire waits until key has a slot, which release gives back; release may be called more than once. The error is that of ctx, or
-// ErrFull: at once, or when too many wait in all and key has most of them.
+// Acquire waits until key has a slot, which release returns; release may be called more than once.
+// The error is that of ctx, or ErrFull: at once, or when too many wait in all and key has most of
+// them.
 func (q *Queue) Acquire(ctx context.Context, key string) (release func(), err error) {
 	own, w, err := q.join(key)
 	if err != nil {
@@ -99,13 +100,13 @@ func (q *Queue) join(key string) (*line, *waiter, error) {
 	return own, w, nil
 }
 
-// free reports whether somebody who comes now gets a slot at once.
+// free reports whether a newcomer gets a slot at once.
 func (q *Queue) free(own *line) bool {
 	return q.held < q.limits.Slots && own.held < q.limits.PerKey && len(own.waiters) == 0
 }
 
-// makeRoom has the last waiter of the longest line give way to one more of own. It returns false where no line would still be
-// longer than own: few keys must not shut the others out.
+// makeRoom removes the last waiter of the longest line for one more of own; false where no line
+// would still be longer than own: few keys must not shut the others out.
 func (q *Queue) makeRoom(own *line) bool {
 	longest := own
 	for _, other := range q.turns {
@@ -125,7 +126,7 @@ func (q *Queue) makeRoom(own *line) bool {
 	return true
 }
 
-// serve gives free slots to those whose turn it is. A key that holds its share keeps its place and is passed over.
+// serve gives free slots in turn. A key at its share keeps its place and is skipped.
 func (q *Queue) serve() {
 	for i := 0; i < len(q.turns) && q.held < q.limits.Slots; {
 		next := q.turns[i]
@@ -169,7 +170,7 @@ func (q *Queue) giveBack(own *line) {
 	q.forget(own)
 }
 
-// forget drops what is not needed for a key of whom nobody waits, and the key where it holds nothing either.
+// forget drops what a key without waiters does not need, and a key without slots.
 func (q *Queue) forget(own *line) {
 	if len(own.waiters) > 0 {
 		return

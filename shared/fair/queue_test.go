@@ -19,7 +19,8 @@ func acquire(t *testing.T, q *fair.Queue, key string) func() {
 	return release
 }
 
-// One key never holds more than its share, so that another gets a slot at once however many of the first wait.
+// One key never holds more than its share, so that another gets a slot at once however many of the
+// first wait.
 func TestOneKeyLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 4, PerKey: 3, Waiting: 100, Queued: 1000})
@@ -79,7 +80,8 @@ func TestKeysAreServedInTurn(t *testing.T) {
 	})
 }
 
-// A key that has too many waiting is told at once; others still may wait, until all together are too many.
+// A key that has too many waiting is told at once; others still may wait, until all together are
+// too many.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 2, Queued: 3})
@@ -111,8 +113,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// A few keys that fill the whole queue shut nobody out: the last one of the longest line gives way to who has fewer waiting, until
-// all have as many.
+// A few keys that fill the whole queue shut nobody out: the last one of the longest line gives way
+// to who has fewer waiting, until all have as many.
 func TestTheLongestLineGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 4, Queued: 8})

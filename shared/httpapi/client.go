@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// ClipClient is as much of a User-Agent as is kept: no credentials, valid UTF-8, at most limit bytes, whole characters, no
-// control characters.
+// ClipClient is the part of a User-Agent that is kept: no credentials, valid UTF-8, at most limit
+// bytes, whole characters, no control characters.
 func ClipClient(client string, limit int) string {
 	client = Redact(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {

@@ -41,9 +41,10 @@ func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
 	return ClientNetwork(client), within(s.TrustedProxies, client)
 }
 
-// queueHandshakes has handshakes computed in turn, network by network: a signature costs the server more than the client. A
-// handshake has its turn from the client's first message until the answer is sent, not while it waits for the client. After a
-// HelloRetryRequest, which costs nothing, the turn is asked for again with the certificate.
+// queueHandshakes computes handshakes in turn, network by network: a signature costs the server
+// more than the client. A turn lasts from the client's first message until the answer is sent, not
+// while it waits for the client. After a HelloRetryRequest, which costs nothing, the turn is asked
+// for again with the certificate.
 func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	certificates := config.Certificates

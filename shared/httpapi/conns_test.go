@@ -51,7 +51,8 @@ func isClosed(conn net.Conn, within time.Duration) bool {
 
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 
-// Hundreds of sockets that say nothing, or begin a handshake and stop, keep nobody else out: all but a few are closed.
+// Hundreds of sockets that say nothing, or begin a handshake and stop, keep nobody else out: all
+// but a few are closed.
 func TestSilentSocketsKeepNobodyOut(t *testing.T) {
 	for name, says := range map[string]string{"nothing": "", "the first byte of a handshake": "\x16", "half a request": "GET / HT"} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +75,8 @@ func TestSilentSocketsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// Idle connections of one network, each of which was in use, make room for another network, the oldest first.
+// Idle connections of one network, each of which was in use, make room for another network, the
+// oldest first.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	server := &Server{Handler: ok, Limits: connections.Limits{Total: 20, PerNetwork: 20}}
 	address, trust := start(t, server)
@@ -148,8 +150,8 @@ type deaf struct{ net.Conn }
 
 func (deaf) Read([]byte) (int, error) { select {} }
 
-// A place for a handshake that no client of a network gives back is one of that network alone; who waits too long or
-// behind too many is closed.
+// A place for a handshake that no client of a network gives back is one of that network alone; who
+// waits too long or behind too many is closed.
 func TestHandshakesWaitInLine(t *testing.T) {
 	server := &Server{Handler: ok}
 	if err := server.limit(); err != nil {
@@ -200,8 +202,8 @@ func (p *paused) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A client that is asked to begin its handshake anew (HelloRetryRequest), which it can bring about, waits for its turn once more
-// before anything is signed; and it need not name the server.
+// A client that is asked to begin its handshake anew (HelloRetryRequest), which it can bring about,
+// waits for its turn once more before anything is signed; and it need not name the server.
 func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 	server := &Server{Handler: ok, TLS: &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}}}
 	address, trust := start(t, server)

@@ -18,14 +18,15 @@ import (
 // sealLength is how much of its HMAC-SHA-256 a cursor carries.
 const sealLength = 16
 
-// Cursors sign where a list goes on, so that nobody can make that up: a cursor holds for its path, organization and filters.
-// Safe for concurrent use.
+// Cursors sign where a list continues, so that it can't be forged: a cursor holds for its path,
+// organization and filters. Safe for concurrent use.
 type Cursors struct {
 	key   atomic.Pointer[[]byte]
 	whose func(context.Context) string
 }
 
-// NewCursors makes cursors that can be used once they have a key; whose is the organization of a request.
+// NewCursors makes cursors that can be used once they have a key; whose is the organization of a
+// request.
 func NewCursors(whose func(ctx context.Context) string) *Cursors { return &Cursors{whose: whose} }
 
 // ownCursors are for a router without lists, or of one process: their key ends with it.
@@ -71,7 +72,8 @@ func EncodeCursor(r *http.Request, position any) string {
 	return base64.RawURLEncoding.EncodeToString(append(cursorsOf(r).seal(r, text), text...))
 }
 
-// DecodeCursor reads a cursor back into position. One that was not made by EncodeCursor for this list is a 400.
+// DecodeCursor reads a cursor into position. One that EncodeCursor has not made for this list is a
+// 400.
 func DecodeCursor(r *http.Request, cursor string, position any) error {
 	if err := CursorsReady(r); err != nil {
 		return err
@@ -93,7 +95,8 @@ func InvalidCursor(cursor string) error {
 		"Use next_cursor of the page before, unchanged and with the same filters, or leave cursor out to start again.")
 }
 
-// seal is the signature of a position. Each of what it signs is preceded by its length, so that none runs into the next.
+// seal is the signature of a position. Each part is preceded by its length, so that none runs into
+// the next.
 func (c *Cursors) seal(r *http.Request, position []byte) []byte {
 	mac := hmac.New(sha256.New, *c.key.Load())
 	for _, part := range []string{r.URL.Path, c.whose(r.Context()), filters(r.URL.Query()), string(position)} {
@@ -102,7 +105,8 @@ func (c *Cursors) seal(r *http.Request, position []byte) []byte {
 	return mac.Sum(nil)[:sealLength]
 }
 
-// filters are what a query says beside where a page begins and how long it is. A parameter without a value says nothing.
+// filters are the parameters of a query other than place and size of the page. One without a value
+// does not count.
 func filters(query url.Values) string {
 	query.Del("cursor")
 	query.Del("limit")

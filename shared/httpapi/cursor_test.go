@@ -27,7 +27,8 @@ func callerOf(ctx context.Context) string {
 	return caller
 }
 
-// ask runs in the handler of a request that asks for a list, with cursors that have key; nil: none yet.
+// ask runs in the handler of a request that asks for a list, with cursors that have key; nil: none
+// yet.
 func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Request) error) (problem *httpapi.Problem) {
 	t.Helper()
 	cursors := httpapi.NewCursors(callerOf)
@@ -53,7 +54,8 @@ func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Reques
 
 func key(b byte) []byte { return []byte{b, 31: 0} }
 
-// A cursor leads on in the list that it was made for, in any process with the same key, and nowhere else.
+// A cursor leads on in the list that it was made for, in any process with the same key, and nowhere
+// else.
 func TestACursorIsOfOneList(t *testing.T) {
 	var made string
 	const query = "/v1/things?level=warn&level=error&project=p"

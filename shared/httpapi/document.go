@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Document serves a JSON document that is the same for everybody and for long: it may be cached for five minutes, and asked
-// for by its tag after that.
+// Document serves a JSON document that rarely changes: it may be cached for five minutes, then
+// revalidated by its ETag.
 func Document(text []byte) http.HandlerFunc {
 	sum := sha256.Sum256(text)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`

@@ -9,16 +9,17 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// An answer that is made before the request's body was read goes out at once. What the client still sends is waited for
-// this long, and read up to this size; then the connection can take the next request. Otherwise it is closed.
+// An answer made before the request's body was read goes out at once. The rest of the body is read
+// for this long and up to this size; then the connection can take the next request. Otherwise it is
+// closed.
 const (
 	restTimeout = time.Second
 	restBytes   = 256 << 10
 )
 
-// answerFirst has answers not wait for the body of their request. net/http reads up to 256 KB of it before the first byte of
-// the answer: a client that announces a body and sends none would read a refusal when its request times out. HTTP/2 needs none
-// of this.
+// answerFirst lets answers not wait for the body of their request. net/http reads up to 256 KB of
+// it before the answer's first byte: a client that announces a body and sends none would get a
+// refusal only after a timeout. HTTP/2 needs none of this.
 func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
@@ -28,7 +29,7 @@ func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 		early := &earlyWriter{ResponseWriter: w, request: r, wait: wait, control: http.NewResponseController(w)}
 		early.conn, _ = r.Context().Value(connKey{}).(*connections.Conn)
 		early.body.ReadCloser = r.Body
-		request := r.WithContext(r.Context()) // net/http keeps the body that it knows
+		request := r.WithContext(r.Context()) // net/http keeps its own body
 		request.Body = &early.body
 		defer early.leave()
 		next.ServeHTTP(early, request)
@@ -36,7 +37,7 @@ func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 	})
 }
 
-// A watchedBody knows how much of it was read.
+// A watchedBody counts how much of it was read.
 type watchedBody struct {
 	io.ReadCloser
 	read   atomic.Int64
@@ -77,7 +78,7 @@ type earlyWriter struct {
 
 	begun   bool
 	early   bool // begun before the body had ended
-	whole   bool // the client can tell where the answer ends before the handler does
+	whole   bool // the client sees where the answer ends before the handler does
 	goesOn  bool // the connection takes another request if the rest of the body comes
 	settled bool
 }
@@ -144,12 +145,12 @@ func (e *earlyWriter) skipRest() bool {
 	if e.conn != nil {
 		e.conn.Set(connections.Idle) // it may be closed to make room
 	}
-	_ = e.control.SetReadDeadline(time.Now().Add(e.wait)) //nolint:forbidigo // a socket knows the system's time only
+	_ = e.control.SetReadDeadline(time.Now().Add(e.wait)) //nolint:forbidigo // sockets use the system's time
 	_, _ = io.CopyN(io.Discard, readerFunc(e.body.readOn), restBytes+1)
 	return e.body.ended.Load()
 }
 
-// leave has the connection closed without waiting for the rest of the body, which net/http would otherwise do, and so
+// leave closes the connection without waiting for the rest of the body, as net/http would, and so
 // that the client can read the answer.
 func (e *earlyWriter) leave() {
 	if e.settled {
@@ -158,7 +159,7 @@ func (e *earlyWriter) leave() {
 	if e.conn != nil {
 		e.conn.Linger()
 	}
-	_ = e.control.SetReadDeadline(time.Now()) //nolint:forbidigo // a socket knows the system's time only
+	_ = e.control.SetReadDeadline(time.Now()) //nolint:forbidigo // sockets use the system's time
 }
 
 type readerFunc func(p []byte) (int, error)

@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Handle makes a handler of a function that returns its error. A Problem is answered as it is; anything else is a 500 that
-// shows nothing of the inside, which is logged under the request's id. Where the answer has begun, the connection is cut: a
-// part must not look whole.
+// Handle makes a handler of a function that returns its error. A Problem is answered as it is;
+// anything else is a 500 without details, logged under the request's id. If the answer has begun,
+// the connection is cut: a part must not look whole.
 func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := handle(w, r)
@@ -27,7 +27,7 @@ func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.Hand
 	}
 }
 
-// hasBegun reports whether the status of an answer is out, as far as the router's own writer under w has seen.
+// hasBegun reports whether the status of an answer is out, by the router's own writer under w.
 func hasBegun(w http.ResponseWriter) bool {
 	for {
 		if watched, ok := w.(interface{ Status() int }); ok {
@@ -41,7 +41,7 @@ func hasBegun(w http.ResponseWriter) bool {
 	}
 }
 
-// cut ends an answer that can't be finished. That its reader has gone is nobody's failure here.
+// cut ends an answer that can't be finished. A reader that has gone is no failure of ours.
 func cut(r *http.Request, err error) {
 	if !errors.Is(err, ErrReaderTooSlow) && r.Context().Err() == nil {
 		_ = hide(r, err)
@@ -81,7 +81,8 @@ func hide(r *http.Request, err error) *Problem {
 		"The request failed by no fault of yours. If it goes on, report its request_id.")
 }
 
-// reads reports whether r only asks. What the database refuses as a value then came from the client.
+// reads reports whether r only asks. What the database refuses as a value then came from the
+// client.
 func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
@@ -107,7 +108,8 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 	writeWhole(w, status, "application/json", body)
 }
 
-// writeWhole answers with body and its length, so that the client has all of it as soon as it is sent.
+// writeWhole answers with body and its length, so that the client has all of it as soon as it is
+// sent.
 func writeWhole(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -15,7 +15,7 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 }
 
-// NewMetrics registers the instruments; with a nil registerer they measure for nobody.
+// NewMetrics registers the instruments, if registerer is not nil.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	return &Metrics{duration: promauto.With(registerer).NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "weir_http_request_duration_seconds",
@@ -24,9 +24,9 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	}, []string{"route", "method", "status"})}
 }
 
-// Observe measures one request by its route's pattern, such as /v1/projects/{project}, and the class of its status,
-// such as 2xx. What a client makes up is not shown: a method that HTTP does not know is "other", a path that the router
-// does not know has its route.
+// Observe measures one request by its route's pattern, such as /v1/projects/{project}, and the
+// class of its status, such as 2xx. Client input is no label: an unknown method is "other", an
+// unknown path has its route.
 func (m *Metrics) Observe(route, method string, status int, took time.Duration) {
 	if !slices.Contains(methods, method) {
 		method = "other"

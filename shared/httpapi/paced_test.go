@@ -45,7 +45,8 @@ func (p *pieces) Write(text []byte) (int, error) {
 	return p.ResponseRecorder.Write(text)
 }
 
-// A reader that takes nothing ends an answer that would never end, over HTTP/1 and HTTP/2; the handler learns why.
+// A reader that takes nothing ends an answer that would never end, over HTTP/1 and HTTP/2; the
+// handler learns why.
 func TestPacedWriterClosesSlowReaders(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -126,7 +127,8 @@ func smallWindow(ctx context.Context, network, address string) (net.Conn, error)
 	return conn, conn.(*net.TCPConn).SetReadBuffer(32 << 10)
 }
 
-// An answer that is stopped fails at once, in the middle of a piece that nobody takes and before the next one.
+// An answer that is stopped fails at once, in the middle of a piece that nobody takes and before
+// the next one.
 func TestPacedWriterStops(t *testing.T) {
 	failed := make(chan error, 1)
 	writers := make(chan *PacedWriter, 1)

@@ -33,8 +33,8 @@ type Fault struct {
 	Fix     string `json:"fix"`
 }
 
-// A Problem is an answer that is an error: RFC 9457, with the members that all of Weir's errors have. It is an error
-// itself, so a handler returns it.
+// A Problem is an error answer: RFC 9457, with the members that all of Weir's errors have. It is an
+// error, so a handler returns it.
 type Problem struct {
 	Status int
 	Code   string
@@ -49,19 +49,20 @@ func NewProblem(status int, code, detail string) *Problem {
 	return &Problem{Status: status, Code: code, Detail: detail}
 }
 
-// Invalid is a 400 for one fault at pointer; fix says what to do.
+// Invalid is a 400 for one fault at pointer; fix is what to do.
 func Invalid(pointer, code, detail, fix string) *Problem {
 	problem := NewProblem(http.StatusBadRequest, code, detail)
 	problem.Faults = []Fault{{Pointer: pointer, Code: code, Detail: detail, Fix: fix}}
 	return problem
 }
 
-// NotFound is the answer for an unknown id and for one of another organization: nobody can tell which.
+// NotFound is the answer for an unknown id and for one of another organization, which look alike.
 func NotFound(what, id string) *Problem {
 	return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is no %s %q.", what, id))
 }
 
-// Unavailable is a 500 for something Weir stands on and can't reach now. The whole request may be sent again.
+// Unavailable is a 500 for a dependency that can't be reached now. The whole request may be sent
+// again.
 func Unavailable(detail string, retryAfter time.Duration) *Problem {
 	return NewProblem(http.StatusInternalServerError, CodeUnavailable, detail).RetryAfter(retryAfter)
 }
@@ -95,7 +96,7 @@ func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	return p.WithHeader("Retry-After", strconv.FormatInt(seconds, 10))
 }
 
-// redacted is the problem without the credentials that the request had in the wrong place, and that its words repeat.
+// redacted is the problem without credentials that the request had in the wrong place.
 func (p *Problem) redacted() *Problem {
 	redacted := *p
 	redacted.Detail, redacted.Faults = Redact(p.Detail), slices.Clone(p.Faults)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// OnlyKnown refuses a query that can't be read, a parameter that is neither in names nor in repeatable, and one of names that
-// is given twice: a filter that was overlooked would show too much.
+// OnlyKnown refuses an unreadable query, a parameter that is neither in names nor in repeatable,
+// and a duplicate of names: an ignored filter would show too much.
 func OnlyKnown(r *http.Request, repeatable []string, names ...string) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

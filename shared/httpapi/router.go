@@ -23,16 +23,17 @@ type Options struct {
 	Logger *slog.Logger
 	Clock  func() time.Time
 
-	// Observe gets each answered request: its route's pattern ("" where there is none), its method as sent, its
-	// status and how long it took. May be nil.
+	// Observe gets each answered request: its route's pattern ("" without one), its method as sent,
+	// its status and duration. May be nil.
 	Observe func(route, method string, status int, took time.Duration)
 
-	// Cursors sign the cursors of the router's lists. Without them it signs by a key of its own, which no other process has.
+	// Cursors sign the cursors of the router's lists. The default signs by a random key that no
+	// other process has.
 	Cursors *Cursors
 }
 
-// NewRouter makes the base router: an id for each request, a log line, a 500 instead of a crash, the security headers,
-// and problem+json for unknown paths and methods.
+// NewRouter makes the base router: an id for each request, a log line, a 500 instead of a crash,
+// the security headers, and problem+json for unknown paths and methods.
 func NewRouter(options Options) *chi.Mux {
 	router, cursors := chi.NewRouter(), options.Cursors
 	if cursors == nil {
@@ -50,7 +51,7 @@ func NewRouter(options Options) *chi.Mux {
 	return router
 }
 
-// allowed are the methods that a path knows.
+// allowed are the methods of a path.
 func allowed(router *chi.Mux, path string) []string {
 	var methods []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -61,8 +62,8 @@ func allowed(router *chi.Mux, path string) []string {
 	return methods
 }
 
-// wellFormed refuses a query that can't be read. net/url would drop the broken part without a word, and a filter that is
-// dropped shows more than was asked for.
+// wellFormed refuses an unreadable query. net/url would silently drop the broken part, and a
+// dropped filter shows more than was asked for.
 func wellFormed(next http.Handler) http.Handler {
 	return Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if _, err := url.ParseQuery(r.URL.RawQuery); reads(r) && err != nil {
@@ -88,8 +89,7 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// Logger is the logger of the request that ctx belongs to; it carries the request's id. Outside a request it
-// discards.
+// Logger is the logger of ctx's request, with its id. Outside a request it discards.
 func Logger(ctx context.Context) *slog.Logger {
 	if logger, ok := ctx.Value(loggerKey).(*slog.Logger); ok {
 		return logger
@@ -97,7 +97,7 @@ func Logger(ctx context.Context) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// identify gives the request an id, a new one even where a gateway before it gave one: the last wins in the answer.
+// identify gives the request an id, a new one even behind a gateway: the last wins in the answer.
 func identify(logger *slog.Logger) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,7 @@ func newRequestID() string {
 	return "req_" + hex.EncodeToString(random[:])
 }
 
-// watch writes a line for each request, quiet for what went well, loud for what is Weir's fault, and calls the observer.
+// watch logs each request, at debug level unless Weir is at fault, and calls the observer.
 func watch(options Options) func(http.Handler) http.Handler {
 	observe := options.Observe
 	if observe == nil {
@@ -153,7 +153,7 @@ func level(status int) slog.Level {
 	return slog.LevelDebug
 }
 
-// recoverer answers a panic with a 500 and logs its stack; http.ErrAbortHandler goes on its way.
+// recoverer answers a panic with a 500 and logs its stack; http.ErrAbortHandler passes.
 func recoverer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -169,7 +169,7 @@ func recoverer(next http.Handler) http.Handler {
 	})
 }
 
-// secure sets the headers of an API that is only ever spoken to over TLS and never shown in a frame.
+// secure sets the headers of an API that is served over TLS only and never in a frame.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

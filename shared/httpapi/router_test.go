@@ -42,7 +42,8 @@ func members(t *testing.T, recorder *httptest.ResponseRecorder) map[string]any {
 	return body
 }
 
-// A problem has all members of the interface, its request's id in body and header, and its own additions.
+// A problem has all members of the interface, its request's id in body and header, and its own
+// additions.
 func TestProblem(t *testing.T) {
 	recorder, _ := call(t, func(http.ResponseWriter, *http.Request) error {
 		problem := httpapi.Invalid("/logs/3/level", "invalid_level", `level is "loud".`, "Use one of the five levels.")
@@ -152,8 +153,8 @@ func TestReadJSONRefuses(t *testing.T) {
 	}
 }
 
-// A query that can't be read is refused; what is dropped without a word would widen a search. A path that knows other
-// methods names them, and HEAD is GET without a body.
+// A query that can't be read is refused; what is dropped without a word would widen a search. A
+// path that knows other methods names them, and HEAD is GET without a body.
 func TestQueriesAndMethods(t *testing.T) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	router.Get("/list", func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, http.StatusOK, "all") })

@@ -28,11 +28,11 @@ const (
 	maxStreams        = 128
 )
 
-// DefaultDrain is longer than the slowest request takes that somebody answers for: ingest publishes one of 128 MiB within 44 s.
+// DefaultDrain exceeds the slowest request: ingest publishes one of 128 MiB within 44 s.
 const DefaultDrain = 45 * time.Second
 
-// A Server speaks HTTPS on one address. On the same address it answers plain HTTP with 403 https_required and closes the
-// connection, except for requests of trusted proxies that say X-Forwarded-Proto: https.
+// A Server speaks HTTPS on one address. There it answers plain HTTP with 403 https_required and
+// closes the connection, except for requests of trusted proxies with X-Forwarded-Proto: https.
 type Server struct {
 	Handler        http.Handler
 	TLS            *tls.Config
@@ -40,8 +40,8 @@ type Server struct {
 	Logger         *slog.Logger
 	Clock          func() time.Time
 
-	// SeePlaintext gets each request with an x-api-key that was refused because it came over plain HTTP, once its
-	// answer is made; that is one for each connection. It must not wait. May be nil.
+	// SeePlaintext gets each request with an x-api-key that was refused as plain HTTP, once its
+	// answer is made: one for each connection. It must not wait. May be nil.
 	SeePlaintext func(PlaintextRequest)
 
 	Drain time.Duration // how long requests under way may go on after the end of Serve's context; 0: DefaultDrain
@@ -138,8 +138,8 @@ func (s *Server) server(handler http.Handler) *http.Server {
 	}
 }
 
-// gate lets requests pass whose client spoke TLS, and refuses all others alike. Nothing is read of their body, and nothing
-// redirects: that would hide that a secret just travelled in plaintext.
+// gate passes requests whose client used TLS, and refuses all others alike. It reads no body and
+// never redirects: that would hide that a secret just travelled in plaintext.
 func (s *Server) gate() http.Handler {
 	refuse := identify(s.Logger)(Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Connection", "close")
@@ -156,7 +156,7 @@ func (s *Server) gate() http.Handler {
 	})
 }
 
-// secured reports whether the client spoke TLS: to us, or where a trusted proxy stands between, as that proxy says.
+// secured reports whether the client used TLS, to us or by the report of a trusted proxy.
 func (s *Server) secured(r *http.Request) bool {
 	protos := r.Header.Values("X-Forwarded-Proto")
 	trusted := trusts(s.TrustedProxies, r.RemoteAddr)

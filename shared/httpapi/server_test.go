@@ -57,7 +57,8 @@ func TestServerSpeaksTLS(t *testing.T) {
 	}
 }
 
-// Plain HTTP gets the same 403 whatever the key, on a connection that is then closed, and never reaches the handler.
+// Plain HTTP gets the same 403 whatever the key, on a connection that is then closed, and never
+// reaches the handler.
 func TestServerRefusesPlainHTTP(t *testing.T) {
 	address, _ := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a plain request reached the handler") }))
 	lines := map[string]string{"": "POST /v1/logs", "x-api-key: weir_1\r\n": "POST /v1/logs", "X-Forwarded-Proto: https\r\n": "GET /",
@@ -114,7 +115,8 @@ func TestServerTrustsItsProxies(t *testing.T) {
 	}
 }
 
-// A trusted proxy that was spoken to in plaintext says so, even where it speaks TLS to us; two voices are none.
+// A trusted proxy that was spoken to in plaintext says so, even where it speaks TLS to us; two
+// voices are none.
 func TestServerBelievesItsProxies(t *testing.T) {
 	address, client := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	for _, c := range []struct {

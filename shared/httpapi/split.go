@@ -15,7 +15,8 @@ const sniffTimeout = 5 * time.Second
 // tlsHandshake is the first byte of every TLS connection (RFC 8446, 5.1: content type handshake).
 const tlsHandshake = 0x16
 
-// split makes two listeners of one: connections that begin a TLS handshake, and all others, of those that table admits.
+// split makes two listeners of one: connections that begin a TLS handshake, and all others, if
+// table admits them.
 func split(listener net.Listener, table *connections.Table) (secured, plain net.Listener) {
 	s, p := newBranch(listener), newBranch(listener)
 	go func() {
@@ -30,8 +31,8 @@ func split(listener net.Listener, table *connections.Table) (secured, plain net.
 	return s, p
 }
 
-// acceptAll takes connections until the listener is closed. A passing failure, such as too many open files, is waited
-// out as net/http does: one burst of sockets must not end the service.
+// acceptAll accepts connections until the listener is closed. It retries after a transient failure,
+// such as too many open files, as net/http does: one burst of sockets must not end the service.
 func acceptAll(listener net.Listener, take func(net.Conn)) error {
 	for pause := time.Duration(0); ; {
 		conn, err := listener.Accept()
@@ -51,7 +52,7 @@ func acceptAll(listener net.Listener, take func(net.Conn)) error {
 
 // sniff reads the first byte of conn and hands it to the branch that it belongs to.
 func sniff(conn *connections.Conn, secured, plain *branch) {
-	_ = conn.SetReadDeadline(time.Now().Add(sniffTimeout)) //nolint:forbidigo // a socket knows the system's time only
+	_ = conn.SetReadDeadline(time.Now().Add(sniffTimeout)) //nolint:forbidigo // sockets use the system's time
 	first, err := conn.Peek()
 	if err != nil {
 		_ = conn.Close()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// flaky fails once as the kernel does when a process has too many open files, then hands out one connection.
+// flaky fails once as the kernel does when a process has too many open files, then hands out one
+// connection.
 type flaky struct {
 	net.Listener
 	calls int
@@ -27,7 +28,8 @@ func (f *flaky) Accept() (net.Conn, error) {
 	return nil, errDone
 }
 
-// A burst of sockets that exhausts the process's files passes; the listener then goes on. Only its end ends it.
+// A burst of sockets that exhausts the process's files passes; the listener then goes on. Only its
+// end ends it.
 func TestAcceptAllOutlastsAPassingFailure(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()

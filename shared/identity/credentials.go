@@ -17,7 +17,8 @@ var (
 	ErrExpired = errors.New("the credential has expired")
 )
 
-// Credentials are all credentials of the installation, as weir.credentials.v1 has them. Safe for concurrent use.
+// Credentials are all credentials of the installation, as weir.credentials.v1 has them. Safe for
+// concurrent use.
 type Credentials struct {
 	clock   func() time.Time
 	mu      sync.RWMutex
@@ -31,7 +32,7 @@ func NewCredentials(clock func() time.Time) *Credentials {
 	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{})}
 }
 
-// Apply takes one record of weir.credentials.v1; an empty value is a tombstone. A state older than the known one is
+// Apply takes one record of weir.credentials.v1; an empty value is a tombstone. An older state is
 // ignored, so that records may be read again.
 func (c *Credentials) Apply(key string, value []byte) error {
 	if len(value) == 0 {
@@ -58,7 +59,8 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	return nil
 }
 
-// ApplyHolder takes the state of all credentials of an organization or project. A state older than the known one is ignored.
+// ApplyHolder takes the state of all credentials of an organization or project. An older state is
+// ignored.
 func (c *Credentials) ApplyHolder(key string, value []byte) error {
 	var holder contract.Holder
 	if err := json.Unmarshal(value, &holder); err != nil {
@@ -83,8 +85,8 @@ func (c *Credentials) isRevoked(holder string) bool {
 	return c.holders[holder].State == contract.CredentialRevoked
 }
 
-// past reports whether a credential is a session that has ended by itself. Every sign-in makes one, and nobody asks
-// why an old one does not work, so they need not be kept.
+// past reports whether a credential is an expired session. Every sign-in makes one, and its end
+// needs no reason, so they are dropped.
 func (c *Credentials) past(credential contract.Credential) bool {
 	return credential.Kind == contract.CredentialSession && credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt)
 }
@@ -95,8 +97,8 @@ func (c *Credentials) notify() {
 	c.changed = make(chan struct{})
 }
 
-// Lookup returns who holds secret; else ErrUnknown, ErrRevoked or ErrExpired. It looks up a hash, so its time says
-// nothing about how near a guess was.
+// Lookup returns the holder of secret; else ErrUnknown, ErrRevoked or ErrExpired. It looks up a
+// hash, so its duration reveals nothing about a guess.
 func (c *Credentials) Lookup(secret string) (Principal, error) {
 	key := contract.CredentialKey(secret)
 	c.mu.RLock()
@@ -114,8 +116,8 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 	return principal(credential), nil
 }
 
-// Ended returns who held an API key that is revoked or has expired; false for one that works or is unknown. It is for
-// keeping books, not for letting anybody in.
+// Ended returns who held a revoked or expired API key; false for a valid or unknown one. It is for
+// accounting, not for access.
 func (c *Credentials) Ended(secret string) (holder Principal, ended bool) {
 	c.mu.RLock()
 	credential, known := c.byKey[contract.CredentialKey(secret)]

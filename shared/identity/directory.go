@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Directory knows which organization a project belongs to, and which projects an organization has, as weir.tenants.v1
-// has it. Safe for concurrent use.
+// A Directory has the organization of each project, and the projects of each organization, from
+// weir.tenants.v1. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated // bounded by the projects that there are
@@ -24,7 +24,8 @@ func NewDirectory() *Directory {
 	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string][]string{}}
 }
 
-// Apply takes one record of weir.tenants.v1; facts about anything but projects pass by. Records may be read again.
+// Apply takes one record of weir.tenants.v1; facts about anything but projects pass by. Records may
+// be read again.
 func (d *Directory) Apply(eventType string, value []byte) error {
 	switch eventType {
 	case contract.TypeProjectCreated:
@@ -80,7 +81,7 @@ func (d *Directory) deletionCancelled(fact contract.DeletionCancelled) {
 	d.hidden[fact.Organization] = slices.DeleteFunc(slices.Clone(d.hidden[fact.Organization]), func(id string) bool { return id == fact.Project })
 }
 
-// deletionBegun forgets what was deleted, but keeps it hidden: it is still being erased.
+// deletionBegun drops what was deleted, but keeps it hidden while it is being erased.
 func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +109,7 @@ func (d *Directory) isHidden(organization, project string) bool {
 	return slices.Contains(d.hidden[organization], project) || slices.Contains(d.hidden[organization], "")
 }
 
-// Hidden returns the projects of an organization that nobody may see: they are deleted, or are to be.
+// Hidden returns the projects of an organization that nobody may see: deleted, or to be deleted.
 func (d *Directory) Hidden(organization string) []string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -126,7 +127,7 @@ func (d *Directory) Organization(project string) (organization string, known boo
 	return fact.Organization, known
 }
 
-// Name returns the name of a project; its id where the name is not known.
+// Name returns the name of a project, or its id.
 func (d *Directory) Name(project string) string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

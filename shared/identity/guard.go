@@ -21,7 +21,7 @@ type GuardConfig struct {
 	Credentials *Credentials
 	Ready       func() error // nil once everything is read that requests are judged by; without it, that is at once
 	Limits      Limits
-	Proxies     []netip.Prefix // whose X-Forwarded-For says where a request came from
+	Proxies     []netip.Prefix // whose X-Forwarded-For is believed
 	Clock       func() time.Time
 	Metrics     prometheus.Registerer
 
@@ -39,9 +39,9 @@ const (
 	Ended               // it was not, because the key was revoked or has expired
 )
 
-// A Guard stands before every route that asks who is calling. It answers 500 until the credentials are known, then finds the
-// caller, and counts the request by their limits. A module has one, so that all its routes share the limits. Safe for
-// concurrent use.
+// A Guard authenticates every route that asks who is calling. It answers 500 until the credentials
+// are read, then finds the caller, and counts the request by the limits. A module has one, so that
+// all its routes share the limits. Safe for concurrent use.
 type Guard struct {
 	credentials *Credentials
 	ready       func() error
@@ -81,8 +81,8 @@ func (g *Guard) measure(registerer prometheus.Registerer) {
 	}
 }
 
-// RequireAPIKey lets a request pass that carries a valid API key in x-api-key. The routes behind it read: a key that may only
-// write is refused.
+// RequireAPIKey passes a request with a valid API key in x-api-key. The routes behind it read: a
+// key that may only write is refused.
 func (g *Guard) RequireAPIKey() func(http.Handler) http.Handler {
 	return g.require(g.apiKey, func(key Principal) error {
 		if !key.ReadsNothing() {
@@ -94,8 +94,8 @@ func (g *Guard) RequireAPIKey() func(http.Handler) http.Handler {
 	})
 }
 
-// RequireScope lets a request pass that carries a valid service token with scope as its bearer token, or with one of the
-// others that include it.
+// RequireScope passes a request with a valid service token that has scope, or one of the others
+// that include it.
 func (g *Guard) RequireScope(scope string, others ...string) func(http.Handler) http.Handler {
 	authenticate := func(r *http.Request) (Principal, error) { return bearer(g.credentials, r) }
 	return g.require(authenticate, func(token Principal) error {
@@ -118,7 +118,8 @@ func (g *Guard) apiKey(r *http.Request) (Principal, error) {
 	return who, err
 }
 
-// require lets those through whom authenticate knows, whose limits allow it and whom permit, if any, does not refuse.
+// require passes requests that authenticate, within their limits, and that permit, if any, does not
+// refuse.
 func (g *Guard) require(authenticate func(*http.Request) (Principal, error), permit func(Principal) error) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
@@ -138,7 +139,8 @@ func (g *Guard) require(authenticate func(*http.Request) (Principal, error), per
 	}
 }
 
-// Ready is nil once requests can be judged; else the 500 that says so. A 401 would be a lie then, and clients give up on it.
+// Ready is nil once requests can be judged; else a 500. A 401 would be wrong then, and make clients
+// give up.
 func (g *Guard) Ready() error {
 	err := g.ready()
 	if err == nil {
@@ -148,7 +150,7 @@ func (g *Guard) Ready() error {
 	return httpapi.Starting(err)
 }
 
-// unknown is how somebody is refused whose credential is not valid, err saying why: as that, or as one who tries too often.
+// unknown is the refusal of an invalid credential, for the reason err, or of too many attempts.
 func (g *Guard) unknown(r *http.Request, err error) error {
 	if tried := g.limiter.networks.Take(g.clock().UnixNano(), g.limiter.stranger(g.network(r))); !tried.Allowed {
 		return g.tooManyTries(tried)
@@ -166,7 +168,8 @@ func (g *Guard) network(r *http.Request) netip.Prefix {
 	return httpapi.ClientNetwork(httpapi.ClientAddress(r, g.proxies))
 }
 
-// enter counts a request of who, once for each request however many guards it meets, and asks permit.
+// enter counts a request of who, once for each request however many guards it meets, and asks
+// permit.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request, who Principal, permit func(Principal) error) (err error) {
 	if known, again := Known(r.Context()); !again || known.ID != who.ID {
 		err = g.take(w.Header(), who)

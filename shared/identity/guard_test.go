@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// guarded is a router with a route for each kind of credential, at a time that stands still unless a test moves it.
+// guarded is a router with a route for each kind of credential, at a time that stands still unless
+// a test moves it.
 type guarded struct {
 	*chi.Mux
 	credentials *identity.Credentials
@@ -72,8 +73,8 @@ func code(answer *httptest.ResponseRecorder) string {
 	return problem.Code
 }
 
-// Until a process knows the credentials it says that, to everybody alike: never that a credential is not valid, and nothing of
-// what it waits for but the name that is for everybody.
+// Until a process knows the credentials it says that, to everybody alike: never that a credential
+// is not valid, and nothing of what it waits for but the name that is for everybody.
 func TestStarting(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	g.starting = httpapi.Part("keys and projects", errors.New("weir.credentials.v1 is not read yet: dial tcp 10.1.2.3:9092"))
@@ -93,8 +94,8 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// Every kind of credential is limited, is told so on every answer, and gets tokens back as time goes by. A request that two guards
-// look at counts once.
+// Every kind of credential is limited, is told so on every answer, and gets tokens back as time
+// goes by. A request that two guards look at counts once.
 func TestReadsAreLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d", "/session": "1"} {
 		g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
@@ -118,8 +119,8 @@ func TestReadsAreLimited(t *testing.T) {
 	}
 }
 
-// The limit is the organization's: its keys, tokens and sessions share it. A key with a lower limit of its own has that, and an
-// operator's token a bucket alone.
+// The limit is the organization's: its keys, tokens and sessions share it. A key with a lower limit
+// of its own has that, and an operator's token a bucket alone.
 func TestWhoseLimitItIs(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 6})
 	apply(t, g.credentials, secret("weir_", "2"), contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1",
@@ -140,8 +141,8 @@ func TestWhoseLimitItIs(t *testing.T) {
 	}
 }
 
-// Whoever tries credentials is stopped, by the network they come from; a valid one passes from there all the same, and made-up
-// sessions are not waited for any more.
+// Whoever tries credentials is stopped, by the network they come from; a valid one passes from
+// there all the same, and made-up sessions are not waited for any more.
 func TestStrangersAreLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d"} {
 		g := newGuarded(t, identity.Limits{StrangersPerMinute: 2})
@@ -198,7 +199,8 @@ func BenchmarkRequireAPIKey(b *testing.B) {
 	}
 }
 
-// A key that may only write is refused where somebody reads, and told so; it is counted as any other.
+// A key that may only write is refused where somebody reads, and told so; it is counted as any
+// other.
 func TestKeysThatOnlyWrite(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	key := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive}

@@ -149,7 +149,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// A directory lists the projects of one organization by name, each once however often it is told of.
+// A directory lists the projects of one organization by name, each once however often it is told
+// of.
 func TestDirectoryProjects(t *testing.T) {
 	directory := identity.NewDirectory()
 	for _, fact := range []string{
@@ -176,7 +177,8 @@ func TestDirectoryProjects(t *testing.T) {
 	}
 }
 
-// All credentials of an organization or a project are refused at once, and in force again as they were.
+// All credentials of an organization or a project are refused at once, and in force again as they
+// were.
 func TestHolders(t *testing.T) {
 	credentials := identity.NewCredentials(func() time.Time { return now })
 	apply := func(key, kind string, value any) {
@@ -217,7 +219,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// A project that is deleted, or is to be, is nowhere, whatever is read again; one that is restored is as before.
+// A project that is deleted, or is to be, is nowhere, whatever is read again; one that is restored
+// is as before.
 func TestDirectoryHides(t *testing.T) {
 	directory := identity.NewDirectory()
 	apply := func(kind, value string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// Limits are how often may be asked. Embed them in a service's configuration. They hold for everything but POST /v1/logs, which the
-// tier limits.
+// Limits are rate limits. Embed them in a service's configuration. They hold for everything but
+// POST /v1/logs, which the tier limits.
 type Limits struct {
 	ReadsPerMinute     int `help:"Reads and administrative requests per minute and organization, and of each operator's token. POST /v1/logs is limited by the tier instead." env:"WEIR_READS_PER_MINUTE" default:"3000"`
 	StrangersPerMinute int `help:"Such requests without a valid credential per minute and client network." env:"WEIR_STRANGERS_PER_MINUTE" default:"300"`
@@ -24,7 +24,8 @@ const (
 	defaultStrangers = 300
 )
 
-// How many buckets are kept in memory: of organizations, projects and credentials, and of client networks.
+// How many buckets are kept in memory: of organizations, projects and credentials, and of client
+// networks.
 const (
 	maxCallers  = 1 << 16
 	maxNetworks = 1 << 16
@@ -59,7 +60,7 @@ func newLimiter(limits Limits) *limiter {
 	}
 }
 
-// levels are the buckets that a request of who has to pass. Who belongs to no organization, an operator, has a bucket alone.
+// levels are the buckets of a request. An operator, without organization, has a bucket alone.
 func (l *limiter) levels(who Principal) []rate.Ask[caller] {
 	own := l.reads
 	if who.RatePerMinute > 0 {

@@ -29,13 +29,14 @@ func (p Principal) Has(scope string) bool {
 	return slices.Contains(p.Scopes, scope)
 }
 
-// Reaches reports whether the principal may act for organization: its own, or any where it is bound to the installation.
+// Reaches reports whether the principal may act for organization: its own, or any for one of the
+// installation.
 func (p Principal) Reaches(organization string) bool {
 	return p.Organization == "" || p.Organization == organization
 }
 
-// ReadsNothing reports whether the principal is an API key that may only write. What a newer version may have thought of counts as
-// that.
+// ReadsNothing reports whether the principal is an API key that may only write. Unknown values of
+// newer versions count as that.
 func (p Principal) ReadsNothing() bool {
 	switch p.Access {
 	case "", contract.AccessFull, contract.AccessProject:
@@ -44,7 +45,8 @@ func (p Principal) ReadsNothing() bool {
 	return true
 }
 
-// OnlyProject is the project that an API key reads alone; false where it reads all of its organization.
+// OnlyProject is the project that an API key reads alone; false where it reads all of its
+// organization.
 func (p Principal) OnlyProject() (project string, alone bool) {
 	return p.Project, p.Access == contract.AccessProject
 }
@@ -62,8 +64,8 @@ func NewContext(ctx context.Context, principal Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, principal)
 }
 
-// FromContext returns the principal of a request behind RequireAPIKey or RequireScope. Elsewhere it panics: a route that asks
-// for one without them is a hole.
+// FromContext returns the principal of a request behind RequireAPIKey or RequireScope. Elsewhere it
+// panics: such a route would be open.
 func FromContext(ctx context.Context) Principal {
 	principal, ok := ctx.Value(contextKey{}).(Principal)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Prefixes by which secret scanners and people tell what kind of credential they have found.
+// Prefixes by which secret scanners and people recognize credentials.
 const (
 	APIKeyPrefix       = "weir_"
 	ServiceTokenPrefix = "weirsvc_"
@@ -24,7 +24,8 @@ func WellFormed(prefix, secret string) bool {
 	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// APIKey returns who holds the API key, or the 401 that says why not. An unknown key and a malformed one look alike.
+// APIKey returns the holder of an API key, or the 401 with the reason. An unknown key and a
+// malformed one look alike.
 func APIKey(credentials *Credentials, key string) (Principal, error) {
 	if key == "" {
 		return Principal{}, unauthorized("ApiKey", "missing_api_key", "There is no API key. Send it in the header x-api-key.")

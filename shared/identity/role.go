@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Read is what pages of a module show, and what a role may or may not look at. The names are those of tenants'
-// permissions: both tables say the same, which tenants tests.
+// A Read is what a module's pages show, as far as roles may see it. The names are those of tenants'
+// permissions; a test of tenants compares both tables.
 type Read string
 
 // The reads.
@@ -19,10 +19,11 @@ const (
 // Reads lists all of them.
 func Reads() []Read { return []Read{ReadLogs, ReadErrors, ReadUsage} }
 
-// roles are the names of the roles that a session may say, those who may do most first. They are data.
+// roles are the roles of sessions, those who may do most first. They are data.
 var roles = []string{"owner", "admin", "developer", "viewer", "billing"}
 
-// RoleReads reports whether a role may look at something. A role that is unknown, of a newer version or none, may not.
+// RoleReads reports whether a role may see something. An unknown role, of a newer version or none,
+// may not.
 func RoleReads(role string, read Read) bool {
 	switch role {
 	case "owner", "admin", "developer", "viewer":
@@ -36,7 +37,7 @@ func RoleReads(role string, read Read) bool {
 // MayRead reports whether the member who has signed in may look at something.
 func (p Principal) MayRead(read Read) bool { return RoleReads(p.Role(), read) }
 
-// RolesThatRead lists the roles that may look at something: whom to ask.
+// RolesThatRead lists the roles that may see something, as those to ask.
 func RolesThatRead(read Read) (able []string) {
 	for _, role := range roles {
 		if RoleReads(role, read) {
@@ -46,13 +47,13 @@ func RolesThatRead(read Read) (able []string) {
 	return able
 }
 
-// Known returns the principal of a request, if it has one: for what looks the same to everybody but for a detail.
+// Known returns the principal of a request, if it has one: for what differs only in a detail.
 func Known(ctx context.Context) (Principal, bool) {
 	principal, ok := ctx.Value(contextKey{}).(Principal)
 	return principal, ok
 }
 
-// OrganizationOf is the organization that the caller of a request is bound to; empty where there is none, or no caller.
+// OrganizationOf is the organization of a request's caller; empty where there is none.
 func OrganizationOf(ctx context.Context) string {
 	principal, _ := Known(ctx)
 	return principal.Organization

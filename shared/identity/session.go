@@ -14,12 +14,12 @@ import (
 // SessionPrefix begins the secret of every session.
 const SessionPrefix = "weirses_"
 
-// SessionCookie carries the secret of a session. By the prefix, browsers accept it only over TLS and from the host itself: no
-// neighbor under the domain can plant one.
+// SessionCookie carries the secret of a session. By the prefix, browsers accept it only over TLS
+// and from the host itself: no other host of the domain can set one.
 const SessionCookie = "__Host-weir-session"
 
-// Where people are sent without a session, and with one that shall be renewed. What they wanted to see stands behind
-// it, as the parameter to.
+// Where people are sent without a session, and with one to be renewed. The page they wanted is the
+// parameter to.
 const (
 	SignInPath = "/console/sign-in"
 	RenewPath  = "/console/session/renew"
@@ -44,9 +44,10 @@ func (p Principal) Role() string {
 	return ""
 }
 
-// RequireSession lets a request pass that has a valid session in its cookie; others are sent to sign in. A page with a session
-// that was not renewed for long leads to its renewal first, and back: so a session lasts as long as it is used, and requests
-// write nothing. Who can't be judged yet, or asks too often, is answered by refuse.
+// RequireSession passes a request with a valid session in its cookie; others are sent to sign in. A
+// page with a session due for renewal leads there first, and back: so a session lasts as long as it
+// is used, and requests write nothing. refuse answers those that can't be judged yet, or ask too
+// often.
 func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,8 +69,8 @@ func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Reques
 	}
 }
 
-// RequireReady lets everybody pass once requests can be judged: for pages that show something else to who has signed in.
-// Others are answered by refuse.
+// RequireReady passes everybody once requests can be judged: for pages that differ for signed-in
+// people. refuse answers the others.
 func (g *Guard) RequireReady(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +83,7 @@ func (g *Guard) RequireReady(refuse func(w http.ResponseWriter, r *http.Request,
 	}
 }
 
-// redirect leads to path, and lets it know where a reader wanted to go.
+// redirect leads to path, with the page that was wanted.
 func redirect(w http.ResponseWriter, r *http.Request, path string) {
 	if navigates(r) {
 		path += "?to=" + url.QueryEscape(r.URL.RequestURI())
@@ -90,8 +91,8 @@ func redirect(w http.ResponseWriter, r *http.Request, path string) {
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
-// navigates reports whether a person looks at a page: not a form that is sent, which would be lost on a detour, and not a
-// script that asks for something.
+// navigates reports whether a person opens a page: not a form, which a detour would lose, and not a
+// script.
 func navigates(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -99,7 +100,7 @@ func navigates(r *http.Request) bool {
 	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
 		return mode == "navigate"
 	}
-	return strings.Contains(r.Header.Get("Accept"), "text/html") // of a browser that does not say
+	return strings.Contains(r.Header.Get("Accept"), "text/html") // of a browser without Sec-Fetch headers
 }
 
 // due reports whether a session shall be renewed.
@@ -107,8 +108,9 @@ func (c *Credentials) due(session Principal) bool {
 	return !session.RenewAt.IsZero() && !c.clock().Before(session.RenewAt)
 }
 
-// Session returns who has signed in; ErrUnknown, ErrRevoked or ErrExpired; or the answer for who can't be judged yet or
-// guesses too often. An unknown one gets half a second to arrive: the process that issued it may be ahead of this one.
+// Session returns who has signed in; ErrUnknown, ErrRevoked or ErrExpired; or the answer for those
+// that can't be judged yet or guess too often. An unknown session gets half a second to arrive: the
+// process that issued it may be ahead of this one.
 func (g *Guard) Session(r *http.Request) (Principal, error) {
 	if err := g.Ready(); err != nil {
 		return Principal{}, err
@@ -127,7 +129,8 @@ func (g *Guard) Session(r *http.Request) (Principal, error) {
 	return principal, err
 }
 
-// arriving waits for a session that may be on its way. Who makes sessions up does not get to wait for long: it is counted.
+// arriving waits for a session that may be on its way. Guesses do not get to wait for long: they
+// are counted.
 func (g *Guard) arriving(r *http.Request, secret string) (Principal, error) {
 	stranger := g.limiter.stranger(g.network(r))
 	if tried := g.limiter.networks.Take(g.clock().UnixNano(), stranger); !tried.Allowed {

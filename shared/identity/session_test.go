@@ -36,7 +36,8 @@ func refused(t *testing.T) func(http.ResponseWriter, *http.Request, error) {
 	return func(_ http.ResponseWriter, r *http.Request, err error) { t.Errorf("%s %s: %v", r.Method, r.URL, err) }
 }
 
-// withCookie sends a request with the session's cookie through RequireSession: 200 means that it passed.
+// withCookie sends a request with the session's cookie through RequireSession: 200 means that it
+// passed.
 func withCookie(t *testing.T, credentials *identity.Credentials, secret string) *httptest.ResponseRecorder {
 	t.Helper()
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
@@ -87,7 +88,8 @@ func TestRequireSession(t *testing.T) {
 	}
 }
 
-// Sessions that ended long ago take no room after a restart; an API key is remembered, so that its holder can be told.
+// Sessions that ended long ago take no room after a restart; an API key is remembered, so that its
+// holder can be told.
 func TestPastSessionsAreForgotten(t *testing.T) {
 	credentials := known(t)
 	past := session(contract.CredentialActive)
@@ -130,8 +132,9 @@ func TestAwaitMeetsALateCredential(t *testing.T) {
 	}
 }
 
-// Who looks at a page with a session that is due is led to its renewal and back; a form, a script and the renewal itself
-// are not led anywhere, and whoever has no session is led back behind the sign-in.
+// Who looks at a page with a session that is due is led to its renewal and back; a form, a script
+// and the renewal itself are not led anywhere, and whoever has no session is led back behind the
+// sign-in.
 func TestSessionsAreRenewed(t *testing.T) {
 	credentials, past, future := known(t), now, now.Add(time.Second)
 	due, fresh := session(contract.CredentialActive), session(contract.CredentialActive)

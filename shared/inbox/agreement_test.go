@@ -83,8 +83,9 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 	return seen
 }
 
-// Whoever leaves records of an organization for later comes to the same verdicts as who reads all in order: which of two requests with one
-// Idempotency-Key counts does not depend on who was over a share. The order of an organization's records in a partition is what it hangs on.
+// Whoever leaves records of an organization for later comes to the same verdicts as who reads all
+// in order: which of two requests with one Idempotency-Key counts does not depend on who was over a
+// share. The order of an organization's records in a partition is what it hangs on.
 func TestWhoIsLateAgrees(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -121,7 +122,8 @@ func TestWhoIsLateAgrees(t *testing.T) {
 	})
 }
 
-// copies are requests of a loud organization and some quiet ones: many with one of few keys, with this body or that, and some of them twice.
+// copies are requests of a loud organization and some quiet ones: many with one of few keys, with
+// this body or that, and some of them twice.
 func copies(random *rand.Rand, n int) (messages []*message.Message) {
 	for i := range n {
 		organization := fmt.Sprint("org", max(0, random.IntN(8)-5))

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// heldAtOnce is how many parts of a request are read at once: ingest makes them of less than a megabyte.
+// heldAtOnce is how many parts of a request are read at once: each is less than a megabyte.
 const heldAtOnce = 8
 
 // Coders of lines; EncodeAll and DecodeAll may be called at the same time.
@@ -55,7 +55,7 @@ func hold(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) error
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// forget lets go of the parts that are kept of the requests that the records are of.
+// forget deletes the kept parts of the records' requests.
 func forget(ctx context.Context, tx pgx.Tx, records ...*contract.LogsAccepted) error {
 	var batch pgx.Batch
 	for _, record := range records {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A claim is the batch that stands for an idempotency key from a time on.
+// A claim is the batch bound to an idempotency key from a time on.
 type claim struct {
 	batch  string
 	digest string
@@ -18,14 +18,15 @@ type claim struct {
 	parts  int64 // of the batch that the inbox has, where whole is not known
 }
 
-// covers reports whether at falls into the claim's window. Acceptance times of a partition are not quite in order, so the
-// window reaches both ways.
+// covers reports whether at is in the claim's window. Acceptance times of a partition are not quite
+// in order, so the window reaches both ways.
 func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
 }
 
-// binds reports whether a record of another batch counts as something because of the claim. That the claim's request is whole, where it is
-// not known, is seen by as many parts as the same request has now: the half of one must not stand in the way of the whole.
+// binds reports whether a claim rules out a record of another batch. Where the claim's request is
+// not known to be complete, as many of its parts must be here as of the record's: half a request
+// must not block a whole one.
 func (c claim) binds(record *contract.LogsAccepted) bool {
 	return c.covers(record.Time) && (c.whole || c.digest != record.Digest || c.parts >= int64(record.Parts))
 }
@@ -38,7 +39,8 @@ func (c claim) judge(record *contract.LogsAccepted) Verdict {
 	return Reused
 }
 
-// claims are those of the idempotency keys of records: the first request of a key that is whole counts.
+// claims are those of the idempotency keys of records: the first request of a key that is whole
+// counts.
 type claims struct {
 	of   map[string][]claim
 	made struct { // by the records: columns
@@ -47,7 +49,7 @@ type claims struct {
 	}
 }
 
-// other is the claim of another batch that binds a record; nil where its own counts, or none does yet.
+// other is the claim of another batch that binds a record; nil: its own counts, or none yet.
 func (c *claims) other(record *contract.LogsAccepted) *claim {
 	held := c.of[record.Idempotency]
 	for i := range held {
@@ -58,7 +60,7 @@ func (c *claims) other(record *contract.LogsAccepted) *claim {
 	return nil
 }
 
-// claim makes a record's batch the one that stands for its idempotency key, if it has one.
+// claim binds a record's idempotency key, if any, to its batch.
 func (c *claims) claim(record *contract.LogsAccepted) {
 	if record.Idempotency != "" {
 		c.of[record.Idempotency] = append(c.of[record.Idempotency], claim{batch: record.Batch, digest: record.Digest, at: record.Time, whole: true})
@@ -68,7 +70,7 @@ func (c *claims) claim(record *contract.LogsAccepted) {
 	}
 }
 
-// loadClaims reads what is known of the records' idempotency keys.
+// loadClaims reads the claims of the records' idempotency keys.
 func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*claims, error) {
 	c := &claims{of: map[string][]claim{}}
 	var keys []string
@@ -95,7 +97,8 @@ func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted)
 	return c, err
 }
 
-// save writes the claims down that were made. One that is there at the same time binds nobody: it was made by a part, of this request or another.
+// save stores new claims. A concurrent one binds nothing: it was made by a part, of this request or
+// another.
 func (c *claims) save(ctx context.Context, tx pgx.Tx) error {
 	if len(c.made.keys) == 0 {
 		return nil

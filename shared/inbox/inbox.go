@@ -15,13 +15,15 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations creates the tables of an inbox; every module that consumes weir.logs.v1 applies it to its schema.
+// Migrations creates the tables of an inbox; every module that consumes weir.logs.v1 applies it to
+// its schema.
 func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "inbox", FS: migrations} }
 
-// IdempotencyWindow is how long an Idempotency-Key stands for its first request.
+// IdempotencyWindow is how long an Idempotency-Key is bound to its first request.
 const IdempotencyWindow = 24 * time.Hour
 
-// A Verdict is what a record counts as. Only a Fresh one may have an effect: that of its whole request.
+// A Verdict is what a record counts as. Only a Fresh one may have an effect: that of its whole
+// request.
 type Verdict int
 
 // The verdicts.
@@ -33,7 +35,7 @@ const (
 	Reused                       // another batch of the same idempotency key with another body counts
 )
 
-// A Judgement is what an inbox says of records.
+// A Judgement is an inbox's verdicts on records.
 type Judgement struct {
 	Verdicts []Verdict // of the records, in their order
 
@@ -41,9 +43,10 @@ type Judgement struct {
 	whole   map[int]*request // of several parts, by the record that completes it
 }
 
-// Filter gives each record its verdict and remembers in tx, which acts as the system, what it has seen. Call it at the start of the transaction that
-// has the effect. The records of one idempotency key must come in the order of their partition. What a record's Lines hold is kept where
-// it is Partial: who needs none leaves them nil.
+// Filter gives each record its verdict and records in tx, which acts as the system, what it has
+// seen. Call it at the start of the transaction that has the effect. The records of one idempotency
+// key must be in the order of their partition. The Lines of a Partial record are kept: a consumer
+// that needs none leaves them nil.
 func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*Judgement, error) {
 	j := &Judgement{Verdicts: make([]Verdict, len(records)), records: records, whole: map[int]*request{}}
 	if len(records) == 0 {
@@ -88,7 +91,8 @@ func (j *Judgement) judge(i int, claims *claims, seen *sighting) Verdict {
 	return Fresh
 }
 
-// keep keeps what is Partial, unless its request is whole with a later one of the records or has no effect any more.
+// keep keeps Partial records, unless a later one completes the request or it has no effect any
+// more.
 func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
 	over := map[string]bool{}
 	for i := range j.whole {
@@ -113,7 +117,8 @@ func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
 	return hold(ctx, tx, kept)
 }
 
-// Whole calls each with all parts of the request that record i completes, which is Fresh, in their order. Each may use tx.
+// Whole calls each with all parts of the request that the Fresh record i completes, in order. Each
+// may use tx.
 func (j *Judgement) Whole(ctx context.Context, tx pgx.Tx, i int, each func(contract.LogsAccepted) error) error {
 	if r := j.whole[i]; r != nil {
 		return r.each(ctx, tx, j.records, i, each)

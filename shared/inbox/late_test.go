@@ -39,7 +39,8 @@ func park(t *testing.T, pool *pgxpool.Pool, key string) {
 		VALUES ('acme', 'test', 'weir.logs.v1', 0, 0, now(), '{ce_id,%s}', ARRAY['x', '%s']::bytea[], 'test')`, contract.HeaderIdempotency, key))
 }
 
-// A part that was parked completes its request when it is replayed, though the inbox has forgotten the day by then.
+// A part that was parked completes its request when it is replayed, though the inbox has forgotten
+// the day by then.
 func TestAPartIsReplayedLate(t *testing.T) {
 	pool := open(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
@@ -64,7 +65,8 @@ func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 	}
 }
 
-// A part that is replayed late does not count where the request was sent again and counted, however long that is ago.
+// A part that is replayed late does not count where the request was sent again and counted, however
+// long that is ago.
 func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
 	pool := open(t)
 	filter(t, pool, keyed("key", "same", longAgo, parts("1", 1, 2)...)...)
@@ -76,7 +78,8 @@ func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
 	}
 }
 
-// A lane that is more than a week behind finds all that the inbox has seen of it, though the others are current.
+// A lane that is more than a week behind finds all that the inbox has seen of it, though the others
+// are current.
 func TestALaneIsAWeekBehind(t *testing.T) {
 	pool := open(t)
 	asSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)

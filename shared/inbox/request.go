@@ -21,7 +21,7 @@ type request struct {
 	arrived      int   // parts that are judged, with those of before
 }
 
-// each calls fn with the parts, in their order, and lets go of those that were kept. Record i completes the request.
+// each calls fn with the parts in order, and deletes the kept ones. Record i completes the request.
 func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, i int, fn func(contract.LogsAccepted) error) error {
 	slices.SortFunc(r.here, func(a, b int) int { return cmp.Compare(records[a].Part, records[b].Part) })
 	next, last := 0, 0 // of here; the part that was read last of those that were kept
@@ -74,7 +74,8 @@ func (s *sighting) first(i int, record *contract.LogsAccepted) bool {
 	return ok && at == i
 }
 
-// look remembers the parts that the records are, but for those of which another request counts already.
+// look remembers the parts that the records are, but for those of which another request counts
+// already.
 func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claims *claims) (*sighting, error) {
 	s := &sighting{fresh: make(map[part]int, len(records)), requests: map[string]*request{}}
 	first := make(map[part]int, len(records))
@@ -129,7 +130,8 @@ func (s *sighting) incomplete() (batches []string) {
 	return batches
 }
 
-// lock keeps others from seeing parts of the same requests: they can't meet as long as the number of partitions is the same.
+// lock keeps others from seeing parts of the same requests: that happens only when the number of
+// partitions changes.
 func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 	if len(batches) == 0 {
 		return nil
@@ -139,7 +141,8 @@ func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 	return err
 }
 
-// count finds out how many parts of incomplete requests were seen before. One that is kept was, also where the inbox has forgotten its day.
+// count counts the parts of incomplete requests seen before. A kept one was, even if the inbox has
+// dropped its day.
 func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error {
 	batches := s.incomplete()
 	if len(batches) == 0 {

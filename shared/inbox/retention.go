@@ -11,11 +11,11 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// Retention is how long an inbox recognizes a part: longer than any producer goes on sending it again.
+// Retention is how long an inbox recognizes a part: longer than any producer retries.
 const Retention = 7 * 24 * time.Hour
 
-// aheadMost is how far the clock may be ahead of the newest part for it to be believed: one that runs ahead must not make an inbox forget
-// what it has just seen. Where nothing has come for longer, nothing needs to go.
+// aheadMost is how far the clock may be ahead of the newest part: a clock that runs ahead must not
+// make an inbox drop what it has just seen. Without newer parts nothing needs to go.
 const aheadMost = 24 * time.Hour
 
 // Tables are those of an inbox, for a prune.Pruner.
@@ -47,8 +47,8 @@ func (days) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return one(ctx, tx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM inbox`)
 }
 
-// keys are the idempotency keys. One goes no sooner than the day of its request in inbox: what its claim ruled out would find parts there that are
-// kept nowhere. Nor does one go while a record of it is parked, which a person may have applied later.
+// keys are the idempotency keys. One stays as long as the day of its request in inbox: parts it
+// ruled out would count as new. So does one with a parked record, which may be replayed.
 type keys struct{ clock func() time.Time }
 
 func (keys) Name() string { return "inbox_idempotency" }
@@ -73,8 +73,8 @@ func (keys) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return one(ctx, tx, `SELECT min(accepted_at) FROM inbox_idempotency`)
 }
 
-// cutoff is the start of the day before which things go. They are kept for as long as Retention before the record that the slowest lane has
-// come to: a lane that was left behind has yet to ask for what the others have long done.
+// cutoff is the start of the day before which rows go: Retention before the record that the slowest
+// lane has reached, as its records are still to be judged.
 func cutoff(ctx context.Context, tx pgx.Tx, now time.Time) (time.Time, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err
@@ -102,8 +102,8 @@ func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error)
 	return *found, nil
 }
 
-// held are the parts of requests that never became whole. One that was kept today is not removed, however far the consumer lags: the others may
-// come at any moment. They may also be parked, and come when a person says so.
+// held are the parts of incomplete requests. One kept today stays, however late the consumer is:
+// the others may come at any moment. They may also be parked, and be replayed.
 type held struct{ clock func() time.Time }
 
 func (held) Name() string { return "inbox_held" }

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 )
 
-// appliedBefore are parts of request 1 that a version applied which knew nothing of whole requests: it claimed the key "key" with the first.
+// appliedBefore are parts of request 1 that a version applied which knew nothing of whole requests:
+// it claimed the key "key" with the first.
 func appliedBefore(t *testing.T, pool *pgxpool.Pool, parts int) {
 	t.Helper()
 	filter(t, pool, record("9", 1)) // makes the partition of the day
@@ -34,7 +35,8 @@ func TestARequestGoesOnAfterAnUpgrade(t *testing.T) {
 	}
 }
 
-// What was published in part before an upgrade does not stand in the way of the whole, and what was published whole does.
+// What was published in part before an upgrade does not stand in the way of the whole, and what was
+// published whole does.
 func TestARequestIsSentAgainAfterAnUpgrade(t *testing.T) {
 	for _, test := range []struct {
 		name   string

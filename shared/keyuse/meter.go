@@ -36,8 +36,8 @@ const (
 	publishTogether = 256     // one after the other, each would wait for the brokers' answer to the one before
 )
 
-// A Meter counts the uses of keys. Safe for concurrent use; counting takes no lock once a key has been seen. A nil *Meter
-// counts nothing.
+// A Meter counts the uses of keys. Safe for concurrent use; counting takes no lock once a key has
+// been seen. A nil *Meter counts nothing.
 type Meter struct {
 	clock func() time.Time
 
@@ -97,7 +97,7 @@ func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr
 func (m *Meter) lookNow() {
 	select {
 	case m.fresh <- struct{}{}:
-	default: // somebody is about to look
+	default: // a wake-up is pending
 	}
 }
 
@@ -109,8 +109,8 @@ func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.
 	}
 }
 
-// sum is that of a key, and whether it is new; nil where there is no room. It counts as used at once: else it could be
-// forgotten before anything is counted.
+// sum is that of a key, and whether it is new; nil where there is no room. It counts as used at
+// once: else it could be dropped before its first count.
 func (m *Meter) sum(who identity.Principal, now int64) (s *sum, fresh bool) {
 	if found, ok := m.byKey.Load(who.ID); ok {
 		return found.(*sum), false //nolint:forcetypeassert // there is nothing else in it
@@ -133,8 +133,9 @@ func (m *Meter) Keys() int64 { return m.keys.Load() }
 // Missed is how many uses were not counted, because too many keys were in use at once.
 func (m *Meter) Missed() int64 { return m.missed.Load() }
 
-// Publish publishes uses, from several goroutines at once. An error means that nothing was published, and the counts are
-// published later; perhaps published is no error: losing a count is better than making one up.
+// Publish publishes uses, from several goroutines. An error means that nothing was published, and
+// the counts are published later; a possible publication is no error: losing a count is better than
+// inventing one.
 type Publish func(ctx context.Context, used contract.KeyUsed) error
 
 // Run publishes uses until ctx ends; what is counted after its last look, Flush publishes.
@@ -154,8 +155,8 @@ func (m *Meter) Run(ctx context.Context, publish Publish) error {
 	}
 }
 
-// outlive is a context that ends some time after ctx does: what is half published when a process ends would else be neither published
-// nor counted.
+// outlive is a context that ends some time after ctx: what is half published when a process ends
+// would else be neither published nor counted.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
@@ -178,8 +179,8 @@ func (m *Meter) Finish(publish Publish) {
 // Flush publishes all that is not yet published.
 func (m *Meter) Flush(ctx context.Context, publish Publish) { m.publish(ctx, publish, 0) }
 
-// publish publishes the uses of keys of which nothing was published for a time, and waits for all. After one failure the rest waits for
-// the next look.
+// publish publishes the uses of keys that are due, and waits for all. After one failure the rest
+// waits for the next round.
 func (m *Meter) publish(ctx context.Context, publish Publish, every time.Duration) {
 	now := m.clock()
 	var failed atomic.Bool
@@ -207,7 +208,8 @@ func (m *Meter) publish(ctx context.Context, publish Publish, every time.Duratio
 	publishing.Wait()
 }
 
-// publish publishes what was taken of the sum, and reports whether that is done; else it is counted again.
+// publish publishes what was taken of the sum, and reports whether that is done; else it is counted
+// again.
 func (s *sum) publish(ctx context.Context, publish Publish, used contract.KeyUsed, now time.Time) bool {
 	if publish(ctx, used) != nil {
 		s.putBack(used)
@@ -217,7 +219,7 @@ func (s *sum) publish(ctx context.Context, publish Publish, used contract.KeyUse
 	return true
 }
 
-// forget makes room where a key was not used for long. A use that comes at this very moment may be lost.
+// forget makes room where a key was not used for long. A concurrent use may be lost.
 func (m *Meter) forget(key any, s *sum, now time.Time) {
 	if now.UnixNano()-s.last.Load() > int64(forgetIdle) && m.byKey.CompareAndDelete(key, s) {
 		m.keys.Add(-1)

@@ -13,14 +13,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A MigrationSet is one module's migrations: the files migrations/*.sql of FS and of each folder in it, applied in the order
-// of their names whatever folder has them, each once. A released file is never edited; it may move to another folder.
+// A MigrationSet is one module's migrations: the files migrations/*.sql of FS and of each folder in
+// it, applied in the order of their names whatever the folder, each once. A released file is never
+// edited; it may move to another folder.
 type MigrationSet struct {
 	Name string // "bus", "ledger"
 	FS   fs.FS
 }
 
-// Files lists the paths of the migrations in the order of their names. Each name is there once: it is what is noted as applied.
+// Files lists the paths of the migrations by name. Each name is unique: it is stored as applied.
 func (s MigrationSet) Files() ([]string, error) {
 	files, err := fs.Glob(s.FS, "migrations/*.sql")
 	if err != nil {
@@ -40,9 +41,10 @@ func (s MigrationSet) Files() ([]string, error) {
 	return files, nil
 }
 
-// Migrate creates schema where it is missing and applies to it what is not applied yet, each file in a transaction of its own: what one locks is
-// free while the next one works, and what is applied stays so where a later one fails. It is safe to call from several processes at once: one works
-// at a file, the others wait and then find it applied. It refuses a login role that would see through row level security.
+// Migrate creates a missing schema and applies what is missing, each file in a transaction of its
+// own: its locks are free while the next one works, and it stays applied if a later one fails.
+// Several processes may call it at once: one works at a file, the others wait and then find it
+// applied. It refuses a login role that bypasses row level security.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
 	if err := refuseBypass(ctx, pool); err != nil {
 		return err
@@ -74,8 +76,8 @@ func OpenMigrated(ctx context.Context, url, schema string, sets ...MigrationSet)
 // ErrNotMigrated means that a schema is not up to date.
 var ErrNotMigrated = errors.New("the database is not up to date")
 
-// OpenCurrent is Open for those who only use what a service has made: it changes nothing, and fails with ErrNotMigrated
-// where schema lacks one of the migrations.
+// OpenCurrent is Open for users of a service's schema: it changes nothing, and fails with
+// ErrNotMigrated where a migration is missing.
 func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) (*pgxpool.Pool, error) {
 	pool, err := Open(ctx, url, schema)
 	if err != nil {

@@ -9,15 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// An Organization is the id of whose rows a query may see. Its own type keeps ids of other things out: a string becomes one
-// only by a conversion.
+// An Organization is the id of whose rows a query may see. Its own type keeps other ids out: a
+// string becomes one only by a conversion.
 type Organization string
 
 // everyOrganization is what the row level security policies take for "all of them".
 const everyOrganization = "*"
 
-// AsOrganization lets the rest of the transaction see and write the rows of one organization only. Every request path starts
-// with it; row level security is forced, so a forgotten WHERE shows nothing foreign.
+// AsOrganization restricts the rest of the transaction to the rows of one organization. Every
+// request path starts with it; row level security is forced, so a forgotten WHERE shows nothing
+// foreign.
 func AsOrganization(ctx context.Context, tx pgx.Tx, organization Organization) error {
 	if organization == "" || organization == everyOrganization {
 		return errors.New("cannot act as an organization without its id")
@@ -25,7 +26,8 @@ func AsOrganization(ctx context.Context, tx pgx.Tx, organization Organization) e
 	return setOrganization(ctx, tx, string(organization))
 }
 
-// AsSystem lets the rest of the transaction see the rows of every organization: for consumers, relays and operators.
+// AsSystem lets the rest of the transaction see the rows of every organization: for consumers,
+// relays and operators.
 func AsSystem(ctx context.Context, tx pgx.Tx) error {
 	return setOrganization(ctx, tx, everyOrganization)
 }

@@ -14,8 +14,9 @@ import (
 // defaultMaxConns leaves room for a module's consumers and relays beside its requests.
 const defaultMaxConns = 8
 
-// Open connects to the database at url and binds every connection to schema, which need not exist yet (see Migrate).
-// The url's pool_max_conns bounds the pool (default 8). Open fails when the server can't be reached.
+// Open connects to the database at url and binds every connection to schema, which need not exist
+// yet (see Migrate). The url's pool_max_conns bounds the pool (default 8). Open fails when the
+// server can't be reached.
 func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	pool, err := OpenLater(ctx, url, schema)
 	if err != nil {
@@ -29,7 +30,7 @@ func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// OpenLater is Open for a service that has work to do without its database: it connects when it is first used.
+// OpenLater is Open for a service that also works without its database: it connects on first use.
 func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	config, err := configure(url, schema, defaultMaxConns)
 	if err != nil {
@@ -41,8 +42,8 @@ func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 // readTimeout is how long one statement of a reader may take.
 const readTimeout = 10 * time.Second
 
-// OpenReaders is OpenLater for what only reads for requests, read-only, with a limit of time for each statement, and at most
-// conns connections of its own: readers take none from consumers and writers.
+// OpenReaders is OpenLater for requests that only read: read-only, with a statement timeout, and at
+// most conns connections of its own, none of which consumers and writers lose.
 func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.Pool, error) {
 	config, err := configure(url, schema, conns)
 	if err != nil {
@@ -77,7 +78,8 @@ func open(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// refuseBypass fails when the pool's login role walks past row level security: a superuser, or BYPASSRLS.
+// refuseBypass fails when the pool's login role walks past row level security: a superuser, or
+// BYPASSRLS.
 func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 	var role string
 	var bypasses bool
@@ -92,7 +94,8 @@ func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// InTx runs fn in one transaction: commits when fn returns nil, else rolls back and returns fn's error.
+// InTx runs fn in one transaction: commits when fn returns nil, else rolls back and returns fn's
+// error.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, pool, fn)
 }

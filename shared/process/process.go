@@ -11,9 +11,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Main reads a configuration of type C (kong's struct tags: help, env, default) and runs the service with it until it
-// ends or SIGINT or SIGTERM comes; a second signal ends it at once. A failure is one line on standard error and exit
-// status 1; --help shows every setting with its variable.
+// Main reads a configuration of type C (kong's struct tags: help, env, default) and runs the
+// service until it ends or SIGINT or SIGTERM comes; a second signal ends it at once. A failure is
+// one line on standard error and exit status 1; --help shows every setting with its variable.
 func Main[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
 	var options options[C]
 	kong.Parse(&options, kong.Name(name), kong.Description(description), kong.UsageOnError())
@@ -22,9 +22,9 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 	end(name, run(ctx, options.Given, logger))
 }
 
-// Commands is Main for a program that can do several things. C has a field for each (kong's struct tags: cmd, help), with a
-// method Run(ctx context.Context, logger *slog.Logger) error. A mistake in its arguments is one line on standard error, and
-// leaves standard output to results.
+// Commands is Main for a program with several commands. C has a field for each (kong's struct tags:
+// cmd, help), with a method Run(ctx context.Context, logger *slog.Logger) error. A mistake in its
+// arguments is one line on standard error; standard output is for results.
 func Commands[C any](name, description string) {
 	var options options[C]
 	command := kong.Parse(&options, kong.Name(name), kong.Description(description))

@@ -1,6 +1,7 @@
 package prune
 
-// A Bound is what a table keeps, and what holds it to that. Every table has one: a test walks the catalogue.
+// A Bound is what a table keeps, and what enforces it. Every table has one: a test walks the
+// catalogue.
 type Bound struct {
 	Table string // as its schema calls it
 	Keeps string // such as "the newest 1,000 facts"
@@ -13,7 +14,7 @@ const byPruner = "shared/prune"
 // migrations is the table that shared/pg makes in every schema.
 var migrations = Bound{Table: "migrations", Keeps: "a row for each migration that there is", By: "shared/pg"}
 
-// Bounds are those of all tables that the Pruner knows of.
+// Bounds are those of all tables of the Pruner.
 func (p *Pruner) Bounds() []Bound {
 	bounds := append([]Bound{migrations}, p.cfg.Fixed...)
 	for _, table := range p.tables {

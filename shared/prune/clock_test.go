@@ -21,7 +21,8 @@ func onSystemClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration, table 
 	return p
 }
 
-// By a clock that the database contradicts nothing is removed, whether it is ahead or behind; once it is set right, what is old is.
+// By a clock that the database contradicts nothing is removed, whether it is ahead or behind; once
+// it is set right, what is old is.
 func TestAWrongClockPrunesNothing(t *testing.T) {
 	pool := pgtest.Open(t, "prunetest")
 	for _, ahead := range []time.Duration{365 * 24 * time.Hour, 2 * time.Hour, -2 * time.Hour} {

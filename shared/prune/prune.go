@@ -20,7 +20,8 @@ type Table interface {
 	Name() string
 	// Keeps is the bound, as in Bound.
 	Keeps() string
-	// Prune removes at most one transaction's worth of what lies beyond the bound, and reports whether more may be left.
+	// Prune removes at most one transaction's worth of rows beyond the bound, and reports whether
+	// more may be left.
 	Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error)
 	// Oldest is the time of the oldest row; zero in an empty table.
 	Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error)
@@ -58,7 +59,8 @@ func New(cfg Config) *Pruner {
 	return p
 }
 
-// Run prunes now and every ten minutes until ctx ends. A failure is logged and tried again at the next run.
+// Run prunes now and every ten minutes until ctx ends. A failure is logged and retried at the next
+// run.
 func (p *Pruner) Run(ctx context.Context) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -82,7 +84,8 @@ func levelOf(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// RunOnce prunes every table to its bound, whatever happens to the others; none by a clock that the database contradicts.
+// RunOnce prunes every table to its bound, also after others have failed; none by a clock that the
+// database contradicts.
 func (p *Pruner) RunOnce(ctx context.Context) error {
 	err := p.clock.check(ctx, p.cfg.Pool)
 	if err == nil {
@@ -110,7 +113,7 @@ func (p *Pruner) prune(ctx context.Context, table Table) error {
 	}
 }
 
-// waitForLock is how long a transaction waits for a lock at most: whoever comes later waits behind it.
+// waitForLock is how long a transaction waits for a lock: others wait behind it.
 const waitForLock = `SET LOCAL lock_timeout = '2s'`
 
 // pruneSome is one transaction. Metrics count what is committed.

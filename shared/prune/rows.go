@@ -13,7 +13,7 @@ import (
 // batch is how many rows one transaction removes at most.
 const batch = 10_000
 
-// Rows are a table whose rows go once they are old. Identifiers and conditions are SQL of the caller's own.
+// Rows are a table whose rows go by age. Identifiers and conditions are SQL of the caller's own.
 type Rows struct {
 	Table  string
 	Bound  string           // see Table.Keeps
@@ -22,7 +22,7 @@ type Rows struct {
 	Only   string           // further condition of the rows that may go, of which "t" is the table; empty: all
 }
 
-// Ago is what lies a span before now.
+// Ago is an instant a span before now.
 func Ago(span time.Duration, clock func() time.Time) func() time.Time {
 	return func() time.Time { return clock().Add(-span) }
 }
@@ -33,7 +33,7 @@ func (r Rows) Name() string { return r.Table }
 // Keeps implements Table.
 func (r Rows) Keeps() string { return r.Bound }
 
-// Prune implements Table. It passes over rows that somebody works with.
+// Prune implements Table. It skips locked rows.
 func (r Rows) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err

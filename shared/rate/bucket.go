@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// window is the time that limits speak of: they are requests per minute.
+// window is the time unit of limits: requests per minute.
 const window = int64(time.Minute)
 
-// A Bucket is a token bucket in one number: when it will be full again, in nanoseconds since 1970. The zero value is full.
-// This is the generic cell rate algorithm (ITU-T I.371); time alone refills it, so nothing has to tick.
+// A Bucket is a token bucket in one number: when it will be full again, in nanoseconds since 1970.
+// The zero value is full. This is the generic cell rate algorithm (ITU-T I.371): time alone refills
+// it, without a ticker.
 type Bucket struct {
 	full int64
 }
 
-// Full reports whether no token is missing at now, so that the bucket is as good as a new one.
+// Full reports whether the bucket is full at now, and so as good as a new one.
 func (b *Bucket) Full(now int64) bool { return b.full <= now }
 
 // Scope names the level of a limit.
@@ -28,8 +29,8 @@ const (
 	ScopeClient       Scope = "client" // an address from which unauthenticated requests come
 )
 
-// A Limit is one bucket that a request has to pass. PerMinute tokens come back each minute, at least 1; Burst is how many a full
-// bucket holds, PerMinute where it is 0.
+// A Limit is one bucket that a request has to pass. PerMinute tokens, at least 1, come back each
+// minute; Burst is how many a full bucket holds, PerMinute where it is 0.
 type Limit struct {
 	Scope     Scope
 	PerMinute int
@@ -44,10 +45,11 @@ type Result struct {
 	Limit      int           // requests per minute
 	Remaining  int           // whole tokens, never negative
 	Full       int64         // when that bucket is full again, nanoseconds since 1970
-	RetryAfter time.Duration // 0 if allowed; else when every level has a token, if nobody else takes one
+	RetryAfter time.Duration // 0 if allowed; else when every level has a token, without other takers
 }
 
-// Take takes one token from every level, or none from any. now is nanoseconds since 1970; limits is not empty.
+// Take takes one token from every level, or none at all. now is nanoseconds since 1970; limits is
+// not empty.
 func Take(now int64, limits []Limit) Result {
 	wait := int64(0)
 	for _, limit := range limits {
@@ -63,13 +65,15 @@ func Take(now int64, limits []Limit) Result {
 	return rate
 }
 
-// Look describes the levels without taking anything: for a request that is refused for another reason.
+// Look describes the levels without taking anything: for a request that is refused for another
+// reason.
 func Look(now int64, limits []Limit) Result { return tightest(now, limits) }
 
 // Give puts one token back: the request turned out to belong elsewhere.
 func Give(limit Limit) { limit.Bucket.full -= limit.interval() }
 
-// tightest describes the level with the fewest tokens; of several, the one that is full last, then the widest.
+// tightest describes the level with the fewest tokens; of several, the one that is full last, then
+// the widest.
 func tightest(now int64, limits []Limit) Result {
 	var rate Result
 	for i, limit := range limits {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// sweepInterval is how often at most a full table looks for buckets that can be forgotten.
+// sweepInterval is the least time between two sweeps of a full table.
 const sweepInterval = int64(time.Second)
 
-// A Table holds a bucket for each of many keys, such as client networks, at most as many as it is made for. It is safe for
-// concurrent use.
+// A Table holds a bucket for each of many keys, such as client networks, up to a fixed number. It
+// is safe for concurrent use.
 type Table[K comparable] struct {
 	max int
 
@@ -31,7 +31,7 @@ type Ask[K comparable] struct {
 	Burst     int
 }
 
-// Take takes one token from the bucket of every ask, or none from any. There is at least one ask.
+// Take takes one token from the bucket of every ask, or none at all. There is at least one ask.
 func (t *Table[K]) Take(now int64, asks ...Ask[K]) Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +87,8 @@ func (t *Table[K]) bucket(key K, now int64) *Bucket {
 	return found
 }
 
-// makeRoom forgets full buckets, which are as good as new ones, and failing that any: ever new keys must not fill the memory.
-// It looks at all of them once a second at most, so that a flood stays cheap.
+// makeRoom drops full buckets, which are as good as new ones, and failing that any: ever new keys
+// must not fill the memory. It sweeps once a second at most, so that a flood stays cheap.
 func (t *Table[K]) makeRoom(now int64) {
 	if len(t.buckets) < t.max {
 		return

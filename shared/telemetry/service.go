@@ -37,7 +37,7 @@ type Service struct {
 	addr     atomic.Pointer[string]
 }
 
-// Service makes the service of that name known. It opens nothing.
+// Service registers the service of that name. It opens nothing.
 func (c Config) Service(name string, logger *slog.Logger) *Service {
 	registry := c.Registry
 	if registry == nil {
@@ -54,7 +54,8 @@ func (s *Service) Addr() string {
 	return ""
 }
 
-// Run shows the metrics until ctx ends, if an address is configured. It fails if the address is in use.
+// Run serves the metrics until ctx ends, if an address is configured. It fails if the address is in
+// use.
 func (s *Service) Run(ctx context.Context) error {
 	if s.listen == "" {
 		<-ctx.Done()
@@ -86,7 +87,7 @@ func (s *Service) serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// shutdown lets a scrape finish. A profile that still runs is cut off: nobody waits for it.
+// shutdown lets a scrape finish. A running profile is cut off.
 func shutdown(server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()

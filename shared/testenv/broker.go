@@ -14,18 +14,18 @@ func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // Kafka gives the test a broker without topics and returns its addresses.
 //
-// A top-level test and its subtests share one broker while any of them that asked for it runs; other tests never see
-// it. On the embedded broker that is a broker of its own, which also refuses what Apache Kafka 4 no longer serves, and
-// fails the test that tried. On a given broker, tests of all packages take turns, since the names of topics are fixed
-// by the contract: the topics and groups of the contract, and those whose names begin with "test.", are deleted before.
-// So a test makes up no other names.
+// A top-level test and its subtests share one broker while any of them that asked for it runs;
+// other tests never see it. An embedded broker is the test's own; it refuses what Apache Kafka 4 no
+// longer serves, and fails the test that tried. A given broker is used in turn by the tests of all
+// packages, as the contract fixes the names of topics: the topics and groups of the contract, and
+// those whose names begin with "test.", are deleted before. So a test uses no other names.
 func Kafka(t testing.TB) []string {
 	t.Helper()
 	return broker(t, topLevel(t))
 }
 
-// SharedKafka is Kafka for tests that are parallel and have names of topics and groups of their own, which begin with "test." as
-// well: a given broker is theirs together, for one turn, instead of each waiting until the one before has ended.
+// SharedKafka is Kafka for parallel tests with names of topics and groups of their own, which also
+// begin with "test.": a given broker is theirs together, for one turn.
 func SharedKafka(t testing.TB) []string {
 	t.Helper()
 	if os.Getenv(EnvBrokers) == "" {
@@ -63,7 +63,7 @@ func open(given string) (lease, error) {
 	return openGiven(strings.Split(given, ","))
 }
 
-// A register knows which broker is held under which name: that of a top-level test, or none for those who share.
+// A register holds brokers by name: that of a top-level test, or none for those who share.
 type register struct {
 	mu    sync.Mutex
 	holds map[string]*hold

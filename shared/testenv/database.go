@@ -20,8 +20,8 @@ import (
 // setUpTime bounds how long a backend may take to start, downloads included.
 const setUpTime = 3 * time.Minute
 
-// Postgres makes a new database for the test, owned by a new role that is not a superuser, and returns its URL. Both
-// are dropped when the test ends; when it has failed, the URL is in its log while it runs.
+// Postgres makes a new database for the test, owned by a new role that is not a superuser, and
+// returns its URL. Both are dropped when the test ends.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return newDatabase(t, adminURL(t))
@@ -47,8 +47,8 @@ func create(ctx context.Context, conn *pgx.Conn, name string) error {
 	return createDatabase(ctx, conn, name, name, "template1")
 }
 
-// createDatabase copies files where the server does not flush them anyway: through its log, as it does since version 15 where nobody
-// says otherwise, takes four times as long.
+// createDatabase copies files where the server does not flush them anyway: through its log, the
+// default since version 15, takes four times as long.
 func createDatabase(ctx context.Context, conn *pgx.Conn, name, owner, template string) error {
 	var strategy string
 	err := conn.QueryRow(ctx, `SELECT CASE WHEN current_setting('fsync') = 'off' AND current_setting('server_version_num')::int >= 150000
@@ -79,7 +79,8 @@ func drop(t testing.TB, admin string, objects ...string) {
 	})
 }
 
-// withAdmin runs do on a connection that may create databases. Its context outlives the test's, for cleanups.
+// withAdmin runs do on a connection that may create databases. Its context outlives the test's, for
+// cleanups.
 func withAdmin(t testing.TB, admin string, do func(context.Context, *pgx.Conn) error) {
 	t.Helper()
 	if err := asAdmin(context.WithoutCancel(t.Context()), admin, do); err != nil {
@@ -128,9 +129,9 @@ func adminURL(t testing.TB) string {
 
 var announceGivenDatabase = sync.OnceFunc(func() { announce("PostgreSQL", "given by "+EnvDatabase) })
 
-// localServer starts this package's own server. Nothing stops it but the end of the process, which its watchdog sees:
-// the testing package offers no hook for a package's end. The result holds on to the server: once that were garbage,
-// the pipe that its watchdog waits on would be closed.
+// localServer starts this package's own server. Only the end of the process stops it, by its
+// watchdog: the testing package has no hook for a package's end. The result refers to the server:
+// once that were garbage, its watchdog's pipe would be closed.
 var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 	server, err := LocalPostgres(context.Background())
 	if err != nil {

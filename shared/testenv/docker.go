@@ -32,8 +32,8 @@ func KafkaImage() string {
 // RedisImage is the image of Redis's.
 func RedisImage() string { return cmp.Or(os.Getenv("WEIR_TEST_REDIS_IMAGE"), "redis:7") }
 
-// A dockerProcess is a container of the test's own, moved by the command docker: a test with faults has no need of the
-// library that starts the containers of a whole run.
+// A dockerProcess is a container of the test's own, controlled by the command docker: a test with
+// faults does not need the library that starts the containers of a whole run.
 type dockerProcess struct {
 	id     string
 	answer func(context.Context) error
@@ -81,8 +81,8 @@ func (p *dockerProcess) do(what string) error {
 	return err
 }
 
-// Pause tries more than once: freezing a busy container's threads one by one, as control groups of version 1 do, is a game
-// of chances (github.com/opencontainers/runc/pull/2791), and one that was lost leaves all of them running.
+// Pause retries: freezing a busy container's threads one by one, as control groups of version 1 do,
+// may fail (github.com/opencontainers/runc/pull/2791), and then leaves all of them running.
 func (p *dockerProcess) Pause() error {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
 	defer cancel()

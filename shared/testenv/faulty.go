@@ -15,7 +15,8 @@ import (
 // A Cluster is a Kafka that faults can be done to.
 type Cluster struct{ Nodes []*fault.Server }
 
-// Brokers are the addresses of the nodes, as their clients are to have them: those of their networks.
+// Brokers are the addresses of the nodes, as their clients are to have them: those of their
+// networks.
 func (c *Cluster) Brokers() []string {
 	var addresses []string
 	for _, n := range c.Nodes {
@@ -36,12 +37,13 @@ type Cache struct {
 	URL string // through the network
 }
 
-// FaultyKafka gives the test a cluster of so many nodes, without topics, for itself: by what the run takes for Kafka, an
-// embedded broker in a process of its own, Apache Kafka from its jars, or a container. Several nodes are always Apache
-// Kafka. Where WEIR_TEST_BROKERS gives the nodes, only the networks before them can be disturbed.
+// FaultyKafka gives the test a cluster of its own, of so many nodes, without topics: an embedded
+// broker in a process of its own, Apache Kafka from its jars, or a container, as the run uses.
+// Several nodes are always Apache Kafka. With nodes from WEIR_TEST_BROKERS, only the networks
+// before them can be disturbed.
 //
-// All faults are healed when the test ends. Tests with faults take turns, whether they are parallel or not: one that also asks for a
-// server that is shared does so after it.
+// All faults are healed when the test ends. Tests with faults take turns, parallel or not: one that
+// also needs a shared server asks for it after this.
 func FaultyKafka(t testing.TB, nodes int) *Cluster {
 	t.Helper()
 	turn(t)
@@ -62,8 +64,9 @@ func FaultyKafka(t testing.TB, nodes int) *Cluster {
 	return c
 }
 
-// FaultyPostgres gives the test a database of its own as Postgres does, on a server that no test without faults uses.
-// Where WEIR_TEST_DATABASE_URL alone gives the server, only the network before it can be disturbed.
+// FaultyPostgres gives the test a database of its own as Postgres does, on a server that no test
+// without faults uses. Where only WEIR_TEST_DATABASE_URL names the server, only the network before
+// it can be disturbed.
 func FaultyPostgres(t testing.TB) *Database {
 	t.Helper()
 	turn(t)
@@ -79,8 +82,9 @@ func FaultyPostgres(t testing.TB) *Database {
 	return &Database{server, through.url}
 }
 
-// FaultyRedis gives the test a database of its own as Redis does, on a server that no test without faults uses. Where
-// WEIR_TEST_REDIS_URL gives the server, only the network before it can be disturbed.
+// FaultyRedis gives the test a database of its own as Redis does, on a server that no test without
+// faults uses. Where WEIR_TEST_REDIS_URL names the server, only the network before it can be
+// disturbed.
 func FaultyRedis(t testing.TB) *Cache {
 	t.Helper()
 	turn(t)
@@ -133,7 +137,8 @@ func reroute(t testing.TB, direct string) (address string, through rerouted) {
 	return address, rerouted{network, u.String()}
 }
 
-// turns lets one top-level test at a time do faults: several would wonder what happens to their servers.
+// turns lets one top-level test at a time do faults: several would wonder what happens to their
+// servers.
 var turns = struct {
 	mu      sync.Mutex
 	holders register
@@ -161,10 +166,11 @@ func announceOnce(what, where string) {
 	}
 }
 
-// backend is what the run takes for its servers: machine, kafka (Apache Kafka, the rest from the machine), containers.
+// backend is what the run takes for its servers: machine, kafka (Apache Kafka, the rest from the
+// machine), containers.
 func backend() string { return cmp.Or(os.Getenv(EnvBackend), "machine") }
 
-// given is what a variable gives where nobody says that a server can be had in another way.
+// given is a variable's value unless a server can be had in another way.
 func given(variable string) string {
 	if os.Getenv(EnvBackend) != "" {
 		return ""

@@ -54,7 +54,8 @@ func advertised(ctx context.Context, brokers []string) ([]string, error) {
 	return addresses, nil
 }
 
-// apacheClusters are those of this process, by size: each takes seconds to start, so tests share them.
+// apacheClusters are those of this process, by size: each takes seconds to start, so tests share
+// them.
 var apacheClusters struct {
 	mu     sync.Mutex
 	bySize map[int][]*apache.Broker

@@ -51,7 +51,7 @@ func (l givenLease) end(testing.TB) {
 	l.turn.Close()
 }
 
-// turnFile is the file that stands for a server, of which tests lock what they take.
+// turnFile is the file that tests lock for a server.
 func turnFile(server string) string {
 	id := sha256.Sum256([]byte(server))
 	return filepath.Join(os.TempDir(), "weir-test-turn-"+hex.EncodeToString(id[:6]))

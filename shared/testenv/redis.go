@@ -19,11 +19,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// Redis gives the test an empty database of its own on a Redis or Valkey server and returns its URL,
-// redis://host:port/number. It is emptied when the test begins.
+// Redis gives the test an empty database of its own on a Redis or Valkey server and returns its
+// URL, redis://host:port/number. It is emptied when the test begins.
 //
-// A server that is given by WEIR_TEST_REDIS_URL is for tests only: each of its sixteen databases is lent to one test at
-// a time, of whatever package.
+// A server from WEIR_TEST_REDIS_URL is for tests only: each of its sixteen databases is lent to one
+// test at a time, of any package.
 func Redis(t testing.TB) string {
 	t.Helper()
 	if given := os.Getenv(EnvRedis); given != "" {
@@ -48,7 +48,7 @@ type redisServer struct {
 // localRedis is this package's own server; it ends with the process.
 var localRedis = sync.OnceValues(startRedis)
 
-// redisPrograms are the servers that speak the protocol, the first that is found.
+// redisPrograms are the servers of the protocol, by preference.
 var redisPrograms = []string{"valkey-server", "redis-server"}
 
 // findRedis returns the machine's server, none where it has none.
@@ -85,10 +85,11 @@ func startRedis() (*redisServer, error) {
 	return s, s.Start()
 }
 
-// redisDatabases is how many a server has that nobody has configured.
+// redisDatabases is the default number of a server's databases.
 const redisDatabases = 16
 
-// lend takes a database that no test has, in this process or another; the kernel ends a loan with its process.
+// lend takes a database that no test has, in this process or another; the kernel ends a loan with
+// its process.
 func lend(t testing.TB, server string) string {
 	t.Helper()
 	var lent string

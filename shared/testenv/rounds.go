@@ -9,7 +9,7 @@ import (
 // EnvRounds is how often a fault is to happen, or "full"; `make test-faults` sets it.
 const EnvRounds = "WEIR_FAULT_ROUNDS"
 
-// Rounds is how often a test does a fault: short where EnvRounds does not say.
+// Rounds is how often a test repeats a fault: short without EnvRounds.
 func Rounds(t testing.TB, short, full int) int {
 	t.Helper()
 	switch text := os.Getenv(EnvRounds); text {

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Scratch makes a folder for the data of a server that lives as long as tests: in memory where there is room for it. A database is three
-// hundred files, and each test makes one: on a disk that takes five times as much of the processor, and waits besides.
+// Scratch makes a folder for the data of a test's server, in memory if there is room: a database is
+// three hundred files, and each test makes one, which takes five times the CPU on a disk, and
+// waits.
 func Scratch(pattern string) (string, error) {
 	if os.Getenv("TMPDIR") == "" && hasRoom(inMemory) {
 		return os.MkdirTemp(inMemory, pattern)
@@ -17,10 +18,10 @@ func Scratch(pattern string) (string, error) {
 	return os.MkdirTemp("", pattern)
 }
 
-// inMemory is where Linux has a file system in memory. A container's is small unless somebody says otherwise.
+// inMemory is Linux's file system in memory. In a container it is small by default.
 const inMemory = "/dev/shm"
 
-// The room that a run of all tests does not need in full, and what it leaves to the tests.
+// How much of the memory file system a whole test run leaves free for the tests.
 const (
 	leastRoom   = 4 << 30
 	leastMemory = 8 << 30
@@ -39,7 +40,7 @@ func hasRoom(dir string) bool {
 	return available(info) >= leastMemory
 }
 
-// available reads from Linux's account how many bytes of memory processes can still have; 0 where it does not say.
+// available reads the memory available to processes from /proc/meminfo; 0 where it is missing.
 func available(info io.Reader) (bytes uint64) {
 	for lines := bufio.NewScanner(info); lines.Scan(); {
 		if _, err := fmt.Sscanf(lines.Text(), "MemAvailable: %d kB", &bytes); err == nil {

@@ -18,8 +18,8 @@ const (
 	EnvBackend  = "WEIR_TEST_BACKEND" // machine, kafka or containers, see the command backends
 )
 
-// mustBeGiven fails a test that asks for a server which the run takes from elsewhere, without the command that starts it: one per
-// package would take longer than the tests.
+// mustBeGiven fails a test that lacks a server from the command that starts them: one per package
+// would take longer than the tests.
 func mustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 	t.Helper()
 	if backend := backend(); slices.Contains(elsewhere, backend) {
@@ -38,7 +38,7 @@ func Logger(t testing.TB) *slog.Logger {
 
 type logWriter struct{ t testing.TB }
 
-// Write drops what a goroutine still says when its test is over, where the testing package would panic.
+// Write drops what a goroutine still logs after its test, where the testing package would panic.
 func (w logWriter) Write(line []byte) (n int, err error) {
 	defer func() { _ = recover() }()
 	w.t.Log(strings.TrimRight(string(line), "\n"))
@@ -48,7 +48,8 @@ func (w logWriter) Write(line []byte) (n int, err error) {
 // poll is the longest pause between two looks of Eventually.
 const poll = 50 * time.Millisecond
 
-// Eventually calls check until it returns nil, and fails the test with its last error after timeout.
+// Eventually calls check until it returns nil, and fails the test with its last error after
+// timeout.
 func Eventually(t testing.TB, timeout time.Duration, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(timeout)

@@ -30,7 +30,8 @@ func TestDatabaseIsFreshAndItsRoleOrdinary(t *testing.T) {
 	}
 }
 
-// Copies of one filled database know nothing of each other, their owner is ordinary, and who fills it does so once.
+// Copies of one filled database know nothing of each other, their owner is ordinary, and who fills
+// it does so once.
 func TestDatabaseIsCopied(t *testing.T) {
 	name, fills := strings.ToLower(rand.Text()), 0
 	fill := func(ctx context.Context, url string) error {

@@ -37,15 +37,16 @@ func Choose(value string, pairs ...[2]string) []Choice {
 	return choices
 }
 
-// An Empty is what stands where a list has nothing: what would be here, and how to get it. The template "empty" shows it.
+// An Empty is shown where a list has nothing: what would be here, and how to get it. The template
+// "empty" shows it.
 type Empty struct {
 	Title  string
 	Text   string
 	Action *Link // may be nil
 }
 
-// A Code is a text to take away, such as a key, a link or a command, in a frame with a button that copies it by the script
-// "copy". The template "code" shows it.
+// A Code is a text to copy, such as a key, a link or a command, in a frame with a button by the
+// script "copy". The template "code" shows it.
 type Code struct {
 	ID     string // of the element that holds the text
 	Label  string // what the text is, for those who do not see where it stands
@@ -54,8 +55,8 @@ type Code struct {
 	Secret bool   // is shown this once: it stands out, and is selected as a whole
 }
 
-// Variants are codes that do the same, such as in several languages: the reader looks at one of them at a time. The
-// template "variants" shows them, without a script; at most four.
+// Variants are alternative codes, such as in several languages, of which the reader sees one at a
+// time. The template "variants" shows them, without a script; at most four.
 type Variants struct {
 	Label string // what the reader chooses between, such as Language
 	Of    []Variant
@@ -67,15 +68,15 @@ type Variant struct {
 	Code Code
 }
 
-// An Awaited is something that will happen while the reader looks. The template "awaited" shows it, and the script "poll"
-// asks until it has happened: see WriteAwaited.
+// An Awaited is something expected while the reader looks. The template "awaited" shows it, and the
+// script "poll" asks until it has happened: see WriteAwaited.
 type Awaited struct {
 	Text string // how it stands
 	Done bool
 	Poll string // the address to ask
 }
 
-// WriteAwaited answers who asks how it stands.
+// WriteAwaited answers the script "poll".
 func WriteAwaited(w http.ResponseWriter, awaited Awaited) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if !awaited.Done {
@@ -90,8 +91,8 @@ type Pager struct {
 	Next  string // address of the next page; empty on the last
 }
 
-// NewPager makes the pager of the page that r asks for; nextCursor is that of the list, nil on the last page. Whatever
-// else is in the address, such as filters, stays.
+// NewPager makes the pager of the page that r asks for; nextCursor is that of the list, nil on the
+// last page. The rest of the address, such as filters, stays.
 func NewPager(r *http.Request, nextCursor *string) Pager {
 	var pager Pager
 	query := r.URL.Query()

@@ -11,8 +11,8 @@ type Flash struct {
 	Fault bool // it did not work
 }
 
-// flashCookie carries the code of a flash over one redirect. It names one of the program's own texts, so nobody can
-// make the console show something else.
+// flashCookie carries the code of a flash over one redirect. It names one of the program's own
+// texts, so that no forged text can be shown.
 const flashCookie = "__Host-weir-flash"
 
 const flashLasts = time.Minute

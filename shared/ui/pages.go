@@ -31,8 +31,8 @@ type Pages struct {
 	templates map[string]*template.Template // by the file's name without .html
 }
 
-// NewPages reads a module's templates, templates/*.html in files: each defines "content", whose dot is the View. A template that
-// can't be read is a programmer's error and panics.
+// NewPages reads a module's templates, templates/*.html in files: each defines "content", whose dot
+// is the View. It panics for an invalid template.
 func NewPages(section Section, files fs.FS) *Pages {
 	base := template.Must(template.New("").Funcs(functions()).ParseFS(shell, "templates/*.html"))
 	pages := &Pages{section: section, templates: map[string]*template.Template{}}
@@ -48,8 +48,8 @@ func NewPages(section Section, files fs.FS) *Pages {
 	return pages
 }
 
-// Mount adds to router what pages refer to and, for those who have signed in and whose role may read the section, a module's
-// own pages.
+// Mount adds the pages' assets to router and, for signed-in people whose role may read the section,
+// a module's own pages.
 func (p *Pages) Mount(router chi.Router, guard *identity.Guard, routes func(signedIn chi.Router)) {
 	MountAssets(router)
 	router.Group(func(signedIn chi.Router) {
@@ -63,11 +63,12 @@ type View struct {
 	Title string
 	Tabs  []Link // pages beside this one in the section
 	Flash *Flash // what just happened, shown once
-	Bare  bool   // without navigation: nobody has signed in yet
+	Bare  bool   // without navigation: before sign-in
 	Data  any    // the page's own
 }
 
-// Write answers r with a page. A page that can't be rendered is a programmer's error and panics before anything is sent.
+// Write answers r with a page. It panics for a page that can't be rendered, before anything is
+// sent.
 func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page string, view View) {
 	var rendered bytes.Buffer
 	data := struct {

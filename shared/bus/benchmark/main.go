@@ -39,7 +39,7 @@ func (l load) String() string {
 	return fmt.Sprintf("%d bytes, %d callers, %d messages a call", l.size, l.callers, l.messages())
 }
 
-// waits reports whether all clients wait for the broker most of the time: for its answers, or for its disk.
+// waits reports whether all clients mostly wait for the broker's answers or disk.
 func (l load) waits() bool { return l.callers == 1 || l.size > 10<<10 }
 
 func (l load) topic() contract.Topic {
@@ -119,7 +119,8 @@ type result struct {
 	p50, p99          time.Duration
 }
 
-// loads are a lone message at a time, many callers with one each, few with batches, and large messages.
+// loads are a lone message at a time, many callers with one each, few with batches, and large
+// messages.
 var loads = []load{{1 << 10, 1, false}, {1 << 10, 256, false}, {1 << 10, 4, true}, {48 << 10, 64, false}}
 
 func publishing(brokers []string, span time.Duration, rounds int, only string, reached *goals) {

@@ -128,7 +128,7 @@ func AddPartitions(t testing.TB, brokers []string, topic string, n int32) {
 	}
 }
 
-// FreePort is a port that nobody listens on now.
+// FreePort is an unused port.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Effects makes the table in which handlers of tests write down what they applied. It refuses nothing: what is applied twice is
-// there twice.
+// Effects makes the table in which handlers of tests record what they applied. It refuses nothing:
+// what is applied twice is there twice.
 func Effects(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(context.Background(), `CREATE TABLE effects

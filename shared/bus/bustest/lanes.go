@@ -125,7 +125,7 @@ func LeaveBehind(t testing.TB, pool *pgxpool.Pool, lane string, last int64) {
 		SELECT $1, group_name, topic, partition, topic_id, 0, $2::bigint, $2::bigint + 1, 1000, now() FROM bus_positions WHERE partition = 0`, lane, last)
 }
 
-// CutLog removes what lies before an offset of partition 0, as a broker does with what is too old.
+// CutLog removes what is before an offset of partition 0, as retention does.
 func CutLog(t testing.TB, brokers []string, topic string, offset int64) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))

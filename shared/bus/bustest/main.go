@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package, more of them beside each other than there are processors, unless a flag gives a number: most of them
-// wait, for sessions to time out and for servers to come back.
+// Main runs the tests of a package, more in parallel than there are processors unless a flag gives
+// a number: most wait for sessions to time out and servers to come back.
 func Main(m *testing.M) int {
 	flag.Parse()
 	given := false

@@ -14,14 +14,16 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// maxDataFailures is how often records that the database refuses as data, or that make the handler panic, are tried before they count as
-// permanent. A conflict with a concurrent transaction is over by then.
+// maxDataFailures is how often records that the database refuses as data, or that make the handler
+// panic, are tried before they count as permanent. A conflict with a concurrent transaction is over
+// by then.
 const maxDataFailures = 3
 
-// maxLaneFailures is how often in a row the records of a lane are tried before other lanes get their turn.
+// maxLaneFailures is how often in a row a lane's records are tried before other lanes get their
+// turn.
 const maxLaneFailures = 3
 
-// apply does work in transactions, all of it or parked, in order. It returns an error only when the assignment is over.
+// apply applies or parks all of w, in order. It returns an error only when the assignment is over.
 func (a *assignment) apply(ctx context.Context, w work) error {
 	if w.empty() || a.through(w) {
 		return nil
@@ -53,7 +55,8 @@ func (a *assignment) through(w work) bool {
 	return !behind || b.next >= w.until
 }
 
-// divide applies smaller groups: around the record that is to blame if the handler named it, else halves.
+// divide applies smaller groups: around the record that is to blame if the handler named it, else
+// halves.
 func (a *assignment) divide(ctx context.Context, w work, blame *bus.PermanentError) error {
 	low, high := len(w.records)/2, len(w.records)/2
 	for i, r := range w.records {
@@ -74,7 +77,8 @@ type transientError struct{ err error }
 
 func (e *transientError) Error() string { return e.err.Error() }
 
-// persist runs one transaction until it is committed, refused for good, or not ours any more; a lane's, at most for some attempts.
+// persist retries one transaction until it is committed, refused for good or fenced; a lane's, a
+// few times.
 func (a *assignment) persist(ctx context.Context, w work, effect Handler) error {
 	m := a.moverOf(w)
 	for failures := 1; ; failures++ {
@@ -104,8 +108,9 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 	}
 }
 
-// giveUp ends the attempts of a lane, whose last error is given. First it has to be known whether one was committed of which the answer was lost:
-// what is deferred next would else bring back a position that is gone, and records with it that took effect.
+// giveUp ends the attempts of a lane after an error. First it finds out whether one was committed
+// whose answer was lost: else the next deferral would restore an old position, and with it records
+// that took effect.
 func (a *assignment) giveUp(ctx context.Context, m mover, failed error) error {
 	for failures := 1; ; failures++ {
 		moved, err := m.moved(ctx)
@@ -125,7 +130,8 @@ func (a *assignment) giveUp(ctx context.Context, m mover, failed error) error {
 	}
 }
 
-// fenced looks why the positions did not move. If they are where they were to go, an earlier commit succeeded and its answer was lost.
+// fenced finds out why the positions did not move. If they are at their goal, an earlier commit
+// succeeded and its answer was lost.
 func fenced(ctx context.Context, m mover, err error) error {
 	moved, asking := m.moved(ctx)
 	switch {
@@ -138,7 +144,8 @@ func fenced(ctx context.Context, m mover, err error) error {
 	}
 }
 
-// transact moves the positions and takes the effect in one transaction, and returns how long the effect took.
+// transact moves the positions and takes the effect in one transaction, and returns how long the
+// effect took.
 func (a *assignment) transact(ctx context.Context, m mover, records []bus.Record, effect Handler) (took time.Duration, err error) {
 	ctx, cancel := a.consumer.bounded(ctx)
 	defer cancel()
@@ -162,8 +169,8 @@ func (c *Consumer) handle(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return c.cfg.Handle(ctx, tx, records)
 }
 
-// blamesData reports whether an error is about what was to be written rather than about the database's condition: a panic, or
-// SQLSTATE class 22 (data exception) or 23 (integrity constraint violation).
+// blamesData reports whether the data is at fault rather than the database: a panic, or SQLSTATE
+// class 22 (data exception) or 23 (integrity constraint violation).
 func blamesData(err error) bool {
 	var panicked *bus.PanicError
 	var refused *pgconn.PgError

@@ -16,7 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// assignment is what one member of the group works on in one generation: partitions, each at a position under an epoch.
+// assignment is the work of a group member in one generation: partitions, each at a position under
+// an epoch.
 type assignment struct {
 	consumer   *Consumer
 	topic      wire.TopicID
@@ -24,7 +25,7 @@ type assignment struct {
 	partitions []int         // that have a claim, in order
 	asked      chan struct{} // a replay of parked records was requested
 	due        bool          // asked was received
-	fresh      []int         // never consumed, and nobody leads them: where they start is not known
+	fresh      []int         // never consumed, without a leader: the start is not known
 	input      *input
 	backlogs   backlogs
 	turns      *turns
@@ -44,7 +45,7 @@ type claimed struct {
 	topic wire.TopicID
 }
 
-// run reads ahead and applies until ctx ends or the positions belong to somebody else.
+// run reads ahead and applies until ctx ends or the positions are lost to another member.
 func (a *assignment) run(ctx context.Context, generation *kafka.Generation) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -65,7 +66,8 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	}
 }
 
-// runOnce applies what comes next in the log, then parked records that somebody wants applied, then what one lane left behind.
+// runOnce applies what is next in the log, then parked records to be replayed, then one lane's
+// backlog.
 func (a *assignment) runOnce(ctx context.Context) error {
 	g, err := a.collect(ctx)
 	if err == nil {
@@ -119,7 +121,8 @@ func (a *assignment) follower() *follow.Follower {
 	}
 }
 
-// outside stops a partition for good: going on anywhere else would lose records or apply them twice.
+// outside stops a partition for good: going on anywhere else would lose records or apply them
+// twice.
 func (a *assignment) outside(ctx context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 	err := fmt.Errorf("%w: at %d, log from %d to %d", bus.ErrOutsideLog, position, log.Start, log.End)
 	if log.Replaced {
@@ -131,7 +134,8 @@ func (a *assignment) outside(ctx context.Context, partition int, position int64,
 	return 0, false
 }
 
-// awaitLeaders returns when a partition that could not be claimed has a leader: then all are claimed again.
+// awaitLeaders returns when a partition that could not be claimed has a leader: then all are
+// claimed again.
 func (a *assignment) awaitLeaders(ctx context.Context) error {
 	c := a.consumer
 	for failures := 1; ctx.Err() == nil; failures++ {

@@ -16,7 +16,7 @@ type laneKey struct {
 	partition int
 }
 
-// backlog is what a lane has left behind in one partition: its records from next to last, all of them, and none of the other lanes'.
+// backlog is what a lane has deferred in one partition: all its records from next to last.
 type backlog struct {
 	laneKey
 	topic      wire.TopicID
@@ -24,12 +24,12 @@ type backlog struct {
 	records    int64 // how many, and of how many bytes
 	bytes      int64
 	since      time.Time // when the first of them, or the one before it, was written
-	halted     string    // why nobody comes to them any more
+	halted     string    // why the lane is stopped there
 	spans      []span
 }
 
-// span is where in the log a backlog's records are. Spans save reading what lies between, and are known only to who has deferred
-// the records; nothing else depends on them.
+// span is where in the log a backlog's records are. Spans only save reading what is between, and
+// only the member that deferred the records has them.
 type span struct{ first, last int64 }
 
 // Spans are joined where they are close, and where there would be too many.
@@ -77,7 +77,8 @@ type deferredRecord struct {
 	time   time.Time
 }
 
-// backlogs are what lanes have left behind in the partitions of an assignment; bounded by Lanes.Most.
+// backlogs are what lanes have left behind in the partitions of an assignment; bounded by
+// Lanes.Most.
 type backlogs map[laneKey]backlog
 
 // anyHalted reports whether a lane is stopped.
@@ -90,7 +91,7 @@ func (all backlogs) anyHalted() bool {
 	return false
 }
 
-// lower lowers positions of partitions to where the lanes in them stand.
+// lower lowers positions of partitions to those of the lanes in them.
 func (all backlogs) lower(positions map[int]int64) {
 	for at, b := range all {
 		if next, there := positions[at.partition]; there {
@@ -112,14 +113,15 @@ func (all backlogs) extended(topic wire.TopicID, records []deferredRecord) []bac
 		case !known:
 			b = backlog{laneKey: p.laneKey, topic: topic, next: p.offset, since: p.time}
 		case p.offset <= b.last:
-			continue // it is in there: somebody has set the position of the partition back
+			continue // it is deferred already: the partition's position was set back
 		}
 		changed[p.laneKey] = b.extended(p)
 	}
 	return slices.SortedFunc(maps.Values(changed), byLaneKey)
 }
 
-// oldest is the backlog of a lane that waits longest, as it is after what is served. Those that are pausing are passed over.
+// oldest is the backlog of a lane that waits longest, after what is being served. Pausing ones are
+// skipped.
 func (all backlogs) oldest(lane string, served *laneBatch, pausing func(laneKey) bool) (oldest backlog, w readiness) {
 	for at, b := range all {
 		if at.lane != lane || b.halted != "" {

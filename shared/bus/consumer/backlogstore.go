@@ -14,7 +14,8 @@ import (
 // asNobody undoes asSystem: a handler chooses by itself whose rows it sees.
 const asNobody = `SELECT set_config('weir.organization', '', true)`
 
-// saveBacklogs writes down only what is as this member remembers it: a row that a person has deleted or moved must not come back.
+// saveBacklogs writes only over rows that are as this member last saw them: a row that a person has
+// deleted or moved must not come back.
 const saveBacklogs = `
 WITH d AS (
   SELECT * FROM unnest($4::text[], $5::integer[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[])
@@ -49,8 +50,8 @@ func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) 
 	batch.Queue(asNobody)
 }
 
-// takeBacklogs reads what lanes have left behind in the claimed partitions. What lies in a topic that is gone, and whose positions
-// somebody has since set into the new one, is gone as well.
+// takeBacklogs reads the backlogs of the claimed partitions. Those of a replaced topic are gone,
+// once the positions were set into the new one.
 func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, asSystem); err != nil {
 		return err
@@ -80,7 +81,8 @@ func (a *assignment) readBacklogs(ctx context.Context, tx pgx.Tx) ([]backlog, er
 	return pgx.CollectRows(rows, scanBacklog)
 }
 
-// clearedSome reports whether somebody has decided about lanes that are stopped: fewer of them are written down than are remembered.
+// clearedSome reports whether a person has cleared stopped lanes: fewer are stored than this member
+// has.
 func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err error) {
 	c := a.consumer
 	_, stopped := c.stops()
@@ -92,7 +94,8 @@ func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err
 	return some, err
 }
 
-// takeUpCleared goes on with stopped lanes that somebody has cleared, from where they are set, and forgets those that are deleted.
+// takeUpCleared resumes stopped lanes that were cleared, where they are set to, and drops those
+// that were deleted.
 func (a *assignment) takeUpCleared(ctx context.Context) error {
 	if !a.backlogs.anyHalted() {
 		return nil
@@ -126,7 +129,7 @@ func (a *assignment) takeUpCleared(ctx context.Context) error {
 // errNoLanes stops a partition: its position has passed records that only their lanes lead to.
 var errNoLanes = errors.New("lanes have left records behind, and this consumer has no Lanes.Of to find them by")
 
-// resume goes on with what lanes have left behind.
+// resume resumes the backlogs.
 func (a *assignment) resume() {
 	for at, b := range a.backlogs {
 		if a.consumer.cfg.Lanes.Of == nil {
@@ -166,7 +169,7 @@ func (a *assignment) dropBacklog(ctx context.Context, tx pgx.Tx, b backlog) erro
 	return err
 }
 
-// forgetBacklogs takes the lanes of a partition that is stopped out of the turns; what they left behind stays written down.
+// forgetBacklogs takes the lanes of a stopped partition out of the turns; their rows stay.
 func (a *assignment) forgetBacklogs(partition int) {
 	for at := range a.backlogs {
 		if at.partition == partition {
@@ -192,8 +195,8 @@ func (a *assignment) finish(at laneKey) {
 	})
 }
 
-// haltBacklog stops a lane in one partition: what it left behind is not in the log any more, and going on without it would lose
-// records in silence.
+// haltBacklog stops a lane in one partition: its records are no longer in the log, and to continue
+// without them would lose them silently.
 func (a *assignment) haltBacklog(ctx context.Context, at laneKey, reason error) {
 	c, b := a.consumer, a.backlogs[at]
 	b.halted = reason.Error()

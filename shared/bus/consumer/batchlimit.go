@@ -8,8 +8,8 @@ const (
 	firstScale = 1.0 / 8
 )
 
-// batchLimit is which part of the largest transaction takes about as long as a transaction should. It begins low: nobody knows yet how long the
-// records take.
+// batchLimit is the part of the largest transaction that takes about its target time. It begins
+// low, until the cost of records is measured.
 type batchLimit struct{ scale float64 }
 
 // newBatchLimit begins low with lanes; without them transactions are as large as they may be.
@@ -29,12 +29,13 @@ func (l *batchLimit) limit(most amount) amount {
 // timing is how long a transaction took: its effect, and what is around every effect however small.
 type timing struct{ effect, overhead time.Duration }
 
-// minEffectRatio is how many times as long as what is around it an effect may take in any case: where all is slow, smaller transactions
-// only add to it.
+// minEffectRatio is how many times its overhead an effect may take in any case: where all is slow,
+// smaller transactions only add overhead.
 const minEffectRatio = 4
 
-// learn draws the conclusion from a transaction: after one that took too long the next one is as large as would not have, after one that was
-// full and took less it is larger. Who was only unlucky is back soon.
+// learn adapts to a transaction: after one that took too long the next one gets the size that would
+// not have, after a full one that took less it is larger. One bad measurement is soon recovered
+// from.
 func (l *batchLimit) learn(took timing, target time.Duration, held, limit, most amount) {
 	target = max(target, minEffectRatio*took.overhead)
 	part := max(float64(held.records)/float64(most.records), float64(held.cost)/float64(most.cost))

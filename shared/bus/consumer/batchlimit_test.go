@@ -7,7 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Where a machine is so slow that a transaction without any effect takes longer than one should, those with an effect do not become smaller.
+// Where a machine is so slow that a transaction without any effect takes longer than one should,
+// those with an effect do not become smaller.
 func TestBatchLimitOfASlowMachine(t *testing.T) {
 	most := amount{1000, 1 << 20, 1 << 20}
 	l := newBatchLimit(Lanes{Of: func(bus.Record) string { return "" }})
@@ -20,7 +21,8 @@ func TestBatchLimitOfASlowMachine(t *testing.T) {
 	}
 }
 
-// One transaction that takes too long is enough, however small it was: those that gather meanwhile do not make the next one longer still.
+// One transaction that takes too long is enough, however small it was: those that gather meanwhile
+// do not make the next one longer still.
 func TestBatchLimitLearnsAtOnce(t *testing.T) {
 	most, target := amount{1000, 8 << 20, 8 << 20}, 250*time.Millisecond
 	l := &batchLimit{1}
@@ -37,7 +39,8 @@ func TestBatchLimitLearnsAtOnce(t *testing.T) {
 	}
 }
 
-// A transaction takes about as long as it should, whatever a record costs, and is as large as it may be where that is quick.
+// A transaction takes about as long as it should, whatever a record costs, and is as large as it
+// may be where that is quick.
 func TestBatchLimit(t *testing.T) {
 	most, target := amount{1000, 1 << 20, 1 << 20}, 250*time.Millisecond
 	for _, record := range []time.Duration{time.Microsecond, time.Millisecond, 20 * time.Millisecond, time.Second} {

@@ -19,13 +19,15 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// Handler applies records inside tx, which moves their positions as well. It returns Permanent(err) when a record can never be
-// applied; any other error is taken for a passing one and the same records come again. It must not keep tx, and may be called
-// again with the same records after a rollback, whole or in smaller groups. Records of one partition come in their order, with Lanes
-// those of one lane in one partition.
+// Handler applies records inside tx, which moves their positions as well. It returns Permanent(err)
+// for a record that can never be applied; after any other error the same records come again. It
+// must not keep tx, and may be called again with the same records after a rollback, whole or in
+// smaller groups. Records of one partition come in order, with Lanes those of one lane in one
+// partition.
 type Handler func(ctx context.Context, tx pgx.Tx, records []bus.Record) error
 
-// Config configures a Consumer. Brokers, Group, Topic, Pool and Handle are required; zero means the default.
+// Config configures a Consumer. Brokers, Group, Topic, Pool and Handle are required; zero means the
+// default.
 type Config struct {
 	Brokers []string
 	Dialer  *kafka.Dialer // TLS, SASL, client id
@@ -37,16 +39,17 @@ type Config struct {
 	MaxBytes   int           // most bytes of one transaction, unless one record is larger; default 8 MiB
 	MaxWait    time.Duration // how long the first record of a transaction waits for others; default 20 ms
 
-	// TransactionTimeout is how long one transaction may take, Handle and commit included, before its connection is given up and
-	// the same records come again; default 1 minute. It is for a database that neither answers nor closes the connection.
+	// TransactionTimeout is how long one transaction may take, Handle and commit included, before
+	// its connection is dropped and the same records come again; default 1 minute. It is for a
+	// database that neither answers nor closes the connection.
 	TransactionTimeout time.Duration
 
-	// AcceptLost has a partition that was never read begin with what its log still has where the beginning is gone. Else such a partition is stopped:
-	// what is derived from the log would lack what is gone, and nobody would see it.
+	// AcceptLost lets a partition that was never read begin after the lost beginning of its log.
+	// Else it is stopped: what is derived from the log would lack records unnoticed.
 	AcceptLost bool
 
 	Handle    Handler
-	Lanes     Lanes              // whose records wait for nobody else's; zero: all come in their order
+	Lanes     Lanes              // divide the records, so that none wait for another's; zero: all in order
 	Committed func([]bus.Record) // called after each commit with the records that took effect; may be nil
 
 	Metrics prometheus.Registerer // takes the instruments; nil: none
@@ -59,7 +62,7 @@ type Config struct {
 	RebalanceTimeout  time.Duration // default 15 s
 	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
 	PartitionWatch    time.Duration // default 5 s, between looks for new partitions
-	ParkedWatch       time.Duration // default 2 s, between looks for parked records that somebody wants applied
+	ParkedWatch       time.Duration // default 2 s, between looks for parked records to replay
 }
 
 func (c Config) withDefaults() Config {
@@ -97,9 +100,9 @@ func (c Config) validate() error {
 	return errors.Join(missing...)
 }
 
-// Consumer applies the records of a topic once each: a transaction of the handler's database moves the positions and takes the
-// effect, or neither. The Kafka group only assigns partitions. Any number of Consumers of one group, in any
-// number of processes, share the partitions.
+// Consumer applies the records of a topic once each: a transaction of the handler's database moves
+// the positions and has the effect, or neither. The Kafka group only assigns partitions. Any number
+// of Consumers of one group, in any number of processes, share them.
 type Consumer struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -133,8 +136,9 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 	return c, nil
 }
 
-// Ready is nil once the consumer has its partitions and has once applied everything that was in them when it got them. It is an
-// error again, with the reason, as soon as a partition, or a lane in one, is stopped because its position lies outside the log.
+// Ready is nil once the consumer has its partitions and has applied everything that was in them
+// then. It is an error again, with the reason, when a partition, or a lane in one, is stopped
+// because its position is outside the log.
 func (c *Consumer) Ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,8 +158,8 @@ func (c *Consumer) Ready() error {
 	}
 }
 
-// Lag returns how many offsets each assigned partition is behind the end of its log, as far as is known, and how many records lanes
-// have left behind in it.
+// Lag returns how many offsets each assigned partition is behind the last known end of its log,
+// with its deferred records.
 func (c *Consumer) Lag() map[int]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +184,8 @@ func (c *Consumer) applied(until map[int]int64) {
 	}
 }
 
-// Run waits for the topic, joins the group and applies records until ctx ends, whatever happens to brokers and database, and then
-// returns nil.
+// Run waits for the topic, joins the group and applies records until ctx ends, through all failures
+// of brokers and database, and then returns nil.
 func (c *Consumer) Run(ctx context.Context) error {
 	broker.AwaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger)
 	group, err := kafka.NewConsumerGroup(c.groupConfig())
@@ -215,8 +219,8 @@ func (c *Consumer) groupConfig() kafka.ConsumerGroupConfig {
 	}
 }
 
-// serve works as a member of one generation until it ends. An error is a reason of ours to leave it early; the pause before
-// keeps a consumer that always fails from turning the group upside down.
+// serve works as a member of one generation until it ends. After an error it leaves early; the
+// pause before keeps a failing consumer from rebalancing the group all the time.
 func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, failures int) error {
 	var failed error
 	done := make(chan struct{})
@@ -252,8 +256,8 @@ func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error
 	return a.run(ctx, generation)
 }
 
-// idle has nothing to do: there are more members than partitions. It makes sure that others do it: kafka-go assigns nothing of a topic
-// that is missing in the moment in which the group is formed, and does not look again.
+// idle is for a member without partitions. It makes sure that others have them all: kafka-go
+// assigns none of a topic that is missing while the group forms, and does not look again.
 func (c *Consumer) idle(ctx context.Context) error {
 	for strangers := 0; ctx.Err() == nil; clock.Pause(ctx, c.cfg.PartitionWatch) {
 		claimed, err := c.claimedByOthers(ctx)
@@ -274,7 +278,8 @@ func (c *Consumer) idle(ctx context.Context) error {
 	return nil
 }
 
-// claimedByOthers reports whether each partition of the topic was ever claimed. One that was stopped is for a person.
+// claimedByOthers reports whether each partition of the topic was ever claimed. One that was
+// stopped is for a person.
 func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
 	seen, err := c.cluster.Layout(ctx, c.cfg.Topic)
 	if err != nil {

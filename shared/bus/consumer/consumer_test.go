@@ -19,8 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A database that goes silent in the middle of a transaction and closes nothing holds the consumer up for TransactionTimeout, and
-// no longer: it goes on as soon as there is one that answers, and each record takes effect once.
+// A database that goes silent in the middle of a transaction and closes nothing holds the consumer
+// up for TransactionTimeout, and no longer: it goes on as soon as there is one that answers, and
+// each record takes effect once.
 func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 	t.Parallel()
 	db, brokers, topic := testenv.FaultyPostgres(t), testenv.SharedKafka(t), "test.silent"
@@ -107,7 +108,8 @@ func TestConsumerGathers(t *testing.T) {
 	}
 }
 
-// A passing error parks nothing, however often it comes: the same records are applied once it is over.
+// A passing error parks nothing, however often it comes: the same records are applied once it is
+// over.
 func TestPassingErrorsParkNothing(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.passing", bustest.Database(t)
@@ -131,7 +133,8 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 	}
 }
 
-// A position outside the log stops its partition, which Ready reports; the others go on; nothing jumps, not even after a restart.
+// A position outside the log stops its partition, which Ready reports; the others go on; nothing
+// jumps, not even after a restart.
 func TestPositionOutsideTheLogStops(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.outside", bustest.Database(t)

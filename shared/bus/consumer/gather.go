@@ -21,7 +21,8 @@ type gathering struct {
 	full      bool
 }
 
-// Bounds of what one transaction leaves to lanes. It holds up what it applies no longer than that waits for others.
+// Bounds of what one transaction defers. It delays what it applies no longer than that waits for
+// others.
 const (
 	maxDeferred   = 20_000
 	deferringWait = 50 * time.Millisecond
@@ -41,8 +42,8 @@ func (a *assignment) gather() *gathering {
 // begun reports whether there is work.
 func (g *gathering) begun() bool { return len(g.records)+len(g.deferred) > 0 }
 
-// collect waits for records and gathers them until there are enough of them or the first has waited long enough. While lanes wait for
-// their turn, it waits for nothing.
+// collect gathers records until there are enough or the first has waited long enough. While lanes
+// wait for their turn, it waits for nothing.
 func (a *assignment) collect(ctx context.Context) (*gathering, error) {
 	g := a.gather()
 	timer := time.NewTimer(0)
@@ -72,8 +73,8 @@ func (a *assignment) collect(ctx context.Context) (*gathering, error) {
 	return g, nil
 }
 
-// nextChunk returns nil when the time is over, which runs if begun, when parked records are to be applied, or when it is a lane's turn
-// and nothing has come.
+// nextChunk returns nil when the time is over, which runs if begun, when parked records are to be
+// replayed, or when it is a lane's turn and nothing has come.
 func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*follow.Chunk, error) {
 	over, asked := timer.C, (<-chan struct{})(nil)
 	if !begun {
@@ -137,7 +138,7 @@ func (g *gathering) add(r bus.Record, late bool) bool {
 		at.lane = g.lanes.of(r)
 		b, left := g.backlogs[at]
 		s.behind, s.elsewhere = g.deferring[at] || left && r.Offset >= b.next, g.turns.has(at.lane)
-		s.mayDefer = len(g.backlogs)+len(g.deferring) < g.lanes.Most && !(left && r.Offset < b.next) // somebody has set the partition back
+		s.mayDefer = len(g.backlogs)+len(g.deferring) < g.lanes.Most && !(left && r.Offset < b.next) // the partition's position was set back
 	}
 	switch g.shares.admit(at.lane, g.lanes.size(r), s) {
 	case waits:

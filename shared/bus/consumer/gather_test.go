@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// A lane that is left behind in a transaction stays so to its end, also where what comes next is not late any more: its records keep
-// their order.
+// A lane that is left behind in a transaction stays so to its end, also where what comes next is
+// not late any more: its records keep their order.
 func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	lanes := Lanes{Of: func(r bus.Record) string { return string(r.Key) }}.withDefaults()
 	a := &assignment{

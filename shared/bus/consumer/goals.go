@@ -2,7 +2,8 @@ package consumer
 
 import "maps"
 
-// goals are the ends that partitions had when they were assigned. Once all is applied as far, lanes included, the consumer is ready.
+// goals are the ends that partitions had when they were assigned. Once all is applied that far,
+// lanes included, the consumer is ready.
 type goals struct {
 	ends map[int]int64 // of partitions that are not as far; unknown: not fetched yet
 	read map[int]int64 // how far partitions are read

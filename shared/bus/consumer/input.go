@@ -21,7 +21,7 @@ func newInput(bytes int) *input {
 	return &input{chunks: make(chan follow.Chunk, 64), room: budget.New(bytes)}
 }
 
-// receive takes a chunk in once there is room.
+// receive adds a chunk once there is room.
 func (in *input) receive(ctx context.Context, c follow.Chunk) error {
 	if err := in.room.Take(ctx, c.Bytes+1); err != nil {
 		return err
@@ -51,7 +51,8 @@ func (in *input) hold(c follow.Chunk) *follow.Chunk {
 	return in.held
 }
 
-// took removes the first n records of the held chunk, and reports whether it is used up; its room is free then.
+// took removes the first n records of the held chunk, and reports whether it is used up; its room
+// is free then.
 func (in *input) took(n int) (usedUp bool) {
 	c := in.held
 	if n > 0 {

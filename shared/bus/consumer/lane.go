@@ -9,12 +9,13 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Lanes divide a consumer's work, so that nobody waits for what another one sends. While a consumer is late, a lane that takes more
-// than its share of a transaction gets a position of its own, in the table bus_deferred, and goes on from there in turn with others
-// that did, while the consumer goes on with the rest of the log. The records of one lane in one partition keep their order.
+// Lanes divide a consumer's work, so that no tenant waits for another's records. While a consumer
+// is late, a lane over its share of a transaction gets a position of its own, in the table
+// bus_deferred, and continues from there in turn with other such lanes, while the consumer
+// continues with the rest of the log. Records of one lane in one partition keep their order.
 type Lanes struct {
-	// Of names the lane of a record, in at most 255 bytes of text; the same record is always of the same lane. Records of no lane, "",
-	// are never deferred. Nil: there are no lanes, and everything is applied in its order.
+	// Of names the lane of a record, in at most 255 bytes of text, always the same one. Records of
+	// no lane, "", are never deferred. Nil: there are no lanes, and everything is applied in order.
 	Of func(bus.Record) string
 
 	// Cost is what it takes to apply a record, measured in bytes of an ordinary one. Nil: its size.
@@ -23,7 +24,7 @@ type Lanes struct {
 	Late   time.Duration // how long ago a record may be written before lanes are held to their shares; default 100 ms
 	Target time.Duration // about how long a transaction takes at most, which the next one waits for; default 150 ms
 	Turn   time.Duration // the same for a lane's turn, which all others wait for; default 25 ms
-	Most   int           // most positions of lanes that a member keeps; with that many nobody else is deferred; default 10,000
+	Most   int           // most positions of lanes that a member keeps; beyond, no more lanes are deferred; default 10,000
 }
 
 func (l Lanes) withDefaults() Lanes {

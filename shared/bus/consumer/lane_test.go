@@ -22,8 +22,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// One organization's flood moves nobody else: what lies behind thousands of its records, in the same partition, takes effect among the
-// first, and each record once. Without lanes it waits until the flood is through.
+// One organization's flood moves nobody else: what lies behind thousands of its records, in the
+// same partition, takes effect among the first, and each record once. Without lanes it waits until
+// the flood is through.
 func TestAFloodHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	const flood = 2000
@@ -54,8 +55,8 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What is in few partitions does not wait for all that is in the others: a broker fills its answers from the front, and who was left out comes
-// first the next time.
+// What is in few partitions does not wait for all that is in the others: a broker fills its answers
+// from the front, and who was left out comes first the next time.
 func TestFullPartitionsStarveNone(t *testing.T) {
 	t.Parallel()
 	const full, each, quiet = 8, 96, 4
@@ -92,7 +93,8 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 	}
 }
 
-// Those who are behind take turns: who left little behind is through long before who left much, and not because it came first.
+// Those who are behind take turns: who left little behind is through long before who left much, and
+// not because it came first.
 func TestLanesTakeTurns(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.turns", bustest.Database(t)
@@ -113,7 +115,8 @@ func TestLanesTakeTurns(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// Whoever sends alone, and is not late, is left in order: nothing is deferred, nothing is read twice.
+// Whoever sends alone, and is not late, is left in order: nothing is deferred, nothing is read
+// twice.
 func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.intime", bustest.Database(t)
@@ -157,7 +160,8 @@ func TestDeferralIsBounded(t *testing.T) {
 	}
 }
 
-// A deferred record that can never be applied is parked as it is, by its place in the log, and can be replayed; those around it take effect.
+// A deferred record that can never be applied is parked as it is, by its place in the log, and can
+// be replayed; those around it take effect.
 func TestDeferredPoisonIsParked(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.poison", bustest.Database(t)
@@ -213,8 +217,8 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	bustest.Applied(t, pool, 1000, 4*bustest.Patience)
 }
 
-// What goes wrong with the records of one lane and may pass holds up no other, and is tried until it has passed. Records of the first
-// share are in order with the others' and are let through here.
+// What goes wrong with the records of one lane and may pass holds up no other, and is tried until
+// it has passed. Records of the first share are in order with the others' and are let through here.
 func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.fails", bustest.Database(t)
@@ -248,7 +252,8 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// The last that a lane has left behind is tried again too where it fails, though nothing more is published.
+// The last that a lane has left behind is tried again too where it fails, though nothing more is
+// published.
 func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	const last = 999
@@ -305,7 +310,8 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// A record that leaves its lane behind in the transaction that parks another one is counted as deferred too.
+// A record that leaves its lane behind in the transaction that parks another one is counted as
+// deferred too.
 func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.deferred.counted", bustest.Database(t), telemetry.New()
@@ -329,7 +335,8 @@ func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// A consumer without lanes stops where lanes have left records behind, and reports it: it could not find them. With lanes it goes on.
+// A consumer without lanes stops where lanes have left records behind, and reports it: it could not
+// find them. With lanes it goes on.
 func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lanes.off", bustest.Database(t)
@@ -363,7 +370,8 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	})
 }
 
-// A position of a lane that a person deletes while its consumer runs does not come back: the lane goes on from what is next in the log.
+// A position of a lane that a person deletes while its consumer runs does not come back: the lane
+// goes on from what is next in the log.
 func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.deleted", bustest.Database(t)
@@ -391,8 +399,9 @@ func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	testenv.Eventually(t, bustest.Patience, consumer.Ready)
 }
 
-// Deferred records that the log does not have any more stop their lane, loudly, and nobody else; it stays so after a restart, until
-// somebody decides. That is in force at once, though nothing is published and no member comes or goes.
+// Deferred records that the log does not have any more stop their lane, loudly, and nobody else; it
+// stays so after a restart, until somebody decides. That is in force at once, though nothing is
+// published and no member comes or goes.
 func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.gone", bustest.Database(t)
@@ -437,8 +446,9 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	}
 }
 
-// What was deferred in a topic that was deleted and made again is gone: it is dropped, with an error in the log, once a person decides that the consumer
-// goes on in the new one, and nothing of the new one is taken for it.
+// What was deferred in a topic that was deleted and made again is gone: it is dropped, with an
+// error in the log, once a person decides that the consumer goes on in the new one, and nothing of
+// the new one is taken for it.
 func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.replaced", bustest.Database(t)
@@ -466,7 +476,8 @@ func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	}
 }
 
-// Of which lane a record is, what names it and what it weighs can be anything: what is no name is of no lane.
+// Of which lane a record is, what names it and what it weighs can be anything: what is no name is
+// of no lane.
 func TestOddLanes(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.odd.lanes", bustest.Database(t)

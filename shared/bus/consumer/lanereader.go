@@ -91,7 +91,8 @@ func (s *laneBatch) skip() {
 	}
 }
 
-// unpack takes the lane's records out of an answer, batch by batch, until there are enough of them or most bytes are unpacked.
+// unpack takes the lane's records out of an answer, batch by batch, until there are enough or most
+// bytes are unpacked.
 func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, full bool, err error) {
 	from := s.next
 	for set != nil && s.next <= s.last && scanned < most {
@@ -144,7 +145,7 @@ func (s *laneBatch) cut(limit amount, lanes Lanes) {
 	s.taken, s.limit = taken, limit
 }
 
-// fetch asks the leader of a partition for what lies at an offset.
+// fetch asks the leader of a partition for the batches at an offset.
 func (l *laneReader) fetch(ctx context.Context, partition int, offset int64) ([]byte, error) {
 	if err := l.connect(ctx, partition); err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (l *laneReader) connect(ctx context.Context, partition int) error {
 	return err
 }
 
-// close forgets what is known of the brokers.
+// close drops the connection and the metadata.
 func (l *laneReader) close() {
 	l.seen = nil
 	l.hangUp()
@@ -208,7 +209,8 @@ func (l *laneReader) hangUp() {
 	}
 }
 
-// outside asks the leader before it reports that records are gone: the broker that answered may be behind.
+// outside asks the leader before it reports that records are gone: the broker that answered may be
+// behind.
 func (l *laneReader) outside(ctx context.Context, partition int, offset int64) error {
 	logs, err := l.cluster.AllLogs(ctx, l.topic, []int{partition})
 	log := logs.Bounds[partition]

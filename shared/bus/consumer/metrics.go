@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer collects when asked.
+// consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer
+// collects when asked.
 type consumerMetrics struct {
 	applied, deferred, parked, replayed, failed prometheus.Counter
 	duration                                    prometheus.Histogram
@@ -41,7 +42,7 @@ func (m consumerMetrics) transacted(took time.Duration, err error) {
 	}
 }
 
-// standing collects how a consumer stands at the moment of a scrape.
+// standing collects the state of a consumer at a scrape.
 type standing struct {
 	consumer                      *Consumer
 	lag, halted, haltedLanes      *prometheus.Desc

@@ -17,9 +17,10 @@ UPDATE bus_positions AS b SET next = m.until, updated_at = now()
   FROM unnest($3::integer[], $4::bigint[], $5::bigint[], $6::bigint[]) AS m(partition, since, until, epoch)
  WHERE b.group_name = $1 AND b.topic = $2 AND b.partition = m.partition AND b.next = m.since AND b.epoch = m.epoch`
 
-// advance moves the positions of partitions, one row each, and leaves records behind for their lanes. Its first statement locks the
-// rows, refuses a member that lost them, and refuses records that were applied before. A member that stands still in the middle is
-// thrown out by the database after its session timeout, so that whoever takes over need not wait longer.
+// advance moves the positions of partitions, one row each, and defers records to their lanes. Its
+// first statement locks the rows, and refuses a fenced member and records applied before. The
+// database ends the transaction of a stalled member after its session timeout, so that its
+// successor need not wait longer.
 type advance struct {
 	a                    *assignment
 	partitions           []int
@@ -54,12 +55,13 @@ func (m *advance) move(ctx context.Context, tx pgx.Tx) error {
 
 const setIdleLimit = `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`
 
-// idleLimit is how long a transaction may stand still, as the database wants it.
+// idleLimit is how long a transaction may be idle, as the database's setting.
 func (c *Consumer) idleLimit() string {
 	return strconv.FormatInt(c.cfg.SessionTimeout.Milliseconds(), 10)
 }
 
-// moved reports whether all positions are where they were to move to: then a commit whose answer was lost has succeeded.
+// moved reports whether all positions are at their goal: then a commit whose answer was lost has
+// succeeded.
 func (m *advance) moved(ctx context.Context) (bool, error) {
 	c := m.a.consumer
 	ctx, cancel := c.bounded(ctx)
@@ -85,8 +87,8 @@ func (m *advance) committed() {
 	m.a.report(m.partitions...)
 }
 
-// catchUp moves the position of a lane in one partition, under the epoch of the partition's. With nothing left behind the position goes, and
-// the lane is back with the others.
+// catchUp moves the position of a lane in one partition, under the partition's epoch. Without a
+// backlog left the row goes, and the lane is back with the others.
 type catchUp struct {
 	a        *assignment
 	from, to backlog

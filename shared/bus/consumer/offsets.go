@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// groupOffsets are positions to commit to the Kafka group, for tools that show lag. Nothing here reads them.
+// groupOffsets are positions to commit to the Kafka group, for tools that show lag. Nothing here
+// reads them.
 type groupOffsets struct {
 	mu      sync.Mutex
 	pending map[int]int64

@@ -13,8 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// claimPositions takes a partition without a start only where it was consumed before. One that is new is stopped for its reason, if it has one; where there
-// is none any more, because the loss is accepted, one that was stopped for it ($8) goes on where its log starts now.
+// claimPositions takes a partition without a start only if it was consumed before. A new one is
+// stopped for its reason, if it has one; without a reason, because the loss is accepted, one
+// stopped for it ($8) continues where its log starts now.
 const claimPositions = `
 INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id, halted)
 SELECT $1, $2, p, coalesce(s, 0), 1, $5, $6, reason FROM unnest($3::integer[], $4::bigint[], $7::text[]) AS t(p, s, reason)
@@ -25,9 +26,10 @@ ON CONFLICT (group_name, topic, partition) DO UPDATE
        halted = CASE WHEN starts_with(bus_positions.halted, $8) AND excluded.next > 0 THEN NULL ELSE bus_positions.halted END
 RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
 
-// claim takes the partitions over under new epochs: whoever had them can commit nothing more. A partition that was never
-// consumed starts where its log does; without a leader that is unknown, and it waits for one. One whose position lies
-// outside its log, or in the log of a topic that is gone, is stopped, and so is one that was never consumed and whose log was cut.
+// claim takes the partitions over under new epochs, which fences their former members. A partition
+// that was never consumed starts where its log does; without a leader it waits for one. One whose
+// position is outside its log, or in a deleted topic's, is stopped, and so is one never consumed
+// whose log was cut.
 func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
 	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
 	if err != nil {
@@ -83,7 +85,8 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 	return nil
 }
 
-// takeOver waits for the rows as long as ctx lives: a member that stands still may hold them until its session times out.
+// takeOver waits for the rows as long as ctx lives: a stalled member may hold them until its
+// session times out.
 func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, partitions []int, logs broker.TopicLogs) (map[int]error, error) {
 	for failures := 1; ; failures++ {
 		halted, err := c.takeOverOnce(ctx, a, owner, partitions, logs)

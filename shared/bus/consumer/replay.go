@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
-// lookForReplays wakes the assignment when somebody has asked for a parked record of its partitions, or cleared a lane that was stopped there.
+// lookForReplays wakes the assignment when a parked record of its partitions is to be replayed, or
+// a stopped lane was cleared there.
 func (a *assignment) lookForReplays(ctx context.Context) {
 	c := a.consumer
 	for ctx.Err() == nil {
@@ -50,12 +51,13 @@ func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
 	return asked, err
 }
 
-// maxReplays is how many parked records are applied before the partitions' own get their turn again.
+// maxReplays is how many parked records are applied before the partitions' own get their turn
+// again.
 const maxReplays = 100
 
-// replay applies the parked records that were asked for, each in a transaction of its own, which takes it off the parked ones. What
-// fails for good stays, with the new reason; what fails for a passing one is tried again at the next look. It returns an error only
-// when the assignment is over.
+// replay applies the requested parked records, each in a transaction of its own, which removes it.
+// What fails for good stays, with the new reason; what fails transiently is tried again at the next
+// look. It returns an error only when the assignment is over.
 func (a *assignment) replay(ctx context.Context) error {
 	after := bus.Position{Partition: -1}
 	for range maxReplays {
@@ -82,7 +84,8 @@ func (a *assignment) replay(ctx context.Context) error {
 	return nil // the rest at the next look
 }
 
-// replayNext applies the first record asked for behind the given one and returns its place; none: partition -1.
+// replayNext applies the first record asked for behind the given one and returns its place; none:
+// partition -1.
 func (a *assignment) replayNext(ctx context.Context, after bus.Position) (bus.Position, error) {
 	at := bus.Position{Partition: -1}
 	var record bus.Record
@@ -119,7 +122,8 @@ func (a *assignment) replayOnce(ctx context.Context, do func(context.Context, pg
 	})
 }
 
-// applyParked takes the effect of a parked record under the epoch of its partition, as the consumer would have, and takes it off.
+// applyParked applies a parked record under the epoch of its partition, as the consumer would have,
+// and removes it.
 func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r bus.Record) error {
 	if err := a.own(ctx, tx, r.Partition); err != nil {
 		return err

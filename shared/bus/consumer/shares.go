@@ -26,7 +26,8 @@ func (a amount) fills(limit amount) bool {
 	return a.records >= limit.records || a.cost >= limit.cost || a.bytes >= limit.bytes
 }
 
-// divided is the share of one among n. Memory is not shared: it is free again after the transaction.
+// divided is the share of one among n. Memory is not shared: it is free again after the
+// transaction.
 func (a amount) divided(n int) amount {
 	return amount{max(1, a.records/n), max(1, a.cost/n), math.MaxInt}
 }
@@ -40,7 +41,7 @@ const (
 	waits                   // the transaction is full, and the record the first of the next one
 )
 
-// shares decides which records a transaction holds: what one lane has of it, and what is left for the others.
+// shares decides which records a transaction holds, by each lane's share.
 type shares struct {
 	limit  amount
 	before int // lanes that had a part of the transaction before
@@ -48,7 +49,7 @@ type shares struct {
 	lanes  map[string]amount
 }
 
-// laneState is what is known of a record's lane and partition when it is decided about.
+// laneState is the state of a record's lane and partition when it is admitted.
 type laneState struct {
 	behind    bool // earlier records of the lane are deferred there: their order is kept
 	elsewhere bool // they are in another partition: the lane has turns
@@ -56,9 +57,10 @@ type laneState struct {
 	mayDefer  bool // there is room to remember where one more lane stands
 }
 
-// admit decides about one record. A lane is never refused its first record in a transaction, unless it is behind somewhere: a lane
-// that sends little is never deferred. In a transaction that is full some lane has more than its share, which is reckoned for one lane more than
-// there are, unless more lanes send alike than maxShares: so a few never keep a consumer late by what comes in order.
+// admit decides about one record. A lane's first record in a transaction is always admitted, unless
+// the lane is behind somewhere: a lane that sends little is never deferred. In a full transaction
+// some lane exceeds its share, which is computed for one lane more than there are, unless more than
+// maxShares send alike: so a few never keep a consumer late with what comes in order.
 func (r *shares) admit(lane string, size amount, s laneState) decision {
 	has := r.lanes[lane]
 	over := s.elsewhere || has.records > 0 && !has.plus(size).within(r.share())

@@ -6,14 +6,16 @@ import (
 	"testing"
 )
 
-// flow is a log of records by their lanes, and what a consumer that is late makes of it, transaction by transaction.
+// flow is a log of records by their lanes, and what a consumer that is late makes of it,
+// transaction by transaction.
 type flow struct {
 	limit  amount
 	before int
 	behind map[string]bool
 }
 
-// transact decides about records until the transaction is full, and returns what each lane got, and how far the log is read.
+// transact decides about records until the transaction is full, and returns what each lane got, and
+// how far the log is read.
 func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]amount, read int) {
 	r := shares{limit: f.limit, before: f.before, lanes: map[string]amount{}}
 	got = map[string]amount{}
@@ -33,8 +35,9 @@ func (f *flow) transact(log []string, cost func(lane string) int) (got map[strin
 	return got, read
 }
 
-// Of a transaction while the consumer is late: it never holds more than its limit unless one record does; no lane has more than its share
-// unless one record is more, which is never more than a quarter; and a lane that is not behind gets its first record in.
+// Of a transaction while the consumer is late: it never holds more than its limit unless one record
+// does; no lane has more than its share unless one record is more, which is never more than a
+// quarter; and a lane that is not behind gets its first record in.
 func TestShares(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -69,8 +72,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A few lanes that send as much as they can, in equal parts, are all held back after a while, so that a lane that sends little is reached. More of
-// them are not: nobody would gain by it.
+// A few lanes that send as much as they can, in equal parts, are all held back after a while, so
+// that a lane that sends little is reached. More of them are not: nobody would gain by it.
 func TestEqualFloodsAreHeldBack(t *testing.T) {
 	for _, floods := range []int{1, 2, 4, 5, 7} {
 		f := &flow{limit: amount{1000, 1 << 20, 1 << 20}, behind: map[string]bool{}}
@@ -104,7 +107,8 @@ func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// Nobody is held to a share while nobody is late, where there is no lane, or where nobody could remember it.
+// Nobody is held to a share while nobody is late, where there is no lane, or where nobody could
+// remember it.
 func TestNoShares(t *testing.T) {
 	for name, c := range map[string]struct {
 		lane string

@@ -10,13 +10,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// turns is the order in which lanes that are behind get their transactions, and what is read ahead for the next one.
+// turns is the order in which lanes with backlogs get transactions, and what is read ahead for the
+// next one.
 type turns struct {
 	lanes  []string // each once
 	limits map[string]*batchLimit
 	failed map[laneKey]failure // whose last turn came to nothing
 
-	reading bool            // somebody reads for the next turn
+	reading bool            // the next turn is being read
 	read    chan *laneBatch // and brings it here; nil: nothing could be read yet
 	next    *laneBatch      // which has come
 
@@ -28,8 +29,8 @@ func newTurns() *turns {
 	return &turns{limits: make(map[string]*batchLimit), failed: make(map[laneKey]failure), read: make(chan *laneBatch, 1)}
 }
 
-// failure is how often in a row the turns of a lane in one partition failed, and until when it gets none: what is wrong there keeps
-// the lane from its other partitions no longer than one turn takes.
+// failure is how often in a row a lane's turns in one partition failed, and until when it gets
+// none: so a fault there delays its other partitions by one turn at most.
 type failure struct {
 	count int
 	until time.Time
@@ -79,7 +80,7 @@ const (
 	ready
 )
 
-// take returns the lane whose turn it is, of those that are ready, and puts it last. Who wants nothing is out of the order.
+// take returns the next ready lane, and puts it last. Lanes that need no turn leave the order.
 func (t *turns) take(wants func(lane string) readiness) (string, bool) {
 	for range len(t.lanes) {
 		lane := t.lanes[0]
@@ -97,12 +98,12 @@ func (t *turns) take(wants func(lane string) readiness) (string, bool) {
 	return "", false
 }
 
-// serve gives the lane whose turn it is one transaction, and has the one after it read meanwhile. What comes in the order of the log goes
-// first while it is late, but not for ever.
+// serve gives the next lane one transaction, and has the one after it read meanwhile. What comes in
+// the order of the log goes first while it is late, but not for ever.
 func (a *assignment) serve(ctx context.Context) error {
 	t := a.turns
 	select {
-	case s := <-t.read: // while more keeps coming, nobody waits for it
+	case s := <-t.read: // take it also while more of the log keeps coming
 		t.came(s)
 	default:
 	}
@@ -133,7 +134,8 @@ func (a *assignment) serve(ctx context.Context) error {
 	return err
 }
 
-// maxWaits is how many times as long as a lane's last turn took it waits at most for what comes in the order of the log.
+// maxWaits is how many times the duration of its last turn a lane waits for what comes in the order
+// of the log.
 const maxWaits = 4
 
 // yields reports whether the next turn may wait for the log.
@@ -167,7 +169,8 @@ func (a *assignment) serveLane(ctx context.Context, s *laneBatch) error {
 	return nil
 }
 
-// readAhead has the records of the next turn read, which comes after the one that is served. Where all has failed it waits.
+// readAhead reads the records of the turn after the one that is served. Where all has failed it
+// waits.
 func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
 	t := a.turns
 	if t.reading {
@@ -194,7 +197,7 @@ func (t *turns) came(s *laneBatch) {
 	t.reading, t.next = false, s
 }
 
-// nextLaneRead is what is to be read: of the lane whose turn it is what it left behind longest ago.
+// nextLaneRead is what to read next: the oldest backlog of the lane whose turn it is.
 func (a *assignment) nextLaneRead(served *laneBatch) (laneRead, bool) {
 	var oldest backlog
 	lane, ok := a.turns.take(func(lane string) (w readiness) {

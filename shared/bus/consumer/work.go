@@ -21,8 +21,8 @@ type work struct {
 
 func (w work) empty() bool { return len(w.records) == 0 && len(w.deferred) == 0 && w.lane == nil }
 
-// divided are three parts of the work: records before low, before high, and the rest. Each leaves to their lanes what lies before its
-// last records, and the last one whatever is left.
+// divided are three parts of the work: records before low, before high, and the rest. Each defers
+// what is before its last records, and the last one the remainder.
 func (w work) divided(low, high int) []work {
 	parts := []work{{records: w.records[:low]}, {records: w.records[low:high]}, {records: w.records[high:]}}
 	rest := w.deferred
@@ -37,7 +37,7 @@ func (w work) divided(low, high int) []work {
 	return slices.DeleteFunc(parts, func(p work) bool { return len(p.records) == 0 && len(p.deferred) == 0 && p.until == 0 })
 }
 
-// split parts what was passed into what lies before the given offsets of its partitions and the rest.
+// split divides deferred records by the given offsets of their partitions.
 func split(all []deferredRecord, ends map[int]int64) (before, rest []deferredRecord) {
 	for _, p := range all {
 		if p.offset < ends[p.partition] {
@@ -79,7 +79,7 @@ func (a *assignment) moverOf(w work) mover {
 		return &catchUp{a: a, from: from, to: from.advanced(w.records, ends[w.lane.partition])}
 	}
 	m := &advance{a: a, deferring: a.backlogs.extended(a.topic, w.deferred)}
-	for _, p := range slices.Sorted(maps.Keys(ends)) { // one order for all, so that nobody waits in a circle
+	for _, p := range slices.Sorted(maps.Keys(ends)) { // one order for all, so that members don't deadlock
 		m.partitions = append(m.partitions, p)
 		m.since = append(m.since, a.claims[p].next)
 		m.until = append(m.until, ends[p])

@@ -19,7 +19,7 @@ type Reader struct {
 	Topic   string
 }
 
-// Bounds are the offsets at which a partition's log starts and at which its next record will stand.
+// Bounds are the offsets of a partition's first and next record.
 type Bounds struct{ Start, End int64 }
 
 // Bounds returns those of every partition, and the topic's id.
@@ -48,8 +48,9 @@ var (
 	errSilent   = errors.New("the brokers hand nothing out")
 )
 
-// Read calls each with the records from one offset to before another, in their order, and returns the first offset that the log still has.
-// Each must not keep a record. A range that ends beyond the log is ErrOutsideLog, and so is one that is cut while it is read.
+// Read calls each with the records of a range of offsets, in order, and returns the first offset
+// that the log still has. Each must not keep a record. A range beyond the log, or cut while it is
+// read, is ErrOutsideLog.
 func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each func(bus.Record)) (start int64, err error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
 	defer c.Close()
@@ -87,7 +88,7 @@ func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each f
 	return start, nil
 }
 
-// pass hands out what of a chunk lies before an offset.
+// pass hands out what of a chunk is before an offset.
 func pass(chunk follow.Chunk, to int64, each func(bus.Record)) error {
 	for _, record := range chunk.Records {
 		if record.Offset < to {

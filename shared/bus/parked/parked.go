@@ -24,7 +24,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDATE
    SET reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
 
-// Add parks a record with the reason, or notes that it failed once more. tx sees the rows of every organization.
+// Add parks a record with the reason, or records that it failed again. tx sees the rows of every
+// organization.
 func Add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, reason error) error {
 	names, values := splitHeaders(r.Headers)
 	_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), group, r.Topic, r.Partition, r.Offset, r.Time,
@@ -32,14 +33,14 @@ func Add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, reason erro
 	return err
 }
 
-// ReplayRequested reports whether somebody wants a parked record of these partitions applied.
+// ReplayRequested reports whether a parked record of these partitions is to be replayed.
 func ReplayRequested(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int) (requested bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
 		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL)`, group, topic, partitions).Scan(&requested)
 	return requested, err
 }
 
-// NextToReplay locks the first record behind a position that somebody wants applied.
+// NextToReplay locks the first record after a position that is to be replayed.
 func NextToReplay(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int, after bus.Position) (r bus.Record, found bool, err error) {
 	rows, err := tx.Query(ctx, parkedColumns+` WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL
 		AND (partition, record_offset) > ($4, $5) ORDER BY partition, record_offset LIMIT 1 FOR UPDATE SKIP LOCKED`,
@@ -77,7 +78,8 @@ func splitHeaders(headers []bus.Header) (names []string, values [][]byte) {
 	return names, values
 }
 
-// storable makes text that Postgres takes: valid UTF-8 without NUL, of bounded length. Parking must not fail on what it parks.
+// storable makes text that Postgres accepts: valid UTF-8 without NUL, of bounded length. Parking
+// must not fail on what it parks.
 func storable(s string) string {
 	if len(s) > longestReason {
 		s = s[:longestReason]
@@ -94,7 +96,7 @@ type Item struct {
 	Attempts     int
 	ParkedAt     time.Time
 	FailedAt     time.Time // the last attempt
-	AskedAt      time.Time // when somebody asked for it to be applied again; zero: nobody did, or it failed since
+	AskedAt      time.Time // when a replay was requested; zero: not, or it failed since
 }
 
 const parkedColumns = `SELECT group_name, organization, topic, partition, record_offset, record_time, key, value, header_names, header_values,
@@ -129,8 +131,8 @@ const chosen = ` WHERE ($1 = '' OR group_name = $1) AND ($2 = '' OR topic = $2) 
 
 func (f Filter) args() []any { return []any{f.Group, f.Topic, f.Partition, f.Offset} }
 
-// List returns the parked records of the schema that tx works in, in the order of group, topic, partition and offset, at most
-// limit of them.
+// List returns at most limit parked records of the schema that tx works in, ordered by group,
+// topic, partition and offset.
 func List(ctx context.Context, tx pgx.Tx, filter Filter, limit int) ([]Item, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -142,8 +144,8 @@ func List(ctx context.Context, tx pgx.Tx, filter Filter, limit int) ([]Item, err
 	return pgx.CollectRows(rows, scanParked)
 }
 
-// Replay asks the consumer of each of the records to apply it again, and returns how many there are. A consumer looks every
-// ParkedWatch; nothing happens while none runs.
+// Replay asks each record's consumer to apply it again, and returns how many there are. A consumer
+// looks every ParkedWatch.
 func Replay(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, err
@@ -152,7 +154,7 @@ func Replay(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// Discard forgets the records for good and returns how many there were.
+// Discard deletes the records and returns how many there were.
 func Discard(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, err

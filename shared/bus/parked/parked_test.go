@@ -67,8 +67,8 @@ func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 	})
 }
 
-// A parked record is listed as it was, is applied once when it is asked for and can be, stays with the newer reason when it can't,
-// and goes for good when it is discarded.
+// A parked record is listed as it was, is applied once when it is asked for and can be, stays with
+// the newer reason when it can't, and goes for good when it is discarded.
 func TestParkedRecords(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.parked", bustest.Database(t)

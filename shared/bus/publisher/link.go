@@ -11,8 +11,9 @@ import (
 // requestBytes is where a request to one broker stops taking in more partitions.
 const requestBytes = 4 << 20
 
-// link is the way to one broker: the partitions it leads that have something to send, and workers that each send one request at
-// a time. What becomes ready while all workers wait for answers goes together into the next request.
+// link is the way to one broker: the partitions it leads that have something to send, and workers
+// that each send one request at a time. What becomes ready while all workers wait goes together
+// into the next request.
 type link struct {
 	id int32
 
@@ -39,7 +40,7 @@ func (l *link) push(p *partition) {
 	}
 }
 
-// pull waits for partitions and takes as many as go into one request. nil means that the link is closed.
+// pull waits for partitions and takes as many as fit into one request; nil: the link is closed.
 func (l *link) pull() []*partition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +123,8 @@ func (w *worker) send(partitions []*partition) {
 	}
 }
 
-// load takes one batch of each partition that this broker still leads. After an error the shipments are not sealed.
+// load takes one batch of each partition that this broker still leads. After an error the shipments
+// are not sealed.
 func (w *worker) load(partitions []*partition) ([]shipment, error) {
 	who, err := w.publisher.identity()
 	shipments := make([]shipment, 0, len(partitions))

@@ -22,8 +22,8 @@ const (
 	refused          // not written, now or ever
 )
 
-// verdictOf classifies the error codes of https://kafka.apache.org/protocol#protocol_error_codes for Produce. What is not
-// listed is doubtful, which costs nothing but repetitions.
+// verdictOf classifies the error codes of https://kafka.apache.org/protocol#protocol_error_codes
+// for Produce. Unlisted ones are doubtful, which only costs retries.
 func verdictOf(code kafka.Error) verdict {
 	switch code {
 	case 0, kafka.DuplicateSequenceNumber: // a duplicate is written, only its offset is forgotten
@@ -74,8 +74,8 @@ func refusal(s shipment, code kafka.Error) error {
 	return code
 }
 
-// mistrusted handles a broker that does not know our producer id, or expects another sequence. It is unknown what
-// happened to an attempt whose answer was lost; a batch without such an attempt is sent under a new identity.
+// mistrusted handles a broker that rejects our producer id or sequence. The outcome of an attempt
+// without an answer is unknown; a batch without such an attempt is sent under a new identity.
 func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
 	p.logger.Warn("broker does not accept the producer, taking a new one",
 		"topic", s.partition.topic, "partition", s.partition.index, "producer", s.batch.Producer.ID, "error", code)
@@ -105,8 +105,8 @@ func (p *Publisher) retry(s shipment, cause error) {
 	time.AfterFunc(clock.Backoff(failures, 10*time.Millisecond, clock.LongestAbsence), func() { p.schedule(s.partition) })
 }
 
-// fail settles a batch that will not be sent any more. What it means for the sequence: a batch that surely was not written gives its
-// numbers back; otherwise only a new identity gets the partition and the broker to agree again.
+// fail settles a batch that will not be sent any more. A batch that was certainly not written gives
+// its sequence numbers back; otherwise the partition needs a new identity.
 func (p *Publisher) fail(part *partition, b *batch.Batch, cause error) {
 	if b.Doubtful {
 		p.producer.renounce(b.Producer)

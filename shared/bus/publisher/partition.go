@@ -9,12 +9,13 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 )
 
-// partition is the publisher's end of one partition: batches in the order in which they were begun, at most one of them under way.
-// One under way is what makes sequence numbers simple, and costs nothing: what arrives meanwhile gathers in the next batch.
+// partition is the publisher's end of one partition: batches in order, at most one under way. That
+// keeps sequence numbers simple, and costs nothing: what arrives meanwhile gathers in the next
+// batch.
 type partition struct {
 	topic  string
 	index  int
-	leader atomic.Int32 // -1: nobody
+	leader atomic.Int32 // -1: none
 
 	mu       sync.Mutex
 	busy     bool           // a worker has it, or it waits in a link, for its backoff or for a leader
@@ -26,7 +27,7 @@ type partition struct {
 	next     int32 // sequence of the next batch
 }
 
-// add appends a record and reports whether the partition was idle, so that somebody has to schedule it.
+// add appends a record and reports whether the partition was idle, and so must be scheduled.
 func (p *partition) add(r batch.Outgoing, now int64, deadline time.Time, limit int) (b *batch.Batch, index int, idle bool) {
 	size := r.Bound()
 	p.mu.Lock()
@@ -58,8 +59,9 @@ func (p *partition) nextBytes() int {
 	}
 }
 
-// take makes the next batch the head and returns it; nil means there is nothing. A fresh one is to be sealed under who and the
-// sequence before it is sent, without the lock: nobody else touches the head of a busy partition.
+// take makes the next batch the head and returns it; nil: there is none. A fresh one is sealed
+// under who and the sequence before it is sent, without the lock: nobody else touches the head of a
+// busy partition.
 func (p *partition) take(who batch.Identity) (b *batch.Batch, sequence int32, fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,8 +79,8 @@ func (p *partition) take(who batch.Identity) (b *batch.Batch, sequence int32, fr
 	return p.head, sequence, true
 }
 
-// finish ends the turn of a batch whose outcome is final and reports whether it was the head. One that was removed before has no
-// turn to end.
+// finish ends the turn of a settled batch and reports whether it was the head. One removed before
+// has no turn.
 func (p *partition) finish(b *batch.Batch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +98,8 @@ func (p *partition) rewind(b *batch.Batch) {
 	p.next = b.Sequence
 }
 
-// unseal returns the head, which surely was not written, to the queue to be sealed again under another producer.
+// unseal returns the head, which surely was not written, to the queue to be sealed again under
+// another producer.
 func (p *partition) unseal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +107,8 @@ func (p *partition) unseal() {
 	p.head = nil
 }
 
-// takeExpired removes the batches whose time is over. Those behind one that still has time have time as well.
+// takeExpired removes the batches whose time is over. Those behind one that still has time have
+// time as well.
 func (p *partition) takeExpired(now time.Time) []*batch.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +126,8 @@ func (p *partition) takeExpired(now time.Time) []*batch.Batch {
 	return expired
 }
 
-// rest ends the partition's turn. It reports whether there is more to send, and the partition then stays busy.
+// rest ends the partition's turn. It reports whether there is more to send, and the partition then
+// stays busy.
 func (p *partition) rest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,11 +1,13 @@
 package publisher
 
-// partitionOf places a key as Java's default partitioner does, so that every producer of a topic agrees. n >= 1.
+// partitionOf places a key as Java's default partitioner does, so that every producer of a topic
+// agrees. n >= 1.
 func partitionOf(key string, n int) int {
 	return int(murmur2(key)&0x7fffffff) % n
 }
 
-// murmur2 is MurmurHash2 by Austin Appleby in the variant of org.apache.kafka.common.utils.Utils.murmur2.
+// murmur2 is MurmurHash2 by Austin Appleby in the variant of
+// org.apache.kafka.common.utils.Utils.murmur2.
 func murmur2(data string) uint32 {
 	const (
 		seed = 0x9747b28c

@@ -16,12 +16,14 @@ import (
 )
 
 const (
-	// gatherBytes is up to which size a request is copied into one piece: below, one write of a copy is cheaper than several.
+	// gatherBytes is the size up to which a request is copied into one piece: one write of a copy
+	// is then cheaper than several.
 	gatherBytes = 32 << 10
 )
 
-// production is a Produce request for batches of several partitions, and its answer. It goes over kafka-go's connection but not
-// through kafka-go's encoder, which copies every batch and writes it in pieces: here the batches' own bytes go to the socket.
+// production is a Produce request for batches of several partitions, and its answer. It uses
+// kafka-go's connection but not its encoder, which copies every batch and writes it in pieces: the
+// batches' own bytes go to the socket.
 type production struct {
 	clientID  string
 	shipments []shipment
@@ -77,7 +79,8 @@ func (p *production) write() error {
 	return err
 }
 
-// parts lays the request out: what surrounds the batches in one piece of memory, cut where a batch belongs.
+// parts lays the request out: what surrounds the batches in one piece of memory, cut where a batch
+// belongs.
 func (p *production) parts() (parts net.Buffers, size int) {
 	frame := make([]byte, 4, 64+len(p.clientID)+64*len(p.shipments))
 	cuts := make([]int, 0, len(p.shipments))

@@ -44,7 +44,7 @@ type Config struct {
 	DeliveryTimeout time.Duration // how long all attempts may take, then the message is reported failed or unknown; default 30 s
 	CloseTimeout    time.Duration // how long Close waits for answers; default DeliveryTimeout
 
-	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+	Metrics prometheus.Registerer // takes the instruments; nil: none
 }
 
 func (c Config) withDefaults() Config {
@@ -59,9 +59,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Publisher writes messages with acks=all, each at most once per call that does not fail. Messages of one key keep their order.
-// It is safe for concurrent use. It sends at once when nothing is under way to a broker and gathers while something is, so that
-// there is no linger to choose.
+// Publisher writes messages with acks=all, each at most once per call that does not fail. Messages
+// of one key keep their order. It is safe for concurrent use. It sends at once when nothing is
+// under way to a broker and gathers while something is, so there is no linger to choose.
 type Publisher struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -88,11 +88,11 @@ type Publisher struct {
 	turn     atomic.Uint32 // for messages without a key
 }
 
-// topic is what the publisher knows of one topic. Partitions are only ever added.
+// topic is what the publisher has of one topic. Partitions are only ever added.
 type topic struct {
 	name       string
 	partitions atomic.Pointer[[]*partition]
-	err        error // why the brokers do not know it
+	err        error // why it is unknown to the brokers
 }
 
 // New returns a publisher that is ready at once; it connects when it is first used.
@@ -125,15 +125,17 @@ func (p *Publisher) chooseCodec() (err error) {
 	return err
 }
 
-// Publish implements Watermill's message.Publisher. It returns when all messages are written, or with an error. Without
-// ErrUnknownOutcome in the error's chain, the message that failed was not written; others of the same call may have been.
+// Publish implements Watermill's message.Publisher. It returns when all messages are written, or
+// with an error. Without ErrUnknownOutcome in the error's chain, the message that failed was not
+// written; others of the same call may have been.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	_, err := p.PublishContext(context.Background(), topic, messages...)
 	return err
 }
 
-// PublishContext is Publish that waits no longer than ctx and returns where each message is. A message that was accepted before ctx
-// ended is still written if it can be: the error is then ErrUnknownOutcome. Messages may be reused as soon as it returns.
+// PublishContext is Publish that waits no longer than ctx and returns where each message is. A
+// message accepted before ctx ended is still written if it can be: the error is then
+// ErrUnknownOutcome. Messages may be reused when it returns.
 func (p *Publisher) PublishContext(ctx context.Context, topic string, messages ...*message.Message) ([]bus.Position, error) {
 	if len(messages) == 0 {
 		return nil, nil
@@ -245,8 +247,8 @@ func worse(a, b error) error {
 	return b
 }
 
-// Close takes no more messages, waits until every accepted one is answered, and returns. Those that are not answered within
-// CloseTimeout are reported to their callers as not delivered or as unknown. Closing twice is harmless.
+// Close takes no more messages and waits until every accepted one is answered. After CloseTimeout
+// the others are reported as not delivered or as unknown. Closing twice is harmless.
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	already := p.closed

@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was published is in the log at the positions that PublishContext returned, with its key, headers and bytes.
+// What was published is in the log at the positions that PublishContext returned, with its key,
+// headers and bytes.
 func TestPublishReturnsPositions(t *testing.T) {
 	t.Parallel()
 	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
@@ -168,8 +169,9 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
-// Close reports what it cannot deliver: with the broker away, every message that was accepted fails, and reports whether it may have
-// been written; none is forgotten, and nobody waits for ever.
+// Close reports what it cannot deliver: with the broker away, every message that was accepted
+// fails, and reports whether it may have been written; none is forgotten, and nobody waits for
+// ever.
 func TestCloseReports(t *testing.T) {
 	t.Parallel()
 	broker, err := kafka.Start(kafka.Config{Open: true, Logger: testenv.Logger(t)})

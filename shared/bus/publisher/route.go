@@ -19,7 +19,7 @@ const (
 	metadataRetry = 100 * time.Millisecond // between questions while a partition has no leader
 )
 
-// schedule hands a busy partition to the link of its leader, or keeps it until somebody leads it.
+// schedule hands a busy partition to the link of its leader, or keeps it until it has one.
 func (p *Publisher) schedule(part *partition) {
 	p.mu.RLock()
 	l := p.links[part.leader.Load()]
@@ -119,7 +119,7 @@ func (p *Publisher) adoptBroker(id int32, address string) {
 	}
 }
 
-// adopt takes over the leaders. Partitions are never forgotten: a broker that does not know them yet is behind.
+// adopt takes over the leaders. Partitions are never dropped: a broker without them is behind.
 func (t *topic) adopt(seen broker.TopicLayout) {
 	t.err = seen.Err
 	if seen.Err != nil {
@@ -144,7 +144,8 @@ func (p *Publisher) announce(err error) {
 	p.changed = make(chan struct{})
 }
 
-// release gives the partitions without a leader another chance and reports whether some still have none.
+// release gives the partitions without a leader another chance and reports whether some still have
+// none.
 func (p *Publisher) release() bool {
 	p.mu.Lock()
 	stranded := p.stranded
@@ -161,8 +162,9 @@ func (p *Publisher) release() bool {
 	return len(p.stranded) > 0
 }
 
-// partitionsOf returns the partitions of a topic, waiting for the brokers to name them: RequestTimeout when they answer that they do not
-// know it, DeliveryTimeout when they do not answer, however many attempts that are.
+// partitionsOf returns the partitions of a topic. It waits for the brokers to name them:
+// RequestTimeout when they answer that there is no such topic, DeliveryTimeout when they do not
+// answer.
 func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition, error) {
 	if list, _, _ := p.lookup(name, false); len(list) > 0 {
 		return list, nil
@@ -189,7 +191,7 @@ func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition
 	}
 }
 
-// lookup finds a topic; add begins to ask for one that is not known. err is why it has no partitions.
+// lookup finds a topic; add begins to ask for a missing one. err is why it has no partitions.
 func (p *Publisher) lookup(name string, add bool) (list []*partition, changed chan struct{}, err error) {
 	p.mu.RLock()
 	t := p.topics[name]
@@ -211,7 +213,7 @@ func (p *Publisher) lookup(name string, add bool) (list []*partition, changed ch
 	return nil, changed, bus.ErrUnknownTopic
 }
 
-// isUnknown reports whether a broker answered that it does not know a topic.
+// isUnknown reports whether a broker answered that there is no such topic.
 func isUnknown(err error) bool {
 	var code kafka.Error
 	return errors.Is(err, bus.ErrUnknownTopic) && errors.As(err, &code)

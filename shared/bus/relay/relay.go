@@ -20,7 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 )
 
-// Cursor is a place in an outbox in commit-safe order: whoever has seen a position has seen all below it, as where writers take turns.
+// Cursor is a place in an outbox in commit-safe order: whoever has seen a position has seen all
+// below it, because writers take turns.
 type Cursor struct {
 	Position int64
 }
@@ -38,22 +39,24 @@ type Config struct {
 	Name      string        // owns the cursor: a constant
 	Publisher *publisher.Publisher
 
-	// Read returns at most limit messages after the cursor, in the order of their cursors, which is commit-safe: nothing may
-	// appear later before what was returned. None means that there is nothing to do.
+	// Read returns at most limit messages after the cursor, in commit-safe order: nothing may
+	// appear later before what was returned. None means that nothing is due.
 	Read func(ctx context.Context, tx pgx.Tx, after Cursor, limit int) ([]Outgoing, error)
 
-	Interval time.Duration // between looks when nobody calls Wake; default 1 s
+	Interval time.Duration // between looks without Wake; default 1 s
 	Batch    int           // most messages at a time; default 500
 	Lease    time.Duration // how long a relay that does not answer any more keeps others waiting, 0 where its process ended; default 10 s
 
 	Metrics prometheus.Registerer // takes the instruments; nil: none
 }
 
-// Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a topic in order, and topic by topic
-// within a page. What is published twice has the same ids. A relay that finds that it lost its lease takes the cursor back to where
-// it began: its messages may have arrived after those of the next relay, which publishes them and all since then once more. So the last
-// record of a key is the newest again. A relay whose process ended is replaced at once (see livenessLock); the next one publishes again what
-// it publishes under the lease of the dead one, once that is over, because nobody knows what was still under way.
+// Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a
+// topic in order, and topic by topic within a page. What is published twice has the same ids. A
+// relay that lost its lease takes the cursor back to where it began: its messages may have arrived
+// after those of the next relay, which publishes them and all since once more. So the last record
+// of a key is the newest again. A relay whose process ended is replaced at once (see livenessLock);
+// the next one repeats what it publishes under the dead one's lease once that is over, because what
+// was still under way is unknown.
 type Relay struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -67,7 +70,7 @@ type Relay struct {
 	again    *repetition // of what was published before the lease of a dead relay was over
 	begun    *lease      // under which something was sent, until the database has confirmed that it was not lost meanwhile
 	limit    int         // of the next page: Batch, less after failures
-	underWay bool        // nobody knows whether the last page was written, or will be
+	underWay bool        // the last page may be written later, or not
 }
 
 // New returns a relay that works when Run is called.
@@ -111,11 +114,12 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// shortestInterval is what a relay may try again after while broker or database are away, whatever its interval is.
+// shortestInterval is what a relay may try again after while broker or database are away, whatever
+// its interval is.
 const shortestInterval = 200 * time.Millisecond
 
-// longestPause is how long after a failure a relay looks again at the latest: no later than it does anyway, so that what waits for a
-// broker is through soon after its return.
+// longestPause is the longest pause after a failure: no longer than without one, so that a
+// returning broker is used soon.
 func (r *Relay) longestPause() time.Duration {
 	return min(max(r.cfg.Interval, shortestInterval), 5*time.Second)
 }
@@ -138,7 +142,8 @@ type lease struct {
 	until  time.Time // by this process's clock, never later than by the database's
 }
 
-// runOnce publishes one page and returns how much of it. 0 means that there is nothing to do, or that another relay does it.
+// runOnce publishes one page and returns how much of it. 0: nothing is due, or another relay is at
+// work.
 func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	limit := r.limit
 	defer func() { r.metrics.worked(n, limit, err) }()
@@ -165,7 +170,8 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	return n, errors.Join(err, r.advance(ctx, to))
 }
 
-// hold makes sure of the lease for at least half its length. An idle relay writes twice in that time, not at every look.
+// hold makes sure of the lease for at least half its length. An idle relay writes twice in that
+// time, not at every look.
 func (r *Relay) hold(ctx context.Context) (bool, error) {
 	began := clock.Now()
 	if r.held.until.Sub(began) > r.cfg.Lease/2 {
@@ -181,10 +187,12 @@ func (r *Relay) hold(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// withoutWaiting makes a commit not wait for the disk: what a crash of the database takes back is published again, under the same ids.
+// withoutWaiting makes commits not wait for the disk: what a crash of the database loses is
+// published again, under the same ids.
 const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
 
-// acquire takes or renews the lease: where it is free, over, or its relay does not hold its livenessLock any more.
+// acquire takes or renews the lease: where it is free, over, or its relay has lost its
+// livenessLock.
 func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
@@ -220,8 +228,8 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	return held, true, nil
 }
 
-// bounded is for everything that asks the database, which may go silent without closing a connection: an answer after the lease
-// is over is worth nothing.
+// bounded limits every request to the database, which may go silent without closing a connection:
+// an answer after the end of the lease is worthless.
 func (r *Relay) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.cfg.Lease)
 }
@@ -234,13 +242,14 @@ func orNone(err error) error {
 	return err
 }
 
-// A repetition is a place to go on from once more, when what a dead relay had under way has surely arrived or never will.
+// A repetition is a place to repeat from, once what a dead relay had under way has surely arrived
+// or never will.
 type repetition struct {
 	from  Cursor
 	after time.Time
 }
 
-// repeat goes back to where this relay took over, when it is time. What follows has the ids that it had.
+// repeat goes back to where this relay took over, when it is time. The messages keep their ids.
 func (r *Relay) repeat() {
 	if r.again != nil && clock.Now().After(r.again.after) {
 		r.held.cursor, r.again = r.again.from, nil
@@ -260,7 +269,8 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 	return messages, nil
 }
 
-// publish writes a page, one topic after another, and returns how many places from the first on are done with.
+// publish writes a page, one topic after another, and returns how many places from the first are
+// done.
 func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
 	begun := r.held
 	r.begun = &begun
@@ -278,7 +288,8 @@ func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err err
 // stopGrace is how long a relay waits for answers after its context ended.
 const stopGrace = time.Second
 
-// inLease returns a context that leaves a quarter of the lease to what is under way, and ends a moment after ctx.
+// inLease returns a context that leaves a quarter of the lease to what is under way, and ends a
+// moment after ctx.
 func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), r.held.until.Add(-r.cfg.Lease/4))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
@@ -344,8 +355,8 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 	return nil
 }
 
-// takeBack moves the cursor to where this relay began to publish under a lease that it lost. The higher epoch keeps the relay that
-// holds the lease now from moving the cursor forward again before it has published everything once more.
+// takeBack moves the cursor to where this relay began to publish under a lost lease. The higher
+// epoch keeps the present relay from moving it forward before everything is repeated.
 func (r *Relay) takeBack(ctx context.Context) error {
 	if r.begun == nil {
 		return nil
@@ -366,7 +377,8 @@ func (r *Relay) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// release lets the next relay begin at once; where messages are still under way it leaves that to the livenessLock, so that they are published again.
+// release lets the next relay begin at once; with messages under way it leaves that to the
+// livenessLock, so that they are published again.
 func (r *Relay) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -20,7 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// outbox is an events table as a relay's user would have it: positions are the order of commits, since writers take turns.
+// outbox is an events table as a relay's user would have it: positions are the order of commits,
+// since writers take turns.
 const outbox = `CREATE TABLE outbox (
 		position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 		writer   int NOT NULL,
@@ -84,8 +85,8 @@ func published(t testing.TB, brokers []string, topic string, writers int) (disti
 	return distinct, repeated
 }
 
-// What many transactions write, in whatever order they end, is published in order and without a gap, however relays come and go
-// and however often they lose their lease.
+// What many transactions write, in whatever order they end, is published in order and without a
+// gap, however relays come and go and however often they lose their lease.
 func TestRelayPublishesInOrder(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.outbox", bustest.Database(t)
@@ -169,7 +170,8 @@ func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
 	})
 }
 
-// However slow the answers and however often the topics take turns, a page is through within a lease.
+// However slow the answers and however often the topics take turns, a page is through within a
+// lease.
 func TestRelayGroupsByTopic(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
@@ -202,8 +204,8 @@ func TestRelayGroupsByTopic(t *testing.T) {
 	}
 }
 
-// What can't be published holds up what comes after it, and nothing that comes before it: the cursor stands before the first
-// place of which a message is missing.
+// What can't be published holds up what comes after it, and nothing that comes before it: the
+// cursor stands before the first place of which a message is missing.
 func TestRelayKeepsWhatIsThrough(t *testing.T) {
 	t.Parallel()
 	large := place("test.through", "large", "k", 4)
@@ -247,8 +249,9 @@ func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	}
 }
 
-// What a relay sent under a lease that it lost may arrive after what the next relay published. The last record of the key is the newest
-// again all the same, so that compaction keeps no revoked key in force.
+// What a relay sent under a lease that it lost may arrive after what the next relay published. The
+// last record of the key is the newest again all the same, so that compaction keeps no revoked key
+// in force.
 func TestRelayPublishesTheNewestLast(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
@@ -285,8 +288,9 @@ func TestRelayPublishesTheNewestLast(t *testing.T) {
 	})
 }
 
-// A relay whose process ends without a word is replaced at once, however long its lease still is; one that lives is not, even if
-// it does nothing. What the dead one may have had under way is published again once its lease is over.
+// A relay whose process ends without a word is replaced at once, however long its lease still is;
+// one that lives is not, even if it does nothing. What the dead one may have had under way is
+// published again once its lease is over.
 func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.livenesslock", bustest.Database(t)
@@ -321,7 +325,8 @@ func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	})
 }
 
-// takeLease takes the lease for an hour as a relay does whose process ends when the connection is closed.
+// takeLease takes the lease for an hour as a relay does whose process ends when the connection is
+// closed.
 func takeLease(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)

@@ -23,8 +23,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// A snapshot is a file: snapshotMagic, in which the last byte is the format's version, then the fields of snapshot in their order,
-// lengths as varints, and the SHA-256 of all that. Another version is not read: the log is.
+// A snapshot is a file: snapshotMagic, whose last byte is the format's version, the fields of
+// snapshot in order, lengths as varints, and the SHA-256 of all that. Other versions are ignored in
+// favor of the log.
 const snapshotMagic = "BUSSTAT\x01"
 
 // snapshot is the state of a topic as it was read up to some offsets.
@@ -35,14 +36,14 @@ type snapshot struct {
 	parts []snapshotPart
 }
 
-// snapshotPart is one partition of a snapshot: the newest record of each key below next, in the order of their offsets.
+// snapshotPart is one partition of a snapshot: the newest record of each key below next, by offset.
 type snapshotPart struct {
 	partition int
 	next      int64
 	records   []bus.Record
 }
 
-// SnapshotDir is where in dir a service keeps its snapshots, apart from others that are given the same dir; "" if that is "".
+// SnapshotDir is a service's own folder for snapshots in dir; "" if that is "".
 func SnapshotDir(dir, service string) string {
 	if dir == "" {
 		return ""
@@ -59,7 +60,7 @@ func (s *Reader) snapshotPath() string {
 	return filepath.Join(s.cfg.SnapshotDir, s.cfg.Topic+".state")
 }
 
-// restore takes up the snapshot unless something speaks against it: then the log is read whole.
+// restore loads the snapshot if it is valid: else the log is read whole.
 func (s *Reader) restore(logs broker.TopicLogs) {
 	if !s.keeps() {
 		return
@@ -88,8 +89,8 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 	}
 }
 
-// verify returns why a snapshot can't be used. A deletion that it has not seen must still be in the log: it may not be older than the
-// log keeps those.
+// verify returns why a snapshot can't be used. It may not be older than the log keeps tombstones:
+// every later deletion must still be there.
 func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 	age := s.cfg.Clock().Sub(snap.taken)
 	switch {
@@ -153,7 +154,7 @@ func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
 	return snap, s.changes, true
 }
 
-// write replaces the file at path in one step: a crash at any moment leaves the old one or the new one.
+// write replaces the file at path atomically, also in a crash.
 func (snap snapshot) write(path string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -27,25 +27,27 @@ type Config struct {
 	Dialer  *kafka.Dialer
 	Topic   string
 
-	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time, in order within each
-	// partition, and may see a record again after the log was replaced. It may keep the record. A key that is not in the log any
-	// more, although nobody was seen to remove it, is removed by a record with nothing but that key. A record that Apply fails
-	// for is logged, counted and passed over: one that can't be read must not keep out all that follow.
+	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time,
+	// in order within each partition, and may see a record again after the log was replaced. It may
+	// keep the record. A key that left the log unseen is removed by a record with nothing but that
+	// key. A record that Apply fails for is logged, counted and skipped: an unreadable one must not
+	// stop those that follow.
 	Apply func(bus.Record) error
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
 
-	// SnapshotDir is a directory of this reader's alone in which the state is kept for a fast start; it is made where it is missing.
-	// Empty: nowhere. The state is then held in memory once more. Only topics that are compacted, and nothing else, are kept.
+	// SnapshotDir is a folder for this reader alone, made where missing, in which the state is kept
+	// for a fast start. Empty: none. The state is then held in memory once more. It is for topics
+	// that are only compacted.
 	SnapshotDir      string
 	SnapshotInterval time.Duration // between snapshots of a state that changes; default 5 min
 
 	Clock   func() time.Time      // the wall clock; default the system's
-	Metrics prometheus.Registerer // takes the instruments; nil: nobody wants to know
+	Metrics prometheus.Registerer // takes the instruments; nil: none
 }
 
-// Reader follows a compacted topic from its beginning, so that a service holds the state of another in memory. With a
-// snapshot it goes on where that was taken.
+// Reader follows a compacted topic from its beginning, so that a service holds another's state in
+// memory. With a snapshot it continues from there.
 type Reader struct {
 	cfg        Config
 	logger     *slog.Logger
@@ -102,8 +104,8 @@ func (s *Reader) Complete() error {
 	}
 }
 
-// Age is how long ago the brokers last confirmed that the state is complete, 0 before it is ready. While they answer it stays
-// below a second; what was changed longer ago than Age is surely in.
+// Age is how long ago the brokers last confirmed that the state is complete, 0 before it is ready.
+// While they answer it is below a second; what changed earlier is surely in.
 func (s *Reader) Age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +119,8 @@ func (s *Reader) Age() time.Duration {
 	return oldest
 }
 
-// asOf is when a partition that nothing is missing of was last known to be read whole: before its first answer, when the
-// reader asked how much there is. It is called with the lock.
+// asOf is when a complete partition was last confirmed to be read whole: before its first answer,
+// when the reader asked for its end. It is called with the lock.
 func (s *Reader) asOf(partition int) time.Time {
 	if at, ever := s.confirmed[partition]; ever {
 		return at
@@ -133,7 +135,8 @@ func (s *Reader) confirm(partition int) {
 	s.confirmed[partition] = s.cfg.Clock()
 }
 
-// Run follows the topic until ctx ends, whatever happens to the brokers, and then returns nil. It waits for a topic that does not exist.
+// Run follows the topic until ctx ends, through all failures of the brokers, and then returns nil.
+// It waits for a missing topic.
 func (s *Reader) Run(ctx context.Context) error {
 	c := broker.NewCluster(s.cfg.Brokers, s.cfg.Dialer)
 	defer c.Close()
@@ -157,7 +160,8 @@ func (s *Reader) Run(ctx context.Context) error {
 	}
 }
 
-// await repeats what the brokers may not be ready for, and reports whether it was done before ctx ended.
+// await repeats what the brokers may not be ready for, and reports whether it was done before ctx
+// ended.
 func (s *Reader) await(ctx context.Context, c *broker.Cluster, what func(context.Context, *broker.Cluster) error) bool {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := what(ctx, c)
@@ -182,7 +186,8 @@ func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 	return f.Run(ctx)
 }
 
-// begin finds where each partition's log starts, and where it ends now, and takes up the snapshot if there is one.
+// begin finds where each partition's log starts and ends now, and loads the snapshot if there is
+// one.
 func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	begun := s.cfg.Clock()
 	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
@@ -225,7 +230,8 @@ func (s *Reader) announce() {
 	}
 }
 
-// errStale means that the state was not confirmed for so long that deletions may be gone from the log.
+// errStale means that the state was not confirmed for so long that deletions may be gone from the
+// log.
 var errStale = errors.New("the state was not confirmed complete for too long")
 
 func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
@@ -251,10 +257,11 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	return nil
 }
 
-// leastStaleness is what a reader does not call stale, however fast its topic forgets deletions.
+// leastStaleness is never stale, however short the topic's retention of tombstones.
 const leastStaleness = time.Minute
 
-// stale reports whether a tombstone may have come and gone since the partition was last read to its end.
+// stale reports whether a tombstone may have come and gone since the partition was last read to its
+// end.
 func (s *Reader) stale(c follow.Chunk) bool {
 	at, ever := s.confirmed[c.Partition]
 	if swept := s.swept[c.Partition]; swept.After(at) {
@@ -353,7 +360,8 @@ func (s *Reader) finish(partition int, sweep *sweep) {
 	}
 }
 
-// outside goes on from the start of the log, where a compacted topic holds all state, and has removed what only the log before had.
+// outside continues at the start of the log, where a compacted topic holds all state, and has the
+// keys removed that only the log before had.
 func (s *Reader) outside(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 	s.logger.Error("state topic was cut or replaced, reading it again from its start",
 		"partition", partition, "position", position, "start", log.Start, "end", log.End, "replaced", log.Replaced)
@@ -376,7 +384,8 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 	return log.Start, true
 }
 
-// forget drops a partition that the topic has no more, so that nothing is awaited of it. It is called with the lock.
+// forget drops a partition that the topic no longer has, so that nothing waits for it. It is called
+// with the lock.
 func (s *Reader) forget(partition int) {
 	delete(s.next, partition)
 	delete(s.ids, partition)

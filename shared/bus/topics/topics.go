@@ -14,9 +14,10 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Ensure creates the topics that do not exist, and returns when all of them have leaders. What exists is left as it is. With three
-// brokers or more a topic gets three replicas, of which two must have a record before it is acknowledged (the brokers' own default
-// is one: the loss of that one would lose what was acknowledged); else one. It retries until ctx ends, so it may be called before the brokers run.
+// Ensure creates missing topics, and returns when all have leaders. Existing ones stay as they are.
+// With three brokers or more a topic gets three replicas, of which two must have a record before it
+// is acknowledged (with the brokers' default of one, its loss would lose acknowledged records);
+// else one. It retries until ctx ends, so the brokers may start later.
 func Ensure(ctx context.Context, brokers []string, topics []contract.Topic) error {
 	return EnsureWith(ctx, brokers, nil, topics)
 }
@@ -102,7 +103,7 @@ func newTopicRequest(t contract.Topic, brokers int) createtopics.RequestTopic {
 	return request
 }
 
-// create asks the controller. A topic that somebody else created meanwhile is fine.
+// create asks the controller. A topic created by another meanwhile is fine.
 func create(ctx context.Context, c *broker.Cluster, seen broker.Layout, request *createtopics.Request) error {
 	conn, err := broker.Connect(ctx, c.Dialer, seen.Brokers[seen.Controller])
 	if err != nil {

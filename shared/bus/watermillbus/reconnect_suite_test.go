@@ -17,10 +17,12 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The suite's own Reconnect, in its three shapes. Watermill v1.5.1 appends to the slice of published messages in one goroutine and
-// reads it in another (pubsub/tests/test_pubsub.go, TestReconnect), so the race detector fails it whatever is tested, and it fails
-// itself when the last message arrives before its publisher has noted it. Hence no race detector here, and the last message is
-// handed over once all are noted; TestReconnect does the same with the race mended, under the race detector.
+// The suite's own Reconnect, in its three shapes. Watermill v1.5.1 appends to the slice of
+// published messages in one goroutine and reads it in another (pubsub/tests/test_pubsub.go,
+// TestReconnect), so the race detector fails it whatever is tested, and it fails itself when the
+// last message arrives before its publisher has noted it. Hence no race detector here, and the last
+// message is handed over once all are noted; TestReconnect does the same with the race mended,
+// under the race detector.
 func TestSuiteReconnect(t *testing.T) {
 	for name, shape := range map[string]struct {
 		group    string
@@ -43,7 +45,8 @@ func TestSuiteReconnect(t *testing.T) {
 	}
 }
 
-// patientSubscriber holds the last message of the suite's Reconnect back until the suite has noted that it was published.
+// patientSubscriber holds the last message of the suite's Reconnect back until the suite has noted
+// that it was published.
 type patientSubscriber struct {
 	*watermillbus.Subscriber
 	t *testing.T
@@ -65,7 +68,8 @@ func (s patientSubscriber) Subscribe(ctx context.Context, topic string) (<-chan 
 	return out, err
 }
 
-// everythingNoted returns nil when nobody publishes any more in TestReconnect, and the goroutine that notes waits for more.
+// everythingNoted returns nil when nobody publishes any more in TestReconnect, and the goroutine
+// that notes waits for more.
 func everythingNoted() error {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// restartable is a broker and the command that kills it and returns when it runs again, for Watermill's suite.
+// restartable is a broker and the command that kills it and returns when it runs again, for
+// Watermill's suite.
 func restartable(t *testing.T) (brokers, restart []string) {
 	t.Helper()
 	cluster := testenv.FaultyKafka(t, 1)
@@ -48,8 +49,9 @@ func pipe(t *testing.T, name string) *os.File {
 	return file
 }
 
-// Ten thousand messages from a hundred publishers reach a subscriber while the broker is killed and started twice. This is the
-// suite's TestReconnect without its data race, see TestSuiteReconnect: publishers note under a lock what they have published.
+// Ten thousand messages from a hundred publishers reach a subscriber while the broker is killed and
+// started twice. This is the suite's TestReconnect without its data race, see TestSuiteReconnect:
+// publishers note under a lock what they have published.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 
 // RouterConfig configures what a Router does around its handlers. Zero means the default.
 type RouterConfig struct {
-	// Park sets aside a message that can never be handled, before it is acknowledged. An error brings the message again. Without
-	// Park such a message comes again and again.
+	// Park sets aside a message that can never be handled, before it is acknowledged. After an
+	// error the message comes again. Without Park it comes again and again.
 	Park func(ctx context.Context, m *message.Message, reason error) error
 
 	// Observe is called after each delivery with its duration and error; may be nil.
@@ -80,7 +80,8 @@ func recovering(next message.HandlerFunc) message.HandlerFunc {
 // passedOn are the headers that a message hands on to those that its handler publishes.
 var passedOn = [...]string{"traceparent", "tracestate", "correlation_id"}
 
-// tracing copies trace context and correlation from the message to what its handler returns, unless the handler set its own.
+// tracing copies trace context and correlation from the message to what its handler returns, unless
+// the handler set its own.
 func tracing(next message.HandlerFunc) message.HandlerFunc {
 	return func(m *message.Message) ([]*message.Message, error) {
 		out, err := next(m)
@@ -138,7 +139,8 @@ func (c RouterConfig) retrying(logger *slog.Logger) message.HandlerMiddleware {
 	}
 }
 
-// spent is an error after the last attempt: a panic that stays is permanent, anything else passes some day.
+// spent is an error after the last attempt: a panic that stays is permanent, anything else passes
+// some day.
 func spent(err error) error {
 	var panicked *bus.PanicError
 	if errors.As(err, &panicked) {

@@ -24,8 +24,9 @@ type SubscriberConfig struct {
 	Brokers []string
 	Dialer  *kafka.Dialer // TLS, SASL, client id
 
-	// Group shares the messages between all subscriptions of its name, and remembers with the brokers what was acknowledged. Without
-	// one, each subscription gets all messages of the topic from its beginning.
+	// Group shares the messages between all subscriptions of its name, and commits acknowledgements
+	// to the brokers. Without one, each subscription gets all messages of the topic from its
+	// beginning.
 	Group string
 
 	Partitions int           // of topics that SubscribeInitialize makes; default 1
@@ -56,9 +57,10 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	return c
 }
 
-// Subscriber gives messages to Watermill handlers, each at least once. A partition's next message comes when the one before is
-// acknowledged, so order holds inside each partition; messages of several partitions are under way at the same time.
-// For effects in Postgres use Consumer: it is exactly once, and faster by the size of its batches.
+// Subscriber gives messages to Watermill handlers, each at least once. A partition's next message
+// comes when the one before is acknowledged, so each partition keeps its order; several partitions
+// are under way at once. For effects in Postgres use Consumer: it is exactly once, and faster by
+// the size of its batches.
 type Subscriber struct {
 	cfg    SubscriberConfig
 	logger *slog.Logger
@@ -93,7 +95,8 @@ func (s *Subscriber) SubscribeInitialize(topic string) error {
 	return topics.EnsureWith(ctx, s.cfg.Brokers, s.cfg.Dialer, []contract.Topic{{Name: topic, Partitions: s.cfg.Partitions}})
 }
 
-// Subscribe implements message.Subscriber. The channel is closed when ctx ends or the subscriber is closed.
+// Subscribe implements message.Subscriber. The channel is closed when ctx ends or the subscriber is
+// closed.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,8 +67,8 @@ func (s *subscription) runInGroup(ctx context.Context) {
 	}
 }
 
-// serve delivers until the generation ends. Acknowledgements are reported as its member, so that the brokers refuse those of a
-// member that lost its partitions.
+// serve delivers until the generation ends. Acknowledgements are committed as its member, so that
+// the brokers refuse those of a fenced one.
 func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) {
 	done := make(chan struct{})
 	generation.Start(func(member context.Context) {
@@ -133,7 +133,8 @@ func (s *subscription) runAlone(ctx context.Context) {
 	}
 }
 
-// places are positions in the partitions of one topic. They mean nothing in another topic of its name.
+// places are positions in the partitions of one topic. They mean nothing in another topic of its
+// name.
 type places struct {
 	topic wire.TopicID
 	next  map[int]int64
@@ -177,7 +178,8 @@ func (s *subscription) discover(ctx context.Context, at *places) error {
 	return nil
 }
 
-// leave gives up the places in a topic that is gone. A broker that is behind may have reported that too early.
+// leave gives up the places in a deleted topic. A broker that is behind may have reported that too
+// early.
 func (s *subscription) leave(ctx context.Context, at *places) error {
 	replaced, err := s.cluster.Replaced(ctx, s.topic, at.topic)
 	if err == nil && replaced {
@@ -230,8 +232,8 @@ func (s *subscription) deliver(ctx context.Context, at places, acks *acknowledge
 	wg.Wait()
 }
 
-// outside goes on at the start of the log, loudly: a subscriber promises at least once, and what is gone is gone. So it does where
-// the topic was deleted and made again.
+// outside continues at the start of the log, and logs it: a subscriber promises at least once, and
+// what is gone is gone. So it does where the topic was replaced.
 func (s *subscription) outside(partition int, position int64, log broker.LogBounds, acks *acknowledgements) (next int64) {
 	s.logger.Error("position outside the log, going on from its start", "partition", partition, "position", position, "start", log.Start, "end", log.End,
 		"replaced", log.Replaced)
@@ -262,8 +264,9 @@ func (s *subscription) drain(ctx context.Context, partition int, lane <-chan fol
 	}
 }
 
-// awaitUnderWay waits for what a handler of this subscription still has of a partition, so that a rebalance that leaves the partition
-// here does not put a second message of it under way. It returns where the message came from if it was acknowledged.
+// awaitUnderWay waits for a partition's message that a handler of this subscription still has, so
+// that after a rebalance no second one is under way. It returns that message's place if it was
+// acknowledged.
 func (s *subscription) awaitUnderWay(ctx context.Context, partition int) (done Origin, over bool) {
 	s.mu.Lock()
 	m := s.underWay[partition]
@@ -338,7 +341,8 @@ func settled(ctx context.Context, m *message.Message) (acked, over bool) {
 	}
 }
 
-// acknowledgements are the offsets behind the last acknowledged message of each partition, in the topic that is read.
+// acknowledgements are the offsets behind the last acknowledged message of each partition, in the
+// topic that is read.
 type acknowledgements struct {
 	mu sync.Mutex
 	at places
@@ -348,7 +352,7 @@ func newAcknowledgements(topic wire.TopicID) *acknowledgements {
 	return &acknowledgements{at: places{topic, make(map[int]int64)}}
 }
 
-// moveTo forgets what was acknowledged in another topic.
+// moveTo drops acknowledgements of another topic.
 func (a *acknowledgements) moveTo(topic wire.TopicID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,3 +1,4 @@
-// Package contracttest stands in for the other modules in the tests of one: it makes their topics, publishes what they would publish, and
-// consumes what the module under test publishes. Only tests import it.
+// Package contracttest replaces the other modules in the tests of one: it makes their topics,
+// publishes what they would publish, and consumes what the module under test publishes. Only tests
+// import it.
 package contracttest

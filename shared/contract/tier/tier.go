@@ -8,13 +8,13 @@ const (
 	Scale        = "scale"
 )
 
-// LongestRetentionDays is the longest of the defaults: what holds for entries of which nobody has recorded for how long they are kept.
+// LongestRetentionDays is the longest default: for entries without a recorded retention.
 const LongestRetentionDays = 365
 
 // MaxRetentionDays bounds what a setting may ask for.
 const MaxRetentionDays = 3650
 
-// RetentionDays is for how many days a tier keeps what was sent, where no setting differs; of an unknown tier the longest.
+// RetentionDays is a tier's default retention in days; of an unknown tier the longest.
 func RetentionDays(tier string) int {
 	switch tier {
 	case Indie:

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// Config sets where a broker lives and how it behaves.
+// Config is a broker's place and behavior.
 type Config struct {
 	Dir    string       // data directory, made when missing; "" keeps everything in memory until Close
 	Port   int          // TCP port on 127.0.0.1; 0 takes a free one
@@ -26,12 +26,14 @@ type Config struct {
 	Clock        func() time.Time // by which records age, where it runs ahead of the machine's; nil: the machine's
 	SegmentBytes int              // size at which a log file is closed and the next begun; 0: 32 MiB
 
-	// Open lets in whoever reaches the port: for tests. Else a client has to sign in as User, with the password that the first start
-	// makes up and keeps in PasswordFile: whoever writes to the log as a module does could make himself an operator.
+	// Open admits every client: for tests. Else a client authenticates as User, with the password
+	// that the first start generates in PasswordFile: whoever writes to the log as a module could
+	// make himself an operator.
 	Open bool
 
-	// RefuseDropped closes a connection that uses a protocol version which Apache Kafka 4 no longer serves, as Apache
-	// Kafka does. Tests set it: kfake still serves those versions and would hide the mistake. See Refused.
+	// RefuseDropped closes a connection that uses a protocol version which Apache Kafka 4 no longer
+	// serves, as Apache Kafka does. Tests set it: kfake still serves those versions and would hide
+	// the mistake. See Refused.
 	RefuseDropped bool
 }
 
@@ -42,8 +44,8 @@ var (
 	ErrDamaged   = errors.New("data directory damaged")
 )
 
-// segmentBytes is the default of Config.SegmentBytes. A start reads one file at a time into memory, so it bounds the memory of a
-// start; 32 MiB is seconds of full load.
+// segmentBytes is the default of Config.SegmentBytes. A start reads one file at a time into memory,
+// so it bounds that; 32 MiB is seconds of full load.
 const segmentBytes = 32 << 20
 
 // A Broker is a running broker. Its methods may be called from several goroutines.
@@ -57,7 +59,8 @@ type Broker struct {
 	failures *failureLog
 }
 
-// Start opens the data directory and serves it. When it returns, everything that was acknowledged before is there.
+// Start opens the data directory and serves it. When it returns, everything that was acknowledged
+// before is there.
 func Start(cfg Config) (*Broker, error) {
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
@@ -129,8 +132,9 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 		kfake.WithLogger(failures),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": strconv.Itoa(cmp.Or(cfg.SegmentBytes, segmentBytes)),
-			// kfake would drop records of compacted topics after a week, and forgets where a partition ended once
-			// all of it has expired. So it expires and compacts nothing by itself; the housekeeper does.
+			// kfake would drop records of compacted topics after a week, and loses a partition's
+			// end once all of it has expired. So it expires and compacts nothing by itself; the
+			// housekeeper does.
 			"log.retention.ms":           "-1",
 			"log.retention.bytes":        "-1",
 			"log.cleaner.backoff.ms":     strconv.FormatInt(never.Milliseconds(), 10),
@@ -146,10 +150,12 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 // Addr is the broker's address, host:port.
 func (b *Broker) Addr() string { return b.listener.Addr().String() }
 
-// Refused lists the requests that RefuseDropped turned away, in the order they came, such as "JoinGroup v1".
+// Refused lists the requests that RefuseDropped turned away, in the order they came, such as
+// "JoinGroup v1".
 func (b *Broker) Refused() []string { return b.listener.refusals() }
 
-// Retain deletes what retention.ms and retention.bytes do not ask for any more, at once. The broker does it every minute.
+// Retain deletes at once what exceeds retention.ms and retention.bytes. The broker does it every
+// minute.
 func (b *Broker) Retain(ctx context.Context) error {
 	if b.keeper == nil {
 		return nil
@@ -157,8 +163,8 @@ func (b *Broker) Retain(ctx context.Context) error {
 	return b.keeper.runOnce(ctx, b.keeper.clock())
 }
 
-// Close lets no client in any more, writes the state down and frees port and directory. It reports what could not be
-// written. Further calls do nothing.
+// Close admits no more clients, saves the state and frees port and directory. It returns what could
+// not be saved. Further calls do nothing.
 func (b *Broker) Close() error {
 	var err error
 	b.closing.Do(func() {
@@ -187,7 +193,7 @@ func listen(cfg Config) (*listener, error) {
 	return newListener(ln, cfg), nil
 }
 
-// A dirLock is the exclusive right to a data directory. The kernel drops it with the process, however that ends.
+// A dirLock is the exclusive right to a data directory. The kernel releases it with the process.
 type dirLock struct{ file *os.File }
 
 func lockDir(dir string) (*dirLock, error) {

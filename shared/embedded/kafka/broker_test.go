@@ -140,7 +140,8 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// A request of a version that Apache Kafka 4 dropped ends the connection, as there, and is remembered.
+// A request of a version that Apache Kafka 4 dropped ends the connection, as there, and is
+// remembered.
 func TestRefusesDroppedVersions(t *testing.T) {
 	for _, test := range []struct {
 		key     kmsg.Key
@@ -216,7 +217,8 @@ func TestStrangers(t *testing.T) {
 	create(t, b.Addr(), "test.alive")
 }
 
-// A record from more than an hour ahead is refused, as Apache Kafka does, and leaves no trace: who stamps in earnest goes on.
+// A record from more than an hour ahead is refused, as Apache Kafka does, and leaves no trace: who
+// stamps in earnest goes on.
 func TestRefusesTheFuture(t *testing.T) {
 	b := start(t, Config{})
 	create(t, b.Addr(), "test.future")

@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 )
 
-// kfake compacts a partition by deleting its files and writing them anew: a crash in between would lose the newest
-// state of every key. So compaction happens at the start only, before a client is let in, and beside a second set of
-// links to the old files, from which the next start puts a half compacted partition back.
+// kfake compacts a partition by deleting its files and writing them anew: a crash between would
+// lose the newest state of every key. So compaction happens only at the start, before a client is
+// admitted, and beside hard links to the old files, from which the next start restores a half
+// compacted partition.
 
 const (
 	compactionDir  = "compaction"     // links to the files of compacted partitions, complete
@@ -78,7 +79,8 @@ func linkFiles(from, to string) error {
 	return nil
 }
 
-// restoreCompaction puts back what a crash left half compacted. It can be interrupted and run again.
+// restoreCompaction puts back what a crash left half compacted. It can be interrupted and run
+// again.
 func restoreCompaction(dir string) error {
 	kept := filepath.Join(dir, compactionDir)
 	partitions, err := os.ReadDir(kept)

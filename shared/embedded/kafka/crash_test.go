@@ -84,8 +84,8 @@ func TestKillLosesNothing(t *testing.T) {
 	}
 }
 
-// produceUntilKilled kills the broker after a few hundred acknowledgements while more is on its way, and returns what
-// was acknowledged.
+// produceUntilKilled kills the broker after a few hundred acknowledgements while more is on its
+// way, and returns what was acknowledged.
 func produceUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int) []string {
 	t.Helper()
 	c := client(t, addr, kgo.DefaultProduceTopic("test.kill"), kgo.RecordRetries(0), kgo.ProducerLinger(0))

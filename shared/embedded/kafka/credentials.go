@@ -14,18 +14,21 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// The broker's one user, who may do everything, and by which mechanism it signs in: one that never sends the password.
+// The broker's one user, who may do everything, and its SASL mechanism, which never sends the
+// password.
 const (
 	User      = "weir"
 	Mechanism = "SCRAM-SHA-512"
 )
 
-// PasswordFile is where the broker of a data directory keeps its user's password. Who removes it gets another one at the next start.
+// PasswordFile is where the broker of a data directory keeps its user's password. Without it the
+// next start makes another.
 func PasswordFile(dir string) string { return filepath.Join(dir, "password") }
 
 var errNoPlace = errors.New("an embedded broker that keeps nothing has no place for a password: it has to be Open")
 
-// ensurePassword reads the password, or makes one up where there is none; "" of a broker that is open.
+// ensurePassword reads the password, or makes one up where there is none; "" of a broker that is
+// open.
 func ensurePassword(cfg Config) (string, error) {
 	if cfg.Open {
 		return "", nil

@@ -16,9 +16,10 @@ import (
 // maxRequestBytes is the largest request taken, Apache Kafka's socket.request.max.bytes.
 const maxRequestBytes = 100 << 20
 
-// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves, where that is not version 0 (KIP-896). It lists that in
-// its answer to ApiVersions, but for Produce, of which it names version 0 so as not to confuse an old library. Metadata,
-// FindCoordinator, Heartbeat, SyncGroup, LeaveGroup, ApiVersions and SASL lost nothing.
+// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves, where that is not
+// version 0 (KIP-896). Its answer to ApiVersions lists these, except Produce with version 0, for an
+// old library. Metadata, FindCoordinator, Heartbeat, SyncGroup, LeaveGroup, ApiVersions and SASL
+// lost nothing.
 var oldestServed = map[kmsg.Key]int16{
 	kmsg.Produce:              3,
 	kmsg.Fetch:                4,
@@ -43,8 +44,8 @@ var oldestServed = map[kmsg.Key]int16{
 	kmsg.DescribeDelegationToken: 1,
 }
 
-// A listener lets clients in once it is open, and looks at the head of each request: kfake trusts what it reads, so a
-// browser that strays onto the port would otherwise end the process.
+// A listener admits clients once it is open, and checks the head of each request: kfake trusts what
+// it reads, so a stray browser would end the process.
 type listener struct {
 	net.Listener
 	logger        *slog.Logger
@@ -121,20 +122,20 @@ func (l *listener) refusals() []string {
 	return slices.Clone(l.refused)
 }
 
-// headBytes is what every request begins with: its size, key and version, and the number that its answer will carry.
+// headBytes is the head of every request: size, key, version and correlation id.
 const headBytes = 12
 
-// A requestConn shows the head of each request to check before the reader sees it.
+// A requestConn passes the head of each request to check before the reader sees it.
 //
-// It also hides that a client is gone for as long as the client's JoinGroup or SyncGroup is unanswered: kfake watches
-// over a member of a group only once it has got an answer out, so a client that is killed in between would be a member,
-// with partitions that nobody reads, for ever. Apache Kafka does not look at the connection either.
+// It also hides that a client is gone while the client's JoinGroup or SyncGroup is unanswered:
+// kfake watches a group member only after its answer, so a client killed before would stay a member
+// for ever, with unread partitions. Apache Kafka does not look at the connection either.
 type requestConn struct {
 	net.Conn
 	check  func(size uint32, key kmsg.Key, version int16) error
 	closed <-chan struct{} // when the broker stops
 	logger *slog.Logger
-	signIn *signIn // nil where nobody needs to
+	signIn *signIn // nil where none is needed
 	gone   atomic.Bool
 	head   []byte // of the head just read, what the reader has not taken yet
 	left   uint32 // bytes of the request still to come after the head

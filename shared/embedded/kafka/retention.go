@@ -16,8 +16,8 @@ const (
 	never        = 100 * 365 * 24 * time.Hour // for timers that must not fire
 )
 
-// A housekeeper deletes the files of a log that retention.ms and retention.bytes of its topic no longer ask for. Like
-// Apache Kafka it deletes whole files and never the one that is written to, so a partition always knows where it ends.
+// A housekeeper deletes a log's files beyond retention.ms and retention.bytes. Like Apache Kafka it
+// deletes whole files and never the one being written, so a partition keeps its end.
 type housekeeper struct {
 	dir    string
 	clock  func() time.Time
@@ -106,8 +106,8 @@ func (h *housekeeper) keepPartition(ctx context.Context, t topic, partition int,
 	return h.deleteBefore(ctx, t.Name, partition, segments[first].base)
 }
 
-// restamp gives files that were written since the last look the time of a clock that runs ahead of the machine's. What is stamped later than the
-// machine's time is from an earlier look.
+// restamp gives files written since the last look the time of a clock that runs ahead of the
+// machine's. A stamp later than the machine's time is from an earlier look.
 func restamp(segments []segment, now time.Time) error {
 	machine := time.Now() //nolint:forbidigo // as files are stamped
 	for _, s := range segments {

@@ -29,8 +29,8 @@ func endOffset(t *testing.T, addr, topic string) int64 {
 	return resp.Topics[0].Partitions[0].Offset
 }
 
-// Retention deletes whole files that are too old or too many, never the one in use: even when all has expired and the
-// process is killed, the partition goes on where it ended.
+// Retention deletes whole files that are too old or too many, never the one in use: even when all
+// has expired and the process is killed, the partition goes on where it ended.
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -56,7 +56,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Records age by a clock that runs ahead of the machine's: those of an hour ago go, those of just now stay, also after a start.
+// Records age by a clock that runs ahead of the machine's: those of an hour ago go, those of just
+// now stay, also after a start.
 func TestRetentionByAClockAhead(t *testing.T) {
 	dir, ahead := t.TempDir(), 30*24*time.Hour
 	config := Config{Dir: dir, SegmentBytes: 100, Clock: func() time.Time { return time.Now().Add(ahead) }}

@@ -10,10 +10,12 @@ import (
 // strangersRequestBytes is the largest request taken from a client that has not signed in.
 const strangersRequestBytes = 64 << 10
 
-// strangersRequests are all that such a client may ask. kfake refuses the others too, but only once it has read them.
+// strangersRequests are all that an unauthenticated client may send. kfake refuses the others too,
+// but only after reading them.
 var strangersRequests = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
 
-// signInSteps is how many answers a sign-in takes. kfake answers the last only where the proof was right, and hangs up else.
+// signInSteps is how many answers a sign-in takes. kfake sends the last only for a right proof, and
+// hangs up otherwise.
 const signInSteps = 2
 
 // A signIn is how far a connection has come with it.

@@ -76,8 +76,8 @@ func secret(user, password string) sasl.Mechanism {
 	return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
 }
 
-// Nobody who has not signed in gets an answer to anything, whatever he asks for: else he could write himself an operator's credentials,
-// and read everybody's logs.
+// Nobody who has not signed in gets an answer to anything, whatever he asks for: else he could
+// write himself an operator's credentials, and read everybody's logs.
 func TestStrangersAreTurnedAway(t *testing.T) {
 	b, _, log := guarded(t, t.TempDir())
 	for key := range int16(kmsg.MaxKey + 1) {
@@ -121,7 +121,8 @@ func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 	return err
 }
 
-// An unauthenticated client makes the broker keep no large request in memory: it closes the connection at the head.
+// An unauthenticated client makes the broker keep no large request in memory: it closes the
+// connection at the head.
 func TestStrangersSendNothingLarge(t *testing.T) {
 	b, _, _ := guarded(t, t.TempDir())
 	large := kmsg.NewPtrSASLAuthenticateRequest()
@@ -174,7 +175,8 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// The password outlives the process, and is its owner's alone. Another one takes its place where it was removed.
+// The password outlives the process, and is its owner's alone. Another one takes its place where it
+// was removed.
 func TestPasswordIsKept(t *testing.T) {
 	dir := t.TempDir()
 	b, first, _ := guarded(t, dir)

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// An account is the user that the server runs as. PostgreSQL refuses to run as root, so root lends it another one.
+// An account is the user that the server runs as, because PostgreSQL refuses to run as root.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -40,8 +40,8 @@ func serverAccount() (account, error) {
 	return account{}, fmt.Errorf("PostgreSQL refuses to run as root, and there is none of the users %v to run it as: run as an ordinary user", lenders)
 }
 
-// command is a program that runs as the account, in dir, out of the caller's terminal session: a Ctrl-C there must
-// reach the caller alone, who stops the server when nobody needs it any more.
+// command is a program that runs as the account, in dir, outside the caller's terminal session:
+// Ctrl-C must reach the caller alone, who stops the server when it is no longer needed.
 func (a account) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir

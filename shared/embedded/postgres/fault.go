@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// What tests do to a server. All of its processes are meant: the one that listens and those that serve a client each.
+// Faults of a server, for tests: of the process that listens and of those of its clients.
 
-// Pause stops the processes where they stand.
+// Pause stops the processes (SIGSTOP).
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 
 // Resume lets them go on.

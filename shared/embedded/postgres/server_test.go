@@ -17,7 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// dir is a directory that the server's account can reach, unlike t.TempDir when the tests run as root.
+// dir is a directory that the server's account can reach, unlike t.TempDir when the tests run as
+// root.
 func dir(t *testing.T) string {
 	t.Helper()
 	d, err := os.MkdirTemp("", "weir-postgres-test-")
@@ -124,8 +125,8 @@ func TestTakesOverAnOrphan(t *testing.T) {
 	query[int](t, s.URL(), "SELECT count(*) FROM kept")
 }
 
-// A server that was killed together with its caller is started anew: its pid file means nothing, whoever has the
-// process id by now.
+// A server that was killed together with its caller is started anew: its pid file means nothing,
+// whoever has the process id by now.
 func TestStalePid(t *testing.T) {
 	t.Parallel()
 	for name, pid := range map[string]int{"nobody's": 0, "another program's": os.Getpid()} {
@@ -244,8 +245,8 @@ func TestPasswordStaysPrivate(t *testing.T) {
 	}
 }
 
-// A folder that the server's account cannot reach, as below /root, is no obstacle: the data goes elsewhere, and the
-// next start finds it there.
+// A folder that the server's account cannot reach, as below /root, is no obstacle: the data goes
+// elsewhere, and the next start finds it there.
 func TestUnreachableFolder(t *testing.T) {
 	t.Parallel()
 	closed := dir(t)

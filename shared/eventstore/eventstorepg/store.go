@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Projection brings tables forward by new events, in the transaction that appends them: both happen or neither.
+// A Projection brings tables forward by new events, in the transaction that appends them: both
+// happen or neither.
 type Projection[E any] func(ctx context.Context, tx pgx.Tx, events []eventstore.Recorded[E]) error
 
 // Store keeps events in the table events of the pool's schema (see Migrations).
@@ -45,8 +46,9 @@ func (s *Store[E]) Append(ctx context.Context, stream eventstore.Stream, expecte
 	})
 }
 
-// AppendTx appends and projects in the caller's transaction, which must act as the stream's organization and be READ
-// COMMITTED. Other appends wait until that transaction ends, so it should end soon. After an error it must be rolled back.
+// AppendTx appends and projects in the caller's transaction, which must act as the stream's
+// organization and be READ COMMITTED. Other appends wait until it ends, so it should end soon.
+// After an error it must be rolled back.
 func (s *Store[E]) AppendTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events ...E) error {
 	if len(events) == 0 {
@@ -82,8 +84,8 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	return pg.AsOrganization(ctx, tx, pg.Organization(organization))
 }
 
-// insert adds events when the stream is at version expected. It takes its turn first, in a statement of its own, so that the
-// check of the version sees everything that was appended before.
+// insert adds events when the stream is at version expected. It takes its turn in a statement of
+// its own, so that the version check sees everything appended before.
 func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events []E) ([]eventstore.Cursor, error) {
 	encoded, err := s.codec.EncodeAll(events)
@@ -112,7 +114,8 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return cursors, nil
 }
 
-// conflict is why nothing could be appended. After an error of the database, which is failed, it can't be asked any more.
+// conflict is why nothing was appended. After a database error, which is failed, it can't be
+// queried any more.
 func (s *Store[E]) conflict(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64, failed error) error {
 	if failed == nil {
 		if gone, err := isErased(ctx, tx, stream); err != nil || gone {

@@ -39,8 +39,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// A transaction that drew its position early and commits late must not be overtaken: a reader that had already passed
-// its position would never publish it.
+// A transaction that drew its position early and commits late must not be overtaken: a reader that
+// had already passed its position would never publish it.
 func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 	pool, store := open(t, testenv.Postgres(t), nil)
 	early, late := stream("early"), stream("late")
@@ -66,8 +66,8 @@ func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 	}
 }
 
-// What is appended can be read at once, whatever else runs for long in the same database server: a revocation does not
-// wait for another module's bulk load.
+// What is appended can be read at once, whatever else runs for long in the same database server: a
+// revocation does not wait for another module's bulk load.
 func TestReadAllWaitsForNobodyElse(t *testing.T) {
 	pool, store := open(t, testenv.Postgres(t), nil)
 	foreign := begin(t, pool)
@@ -122,7 +122,8 @@ func TestEventsAreRowSecured(t *testing.T) {
 	}
 }
 
-// The events of one organization are read in the order of commits, whatever happens to others, and page by page.
+// The events of one organization are read in the order of commits, whatever happens to others, and
+// page by page.
 func TestReadOf(t *testing.T) {
 	pool, store := open(t, testenv.Postgres(t), nil)
 	foreign := eventstore.Stream{Organization: "org_b", Name: "counter"}

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 )
 
-// Counted is the only event of the suite: somebody counted up.
+// Counted is the only event of the suite.
 type Counted struct {
 	By   int    `json:"by"`
 	Note string `json:"note,omitempty"`

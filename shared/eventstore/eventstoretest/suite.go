@@ -48,7 +48,7 @@ func unknownIsEmpty(t *testing.T, factory Factory) {
 	mustHold(t, subject, ours)
 }
 
-// Versions are 1, 2, 3, … and metadata and text come back as they were given, whatever characters they hold.
+// Versions are 1, 2, 3, … and metadata and text come back unchanged, whatever characters they hold.
 func readsBack(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	first, second := Counted{By: 1, Note: "ä \u2028 \x00 \""}, Counted{By: 2}
@@ -61,7 +61,7 @@ func readsBack(t *testing.T, factory Factory) {
 	}
 }
 
-// Whoever decided on an old state has to decide again; and no stream can have a gap.
+// A decision on an old state is refused; and no stream can have a gap.
 func refusesOtherVersions(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	mustAppend(t, subject, ours, 0, Counted{By: 1})
@@ -105,7 +105,7 @@ func separatesOrganizations(t *testing.T, factory Factory) {
 	mustHold(t, subject, installation, Counted{By: 3})
 }
 
-// A stream that belongs to nobody could be read by anybody.
+// A stream without an organization could be read by anyone.
 func refusesNamelessStreams(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	for _, stream := range []eventstore.Stream{{Name: "counter-1"}, {Organization: "org_a"}} {
@@ -118,7 +118,7 @@ func refusesNamelessStreams(t *testing.T, factory Factory) {
 	}
 }
 
-// Each of several writers that count up at once is counted, whoever had to try again.
+// Of several writers that count up at once each count is kept, with retries.
 func losesNoAppend(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	const writers, times = 4, 5
@@ -137,7 +137,8 @@ func losesNoAppend(t *testing.T, factory Factory) {
 	}
 }
 
-// A reader that follows with its cursor while others write sees every event exactly once, and each stream in order.
+// A reader that follows with its cursor during writes sees every event exactly once, and each
+// stream in order.
 func readsAllOnce(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	const writers, times = 4, 10
@@ -162,7 +163,8 @@ func readsAllOnce(t *testing.T, factory Factory) {
 	}
 }
 
-// follow reads small pages until it has seen total events, and returns the versions of each stream as they came.
+// follow reads small pages until it has seen total events, and returns each stream's versions in
+// order.
 func follow(t *testing.T, subject Subject, total int) map[eventstore.Stream][]int64 {
 	t.Helper()
 	seen := map[eventstore.Stream][]int64{}

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Bounds of a connection. A reader has stallTimeout for each writeSize; because the system buffers up to sendBuffer, and
-// goes on only when about a third of it is free, a reader that takes 7 KB a second is fast enough.
+// Bounds of a connection. A reader has stallTimeout for each writeSize; because the system buffers
+// up to sendBuffer, and continues only when about a third of it is free, 7 KB a second is fast
+// enough.
 const (
 	stallTimeout  = 20 * time.Second
 	writeSize     = 64 << 10
@@ -21,7 +22,8 @@ const (
 	lingerBytes   = 16 << 20
 )
 
-// A Conn is a connection in a Table. What is written to it has to be taken in time, whatever the deadline set on it.
+// A Conn is a connection in a Table. Its writes have to be taken in time, whatever the deadline set
+// on it.
 type Conn struct {
 	net.Conn
 	table *Table
@@ -97,7 +99,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 }
 
 func (c *Conn) writePart(p []byte) (int, error) {
-	now := time.Now() //nolint:forbidigo // a socket knows the system's time only
+	now := time.Now() //nolint:forbidigo // sockets use the system's time
 	if err := c.begin(now.Add(c.table.config.Stall)); err != nil {
 		return 0, err
 	}
@@ -149,8 +151,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Linger has Close wait a little for what the client still sends: a connection that is closed before all of that was read
-// is reset, and the client may lose the answer that it has not read yet (RFC 9112, 9.6).
+// Linger makes Close wait a little for what the client still sends: closing with unread data resets
+// the connection, and the client may lose the answer (RFC 9112, 9.6).
 func (c *Conn) Linger() { c.lingers.Store(true) }
 
 // Close closes the connection, in its own time where it lingers.
@@ -173,7 +175,7 @@ func (c *Conn) Close() error {
 
 func (c *Conn) linger(tcp *net.TCPConn) {
 	_ = tcp.CloseWrite()
-	_ = tcp.SetReadDeadline(time.Now().Add(lingerTimeout)) //nolint:forbidigo // a socket knows the system's time only
+	_ = tcp.SetReadDeadline(time.Now().Add(lingerTimeout)) //nolint:forbidigo // sockets use the system's time
 	_, _ = io.CopyN(io.Discard, tcp, lingerBytes)
 	_ = tcp.Close()
 	c.table.remove(c)

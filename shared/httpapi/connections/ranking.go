@@ -2,8 +2,9 @@ package connections
 
 import "container/list"
 
-// A ranking knows which network has most of something, and among those with as many, which has had so many for longest.
-// Counts that change by one cost the same whatever the number of networks: strangers can make as many as they like.
+// A ranking finds the network with most of something, and among equals the one that has had so many
+// for longest. Changes by one cost the same whatever the number of networks: strangers can make as
+// many as they like.
 type ranking struct {
 	byCount map[int]*list.List
 	places  map[*network]place

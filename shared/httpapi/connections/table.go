@@ -13,7 +13,7 @@ import (
 // A State is what a connection does.
 type State int
 
-// The states. What is Silent or Idle may be closed to make room.
+// The states. Silent and Idle connections may be closed to make room.
 const (
 	Silent State = iota // no request yet: it may not even have begun its handshake
 	Idle                // between requests
@@ -50,7 +50,7 @@ type Table struct {
 	count    [states]int
 	silent   *ranking // clients by connections in Silent
 	closable *ranking // clients by connections in Silent and Idle
-	proxies  *ranking // trusted proxies, likewise: they give way last, for each speaks for many
+	proxies  *ranking // trusted proxies, likewise: they give way last, for each stands for many clients
 	busiest  *ranking // clients by all their connections
 }
 
@@ -74,8 +74,8 @@ func New(config Config) *Table {
 	return t
 }
 
-// Admit takes a connection that was just accepted, and closes others to make room where there is none. It returns nil,
-// and closes this one, where it finds nothing to close.
+// Admit takes an accepted connection, and closes another where there is no room. Where none can be
+// closed it closes this one and returns nil.
 func (t *Table) Admit(raw net.Conn) *Conn {
 	key, trusted := t.config.Network(raw.RemoteAddr())
 	t.mu.Lock()
@@ -105,7 +105,8 @@ func (t *Table) Admit(raw net.Conn) *Conn {
 	return conn
 }
 
-// makeRoom decides which connection gives way to a new one of n, if any has to. One is always enough: limits are kept.
+// makeRoom decides which connection gives way to a new one of n, if any has to. One always
+// suffices, as limits are kept.
 func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted bool) {
 	limits := t.config.Limits
 	switch {
@@ -126,11 +127,13 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted boo
 	return closing, reason, true
 }
 
-// clearlyMore is how many times as many connections as a newcomer's network the one has that is interrupted for it.
+// clearlyMore is how many times the newcomer's connections a network must have to be interrupted
+// for it.
 const clearlyMore = 2
 
-// oldestOfMost is the connection that gives way to one of newcomer where there is no room for anybody. Where all are in a request, the
-// network that has clearly most is interrupted: a few networks that keep requests open must not shut everybody out.
+// oldestOfMost is the connection that gives way to one of newcomer at the total limit. Where all
+// are in a request, the network that has clearly most is interrupted: a few networks with open
+// requests must not shut all others out.
 func (t *Table) oldestOfMost(newcomer *network) *Conn {
 	for _, ranking := range []*ranking{t.closable, t.proxies} {
 		if n := ranking.first(); n != nil {
@@ -143,7 +146,7 @@ func (t *Table) oldestOfMost(newcomer *network) *Conn {
 	return nil
 }
 
-// oldest is the connection of n that is longest in the first of these states that any is in, or nil.
+// oldest is the oldest connection of n in the first of these states that any is in, or nil.
 func oldest(n *network, among ...State) *Conn {
 	for _, state := range among {
 		if first := n.lists[state].Front(); first != nil {
@@ -164,7 +167,7 @@ func (t *Table) set(c *Conn, state State) {
 	t.enter(c, state)
 }
 
-// remove forgets a connection that is closed.
+// remove drops a closed connection.
 func (t *Table) remove(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +202,7 @@ func (t *Table) rank(n *network) {
 	t.busiest.set(n, n.total())
 }
 
-// forget drops a network that holds nothing.
+// forget drops a network without connections.
 func (t *Table) forget(n *network) {
 	if n.total() == 0 {
 		delete(t.networks, n.key)

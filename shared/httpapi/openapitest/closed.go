@@ -72,8 +72,8 @@ func closed(root, schema map[string]any, depth int) (map[string]any, error) {
 	return whole, nil
 }
 
-// inlined is a copy of schema without references. What is within it is closed; it itself is left open, for it may be part of a
-// composition.
+// inlined is a copy of schema without references. What is within it is closed; it itself stays
+// open, for it may be part of a composition.
 func inlined(root, schema map[string]any, depth int) (_ map[string]any, err error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("a schema holds itself, or is more than %d deep", maxDepth)

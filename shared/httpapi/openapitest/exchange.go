@@ -17,7 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// lines is the content type of a list whose items stand on lines of their own.
+// lines is the content type of a list with one item a line.
 const lines = "application/x-ndjson"
 
 // An exchange is a request and its answer.
@@ -72,8 +72,8 @@ func (d *document) compareRefusal(e exchange, reason error) error {
 	return d.problem.VisitJSON(problem, openapi3.EnableJSONSchema2020())
 }
 
-// compareAnswer is about status, headers, content type and body. A body that the client did not read to its end, or that is
-// longer than what is kept, is left out.
+// compareAnswer checks status, headers, content type and body, unless the client did not read the
+// body to its end or it is too long.
 func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) error {
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: request, Status: e.status, Header: e.header,
@@ -88,7 +88,7 @@ func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) 
 	return openapi3filter.ValidateResponse(context.Background(), input)
 }
 
-// pageOfLines has the lines that were read checked as the page of JSON that they could have been asked for as.
+// pageOfLines checks the lines as the JSON page that they could have been.
 func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) error {
 	described := input.RequestValidationInput.Route.Operation.Responses.Status(e.status)
 	if described == nil || described.Value.Content[lines] == nil {
@@ -106,7 +106,8 @@ func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) err
 	return nil
 }
 
-// compareRequest is about a request that was carried out: what the document forbids has to be refused.
+// compareRequest is about a request that was carried out: what the document forbids has to be
+// refused.
 func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) error {
 	if e.status/100 != 2 || e.isPartial() {
 		return nil
@@ -120,7 +121,8 @@ func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) e
 	return openapi3filter.ValidateRequest(context.Background(), input)
 }
 
-// isPartial reports whether the answer names faults of the request: then only a part of it was carried out.
+// isPartial reports whether the answer names faults of the request: then only a part of it was
+// carried out.
 func (e exchange) isPartial() bool {
 	var answer struct{ Errors []any }
 	return json.Unmarshal(e.answered.text, &answer) == nil && len(answer.Errors) > 0

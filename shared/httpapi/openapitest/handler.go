@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Handler is module, and fails the test where an answer, or a request that was carried out, is not as the document says that
-// module serves.
+// Handler is module, and fails the test where an answer, or a successful request, differs from the
+// module's own document.
 func Handler(t testing.TB, module http.Handler) http.Handler {
 	t.Helper()
 	return &handler{t, load(t, module), module}

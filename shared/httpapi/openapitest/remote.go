@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Remote is next, by which a process is asked that may not run yet, and fails the test as Handler does. It takes the document
-// from the process with the first answer; a process that ends before that is asked again later.
+// Remote is next, for a process that may not run yet, and fails the test as Handler does. It gets
+// the document with the first answer; a process that ends before that is asked again later.
 func Remote(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	r := &remote{t: t, next: next}
 	t.Cleanup(r.expectChecks)
@@ -35,7 +35,7 @@ func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// document is that of the process which answers the request; nil where it is not known.
+// document is that of the process that answers the request; nil where there is none yet.
 func (r *remote) document(request *http.Request) *document {
 	r.mu.Lock()
 	defer r.mu.Unlock()

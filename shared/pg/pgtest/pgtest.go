@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Open returns a pool on a database of this test's own, in which schema is migrated. Both go with the test.
+// Open returns a pool on a database of this test's own, with schema migrated. Both go with the
+// test.
 func Open(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), URL(t, schema, sets...), schema)

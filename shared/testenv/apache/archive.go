@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/filelock"
 )
 
-// archive makes sure of the classes of a node in the form that Java maps into memory instead of loading them anew, which spares a third of
-// the processor and of the time that a start takes. It lies beside the jars: who needs it first makes it, others wait for that. "" is no
-// archive, where a Java makes none.
+// archive makes the archive of a node's classes, which Java maps into memory instead of loading
+// them anew: a start takes a third less time and CPU. It is beside the jars; the first user makes
+// it, others wait. "": this Java makes none.
 func archive(ctx context.Context, java []byte, jars string) (string, error) {
 	id := sha256.Sum256(java) // another Java takes none of this one's
 	place := jars + "-" + hex.EncodeToString(id[:6]) + ".jsa"
@@ -42,7 +42,8 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// makeArchive runs a node until it answers: Java writes the archive when it ends. fs.ErrNotExist is a Java that wrote none.
+// makeArchive runs a node until it answers: Java writes the archive when it ends. fs.ErrNotExist:
+// this Java wrote none.
 func makeArchive(ctx context.Context, jars, place string) error {
 	dir, err := os.MkdirTemp(filepath.Dir(place), "archiving-")
 	if err != nil {

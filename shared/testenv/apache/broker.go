@@ -20,16 +20,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Config sets where a node lives.
+// Config is a node's place and kind.
 type Config struct {
 	Dir   string // its data, settings and log; removed by Stop
 	Cache string // where jars are kept between runs; "" means DefaultCache
 
-	// Killable is for nodes that are killed and started again: the cluster notices within three seconds instead of nine.
+	// Killable is for nodes that are killed and started again: the cluster notices within three
+	// seconds instead of nine.
 	Killable bool
 
-	// Brief is for nodes that live for minutes: Java compiles less, so that a run of tests takes a third less of the processor, and a node
-	// that is measured is slower. Killable nodes are brief.
+	// Brief is for nodes that live for minutes: Java compiles less, so that a run of tests takes a
+	// third less CPU, and a node under load is slower. Killable nodes are brief.
 	Brief bool
 
 	// Users may sign in, each with the password, at a listener of their own: see SignInAddr.
@@ -61,7 +62,8 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return nodes[0], nil
 }
 
-// StartCluster starts so many nodes as one cluster, each in a folder of Dir, and returns when all of them are in it.
+// StartCluster starts so many nodes as one cluster, each in a folder of Dir, and returns when all
+// are in it.
 func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, err error) {
 	jars, classes, err := prepare(ctx, cfg)
 	if err != nil {
@@ -82,7 +84,8 @@ func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, e
 	return nodes, startTogether(ctx, nodes)
 }
 
-// prepare makes sure of Java, the jars, and for nodes that live for minutes of the option with the archive of their classes.
+// prepare makes sure of Java, the jars, and for brief nodes of the option with the archive of their
+// classes.
 func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) {
 	java, err := checkJava(ctx)
 	if err != nil {
@@ -104,7 +107,8 @@ func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) 
 	return jars, "-XX:SharedArchiveFile=" + place, nil
 }
 
-// startTogether formats all nodes under one id and starts them: none of several answers before the others are there.
+// startTogether formats all nodes under one id and starts them: none of several answers before the
+// others are there.
 func startTogether(ctx context.Context, nodes []*Broker) error {
 	id := clusterID()
 	for _, b := range nodes {
@@ -123,7 +127,8 @@ func startTogether(ctx context.Context, nodes []*Broker) error {
 	return nil
 }
 
-// clusterID is a random one, as Kafka's tool would give it a second later: none begins with a dash, which the tool would take for an option.
+// clusterID is a random one, as Kafka's tool would make it a second later: none begins with a dash,
+// which the tool would take for an option.
 func clusterID() string {
 	for {
 		id := uuid.New()
@@ -167,9 +172,9 @@ func (b *Broker) format(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// runScript runs a node, the command that follows its folder, until it ends or the pipe on descriptor 3 does, which the
-// kernel closes when this process ends in whatever way; then the folder is removed as well. A node that is killed leaves
-// nobody behind who would take a later process for it.
+// runScript runs a node, the command after its folder, until it ends or the pipe on descriptor 3
+// does, which the kernel closes with this process; then it removes the folder. A killed node leaves
+// no watcher that would mistake a later process for it.
 const runScript = `folder=$1; shift
 "$@" 3<&- & node=$!
 (cat; trap '' TERM; kill -TERM $node; while kill -0 $node; do sleep 0.1; done; rm -rf "$folder") <&3 >/dev/null 2>&1 & guard=$!
@@ -200,12 +205,12 @@ func (b *Broker) launch() error {
 	b.done = done
 	go func() {
 		defer close(done)
-		_ = cmd.Wait() // the log says more than the exit code
+		_ = cmd.Wait() // the log has more than the exit code
 	}()
 	return nil
 }
 
-// look is how often a node that starts is asked whether it answers; left to itself the client would wait for up to 2.5 seconds.
+// look is how often a starting node is asked; the client itself would wait for up to 2.5 seconds.
 const look = 50 * time.Millisecond
 
 // await returns when the node answers and sees so many nodes.
@@ -233,7 +238,7 @@ func (b *Broker) await(ctx context.Context, size int) error {
 	}
 }
 
-// sees returns nil when the node that answers knows of so many.
+// sees returns nil when the answering node has so many in its cluster.
 func sees(ctx context.Context, client *kgo.Client, size int) error {
 	answer, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
 	if err == nil && len(answer.Brokers) < size {
@@ -254,10 +259,11 @@ func (b *Broker) lastWords() string {
 // Addr is the node's address, host:port.
 func (b *Broker) Addr() string { return b.addr }
 
-// SignInAddr is where the node wants its clients to sign in, by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+// SignInAddr is where the node wants its clients to sign in, by PLAIN, SCRAM-SHA-256 or
+// SCRAM-SHA-512.
 func (b *Broker) SignInAddr() string { return b.signIn }
 
-// Pid is the process that runs the node's Java, to measure it; 0 when it cannot be told.
+// Pid is the process that runs the node's Java, to measure it; 0 when it is unknown.
 func (b *Broker) Pid() int {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", b.cmd.Process.Pid, b.cmd.Process.Pid))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 // What can be done to a node's process. Each returns when it is done.
 
-// Pause stops the process where it stands.
+// Pause stops the process (SIGSTOP).
 func (b *Broker) Pause() error { return syscall.Kill(b.Pid(), syscall.SIGSTOP) }
 
 // Resume lets it go on.

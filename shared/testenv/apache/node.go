@@ -56,7 +56,7 @@ func planCluster(cfg Config, size int) ([]node, error) {
 	return nodes, nil
 }
 
-// freePorts are addresses of this machine that nobody listens on now.
+// freePorts are unused addresses of this machine.
 func freePorts(n int) ([]string, error) {
 	addresses := make([]string, n)
 	for i := range addresses {
@@ -72,8 +72,8 @@ func freePorts(n int) ([]string, error) {
 
 func (n node) file(name string) string { return filepath.Join(n.dir, name) }
 
-// properties make a single node one that has nobody to copy to. Topics are not made by accident; groups form without
-// delay.
+// properties configure a single node without replication. Topics are not made by accident; groups
+// form without delay.
 func (n node) properties() string {
 	lines := []string{
 		"process.roles=broker,controller",

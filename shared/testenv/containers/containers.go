@@ -48,7 +48,7 @@ const (
 	startTime = 2 * time.Minute
 )
 
-// Provides returns nil when a container engine is there and has the image or can pull it, else why not.
+// Provides returns nil when a container engine has the image or can pull it, else why not.
 func Provides(ctx context.Context, image string) error {
 	engine, err := connect(ctx)
 	if err != nil {
@@ -91,11 +91,12 @@ func provide(ctx context.Context, engine *client.Client, image string) error {
 	return nil
 }
 
-// adapt sets what testcontainers needs to be told on some machines, before it reads it for the first time. What a person
-// has set stays.
+// adapt sets variables for testcontainers that some machines need, before it first reads them. What
+// a person has set stays.
 func adapt(ctx context.Context, engine *client.Client) error {
 	if insideContainer() && strings.HasPrefix(engine.DaemonHost(), "unix://") {
-		// It would dial the default gateway, as from inside a container of this engine; but the engine runs here.
+		// It would dial the default gateway, as from inside a container of this engine; but the
+		// engine runs here.
 		if err := setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1"); err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func adapt(ctx context.Context, engine *client.Client) error {
 	return nil
 }
 
-// reaperImage is what this version of testcontainers-go starts to remove containers that nobody has stopped.
+// reaperImage is what this version of testcontainers-go starts to remove leftover containers.
 const reaperImage = "testcontainers/ryuk:0.14.0"
 
 func insideContainer() bool {
@@ -122,8 +123,8 @@ func setDefault(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// Postgres starts a container of an image that behaves as the official one: POSTGRES_USER, POSTGRES_PASSWORD,
-// POSTGRES_DB, port 5432.
+// Postgres starts a container of an image that behaves as the official one: POSTGRES_USER,
+// POSTGRES_PASSWORD, POSTGRES_DB, port 5432.
 func Postgres(ctx context.Context, image string) (*Container, error) {
 	password := rand.Text()
 	c, err := run(ctx, image, testcontainers.WithExposedPorts("5432/tcp"),
@@ -168,9 +169,11 @@ func Redis(ctx context.Context, image string) (*Container, error) {
 	return c, nil
 }
 
-// Kafka starts a container of an image that behaves as apache/kafka: a setting a.b.c is the variable KAFKA_A_B_C.
+// Kafka starts a container of an image compatible with apache/kafka: a setting a.b.c is the
+// variable KAFKA_A_B_C.
 //
-// A broker tells its clients where it is, so the port must be known before it starts: a free one of this machine.
+// A broker advertises its address, so the port must be chosen before it starts: a free one of this
+// machine.
 func Kafka(ctx context.Context, image string) (*Container, error) {
 	port, err := freePort()
 	if err != nil {
@@ -216,7 +219,7 @@ func run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	if err := errors.Join(provide(ctx, engine, image), adapt(ctx, engine)); err != nil {
 		return nil, err
 	}
-	log.SetDefault(log.NewNoopLogger()) // an error says enough
+	log.SetDefault(log.NewNoopLogger()) // an error suffices
 	options = append(options, testcontainers.WithLogger(log.Default()))
 	c, err := testcontainers.Run(ctx, image, options...)
 	if err != nil && c != nil {
@@ -228,7 +231,7 @@ func run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	return &Container{container: c}, nil
 }
 
-// fail removes a container that is of no use and adds its last words to err.
+// fail removes a useless container and adds the end of its log to err.
 func (c *Container) fail(ctx context.Context, image string, err error) error {
 	err = fmt.Errorf("cannot use a container of %s: %w", image, err)
 	if lines, logErr := c.container.Logs(ctx); logErr == nil {

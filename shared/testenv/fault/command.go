@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// A Command is a server that is started by a command, as a Process. It ends with this process, however that ends.
+// A Command is a server started by a command, as a Process. It ends with this process, in any case.
 type Command struct {
 	Line   []string // program and arguments, the same at each start
 	Env    []string // added to that of this process
-	Dir    string   // its folder, with the file server.log for what it says; removed with it when this process ends
+	Dir    string   // its folder, with server.log; removed with it when this process ends
 	Answer func(context.Context) error
 
 	cmd   *exec.Cmd
@@ -29,7 +29,8 @@ type Command struct {
 // startTime bounds how long a server may take until it answers.
 const startTime = time.Minute
 
-// guardScript waits for the end of its input, which the kernel closes with the process that holds it open.
+// guardScript waits for the end of its input, which the kernel closes with the process that holds
+// it open.
 const guardScript = `cat >/dev/null; kill -KILL "$1"; rm -rf "$2"`
 
 func (c *Command) log() string { return filepath.Join(c.Dir, "server.log") }
@@ -59,7 +60,7 @@ func (c *Command) watch() {
 	c.ended = ended
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the log says more than the exit code
+		_ = cmd.Wait() // the log has more than the exit code
 	}()
 }
 
@@ -100,7 +101,7 @@ func (c *Command) lastWords() string {
 	return string(raw[max(0, len(raw)-2000):])
 }
 
-// Pause stops the process where it stands.
+// Pause stops the process (SIGSTOP).
 func (c *Command) Pause() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Resume lets it go on.

@@ -13,12 +13,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A Kafka broker tells its clients where all the brokers are, and they would go there past the network. So the networks
-// before the nodes of a cluster know each other, and put themselves in the place of the nodes in these answers. That
-// works for any broker, wherever it runs and whatever it advertises, as long as the connection is neither encrypted nor
-// compressed.
+// A Kafka broker advertises the addresses of all brokers, by which clients would bypass the
+// network. So the networks before the nodes of a cluster replace the nodes' addresses in these
+// answers. That works for any broker, wherever it runs and whatever it advertises, as long as the
+// connection is neither encrypted nor compressed.
 
-// NewKafkaNetworks puts a network before each node of a cluster, in the order of addresses, as the nodes advertise them.
+// NewKafkaNetworks puts a network before each node of a cluster, in the order of their advertised
+// addresses.
 func NewKafkaNetworks(nodes []string) ([]*Network, error) {
 	places := &places{networks: map[string]*Network{}}
 	var networks []*Network
@@ -66,7 +67,7 @@ func (p *places) edit(client, server net.Conn) (requests, answers reader) {
 	return &frames{in: bufio.NewReader(client), edit: c.request}, &frames{in: bufio.NewReader(server), edit: c.answer}
 }
 
-// A conversation knows which requests of a connection have no answer yet.
+// A conversation holds the unanswered requests of a connection.
 type conversation struct {
 	places *places
 	mu     sync.Mutex

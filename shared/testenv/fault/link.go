@@ -38,7 +38,7 @@ func (l *link) carry(server net.Conn) {
 	both.Go(func() { l.pump(server, requests) })
 	both.Go(func() { l.pump(l.client, answers) })
 	both.Wait()
-	l.reset() // frees what is left; after an orderly end nobody notices
+	l.reset() // frees what is left; after an orderly end it has no effect
 }
 
 // complete notes the server's end, unless the link was broken meanwhile.

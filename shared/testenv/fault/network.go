@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// A Network lies between one server and its clients: they connect to its address instead of the server's. It carries
-// everything until it is told otherwise, and faults add up until Heal. Its methods may be called from several goroutines.
+// A Network is a proxy between one server and its clients: they connect to its address instead of
+// the server's. Without a fault it passes everything; faults add up until Heal. Its methods may be
+// called from several goroutines.
 //
-// Nothing that a server has acknowledged to TCP is dropped out of the middle of a stream: as in a real network, bytes
-// come late, or the connection breaks.
+// Nothing that a server has acknowledged to TCP is dropped from the middle of a stream: as in a
+// real network, bytes come late, or the connection breaks.
 type Network struct {
 	address string // where clients connect
 	server  string // where the server listens
@@ -125,8 +126,8 @@ func (n *Network) Cut() {
 // Delay holds every byte back for so long, each way.
 func (n *Network) Delay(d time.Duration) { n.set(func(s *state) { s.delay = d }) }
 
-// BlackHole lets nothing through: connections stay open, new ones are accepted, and nobody hears anything. What was
-// sent meanwhile arrives after Heal, unless the sender has given up.
+// BlackHole passes nothing: connections stay open, new ones are accepted, and nothing arrives. What
+// was sent meanwhile arrives after Heal, unless the sender has given up.
 func (n *Network) BlackHole() { n.set(func(s *state) { s.hole = true }) }
 
 // Trickle lets through so many bytes per second, in each connection and each way.

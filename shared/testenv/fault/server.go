@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// A Process is a server that can be stopped and started. Each method returns when it is done: a server that Start has
-// started answers.
+// A Process is a server that can be stopped and started. Each method returns when it is done: a
+// server that Start has started answers.
 type Process interface {
-	Pause() error   // SIGSTOP: it keeps its connections and says nothing
+	Pause() error   // SIGSTOP: it keeps its connections and answers nothing
 	Resume() error  // SIGCONT
 	Kill() error    // SIGKILL
 	Start() error   // after Kill, on what the dead one has left
 	Restart() error // as fast as it goes: PostgreSQL by an immediate shutdown, others by Kill and Start
 }
 
-// A Server is one server of a backend, with the network before it. Its methods fail the test when they cannot do what
-// they are asked for.
+// A Server is one server of a backend, with the network before it. Its methods fail the test when
+// they fail.
 type Server struct {
 	*Network
 	Name    string
@@ -31,8 +31,8 @@ func NewServer(name string, n *Network, process Process) *Server {
 	return &Server{Network: n, Name: name, process: process}
 }
 
-// Given is the process of a server that somebody else runs: all that can be disturbed is its network. By is the variable
-// that has given it.
+// Given is the process of an external server: only its network can be disturbed. By is the variable
+// that names it.
 func Given(by string) Process { return given(by) }
 
 type given string
@@ -57,7 +57,7 @@ func (s *Server) must(t testing.TB, what string, err error) {
 	}
 }
 
-// Pause stops the process where it stands: connections stay open, nothing is answered.
+// Pause stops the process (SIGSTOP): connections stay open, nothing is answered.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	s.must(t, "pause", s.process.Pause())

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Take waits until nobody else holds the file, of this process or another. Closing it ends the turn, and the kernel ends it with the
-// process.
+// Take waits until nobody else holds the file, of this process or another. Closing it, or the end
+// of the process, ends the turn.
 func Take(name string) (*os.File, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -106,7 +106,8 @@ func (s *Server) do(client int, peer *server.Peer, command []string) {
 	s.memory.Server().Dispatch(peer, command)
 }
 
-// changes reports whether the next commands may be answered otherwise after it. Drawing by lot moves the lots on.
+// changes reports whether the next commands may be answered otherwise after it. Drawing by lot
+// moves the lots on.
 func (s *Server) changes(name string) bool {
 	return !s.memory.IsReadOnlyCommand(name) || strings.Contains(strings.ToUpper(name), "RAND")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Layout of a record batch, version 2, as https://kafka.apache.org/documentation/#recordbatch gives it, after the four bytes of
-// size that a Produce request puts before it.
+// Layout of a record batch, version 2, as https://kafka.apache.org/documentation/#recordbatch gives
+// it, after the four bytes of size that a Produce request puts before it.
 const (
 	atLength     = 4 + 8
 	atEpoch      = 4 + 12
@@ -29,7 +29,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Batch is a record batch that grows until it is sealed; sealed, its bytes are final and resent as they are.
+// Batch is a record batch that grows until it is sealed; then its bytes are final, also for
+// retries.
 type Batch struct {
 	Buffer    []byte
 	Count     int
@@ -49,7 +50,7 @@ type Batch struct {
 	Err        error
 }
 
-// Identity is what the brokers know an idempotent producer by.
+// Identity is an idempotent producer's id and epoch.
 type Identity struct {
 	ID    int64
 	Epoch int16
@@ -79,8 +80,8 @@ func (b *Batch) Takes(n, limit int) bool { return !b.Sealed && len(b.Buffer)+n <
 // Size is the number of bytes that the batch has now.
 func (b *Batch) Size() int { return len(b.Buffer) }
 
-// Seal makes the batch final under a producer's identity and sequence. codec compresses the records; nil leaves them as they are.
-// A batch that was sealed before gets only the new identity.
+// Seal makes the batch final under a producer's identity and sequence. codec compresses the
+// records; nil does not. A sealed batch gets only the new identity.
 func (b *Batch) Seal(who Identity, sequence int32, codec *zstd.Encoder) {
 	b.Producer, b.Sequence, b.Sealed = who, sequence, true
 	if codec != nil && !b.packed {
@@ -114,7 +115,7 @@ func (b *Batch) compress(codec *zstd.Encoder) {
 	b.Buffer, b.packed = packed, true
 }
 
-// OffsetOf is where the record of that index was written, -1 if the broker no longer knew.
+// OffsetOf is the offset of a record by index, -1 if the broker no longer knew.
 func (b *Batch) OffsetOf(index int) int64 {
 	if b.baseOffset < 0 {
 		return -1
@@ -122,7 +123,7 @@ func (b *Batch) OffsetOf(index int) int64 {
 	return b.baseOffset + int64(index)
 }
 
-// Settle makes the outcome known to all who wait. It is called once.
+// Settle publishes the outcome to all who wait. It is called once.
 func (b *Batch) Settle(baseOffset int64, err error) {
 	b.baseOffset, b.Err = baseOffset, err
 	GiveBuffer(b.Buffer)

@@ -2,7 +2,8 @@ package batch
 
 import "sync"
 
-// Buffers are pooled by size class, so that a quiet partition does not hold the memory of a busy one.
+// Buffers are pooled by size class, so that a quiet partition does not hold the memory of a busy
+// one.
 var bufferPools = [...]struct {
 	size int
 	pool *sync.Pool
@@ -25,7 +26,7 @@ func TakeBuffer(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-// GiveBuffer takes back a buffer that nobody uses any more.
+// GiveBuffer takes back an unused buffer.
 func GiveBuffer(b []byte) {
 	for i := range bufferPools {
 		if cap(b) == bufferPools[i].size {

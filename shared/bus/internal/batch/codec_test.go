@@ -59,7 +59,8 @@ func readSet(set []byte, partition int, offset int64) ([]bus.Record, int64, erro
 	return p.Records, p.Next, err
 }
 
-// What compresses well is unpacked batch by batch: no more of an answer is in memory than was asked for, and the rest can be read on.
+// What compresses well is unpacked batch by batch: no more of an answer is in memory than was asked
+// for, and the rest can be read on.
 func TestDecodeInPieces(t *testing.T) {
 	var set []byte
 	for range 3 {
@@ -81,7 +82,8 @@ func TestDecodeInPieces(t *testing.T) {
 	}
 }
 
-// A reader that begins inside a batch gets the rest of it; one that begins behind it gets nothing and goes on behind it.
+// A reader that begins inside a batch gets the rest of it; one that begins behind it gets nothing
+// and goes on behind it.
 func TestDecodeFromWithin(t *testing.T) {
 	set := encode([]*message.Message{message.NewMessage("0", nil), message.NewMessage("1", nil), message.NewMessage("2", nil)})
 	for from, want := range map[int64]string{0: "[0 1 2]", 2: "[2]", 3: "[]"} {

@@ -42,8 +42,8 @@ type Piece struct {
 	Rest    []byte // of the answer, not unpacked yet; nil: nothing whole is left
 }
 
-// Piece reads batches in set and unpacks no further than most bytes and the batch that goes beyond them: what compresses well
-// must not take all memory at once. It returns the records from offset on.
+// Piece reads batches in set and unpacks no more than most bytes and one batch: what compresses
+// well must not take all memory at once. It returns the records from offset on.
 func (d *Decoder) Piece(set []byte, partition int, offset int64, most int) (p Piece, err error) {
 	p.Next = offset
 	for len(set) >= batchHeader-4 && p.Bytes < most {
@@ -97,7 +97,7 @@ func (d *Decoder) batch(dst []bus.Record, b []byte, partition int, offset int64)
 	return d.unroll(dst, first, body, int(int32(binary.BigEndian.Uint32(b[57:]))), offset, attributes&attributeLogTime != 0)
 }
 
-// unroll reads the records of a batch that lie at offset or after.
+// unroll reads the records of a batch at offset or later.
 func (d *Decoder) unroll(dst []bus.Record, first bus.Record, body []byte, count int, offset int64, logTime bool) ([]bus.Record, error) {
 	r := &wire.Scanner{Rest: body}
 	for range count {

@@ -31,7 +31,8 @@ const (
 	lastOffset     = -1
 )
 
-// Cluster asks the brokers about themselves. It keeps one connection, to whichever broker answered last.
+// Cluster asks the brokers about themselves. It keeps one connection, to whichever broker answered
+// last.
 type Cluster struct {
 	Dialer *kafka.Dialer
 	seeds  []string
@@ -48,7 +49,7 @@ func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
 	return &Cluster{Dialer: dialer, seeds: brokers}
 }
 
-// Layout asks for the state of topics; none named means all. It asks one broker after another until one answers.
+// Layout asks one broker after another for the state of topics; none named means all.
 func (c *Cluster) Layout(ctx context.Context, topics ...string) (Layout, error) {
 	answer, err := c.ask(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID})
 	if err != nil {
@@ -64,8 +65,8 @@ func (c *Cluster) Layout(ctx context.Context, topics ...string) (Layout, error) 
 	return seen, nil
 }
 
-// Replaced reports whether a topic is another one than that of the given id by the word of every broker that answers: one that is
-// behind may still know the one before, or the one after.
+// Replaced reports whether every broker that answers has another topic than the given id: one that
+// is behind may have the one before, or the one after.
 func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (bool, error) {
 	seen, err := c.Layout(ctx, topic)
 	if err != nil {
@@ -126,7 +127,7 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// addresses are all known brokers in random order, the ones seen last before the ones given at first.
+// addresses are all known brokers in random order, those seen last before those configured.
 func (c *Cluster) addresses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +165,8 @@ func (c *Cluster) Close() {
 	}
 }
 
-// LogBounds are the offsets at which a partition's log starts and ends: the end is where the next record goes.
+// LogBounds are the offsets at which a partition's log starts and ends: the end is where the next
+// record goes.
 type LogBounds struct {
 	Start, End int64
 	Replaced   bool         // it is the log of another topic than the one that was read before, of the same name
@@ -172,15 +174,15 @@ type LogBounds struct {
 	Gone       bool         // which has no such partition
 }
 
-// TopicLogs are the logs of some partitions of a topic, and why some are not known.
+// TopicLogs are the logs of some partitions of a topic, and why some are unknown.
 type TopicLogs struct {
 	ID      wire.TopicID
 	Bounds  map[int]LogBounds
 	unknown error
 }
 
-// Logs asks the leaders of the given partitions. It fails only if the topic itself can't be looked up; a partition without a leader
-// is missing in the result.
+// Logs asks the leaders of partitions. It fails only if the topic can't be looked up; a partition
+// without a leader is missing in the result.
 func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
 	seen, err := c.Layout(ctx, topic)
 	if err != nil {
@@ -285,7 +287,7 @@ type TopicSettings struct {
 	DeleteRetention time.Duration // how long the record that deletes a key is kept at least
 }
 
-// Memory is how old knowledge of the topic may be to be brought up to date by what is in the log: half of what the brokers promise,
+// Memory is how old a snapshot may be to be updated from the log: half the retention of tombstones,
 // for clocks that differ and for the reading itself.
 func (t TopicSettings) Memory() time.Duration { return t.DeleteRetention / 2 }
 
@@ -318,8 +320,8 @@ func (c *Cluster) Settings(ctx context.Context, topic string) (found TopicSettin
 	return found, nil
 }
 
-// NewIdentity asks any broker for a producer id. Right after a start Apache Kafka answers "coordinator load in progress" for a
-// moment; the caller asks again.
+// NewIdentity asks any broker for a producer id. Right after a start Apache Kafka answers
+// "coordinator load in progress"; the caller asks again.
 func (c *Cluster) NewIdentity(ctx context.Context) (batch.Identity, error) {
 	answer, err := c.ask(ctx, &initproducerid.Request{TransactionTimeoutMs: 60_000, ProducerID: -1, ProducerEpoch: -1})
 	if err != nil {
@@ -332,8 +334,8 @@ func (c *Cluster) NewIdentity(ctx context.Context) (batch.Identity, error) {
 	return batch.Identity{ID: given.ProducerID, Epoch: given.ProducerEpoch}, nil
 }
 
-// AwaitTopic waits until a topic exists, or ctx ends. Who joins a group for a topic that does not exist gets no partitions, and
-// kafka-go does not look again.
+// AwaitTopic waits until a topic exists, or ctx ends. A group member of a missing topic gets no
+// partitions, and kafka-go does not look again.
 func AwaitTopic(ctx context.Context, c *Cluster, topic string, logger *slog.Logger) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		seen, err := c.Layout(ctx, topic)

@@ -22,14 +22,16 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// Connection is one socket to one broker with one request at a time. kafka-go's Transport is not used: it finds out about a new
-// leader only when its cache of metadata runs out, and passes each request through three goroutines.
+// Connection is one socket to one broker with one request at a time. kafka-go's Transport is not
+// used: it notices a new leader only when its metadata expires, and passes each request through
+// three goroutines.
 type Connection struct {
 	wire   *protocol.Conn
 	Socket net.Conn // below wire, for those who write large things themselves
 }
 
-// Connect dials a broker, agrees on versions and authenticates. It takes at most the dialer's timeout.
+// Connect dials a broker, agrees on versions and authenticates. It takes at most the dialer's
+// timeout.
 func Connect(ctx context.Context, dialer *kafka.Dialer, address string) (*Connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout(dialer))
 	defer cancel()
@@ -88,7 +90,7 @@ func (c *Connection) open(ctx context.Context, dialer *kafka.Dialer, address str
 	return c.authenticate(ctx, dialer.SASLMechanism, address)
 }
 
-// agree learns which version of each request both sides speak.
+// agree negotiates the version of each request.
 func (c *Connection) agree(ctx context.Context) error {
 	answer, err := c.RoundTrip(ctx, bus.DefaultDialTimeout, new(apiversions.Request))
 	if err != nil {
@@ -110,7 +112,7 @@ func (c *Connection) agree(ctx context.Context) error {
 	return nil
 }
 
-// ProduceVersion is the one version of Produce that is spoken: brokers since Kafka 2.4 know it, Kafka 4 still does.
+// ProduceVersion is the one version of Produce in use: brokers from Kafka 2.4 to 4 have it.
 const ProduceVersion = 8
 
 // fixedVersions are the requests that are written here and not by kafka-go, in one version each.
@@ -158,8 +160,8 @@ func (c *Connection) saslStep(ctx context.Context, state []byte) ([]byte, error)
 	return step.AuthBytes, nil
 }
 
-// RoundTrip sends a request and waits for its answer, at most timeout. After an error the connection is of no use any more: what
-// comes next on it may be the answer to an older request.
+// RoundTrip sends a request and waits for its answer, at most timeout. After an error the
+// connection is unusable: what comes next may answer an older request.
 func (c *Connection) RoundTrip(ctx context.Context, timeout time.Duration, request protocol.Message) (protocol.Message, error) {
 	if err := c.wire.SetDeadline(clock.Now().Add(timeout)); err != nil {
 		return nil, err
@@ -173,7 +175,7 @@ func (c *Connection) RoundTrip(ctx context.Context, timeout time.Duration, reque
 	return answer, err
 }
 
-// interrupt makes whoever waits on the connection give up.
+// interrupt makes reads and writes of the connection fail.
 func (c *Connection) interrupt() {
 	c.wire.SetDeadline(time.Unix(1, 0))
 }
@@ -185,7 +187,7 @@ func errRefused(why error) error {
 	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
 }
 
-// ReadAnswer reads an answer after its length, into memory where that is large enough, else into memory of its own.
+// ReadAnswer reads an answer after its length, into memory if that is large enough.
 func ReadAnswer(r io.Reader, memory []byte) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {

@@ -1,3 +1,3 @@
-// Package broker speaks with brokers: connections, who leads what, the bounds of logs, and Fetch. It keeps no position and retries nothing
-// but the question to another broker.
+// Package broker talks to brokers: connections, leaders, the bounds of logs, and Fetch. It keeps no
+// position and retries nothing but the question to another broker.
 package broker

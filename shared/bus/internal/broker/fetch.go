@@ -11,13 +11,13 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// fetchVersion is the one version of Fetch that is spoken: brokers since Kafka 3.1 know it. It names the topic by its id, so that
-// nobody ever reads on in another topic of the same name.
+// fetchVersion is the one version of Fetch in use, since Kafka 3.1. It names the topic by id, so
+// that nobody reads on in another topic of the same name.
 const fetchVersion = 13
 
-// Fetch is a Fetch request for several partitions of one topic at one broker, and its answer. It goes over kafka-go's connection
-// but not through kafka-go's decoder, which drops the last offset of a batch: without it it is unknown how far a batch
-// reaches whose records compaction has removed.
+// Fetch is a request for several partitions of one topic at one broker, and its answer. It uses
+// kafka-go's connection but not its decoder, which drops a batch's last offset: without it the end
+// of a batch is unknown whose records compaction has removed.
 type Fetch struct {
 	Topic      wire.TopicID
 	WaitMillis int32

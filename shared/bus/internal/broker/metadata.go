@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// metadataVersion is the one version of Metadata that is spoken: brokers since Kafka 2.8 know it. kafka-go's own ends before the
-// first one with the ids of topics.
+// metadataVersion is the one version of Metadata in use, since Kafka 2.8. kafka-go's own has no
+// topic ids.
 const metadataVersion = 10
 
 // metadata is a Metadata request for topics, and its answer.
@@ -31,7 +31,8 @@ type Layout struct {
 	Topics     map[string]TopicLayout
 }
 
-// TopicLayout is one topic of a layout: the leader of each partition, -1 where there is none. err is why the topic is not known.
+// TopicLayout is one topic of a layout: the leader of each partition, -1 where there is none. err
+// is why the topic is unknown.
 type TopicLayout struct {
 	ID      wire.TopicID
 	Leaders []int32
@@ -120,7 +121,7 @@ func scanTopic(r *wire.Scanner) (name string, t TopicLayout) {
 	case code != 0:
 		t = TopicLayout{Err: code}
 	case gap:
-		t = TopicLayout{Err: kafka.LeaderNotAvailable} // the broker does not know all of them yet
+		t = TopicLayout{Err: kafka.LeaderNotAvailable} // the broker does not have all of them yet
 	}
 	return name, t
 }
@@ -138,7 +139,7 @@ func scanPartition(r *wire.Scanner) (index, leader int32) {
 	return index, leader
 }
 
-// LeaderOf is the address of who leads a partition, "" where nobody does.
+// LeaderOf is the address of a partition's leader, "" where there is none.
 func (l Layout) LeaderOf(topic string, partition int) string {
 	leaders := l.Topics[topic].Leaders
 	if partition >= len(leaders) {

@@ -7,7 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Budget bounds the bytes that are under way. Who asks first is served first, so that a large request is not starved.
+// Budget bounds the bytes under way, first come, first served, so that a large request is not
+// starved.
 type Budget struct {
 	mu      sync.Mutex
 	limit   int
@@ -53,7 +54,7 @@ func grantedOr(ok bool) error {
 	return nil
 }
 
-// withdraw gives up a claim that may have been granted in the same moment.
+// withdraw withdraws a claim that may have been granted meanwhile.
 func (b *Budget) withdraw(mine *claim, err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Now is the time that sockets' deadlines and retries are measured by, and that records are stamped with. It is not a parameter: the
-// kernel and the timers use no other, and a broker refuses records that are more than an hour ahead of its own.
+// Now is the time for deadlines, retries and records' timestamps. It is not a parameter: the kernel
+// and the timers use no other, and a broker refuses records more than an hour ahead of its own
+// clock.
 func Now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 // Pause waits, or ends early with the context.
@@ -20,12 +21,12 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// LongestAbsence is the longest pause before a publisher or a follower tries a broker again: revocations are to be in force within a
-// second of its return, and the relay that has them published looks every 200 ms only.
+// LongestAbsence is the longest pause before a broker is tried again: revocations take effect
+// within a second of its return, and their relay looks only every 200 ms.
 const LongestAbsence = 400 * time.Millisecond
 
-// Backoff is how long to wait after the given number of failures in a row: doubling from first to limit, less up to a half at
-// random so that many do not come back together.
+// Backoff is how long to wait after so many failures in a row: doubling from first to limit, less
+// up to half at random, so that many do not retry together.
 func Backoff(failures int, first, limit time.Duration) time.Duration {
 	d := limit
 	if failures < 20 {

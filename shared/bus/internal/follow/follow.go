@@ -29,9 +29,9 @@ type Chunk struct {
 	Bytes         int // unpacked
 }
 
-// Follower reads partitions of one topic from given positions, for ever: it finds the leaders, goes after them when they change,
-// and comes back when brokers do. A partition that nobody leads holds up no other. Chunks of one partition are delivered in order;
-// of several, from several goroutines.
+// Follower reads partitions of one topic from given positions until it is stopped: it finds the
+// leaders, follows them when they change, and reconnects. A partition without a leader delays no
+// other. Chunks of one partition are delivered in order; of several, from several goroutines.
 type Follower struct {
 	Cluster   *broker.Cluster
 	Logger    *slog.Logger
@@ -41,11 +41,12 @@ type Follower struct {
 	Wait      time.Duration // how long a broker may hold an answer back when there is nothing
 	MaxBytes  int           // of one answer, and at most half of that of one partition
 
-	// Deliver takes a chunk. It may block: the broker is then not asked for more. With lends, it keeps nothing of the chunk: the same
-	// memory takes the next answer.
+	// Deliver takes a chunk. It may block: the broker is then not asked for more. With Lends, it
+	// keeps nothing of the chunk: the next answer reuses its memory.
 	Deliver func(ctx context.Context, c Chunk) error
 	Lends   bool
-	// Outside decides about a position outside the log, or in the log of another topic: where to go on, or to stop with this partition.
+	// Outside decides about a position outside the log, or in another topic's: where to continue,
+	// or to stop with this partition.
 	Outside func(ctx context.Context, partition int, position int64, log broker.LogBounds) (next int64, goOn bool)
 	// AtEnd is called whenever all that a partition has is delivered; may be nil.
 	AtEnd func(partition int)
@@ -100,9 +101,10 @@ func (f *Follower) changeOver(ctx context.Context) error {
 	return nil
 }
 
-// session is a time in which a topic is the same. Every partition is unassigned or with the reader of one broker, so that none is forgotten:
-// under one lock they stop being unassigned for a reader that is in the books, and a reader leaves the books with nothing, or gives all back and
-// wakes who finds readers. A reader asks for all of its partitions each time and waits for no answer longer than its time.
+// session is a time in which a topic is the same. Every partition is unassigned or with the reader
+// of one broker, so that none is lost: under one lock they go to a registered reader, and a reader
+// unregisters with none left, or gives all back and wakes the assignment. A reader asks for all of
+// its partitions each time and waits for no answer longer than Wait.
 type session struct {
 	follower *Follower
 	ctx      context.Context
@@ -149,7 +151,8 @@ func (s *session) report(failures int, err error) {
 	s.follower.Logger.Log(s.ctx, level, "cannot read all partitions", "failures", failures, "error", err)
 }
 
-// assign gives unassigned partitions to the readers of their leaders and returns how many have none.
+// assign gives unassigned partitions to the readers of their leaders and returns how many have
+// none.
 func (s *session) assign(ctx context.Context) (left int, err error) {
 	f := s.follower
 	if left = s.count(); left == 0 {
@@ -206,7 +209,7 @@ func (s *session) place(seen broker.Layout) (left int, err error) {
 	return left, err
 }
 
-// readerOf returns the reader of a broker, and starts one where there is none. It is called with the lock.
+// readerOf returns the reader of a broker, and starts a missing one. It is called with the lock.
 func (s *session) readerOf(broker int32, address string) *brokerReader {
 	r := s.readers[broker]
 	if r == nil {
@@ -248,7 +251,8 @@ func (r *brokerReader) join(p broker.FetchPartition) {
 	r.coming = append(r.coming, p)
 }
 
-// admit takes in what has joined. With nothing left to read the reader is done, and out of the session's books at once.
+// admit adds new partitions. With nothing left to read the reader is done, and unregistered at
+// once.
 func (r *brokerReader) admit() bool {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
@@ -301,8 +305,8 @@ func (r *brokerReader) read(ctx context.Context) error {
 	return nil
 }
 
-// runOnce asks for everything once and delivers what came. A partition's first answer is waited for and delivered even if empty: it
-// has the end of the log.
+// runOnce asks for everything once and delivers what came. A partition's first answer is delivered
+// even if empty: it has the end of the log.
 func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) error {
 	f := r.follower
 	r.share()
@@ -333,18 +337,19 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) err
 // leastOfPartition is the most of one partition in an answer however many there are.
 const leastOfPartition = 1 << 20
 
-// share leaves room for others in an answer: half of it to one partition, less the more there are.
+// share limits a partition to half of an answer, less the more there are.
 func (r *brokerReader) share() {
 	for i := range r.partitions {
 		r.partitions[i].MaxBytes = int32(max(r.follower.MaxBytes/2/len(r.partitions), leastOfPartition))
 	}
 }
 
-// worthKeeping is from what size on the memory of an answer is used again: who only follows holds none.
+// worthKeeping is from what size on the memory of an answer is used again: who only follows holds
+// none.
 const worthKeeping = 64 << 10
 
-// rotate lets those come first that an answer had no room for: a broker fills it in the order asked, and the last ones might starve behind
-// those that have much.
+// rotate puts those first that an answer had no room for: a broker fills it in the order asked, and
+// the last might starve.
 func (r *brokerReader) rotate(served map[int32]bool) {
 	if n := len(r.partitions); n > 1 {
 		first := func(p broker.FetchPartition) int {
@@ -419,7 +424,8 @@ func (r *brokerReader) atEnd(a broker.FetchAnswer, next int64) {
 	}
 }
 
-// drop takes a partition out of the reader. It leaves the slice alone that the request under way was made of.
+// drop takes a partition out of the reader. It leaves the slice alone that the current request was
+// made of.
 func (r *brokerReader) drop(i int) broker.FetchPartition {
 	p := r.partitions[i]
 	r.partitions = append(r.partitions[:i:i], r.partitions[i+1:]...)
@@ -432,7 +438,7 @@ func (r *brokerReader) lose(i int, why error) {
 	r.session.lose(fmt.Errorf("partition %d, broker %q: %w", p.Partition, r.address, why), p)
 }
 
-// outside has it decided what to do with a position that lies outside the log.
+// outside asks what to do with a position outside the log.
 func (r *brokerReader) outside(ctx context.Context, i int) error {
 	p := r.partitions[i]
 	log, sure := r.surelyOutside(ctx, p)

@@ -29,7 +29,7 @@ func (s *slowest) Write(p []byte) (int, error) {
 	}
 }
 
-// note takes "ok", or FAIL, a package and its time, which tabs divide. What came from the cache took none.
+// note takes "ok", or FAIL, a package and its time, separated by tabs. Cached results took no time.
 func (s *slowest) note(line string) {
 	columns := strings.Split(line, "\t")
 	if len(columns) < 3 || strings.TrimSpace(columns[0]) != "ok" && columns[0] != "FAIL" {
