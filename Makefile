@@ -1,6 +1,8 @@
 # Every command of Weir. `make` alone lists them. It needs Go, git, a shell and coreutils, and nothing else (see .ci/fresh).
 
 GO      ?= go
+# What is compiled doesn't name the folder it lies in, so that another clone of the same has nothing to compile.
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}')
 PACKAGES = $(MODULES:%=%/...)
