@@ -40,7 +40,7 @@ func newName() string { return "weir_test_" + strings.ToLower(rand.Text()[:12]) 
 
 // create makes a role and an empty database of one name.
 func create(ctx context.Context, conn *pgx.Conn, name string) error {
-	err := execAll(ctx, conn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, name), fmt.Sprintf("GRANT %s TO CURRENT_USER", name))
+	err := execAll(ctx, conn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, secretOf(name)), fmt.Sprintf("GRANT %s TO CURRENT_USER", name))
 	if err != nil {
 		return err
 	}
@@ -77,29 +77,6 @@ func drop(t testing.TB, admin string, objects ...string) {
 		}
 		return nil
 	})
-}
-
-// withAdmin runs do on a connection that may create databases. Its context outlives the test's, for
-// cleanups.
-func withAdmin(t testing.TB, admin string, do func(context.Context, *pgx.Conn) error) {
-	t.Helper()
-	if err := asAdmin(context.WithoutCancel(t.Context()), admin, do); err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
-}
-
-func asAdmin(ctx context.Context, admin string, do func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, admin)
-	if err != nil {
-		return fmt.Errorf("the test database server is not there: %w", err)
-	}
-	defer conn.Close(ctx)
-	if err := do(ctx, conn); err != nil {
-		return fmt.Errorf("cannot prepare a test database: %w", err)
-	}
-	return nil
 }
 
 // urlOf is the server's URL for a database and its role, whose name is its password too.

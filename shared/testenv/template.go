@@ -40,13 +40,21 @@ func (p template) provide() error {
 		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, 0))`, p.name); err != nil {
 			return err
 		}
-		finished := false
-		query := `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate)`
-		if err := conn.QueryRow(ctx, query, p.name).Scan(&finished); err != nil || finished {
-			return err
+		if err := p.ensure(ctx, conn); err != nil {
+			return err // and the connection ends, which gives the lock back
 		}
-		return p.make(ctx, conn)
+		_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(hashtextextended($1, 0))`, p.name)
+		return err
 	})
+}
+
+func (p template) ensure(ctx context.Context, conn *pgx.Conn) error {
+	finished := false
+	query := `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate)`
+	if err := conn.QueryRow(ctx, query, p.name).Scan(&finished); err != nil || finished {
+		return err
+	}
+	return p.make(ctx, conn)
 }
 
 func (p template) make(ctx context.Context, conn *pgx.Conn) error {
