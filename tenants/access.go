@@ -19,7 +19,7 @@ const (
 // Accesses lists all of them.
 func Accesses() []Access { return []Access{FullAccess, ProjectAccess, WriteAccess} }
 
-// OrFull is the access, where none is said full access: as keys had before there was a choice.
+// OrFull is the access, by default full: as keys had before there was a choice.
 func (a Access) OrFull() Access {
 	if a == "" {
 		return FullAccess
@@ -27,7 +27,8 @@ func (a Access) OrFull() Access {
 	return a
 }
 
-// unlessFull is the inverse of OrFull: what is kept and published of full access is what it was before there was a choice.
+// unlessFull is the inverse of OrFull: full access is stored and published as before there was a
+// choice.
 func (a Access) unlessFull() Access {
 	if a == FullAccess {
 		return ""

@@ -56,7 +56,8 @@ func (c ChangeAPIKey) Check() error {
 	return faults.orNil()
 }
 
-// Change decides on another name, limit and access. What stays the same decides nothing; a key that has ended stays as it is.
+// Change decides on another name, limit and access. What stays the same decides nothing; an ended
+// key stays as it is.
 func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -2,8 +2,8 @@ package tenants
 
 import "time"
 
-// A Subject is a thing whose changes are audited: a state, and what readers of the audit may see of it, which is no secret and
-// no hash.
+// A Subject is a thing whose changes are audited: a state, and its fields in the audit, without
+// secrets and hashes.
 type Subject interface {
 	Apply(event Event)
 	audited() (Target, Fields)
@@ -41,7 +41,7 @@ func Fold(history ...Event) Subject {
 	return subject
 }
 
-// Audit brings a subject forward by an event, and returns the change. A subject of which nothing is known yet is nil.
+// Audit applies an event to a subject and returns the change. A new subject is nil.
 func Audit(subject Subject, event Event) (Subject, Change) {
 	form := event.audit()
 	change := Change{Action: form.action, At: form.at}
@@ -57,7 +57,8 @@ func Audit(subject Subject, event Event) (Subject, Change) {
 	return subject, change
 }
 
-// ActorName is what a subject is called where it decides something itself: a member with the e-mail address.
+// ActorName is what a subject is called where it decides something itself: a member with the e-mail
+// address.
 func ActorName(subject Subject) string {
 	if subject == nil {
 		return ""

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// AuditStart is the hash that stands before the first event of an audit log.
+// AuditStart is the hash before the first line of an audit.
 const AuditStart = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// An AuditEvent is one line of the audit log of an organization, or of the Installation. Lines are numbered without gaps and
-// chained by hashes.
+// An AuditEvent is one line of the audit of an organization, or of the Installation. Lines are
+// numbered without gaps and chained by hashes.
 type AuditEvent struct {
 	Organization string
 	Sequence     int64 // 1 for the first
@@ -20,7 +20,7 @@ type AuditEvent struct {
 	Action       string // "api_key.revoked"
 	Target       Target
 	Origin       Origin
-	ActorName    string // at the time; empty where nobody knows
+	ActorName    string // at the time; empty where unknown
 	Before       string // Fields.JSON
 	After        string
 	Stream       string // where its event is
@@ -37,15 +37,16 @@ func (e AuditEvent) With(change Change) AuditEvent {
 	return e
 }
 
-// Behind is the line with its place in the log: behind the line with that number and hash, 0 and AuditStart for none.
+// Behind is the line in its place: after the line with that number and hash, 0 and AuditStart for
+// none.
 func (e AuditEvent) Behind(sequence int64, hash string) AuditEvent {
 	e.Sequence = sequence + 1
 	e.Hash = e.hash(hash)
 	return e
 }
 
-// hash is SHA-256 of the hash before and all parts of the line as netstrings (length, colon, bytes, comma), so that nothing
-// can move from one part to the next.
+// hash is SHA-256 of the previous hash and all parts of the line as netstrings (length, colon,
+// bytes, comma), so that nothing can move from one part to the next.
 func (e AuditEvent) hash(before string) string {
 	var canonical strings.Builder
 	write := func(_, text string) {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Fields are the state of a thing: texts, whole numbers, truths, times and lists of texts. Zero values are left out, so that a
-// new field changes no line of before.
+// Fields are the state of a thing: strings, integers, booleans, times and lists of strings. Zero
+// values are left out, so that a new field changes no old line.
 type Fields map[string]any
 
-// known leaves out what has the zero value, and writes times as RFC 3339.
+// known leaves out zero values, and writes times as RFC 3339.
 func (f Fields) known() Fields {
 	known := Fields{}
 	for name, value := range f {
@@ -73,7 +73,7 @@ func ParseFields(text string) (fields Fields, err error) {
 	return fields, err
 }
 
-// A Difference is a field that a change gave another value, as people read it. "" stands for none.
+// A Difference is a changed field, as people read it. "" is none.
 type Difference struct {
 	Field, Before, After string
 }

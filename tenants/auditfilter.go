@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An AuditFilter is which lines of an audit somebody wants to see. What is empty does not matter.
+// An AuditFilter selects lines of an audit. Empty fields do not matter.
 type AuditFilter struct {
 	Organization string // or Installation; required
 	Actor        string // id

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Prefixes of the codes by which people come in without being signed in. Each works once; only its digest is kept.
+// Prefixes of the codes that admit people before they can sign in. Each works once; only its digest
+// is kept.
 const (
 	InvitationPrefix = "weirinv_" // to join an organization
 	OwnerCodePrefix  = "weirown_" // to become the first owner of an installation
@@ -20,8 +21,8 @@ const (
 	ResetLasts      = 24 * time.Hour
 )
 
-// ErrCode means that a code can't be used. What wraps it is the reason, which is only for whoever holds the code: 192 random
-// bits, so nobody finds it by trying.
+// ErrCode means that a code can't be used. It wraps the reason, which is only for holders of the
+// code: 192 random bits, which can't be guessed.
 var (
 	ErrCode        = errors.New("the code is not valid")
 	ErrCodeUsed    = fmt.Errorf("the code was used: %w", ErrCode)
@@ -37,7 +38,7 @@ type issuedCode struct {
 	expiresAt time.Time
 }
 
-// admits is nil where the code that is out is the one with a hash, and works at a time; see ErrCode.
+// admits is nil if the issued code has a hash, and works at a time; see ErrCode.
 func (c issuedCode) admits(hash string, at time.Time) error {
 	switch {
 	case c.hash == "" || c.hash != hash:

@@ -16,13 +16,13 @@ const ErasureLasts = 15 * time.Minute
 // MaxDeletionGrace is the longest time in which a deletion can be cancelled.
 const MaxDeletionGrace = 90 * 24 * time.Hour
 
-// ErrBegun says that a deletion can't be cancelled any more.
+// ErrBegun means that a deletion can't be cancelled any more.
 var ErrBegun = errors.New("the deletion has begun")
 
-// A DeletionState says how far a deletion is.
+// A DeletionState is the progress of a deletion.
 type DeletionState string
 
-// The states. The words are data: they stand in answers.
+// The states. They are data in answers.
 const (
 	DeletionCancelledState DeletionState = "cancelled"
 	Deleting               DeletionState = "deleting" // hidden and refused; can be cancelled
@@ -97,14 +97,14 @@ func (e DeletionBegun) audit() auditForm {
 // Publication implements Event.
 func (DeletionBegun) Publication() Publication { return PublishedFact }
 
-// DeletionFinished says that every module has erased what it had.
+// DeletionFinished means that every module has erased its data.
 type DeletionFinished struct {
 	Deletable
 	At      time.Time                   `json:"at"`
 	Removed map[string]map[string]int64 `json:"removed"` // rows, by module and table
 
-	// What is left of the audit: how many lines were reduced to ids and acts, and a hash of them. They have the hashes of before, which do not
-	// follow from them any more; this does, and is in the audit itself.
+	// What is left of the audit: how many lines were reduced to ids and actions, and a hash of
+	// them. Their own hashes no longer follow from them; this one does, and is in the audit itself.
 	ReducedLines int64  `json:"reduced_lines"`
 	ReducedHash  string `json:"reduced_hash"`
 }
@@ -119,7 +119,8 @@ func (e DeletionFinished) audit() auditForm {
 // Publication implements Event.
 func (DeletionFinished) Publication() Publication { return Unpublished }
 
-// A Deletion is the end of an organization or a project. It knows ids alone, so that it can stay when all else is gone.
+// A Deletion is the end of an organization or a project. It holds ids only, so that it can stay
+// when all else is gone.
 type Deletion struct {
 	Deletable
 	RequestedAt  time.Time
@@ -133,7 +134,7 @@ type Deletion struct {
 	ReducedHash  string
 }
 
-// State says how far the deletion is; empty where nobody has asked for it.
+// State is the progress of the deletion; empty where none was requested.
 func (d Deletion) State() DeletionState {
 	switch {
 	case d.RequestedAt.IsZero():
@@ -148,8 +149,8 @@ func (d Deletion) State() DeletionState {
 	return Gone
 }
 
-// Request decides to delete something that exists, after a time in which that can be cancelled. Asked again, it decides nothing: the
-// first time stands.
+// Request decides to delete something that exists, after a time in which that can be cancelled.
+// Again, it decides nothing: the first time stays.
 func (d Deletion) Request(of Deletable, at time.Time, grace time.Duration) ([]Event, error) {
 	if state := d.State(); state != "" && state != DeletionCancelledState {
 		return nil, nil

@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// An Event is something that happened. Each has what every place needs of it, so that none can lack one.
+// An Event is something that happened. Its methods return what each place needs of it, so that none
+// can lack one.
 type Event interface {
-	// EventName is the name under which the event is stored. It is data: never renamed; a changed form gets a new version.
+	// EventName is the stored name of the event. It is never renamed; a changed form gets a new
+	// version.
 	EventName() string
 	// Publication is what others learn of the event.
 	Publication() Publication
@@ -20,7 +22,7 @@ type Publication int
 
 // The publications.
 const (
-	Unpublished         Publication = iota // nobody else's business: people, how they prove who they are, names of keys
+	Unpublished         Publication = iota // private to this module: people, their proofs of identity, names of keys
 	PublishedFact                          // a fact in weir.tenants.v1
 	PublishedCredential                    // the credential that it changes in weir.credentials.v1, and maybe a fact
 )

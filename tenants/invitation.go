@@ -17,23 +17,24 @@ type Invitation struct {
 	MadeAt       time.Time
 	ExpiresAt    time.Time
 	RevokedAt    time.Time // zero: it was not taken back
-	AcceptedAt   time.Time // zero: nobody has joined by it
+	AcceptedAt   time.Time // zero: not accepted
 	Member       string    // who has joined by it
 
 	made InvitationMade
 }
 
-// The states of an invitation beside Expired and Revoked. Only an open one lets somebody join; an expired one can be sent
-// again.
+// The states of an invitation beside Expired and Revoked. Only an open one can be accepted; an
+// expired one can be sent again.
 const (
 	Open     State = "open"
 	Accepted State = "accepted"
 )
 
-// ErrSettled means that an invitation was accepted or revoked, and can't be sent again or revoked any more.
+// ErrSettled means that an invitation was accepted or revoked, and can't be sent again or revoked
+// any more.
 var ErrSettled = errors.New("the invitation is settled")
 
-// Invite asks to invite somebody.
+// Invite asks to invite a person.
 type Invite struct {
 	ID           string
 	Organization string
@@ -45,7 +46,7 @@ type Invite struct {
 	At           time.Time
 }
 
-// InvitationMade invites somebody.
+// InvitationMade invites a person.
 type InvitationMade struct {
 	Invitation   string       `json:"invitation"`
 	Organization string       `json:"organization"`
@@ -65,13 +66,14 @@ func (e InvitationMade) audit() auditForm { return auditForm{"invitation.made", 
 // Publication implements Event.
 func (InvitationMade) Publication() Publication { return Unpublished }
 
-// InvitationResent gives an invitation another code and its whole time again. The code of before is void.
+// InvitationResent gives an invitation another code and its whole time again. The code of before is
+// void.
 type InvitationResent struct {
 	Invitation string       `json:"invitation"`
 	Digest     SecretDigest `json:"imprint"`
 	At         time.Time    `json:"at"`
 	ExpiresAt  time.Time    `json:"expires_at"`
-	By         string       `json:"by,omitempty"` // who knows the other code; absent: whoever made the invitation
+	By         string       `json:"by,omitempty"` // who has the new code; absent: the maker of the invitation
 }
 
 // EventName implements Event.
@@ -84,7 +86,7 @@ func (e InvitationResent) audit() auditForm {
 // Publication implements Event.
 func (InvitationResent) Publication() Publication { return Unpublished }
 
-// InvitationRevoked ends an invitation that nobody has accepted.
+// InvitationRevoked ends an open invitation.
 type InvitationRevoked struct {
 	Invitation string    `json:"invitation"`
 	At         time.Time `json:"at"`
@@ -123,7 +125,8 @@ func (c Invite) Check() error {
 	return append(faults, checkRole(c.Role)...).orNil()
 }
 
-// Make decides on a new invitation. Asked again for the same one, it fails with ErrShownOnce; for another one with ErrReused.
+// Make decides on a new invitation. For the same one again it fails with ErrShownOnce, for another
+// one with ErrReused.
 func (i Invitation) Make(cmd Invite) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -151,7 +154,8 @@ type Resend struct {
 	At     time.Time
 }
 
-// Resend decides to give the invitation another code. It takes a role that may invite to the invitation's.
+// Resend decides to give the invitation another code. It takes a role that may invite to the
+// invitation's.
 func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 	if err := i.unsettled(cmd.ByRole); err != nil {
 		return nil, err
@@ -161,7 +165,8 @@ func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 	}}, nil
 }
 
-// Revoke decides to end the invitation; again, it decides nothing. It takes a role that may invite to the invitation's.
+// Revoke decides to end the invitation; again, it decides nothing. It takes a role that may invite
+// to the invitation's.
 func (i Invitation) Revoke(by Role, at time.Time) ([]Event, error) {
 	err := i.unsettled(by)
 	switch {
@@ -188,14 +193,14 @@ func (i Invitation) unsettled(by Role) error {
 // Accept asks to join by an invitation.
 type Accept struct {
 	Code   string // hash of the code that was shown; see SecretDigest
-	Email  string // as whoever joins types it
+	Email  string // as typed
 	Member string // who joins
-	ByRole Role   // of whoever handed the code out, as it is now
+	ByRole Role   // of the code's issuer, now
 	At     time.Time
 }
 
-// Accept decides that somebody joins who has the code and names the address. Whoever handed the code out may have kept it: it
-// is void once they may not invite any more.
+// Accept decides that the holder of the code, who names the address, joins. The code's issuer may
+// have kept it: it is void once they may not invite any more.
 func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	if err := i.Admits(cmd.Code, cmd.At); err != nil {
 		return nil, err
@@ -210,7 +215,7 @@ func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	return []Event{InvitationAccepted{Invitation: i.ID, Member: cmd.Member, At: cmd.At}}, nil
 }
 
-// Admits is nil where a code with a hash lets somebody join at a time; see ErrCode.
+// Admits is nil where a code with a hash can be accepted at a time; see ErrCode.
 func (i Invitation) Admits(code string, at time.Time) error {
 	return issuedCode{i.CodeHash, i.AcceptedAt, i.RevokedAt, i.ExpiresAt}.admits(code, at)
 }

@@ -2,7 +2,8 @@ package tenants
 
 import "time"
 
-// KeyUsage is how an API key was used, for people to read: a process that dies loses its last seconds. Zero times are never.
+// KeyUsage is how an API key was used, for people to read: a process that dies loses its last
+// seconds. Zero times are never.
 type KeyUsage struct {
 	Accepted        int64 // requests whose entries were taken in
 	Rejected        int64 // requests that failed for another reason than the key
@@ -14,7 +15,7 @@ type KeyUsage struct {
 	FirstAcceptedAt time.Time
 	LastUsedAt      time.Time
 	Address         string // of the last use; may be empty
-	Client          string // what the sender of the last use says it is; may be empty
+	Client          string // of the last use: its User-Agent; may be empty
 }
 
 // Requests is how many requests came with the key while it worked.
@@ -23,14 +24,14 @@ func (u KeyUsage) Requests() int64 { return u.Accepted + u.Rejected + u.Read }
 // RequestsSince is how many of them came after the key was rotated.
 func (u KeyUsage) RequestsSince() int64 { return u.AcceptedSince + u.RejectedSince + u.ReadSince }
 
-// A KeyUser is somebody who has used an API key.
+// A KeyUser is a user of an API key.
 type KeyUser struct {
 	Address    string
-	Client     string // what it says it is
+	Client     string // its User-Agent
 	LastUsedAt time.Time
 }
 
-// A UsedAPIKey is what was said of the use of an API key over a short time.
+// A UsedAPIKey is the reported use of an API key over a short time.
 type UsedAPIKey struct {
 	KeyUsage
 	Organization string

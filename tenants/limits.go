@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Countable is something of which an organization may have only so many. The words are data: they stand in responses.
+// A Countable is something that organizations have a limit of. The texts are data in responses.
 type Countable string
 
 // What is counted.
@@ -17,7 +17,8 @@ const (
 	CountMembers       Countable = "members"
 	CountInvitations   Countable = "open invitations"
 
-	// Those that are in force and those that have ended within EndedKept: they are told apart from unknown ones for so long.
+	// Those in force and those that ended within EndedKept, for so long distinguished from unknown
+	// ones.
 	CountAPIKeysKept       Countable = "API keys that are in force or ended in the last 30 days"
 	CountServiceTokensKept Countable = "service tokens that are in force or ended in the last 30 days"
 )
@@ -25,10 +26,11 @@ const (
 // EndedKept is how long an ended key or token is counted, and known to all services.
 const EndedKept = 30 * 24 * time.Hour
 
-// keptPer is how many keys and tokens are kept for each that may be in force: so one that leaks can always be exchanged.
+// keptPer is how many keys and tokens are kept for each in force: so a leaked one can always be
+// exchanged.
 const keptPer = 3
 
-// Limits are how much an organization may have at once. 0 stands for the default.
+// Limits are how much an organization may have at once. 0: the default.
 type Limits struct {
 	Projects      int
 	APIKeys       int
@@ -67,7 +69,7 @@ func (l Limits) Of(what Countable) int {
 	panic(fmt.Sprintf("BUG: nobody counts %q", what))
 }
 
-// Room is LimitReached where an organization that has so many of something may have no more.
+// Room is LimitReached where an organization with so many of something may have no more.
 func (l Limits) Room(what Countable, have int) error {
 	if limit := l.Of(what); have >= limit {
 		return LimitReached{what, limit}

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// What is not set has a default; the last place can be taken, and whoever comes after is told the limit and a way out.
+// What is not set has a default; the last place can be taken, and whoever comes after is told the
+// limit and a way out.
 func TestLimits(t *testing.T) {
 	limits := tenants.Limits{Projects: 3}.OrDefault()
 	for what, want := range map[tenants.Countable]int{

@@ -22,7 +22,8 @@ func addMember() tenants.AddMember {
 	}
 }
 
-// A member is added once, with one spelling of the address; a request that comes again changes nothing.
+// A member is added once, with one spelling of the address; a request that comes again changes
+// nothing.
 func TestMemberAddDecisions(t *testing.T) {
 	add := func(change func(*tenants.AddMember)) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
@@ -99,7 +100,8 @@ func TestMemberManageDecisions(t *testing.T) {
 	})
 }
 
-// An address has one form, and nothing that could be mistaken for another address or carry something along.
+// An address has one form, and nothing that could be mistaken for another address or carry
+// something along.
 func TestEmails(t *testing.T) {
 	for email, fine := range map[string]bool{
 		"ada@example.com": true, "Ada.B+tag@sub.Example.co.uk": true, " o'neil@example.com\n": true,

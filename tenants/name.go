@@ -39,7 +39,7 @@ func checkText(field, text string, limit int) Invalid {
 	return nil
 }
 
-// checkGiven says whether a value that names something else is missing.
+// checkGiven finds a missing value that names something else.
 func checkGiven(field, id string) Invalid {
 	if id == "" {
 		return Invalid{{field, field + " is missing.", fmt.Sprintf("Send the id of the %s as %q.", field, field)}}
@@ -47,7 +47,8 @@ func checkGiven(field, id string) Invalid {
 	return nil
 }
 
-// IsID reports whether text can be an id at all: 1 to 64 URL-safe characters. Anything else names nothing.
+// IsID reports whether text can be an id at all: 1 to 64 URL-safe characters. Anything else names
+// nothing.
 func IsID(text string) bool {
 	return text != "" && len(text) <= maxID && strings.IndexFunc(text, notURLSafe) < 0
 }
@@ -57,7 +58,7 @@ func notURLSafe(r rune) bool {
 	return !digitOrLetter && r != '_' && r != '-'
 }
 
-// oneOf lists the words that a value may be.
+// oneOf lists the allowed values.
 func oneOf[W ~string](words []W) string {
 	texts := make([]string, len(words))
 	for i, word := range words {

@@ -68,7 +68,8 @@ func (c CreateOrganization) Check() error {
 	return faults.orNil()
 }
 
-// Create decides on a new organization. Again, it decides nothing; with another name or tier it fails with ErrReused.
+// Create decides on a new organization. Again, it decides nothing; with another name or tier it
+// fails with ErrReused.
 func (o Organization) Create(cmd CreateOrganization) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -13,13 +13,14 @@ const (
 	SystemActor        ActorKind = "system"        // by itself, as where a time has come
 )
 
-// An Origin is who decided something, and from where. It is metadata of the events. What is empty is not known.
+// An Origin is who decided something, and from where, in the metadata of events. Empty parts are
+// unknown.
 type Origin struct {
 	Actor   string // id of a member or service token, or the name of what else it was
 	Kind    ActorKind
 	Role    Role   // of a member, at the time
 	Address string // IP address of the client
-	Client  string // what the client says it is
+	Client  string // its User-Agent
 	Request string // id of the request
 }
 
@@ -33,7 +34,7 @@ const (
 	metadataRequest = "request"
 )
 
-// Metadata is the origin as it is kept with an event: what is known of it.
+// Metadata is the known part of the origin, as stored with an event.
 func (o Origin) Metadata() map[string]string {
 	known := map[string]string{}
 	for name, value := range map[string]string{
@@ -47,7 +48,8 @@ func (o Origin) Metadata() map[string]string {
 	return known
 }
 
-// OriginOf reads an origin from the metadata of an event. In the first events the kind of actor follows from the id.
+// OriginOf reads an origin from the metadata of an event. In the first events the kind of actor
+// follows from the id.
 func OriginOf(metadata map[string]string) Origin {
 	origin := Origin{
 		Actor: metadata[metadataActor], Kind: ActorKind(metadata[metadataKind]), Role: Role(metadata[metadataRole]),

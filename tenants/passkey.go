@@ -12,12 +12,13 @@ const MaxPasskeys = 20
 // ErrTooMany means that a member has as many passkeys as can be.
 var ErrTooMany = errors.New("there are as many as can be")
 
-// A Passkey is a key pair (WebAuthn) by which a member proves who they are. What is kept is its public half.
+// A Passkey is a key pair (WebAuthn) by which a member proves their identity. Only its public half
+// is kept.
 type Passkey struct {
 	ID           string // empty until it is registered
 	Organization string
 	Member       string
-	Name         string // how the member tells it from others
+	Name         string // given by the member
 	Credential   PublicCredential
 	RegisteredAt time.Time
 	UsedAt       time.Time // zero: never
@@ -73,7 +74,7 @@ func (e PasskeyRegistered) audit() auditForm {
 // Publication implements Event.
 func (PasskeyRegistered) Publication() Publication { return Unpublished }
 
-// PasskeyUsed records that somebody proved who they are with a passkey.
+// PasskeyUsed records a proof of identity by a passkey.
 type PasskeyUsed struct {
 	Passkey  string    `json:"passkey"`
 	Counter  uint32    `json:"counter"`
@@ -89,8 +90,8 @@ func (e PasskeyUsed) audit() auditForm { return auditForm{"passkey.used", e.At, 
 // Publication implements Event.
 func (PasskeyUsed) Publication() Publication { return Unpublished }
 
-// PasskeySuspected means that a passkey was used with a count that was used before: there may be a copy. Nobody gets in with
-// it any more.
+// PasskeySuspected means that a passkey was used with an old count: there may be a copy. It admits
+// nobody any more.
 type PasskeySuspected struct {
 	Passkey string    `json:"passkey"`
 	Counter uint32    `json:"counter"`
@@ -141,8 +142,8 @@ func (p Passkey) Register(cmd RegisterPasskey) ([]Event, error) {
 	}}, nil
 }
 
-// Use decides whether the passkey lets its member in: it does if PasskeyUsed follows. A count that does not grow gives a copy
-// away; nobody can tell which is the member's, so neither gets in.
+// Use decides whether the passkey admits its member: PasskeyUsed means yes. A count that does not
+// grow reveals a copy; which one is the member's is unknown, so neither is admitted.
 func (p Passkey) Use(cmd UsePasskey) ([]Event, error) {
 	counts := cmd.Counter != 0 || p.Credential.Counter != 0
 	switch {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of passwords, in characters. The upper one only keeps a sign-in from being used to make work.
+// Bounds of passwords, in characters. The upper one only keeps a sign-in from being used to make
+// work.
 const (
 	minPassword = 12
 	maxPassword = 128

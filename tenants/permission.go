@@ -2,10 +2,11 @@ package tenants
 
 import "slices"
 
-// A Permission is one thing that a role may do in an organization. One's own sessions and password take none.
+// A Permission is one thing that a role may do in an organization. One's own sessions and password
+// take none.
 type Permission string
 
-// The permissions. Their names are data: they stand in errors and in the audit.
+// The permissions. Their names are data in errors and in the audit.
 const (
 	OrganizationRead   Permission = "organization:read"
 	OrganizationWrite  Permission = "organization:write"
@@ -13,7 +14,7 @@ const (
 	MembersRead        Permission = "members:read"
 	MembersInvite      Permission = "members:invite"
 	MembersManage      Permission = "members:manage" // change roles, remove, hand out reset codes
-	OwnersManage       Permission = "owners:manage"  // the same for owners, and make somebody one
+	OwnersManage       Permission = "owners:manage"  // the same for owners
 	ProjectsRead       Permission = "projects:read"
 	ProjectsWrite      Permission = "projects:write"
 	DeletionsManage    Permission = "deletions:manage" // delete the organization, or projects, and see what became of it
@@ -67,7 +68,8 @@ func (r Role) MayIssueFor(environment Environment) bool {
 	return r.May(IssuingFor(environment))
 }
 
-// Managing is the permission to change the role of a member with a role, to give that role, and to remove such a member.
+// Managing is the permission to manage members with a role: change it, give it, remove such a
+// member.
 func Managing(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
@@ -75,13 +77,12 @@ func Managing(role Role) Permission {
 	return MembersManage
 }
 
-// MayManage reports whether the role may change the role of a member with another one, give that one, and remove such a
-// member.
+// MayManage reports whether the role may change or give another one, and remove members with it.
 func (r Role) MayManage(other Role) bool {
 	return r.May(Managing(other))
 }
 
-// InvitingTo is the permission to invite somebody to a role.
+// InvitingTo is the permission to invite to a role.
 func InvitingTo(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
@@ -89,7 +90,7 @@ func InvitingTo(role Role) Permission {
 	return MembersInvite
 }
 
-// MayInvite reports whether the role may invite somebody to another one.
+// MayInvite reports whether the role may invite to another one.
 func (r Role) MayInvite(to Role) bool {
 	return r.May(InvitingTo(to))
 }

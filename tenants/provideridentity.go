@@ -5,26 +5,29 @@ import (
 	"time"
 )
 
-// MaxSubject is the longest name that an identity provider has for somebody, in characters (OpenID Connect Core, 2).
+// MaxSubject is the longest subject of an identity provider, in characters (OpenID Connect Core,
+// 2).
 const MaxSubject = 255
 
-// A ProviderIdentity is who somebody is at an identity provider (OpenID Connect), which unlike an e-mail address is never
-// given to another. Its zero value is nobody.
+// A ProviderIdentity is a person at an identity provider (OpenID Connect), which unlike an e-mail
+// address is never given to another. Its zero value is nobody.
 type ProviderIdentity struct {
 	Issuer  string // address of the provider
 	Subject string // what it calls them
 }
 
-// ErrOtherIdentity means that somebody else at the identity provider has an e-mail address that was the member's.
+// ErrOtherIdentity means that the member's former e-mail address belongs to another person at the
+// identity provider.
 var ErrOtherIdentity = errors.New("the member is somebody else at the identity provider")
 
-// Identify says who the provider knows by the verified e-mail address of a member.
+// Identify is the provider's identity of the verified e-mail address of a member.
 type Identify struct {
 	Identity ProviderIdentity
 	At       time.Time
 }
 
-// MemberIdentified records who a member is at an identity provider, in place of who they were at another one.
+// MemberIdentified records who a member is at an identity provider, in place of who they were at
+// another one.
 type MemberIdentified struct {
 	Member  string    `json:"member"`
 	Issuer  string    `json:"issuer"`
@@ -40,8 +43,8 @@ func (e MemberIdentified) audit() auditForm { return auditForm{"member.identifie
 // Publication implements Event.
 func (MemberIdentified) Publication() Publication { return Unpublished }
 
-// Identify decides who the member is at an identity provider; again, it decides nothing. At one provider that never changes:
-// ErrOtherIdentity.
+// Identify decides the member's identity at a provider; again, it decides nothing. At one provider
+// that never changes: ErrOtherIdentity.
 func (m Member) Identify(cmd Identify) ([]Event, error) {
 	switch {
 	case !m.isThere():

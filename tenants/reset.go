@@ -2,14 +2,14 @@ package tenants
 
 import "time"
 
-// A ResetCode lets whoever holds it set a member's password, once.
+// A ResetCode lets its holder set a member's password, once.
 type ResetCode struct {
 	Hash      string // see SecretDigest; empty: none is out
 	ExpiresAt time.Time
-	By        string // who handed it out; empty for the first codes, which did not say
+	By        string // its issuer; empty for the first codes
 }
 
-// MemberResetCodeIssued gives somebody who manages a member a code to pass on. The code of before is void.
+// MemberResetCodeIssued gives a manager of a member a code to pass on. The previous code is void.
 type MemberResetCodeIssued struct {
 	Member    string       `json:"member"`
 	Digest    SecretDigest `json:"imprint"`
@@ -28,8 +28,8 @@ func (e MemberResetCodeIssued) audit() auditForm {
 // Publication implements Event.
 func (MemberResetCodeIssued) Publication() Publication { return Unpublished }
 
-// MemberPasswordChanged gives a member another password and voids a code to reset it. A reset also undoes the binding to the
-// identity provider, until the next sign-in by it.
+// MemberPasswordChanged gives a member another password and voids a code to reset it. A reset also
+// removes the identity at the provider, until the next sign-in by it.
 type MemberPasswordChanged struct {
 	Member       string    `json:"member"`
 	PasswordHash string    `json:"password_hash"`
@@ -55,8 +55,8 @@ type IssueResetCode struct {
 	At     time.Time
 }
 
-// IssueResetCode decides to let the member set another password. It takes a role that manages the member's: the holder of the
-// code can become the member.
+// IssueResetCode decides to let the member set another password. It takes a role that manages the
+// member's, as the code gives access as the member.
 func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	switch {
 	case !m.isThere():
@@ -69,11 +69,12 @@ func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	}}, nil
 }
 
-// ChangePassword asks to give a member another password. PasswordHash is that of Password, which Check needs to see.
+// ChangePassword asks to give a member another password. PasswordHash is that of Password, which
+// Check needs to see.
 type ChangePassword struct {
-	Before       string // the hash of the password that whoever asks has shown; not for a reset
-	Code         string // the hash of the code that whoever asks has shown; only for a reset
-	IssuerRole   Role   // of whoever handed the code out, as it is now; only for a reset
+	Before       string // the hash of the password shown; not for a reset
+	Code         string // the hash of the code shown; only for a reset
+	IssuerRole   Role   // of the code's issuer, now; only for a reset
 	Password     Password
 	PasswordHash string
 	At           time.Time
@@ -84,8 +85,8 @@ func (c ChangePassword) Check() error {
 	return checkPassword("password", c.Password).orNil()
 }
 
-// ChangePassword decides on another password for who has shown the one of before. ErrNotFound where that is not the member's
-// any more.
+// ChangePassword decides on another password after the previous one was shown. ErrNotFound where
+// that is not the member's any more.
 func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -96,8 +97,8 @@ func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, At: cmd.At}}, nil
 }
 
-// ResetPassword decides on another password for who has shown the code. Whoever handed it out may have kept it: it is void
-// once they don't manage the member any more.
+// ResetPassword decides on another password for the holder of the code. Its issuer may have kept
+// it: it is void once they don't manage the member any more.
 func (m Member) ResetPassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 // A State is whether a credential works.
 type State string
 
-// The states. Revoked is for ever, and stronger than expired.
+// The states. Revoked is final, and stronger than expired.
 const (
 	Active  State = "active"
 	Expired State = "expired"

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Prefixes by which people and scanners tell what they have found.
+// Prefixes by which people and scanners recognize credentials.
 const (
 	APIKeyPrefix       = "weir_"
 	ServiceTokenPrefix = "weirsvc_"
@@ -23,7 +23,8 @@ const (
 	shownDigits  = 4
 )
 
-// A Secret is an API key or a service token in plaintext. It never shows itself, whatever prints it; only Reveal does.
+// A Secret is an API key or a service token in plaintext. Printing never shows it; only Reveal
+// does.
 type Secret struct {
 	prefix string
 	digits string
@@ -38,7 +39,7 @@ func NewSecret(prefix string, random io.Reader) (Secret, error) {
 	return Secret{prefix: prefix, digits: hex.EncodeToString(drawn[:])}, nil
 }
 
-// ParseSecret reads a secret that somebody else drew. Its error does not show the text.
+// ParseSecret reads a secret. Its error does not show the text.
 func ParseSecret(prefix, text string) (Secret, error) {
 	digits, ok := strings.CutPrefix(text, prefix)
 	if !ok || len(digits) != secretDigits || strings.Trim(digits, "0123456789abcdef") != "" {
@@ -47,7 +48,7 @@ func ParseSecret(prefix, text string) (Secret, error) {
 	return Secret{prefix: prefix, digits: digits}, nil
 }
 
-// Next is the secret that follows from this one and a salt. Without both of them nobody can make it.
+// Next is the secret that follows from this one and a salt, and can't be made without both.
 func (s Secret) Next(salt string) Secret {
 	drawn, err := hkdf.Key(sha256.New, []byte(s.digits), []byte(salt), "weir: the secret after this one", secretBytes)
 	if err != nil {

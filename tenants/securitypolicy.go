@@ -25,7 +25,7 @@ const (
 	RevokePlainHTTP PlainHTTPPolicy = "revoke" // it ends at once
 )
 
-// Whether members may sign in with passwords, in words.
+// Whether members may sign in with passwords.
 const (
 	PasswordsAllowed = "allowed"
 	PasswordsOff     = "off" // with a passkey or by the identity provider alone
@@ -39,17 +39,17 @@ func PlainHTTPPolicies() []PlainHTTPPolicy {
 	return []PlainHTTPPolicy{FlagPlainHTTP, RevokePlainHTTP}
 }
 
-// A SecurityPolicy is what an organization wants to happen when somebody else may have one of its keys, and how its members
-// may not sign in.
+// A SecurityPolicy is what happens in an organization when others may have one of its keys, and how
+// its members may not sign in.
 type SecurityPolicy struct {
 	Organization  string // empty until it is set; see DefaultSecurityPolicy
 	LeakedKeys    LeakedPolicy
 	PlainHTTPKeys PlainHTTPPolicy
 	SetAt         time.Time // zero: never
-	PasswordsOff  bool      // nobody signs in with a password, or sets one
+	PasswordsOff  bool      // no sign-in with a password, and no new password
 }
 
-// DefaultSecurityPolicy is the policy of an organization that has set none: tell people, and break nothing.
+// DefaultSecurityPolicy is that of an organization without one: notify people, and break nothing.
 func DefaultSecurityPolicy(organization string) SecurityPolicy {
 	return SecurityPolicy{Organization: organization, LeakedKeys: NotifyLeaked, PlainHTTPKeys: FlagPlainHTTP}
 }
@@ -60,7 +60,7 @@ type SetSecurityPolicy struct {
 	LeakedKeys    LeakedPolicy
 	PlainHTTPKeys PlainHTTPPolicy
 	PasswordsOff  *bool // nil: as it is
-	By            Role  // of whoever asks
+	By            Role  // the caller's
 	OwnersBeside  int   // how many owners can sign in otherwise than with a password
 	At            time.Time
 }
@@ -96,7 +96,8 @@ func (c SetSecurityPolicy) Check() error {
 	return faults.orNil()
 }
 
-// Set decides on the policy; again, it decides nothing. Only owners decide about passwords, and can't lock themselves out.
+// Set decides on the policy; again, it decides nothing. Only owners decide about passwords, and
+// can't lock themselves out.
 func (s SecurityPolicy) Set(cmd SetSecurityPolicy) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (s SecurityPolicy) Set(cmd SetSecurityPolicy) ([]Event, error) {
 	return []Event{set}, nil
 }
 
-// maySwitchPasswords says why passwords can't be switched on or off.
+// maySwitchPasswords returns why passwords can't be switched on or off.
 func (c SetSecurityPolicy) maySwitchPasswords() error {
 	switch {
 	case !c.By.May(OwnersManage):
@@ -128,7 +129,8 @@ func (c SetSecurityPolicy) maySwitchPasswords() error {
 	return nil
 }
 
-// OffSwitch is the wish that a word of PasswordPolicies stands for; nil for none. ok is false for another one.
+// OffSwitch is the wanted setting of one of PasswordPolicies; nil: unchanged. ok is false for
+// another text.
 func OffSwitch(word string) (off *bool, ok bool) {
 	switch word {
 	case "":

@@ -67,7 +67,8 @@ func TestSessionDecisions(t *testing.T) {
 	})
 }
 
-// A session is renewed when it is used after a while, by its newest secret, and never beyond its end.
+// A session is renewed when it is used after a while, by its newest secret, and never beyond its
+// end.
 func TestSessionRenewal(t *testing.T) {
 	renew := func(at time.Time, presented string) func(tenants.Session) ([]tenants.Event, error) {
 		return func(s tenants.Session) ([]tenants.Event, error) {

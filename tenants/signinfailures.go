@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Bounds of reports of failed sign-ins: the first at once, then one line for each member and hour with their number and the
-// first networks.
+// Bounds of reports of failed sign-ins: the first at once, then one line per member and hour with
+// their number and the first networks.
 const (
 	FailuresReported = time.Hour
 	maxNetworks      = 5
 )
 
-// SignInFailures are the attempts to sign in as a member that did not succeed and are not reported yet, or one report of them.
+// SignInFailures are the failed attempts to sign in as a member that are not reported yet, or one
+// report of them.
 type SignInFailures struct {
 	ID           string // empty until they are reported
 	Organization string

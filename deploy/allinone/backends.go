@@ -36,8 +36,8 @@ func (a *App) database(ctx context.Context) (url string, err error) {
 	return server.URL(), nil
 }
 
-// broker returns the addresses of the given brokers, or of one that it runs in this process, with all topics made, and how the modules
-// sign in there.
+// broker returns the addresses of the given brokers, or of one in this process, with all topics
+// made, and how the modules authenticate there.
 func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, err error) {
 	brokers, access = a.config.Brokers, a.config.BrokerAccess
 	if len(brokers) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
-// Config sets where the process lives and what it is given.
+// Config is where the process keeps its data and what it is given.
 type Config struct {
 	Listen         string         `help:"Address to serve HTTPS on. The certificate is for localhost and for the host named here." env:"WEIR_LISTEN" default:"localhost:8443"`
 	DataDir        string         `help:"Directory of everything that is kept: certificates, dev.env, database, broker." env:"WEIR_DATA_DIR" default:".weir"`

@@ -21,8 +21,8 @@ const (
 	demoEmail = "owner@demo.weir.example"
 )
 
-// openEnv reads what an earlier start has left, and sets what this one decides. The operator's token is written down
-// before anything else knows it.
+// openEnv reads an earlier start's file, and sets what this one decides. The operator's token is
+// written before its first use.
 func (a *App) openEnv() (err error) {
 	if a.env, err = ReadDevEnv(a.dir.env()); err != nil {
 		return err
@@ -48,8 +48,8 @@ func randomHex(bytes int) string {
 	return hex.EncodeToString(random)
 }
 
-// ensureDemo creates, through the public API, what is missing of the demo organization. Each step is written down before
-// the next, so that a start that was cut off is continued by the next one.
+// ensureDemo creates, through the public API, what is missing of the demo organization. Each step
+// is written before the next, so that the next start continues an interrupted one.
 func (a *App) ensureDemo(ctx context.Context) error {
 	api, err := client.New(a.env.BaseURL, a.env.CAFile, 1)
 	if err != nil {
@@ -73,8 +73,8 @@ func (a *App) ensureDemo(ctx context.Context) error {
 	return nil
 }
 
-// dropForeignDemo drops an organization in dev.env that this installation does not have: it was given
-// another database or broker than before.
+// dropForeignDemo drops an organization in dev.env that this installation does not have, after a
+// change of database or broker.
 func (a *App) dropForeignDemo(ctx context.Context, api *client.Client) error {
 	if a.env.Organization == "" || a.env.ServiceToken == "" {
 		return nil
@@ -119,8 +119,8 @@ func (a *App) demoSteps(api *client.Client) []demoStep {
 	}
 }
 
-// createOwner makes the person who signs in to the console. An address belongs to one person, so where an earlier demo
-// organization has taken it, another is made up.
+// createOwner makes the person who signs in to the console. An address belongs to one person, so if
+// an earlier demo organization has it, another is made up.
 func (a *App) createOwner(ctx context.Context, api *client.Client) (password string, err error) {
 	password = randomHex(12)
 	a.env.ConsoleEmail = demoEmail

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// EnvFile is the name of the file, in the data directory, with shell variables that reach the demo organization.
+// EnvFile is the name of the file, in the data directory, with shell variables that reach the demo
+// organization.
 const EnvFile = "dev.env"
 
-// A DevEnv is what a client on this machine needs to know. It is also where the credentials of the demo organization
-// are kept: everywhere else only their hashes are.
+// A DevEnv is what a client on this machine needs. It is also where the credentials of the demo
+// organization are kept: everywhere else only their hashes are.
 type DevEnv struct {
 	BaseURL         string // ends in /v1
 	CAFile          string // absolute
@@ -98,7 +99,7 @@ func (e *DevEnv) Write(path string) error {
 	return nil
 }
 
-// quote writes text as one word of a POSIX shell.
+// quote quotes text as one word of a POSIX shell.
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -28,12 +28,14 @@ type Modules struct {
 	Tenants  tenants.Config
 }
 
-// ModulesFromEnvironment reads the modules' settings from the environment, as their own processes do.
+// ModulesFromEnvironment reads the modules' settings from the environment, as their own processes
+// do.
 func ModulesFromEnvironment() (m Modules, err error) {
 	return m, errors.Join(fromEnvironment(&m.Ingest), fromEnvironment(&m.Ledger), fromEnvironment(&m.Grouping), fromEnvironment(&m.Tenants))
 }
 
-// fromEnvironment fills a configuration from its tags. It is not checked yet: what the process provides is still missing.
+// fromEnvironment fills a configuration from its tags. It is not checked yet: what the process
+// provides is still missing.
 func fromEnvironment(config any) error {
 	parser, err := kong.New(config)
 	if err != nil {

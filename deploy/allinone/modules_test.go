@@ -36,7 +36,8 @@ func modules(t *testing.T) Modules {
 	return read
 }
 
-// Where the last module can't start, the ones before it keep no connection to a database that is about to stop.
+// Where the last module can't start, the ones before it keep no connection to a database that is
+// about to stop.
 func TestBuildLeavesNothingBehind(t *testing.T) {
 	database := testenv.Postgres(t)
 	shared := on(database)
@@ -65,8 +66,9 @@ func TestBuildLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A role that walks past row level security is refused by every module and by the whole process, in one line that names
-// the role and the way out: with it, one forgotten condition would show one tenant's rows to another.
+// A role that walks past row level security is refused by every module and by the whole process, in
+// one line that names the role and the way out: with it, one forgotten condition would show one
+// tenant's rows to another.
 func TestSuperuserIsRefused(t *testing.T) {
 	server, err := testenv.LocalPostgres(t.Context())
 	if err != nil {

@@ -25,7 +25,8 @@ func all(t *testing.T) []goPackage {
 	return packages
 }
 
-// list lists the packages of one module. That each also builds by its own go.mod is checked by `make verify`.
+// list lists the packages of one module. That each also builds by its own go.mod is checked by
+// `make verify`.
 func list(t *testing.T, dir string) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps,TestImports,XTestImports", "./...")
@@ -99,7 +100,8 @@ func forbidden(file *ast.File) (found []*ast.SelectorExpr) {
 	return found
 }
 
-// mainLines is how long a service's main.go may be: it turns the environment into a Config, no more.
+// mainLines is how long a service's main.go may be: it turns the environment into a Config, no
+// more.
 const mainLines = 100
 
 func longMain(t *testing.T, p goPackage) []string {

@@ -14,8 +14,9 @@ import (
 // bounded is how the comment of a map begins to say what bounds it.
 const bounded = "bounded by "
 
-// A map that goroutines share, because it stands beside a lock or is a sync.Map, lives as long as the process: its comment says what bounds it.
-// Maps by number have partitions or brokers as keys, of which there are few.
+// A map that goroutines share, because it stands beside a lock or is a sync.Map, lives as long as
+// the process: its comment says what bounds it. Maps by number have partitions or brokers as keys,
+// of which there are few.
 func TestSharedMapsSayTheirBound(t *testing.T) {
 	found := 0
 	for _, p := range all(t) {
@@ -75,7 +76,8 @@ func isOfSync(field *ast.Field, name string) bool {
 	return ok && nameOf(selector.X) == "sync" && selector.Sel.Name == name
 }
 
-// isMapByName reports whether a type is a map by something else than numbers, or one that holds such a map.
+// isMapByName reports whether a type is a map by something else than numbers, or one that holds
+// such a map.
 func isMapByName(of ast.Expr) bool {
 	m, ok := of.(*ast.MapType)
 	return ok && (!slices.Contains([]string{"int", "int32"}, nameOf(m.Key)) || isMapByName(m.Value))

@@ -53,7 +53,8 @@ func requirements(t *testing.T, dir string) (direct []string) {
 
 var majorVersion = regexp.MustCompile(`/v\d+$`)
 
-// hasReason finds a row of a table whose first cell names the library, with or without its host and its major version.
+// hasReason finds a row of a table whose first cell names the library, with or without its host and
+// its major version.
 func hasReason(readme, path string) bool {
 	path = strings.TrimPrefix(majorVersion.ReplaceAllString(path, ""), "github.com/")
 	row := regexp.MustCompile("(?m)^\\|[^|]*[`/]" + regexp.QuoteMeta(path) + "(/v\\d+)?`[^|]*\\|[^|]*\\w[^|]*\\|")

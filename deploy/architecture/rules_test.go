@@ -50,7 +50,8 @@ func siblings(p goPackage) (found []string) {
 
 const busPath = prefix + "shared/bus"
 
-// busParts says which other parts of the bus each part may import, directly; all may import the bus itself, which imports none of them.
+// busParts says which other parts of the bus each part may import, directly; all may import the bus
+// itself, which imports none of them.
 var busParts = map[string][]string{
 	"":                {},
 	"internal/wire":   {},
@@ -93,7 +94,8 @@ func throughTheBus(p goPackage) (found []string) {
 	return found
 }
 
-// forTests finds programs that stand on what is for tests: testenv, and the packages whose names end in test.
+// forTests finds programs that stand on what is for tests: testenv, and the packages whose names
+// end in test.
 func forTests(p goPackage) (found []string) {
 	room := module(p.ImportPath)
 	if room == "deploy" || isForTests(p.ImportPath) {
@@ -142,8 +144,8 @@ const calendar = prefix + "shared/contract/calendar"
 // isPure reports whether a package does no I/O and knows no clock.
 func isPure(p goPackage) bool { return isDomain(p) || slices.Contains(agreed, p.ImportPath) }
 
-// outside are packages of the standard library by which a program reaches the world around it. What a domain needs of
-// that world, such as the time, is an argument.
+// outside are packages of the standard library by which a program reaches the world around it. What
+// a domain needs of that world, such as the time, is an argument.
 var outside = []string{
 	"context", "crypto/rand", "database", "embed", "expvar", "io/fs", "io/ioutil", "log", "math/rand", "net", "os",
 	"path/filepath", "plugin", "runtime", "syscall", "testing",

@@ -15,7 +15,8 @@ import (
 // tenantRooms are the concepts of tenants: each keeps, serves and shows one of them.
 var tenantRooms = []string{"keys", "people", "signin", "registry", "audit"}
 
-// roomsKnow are the rooms that know another one, with the reason. All others ask by an interface of their own.
+// roomsKnow are the rooms that know another one, with the reason. All others ask by an interface of
+// their own.
 var roomsKnow = map[[2]string]string{}
 
 const tenantsInternal = prefix + "tenants/internal/"
@@ -79,8 +80,8 @@ func (s *source) add(file *ast.File) {
 	})
 }
 
-// appendsEvents finds the methods of a store that append: unitofwork alone may call them. Functions of packages, such as its own
-// Append, are none.
+// appendsEvents finds the methods of a store that append: unitofwork alone may call them. Functions
+// of packages, such as its own Append, are none.
 func appendsEvents(file *ast.File, selector *ast.SelectorExpr) bool {
 	if selector.Sel.Name != "Append" && selector.Sel.Name != "AppendTx" {
 		return false

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// tableOwners are the tables of tenants' schema with the one room that changes them, by its migrations and its statements.
+// tableOwners are the tables of tenants' schema with the one room that changes them, by its
+// migrations and its statements.
 var tableOwners = map[string]string{
 	"organizations": "registry", "projects": "registry", "service_tokens": "registry", "security_policies": "registry", "deletions": "registry",
 	"api_keys": "keys", "api_key_usage": "keys", "api_key_users": "keys",
@@ -25,10 +26,12 @@ var tableOwners = map[string]string{
 	"withdrawals": "bus",
 }
 
-// mixedMigrations are older than the rooms, or made by one for another, and stay as they are: a file that was released is not edited.
+// mixedMigrations are older than the rooms, or made by one for another, and stay as they are: a
+// file that was released is not edited.
 var mixedMigrations = []string{"0001_registry.sql", "0005_people.sql", "0007_keys.sql", "0008_passkeys.sql", "0014_deletions.sql"}
 
-// foreignReads are the tables that a room reads beside its own, in one query with them, with the reason.
+// foreignReads are the tables that a room reads beside its own, in one query with them, with the
+// reason.
 var foreignReads = map[string][]string{
 	"keys":   {"members", "projects"},       // the names of who asked for a key, and of its project
 	"people": {"passkeys", "organizations"}, // how many owners can sign in without a password; whether the organization is to be deleted
@@ -54,7 +57,8 @@ func tablesIn(sql string, naming *regexp.Regexp) (tables []string) {
 	return tables
 }
 
-// foreignTables finds tables of others that some SQL of a room changes or, without being named for it, reads.
+// foreignTables finds tables of others that some SQL of a room changes or, without being named for
+// it, reads.
 func foreignTables(room, sql string) (found []string) {
 	changed := tablesIn(sql, changes)
 	for _, table := range changed {
@@ -84,7 +88,8 @@ func literals(file *ast.File) string {
 	return text.String()
 }
 
-// Each table of tenants is changed by one room: what a column touches lies in the domain's file and in that room's folder.
+// Each table of tenants is changed by one room: what a column touches lies in the domain's file and
+// in that room's folder.
 func TestTablesHaveOneRoom(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range list(t, filepath.Join("..", "..", "tenants")) {
@@ -109,7 +114,8 @@ func TestTablesHaveOneRoom(t *testing.T) {
 	}
 }
 
-// A migration lies with the tables that it changes, and no table is made that tableOwners does not name.
+// A migration lies with the tables that it changes, and no table is made that tableOwners does not
+// name.
 func TestMigrationsLieInTheirRooms(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "tenants", "internal", "*", "migrations", "*.sql"))
 	if err != nil || len(files) < 14 {

@@ -76,8 +76,8 @@ func writtenByOthers(topic contract.Topic, packages []string) (found []string) {
 	return found
 }
 
-// publishedIn are the constants of the topics on which a file publishes: arguments of calls to Publish and the like, and members of
-// what is outgoing.
+// publishedIn are the constants of the topics on which a file publishes: arguments of calls to
+// Publish and the like, and members of what is outgoing.
 func publishedIn(file *ast.File) (topics []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {

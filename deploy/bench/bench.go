@@ -55,10 +55,11 @@ type Phase struct {
 	Memory, Peak     int64 // resident bytes of the measured process at the end, and the most so far
 }
 
-// CPU is what one batch costs each process; 0 where it is not known.
+// CPU is the cost of one batch to each process; 0: unknown.
 type CPU struct{ Weir, Postgres, Broker, Load time.Duration }
 
-// Run measures with each broker in turn, reports what it does on progress, and returns what it found.
+// Run measures with each broker in turn, reports what it does on progress, and returns what it
+// found.
 func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, error) {
 	var brokers []broker
 	if config.Embedded {

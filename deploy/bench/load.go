@@ -31,7 +31,7 @@ func newLoad(api *client.Client, tenants []measure.Tenant) *load {
 	return &load{api: api, tenants: tenants, newest: make([]atomic.Int64, len(tenants)), took: &measure.Samples{}}
 }
 
-// reset forgets what was counted, but not which entries and tenants have had their turn.
+// reset drops the counts, but not which entries and tenants are next.
 func (l *load) reset() {
 	l.batches.Store(0)
 	l.failed.Store(0)
@@ -64,7 +64,7 @@ func raise(value *atomic.Int64, n int64) {
 	}
 }
 
-// saturate posts from a number of senders, each its next batch as soon as it has the answer to the last, for d.
+// saturate posts from a number of senders, each its next batch at the answer to the last, for d.
 func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.Duration {
 	end, begun := time.Now().Add(d), time.Now()
 	var work sync.WaitGroup
@@ -79,8 +79,8 @@ func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.
 	return time.Since(begun)
 }
 
-// pace posts at a fixed rate for d, whatever the answers do: a batch that has to wait for a free sender counts from when
-// it was due.
+// pace posts at a fixed rate for d: a batch that waits for a free sender counts from when it was
+// due.
 func (l *load) pace(ctx context.Context, senders int, perSecond float64, d time.Duration) time.Duration {
 	begun := time.Now()
 	due := make(chan time.Time, int(perSecond*d.Seconds())+1)
@@ -103,7 +103,7 @@ func (l *load) pace(ctx context.Context, senders int, perSecond float64, d time.
 	return time.Since(begun)
 }
 
-// err is the first failure in words, nil when there was none.
+// err is the first failure as text, nil when there was none.
 func (l *load) err() error {
 	if first := l.failure.Load(); first != nil {
 		return fmt.Errorf("%d batches were not accepted, the first: %w", l.failed.Load(), *first)

@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Probes post small batches to organizations of their own while the load runs, and look at each view until it shows them.
+// Probes post small batches to organizations of their own under load, and poll each view until it
+// shows them.
 type probes struct {
 	api     *client.Client
 	tenants []measure.Tenant
@@ -20,7 +21,7 @@ type probes struct {
 	failure                  error
 }
 
-// Probing: how often a view is looked at, how long between two probes, and when a probe is given up.
+// Intervals of polling and of probes, and the timeout of a probe.
 const (
 	probePoll    = 20 * time.Millisecond
 	probePause   = 50 * time.Millisecond

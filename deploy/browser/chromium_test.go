@@ -32,8 +32,9 @@ func findChromium(t *testing.T) string {
 	return ""
 }
 
-// startChromium starts a browser that trusts the certificate of origin, and ends it with the test. It trusts that key
-// alone: with any other fault of a certificate a page is no secure one, and has neither passkeys nor a clipboard.
+// startChromium starts a browser that trusts the certificate of origin, and ends it with the test.
+// It trusts that key alone: with any other fault of a certificate a page is no secure one, and has
+// neither passkeys nor a clipboard.
 func startChromium(t *testing.T, origin string) context.Context {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],

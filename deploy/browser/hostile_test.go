@@ -10,8 +10,9 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// hostile is a text that does something where it is taken for markup, whichever place of a page it stands in: a text, an
-// attribute, an address, a script. It begins with its field's name, so that one finds it again.
+// hostile is a text that does something where it is taken for markup, whichever place of a page it
+// stands in: a text, an attribute, an address, a script. It begins with its field's name, so that
+// one finds it again.
 func hostile(field string) string {
 	return field + `"'></title></textarea><script>hacked()</script><img src=x onerror=hacked()><svg onload=hacked()>` +
 		`<a href="javascript:hacked()">{{.}}</a>`
@@ -21,8 +22,8 @@ func hostile(field string) string {
 const intruders = `[...document.querySelectorAll("script:not([src^='/console/assets/']), img:not([src^='/console/assets/']), " +
 	"svg:not(.bar), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
 
-// Whatever somebody enters anywhere stays a text on every page: nothing of it becomes part of the page, nothing runs,
-// and nothing even tries to, which the policy would report.
+// Whatever somebody enters anywhere stays a text on every page: nothing of it becomes part of the
+// page, nothing runs, and nothing even tries to, which the policy would report.
 func TestHostileTexts(t *testing.T) {
 	in := newInstallation(t)
 	say := hostileTexts()

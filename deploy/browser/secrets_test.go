@@ -10,13 +10,15 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// stored is all that pages can have left in the browser for whoever uses it next, but for the session, which no script reads.
+// stored is all that pages can have left in the browser for whoever uses it next, but for the
+// session, which no script reads.
 const stored = `Promise.all([caches.keys(), indexedDB.databases()]).then(([kept, databases]) => JSON.stringify(
 	[[localStorage, sessionStorage].map((s) => Object.keys(s).map((key) => [key, s.getItem(key)])),
 		document.cookie, history.state, window.name, kept, databases]))`
 
-// traces are what stays in a browser: addresses in its history with the titles of their pages, the addresses that it has asked for
-// and the origin that it named, and what pages have stored. They are named, each.
+// traces are what stays in a browser: addresses in its history with the titles of their pages, the
+// addresses that it has asked for and the origin that it named, and what pages have stored. They
+// are named, each.
 func (b *tab) traces() map[string]string {
 	b.t.Helper()
 	var history strings.Builder

@@ -14,8 +14,9 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A person who never touches a mouse gets from the link that a new installation prints to the first log and all that may
-// become of its key; who is invited sees it and may change nothing; the audit log has all of it, and their browsers keep no secret.
+// A person who never touches a mouse gets from the link that a new installation prints to the first
+// log and all that may become of its key; who is invited sees it and may change nothing; the audit
+// log has all of it, and their browsers keep no secret.
 func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)

@@ -21,8 +21,8 @@ type Client struct {
 	http *http.Client
 }
 
-// New makes a client for base, which ends in /v1. It trusts the authorities in the PEM file caFile; the system's where
-// that is empty. It keeps up to connections connections alive.
+// New makes a client for base, which ends in /v1. It trusts the authorities in the PEM file caFile,
+// by default the system's. It keeps up to connections connections alive.
 func New(base, caFile string, connections int) (*Client, error) {
 	pool, err := Authorities(caFile)
 	if err != nil {
@@ -37,7 +37,8 @@ func New(base, caFile string, connections int) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: transport, Timeout: time.Minute}}, nil
 }
 
-// Authorities reads the certificates in the PEM file caFile; nil, which stands for those of the system, where that is empty.
+// Authorities reads the certificates in the PEM file caFile; without one nil, which means the
+// system's.
 func Authorities(caFile string) (*x509.CertPool, error) {
 	if caFile == "" {
 		return nil, nil
@@ -56,7 +57,7 @@ func Authorities(caFile string) (*x509.CertPool, error) {
 // Base is the address of the API; it ends in /v1.
 func (c *Client) Base() string { return c.base }
 
-// Through has all requests pass through what wrap makes of the transport, such as a check. It is for before the first request.
+// Through wraps the transport, such as with a check, before the first request.
 func (c *Client) Through(wrap func(http.RoundTripper) http.RoundTripper) {
 	c.http.Transport = wrap(c.http.Transport)
 }
@@ -79,7 +80,7 @@ type Answer struct {
 	Body   []byte
 }
 
-// Call sends a request. An error means that no answer came: what the request did is not known.
+// Call sends a request. An error means that no answer came: the request may have had its effect.
 func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	r, err := http.NewRequestWithContext(ctx, request.Method, c.base+request.Path, bytes.NewReader(request.Body))
 	if err != nil {

@@ -13,9 +13,9 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// Deliver posts a batch again and again until it is accepted, refused for good, or ctx ends. It waits as long as each
-// answer asks for, else longer each time. The batch needs an idempotency key: with it, any number of tries has the effect
-// of one.
+// Deliver posts a batch until it is accepted, refused for good, or ctx ends. It waits as long as
+// each answer asks for, else longer each time. The batch needs an idempotency key: with it, any
+// number of tries has the effect of one.
 func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted, error) {
 	if batch.IdempotencyKey == "" {
 		return Accepted{}, errors.New("cannot deliver a batch that has no idempotency key")

@@ -25,9 +25,9 @@ import (
 // The schemas are the modules' names.
 var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 
-// exceptions are the tables in which there is nothing of any tenant, by their names, and the indexes in which the organization does
-// not come first, as "table.index": each with the reason. A new one has to be put here on purpose, and one that is none any
-// more has to go.
+// exceptions are the tables in which there is nothing of any tenant, by their names, and the
+// indexes in which the organization does not come first, as "table.index": each with the reason. A
+// new one has to be put here on purpose, and one that is none any more has to go.
 var exceptions = map[string]string{
 	"bus_positions":     "how far a consumer has applied a partition, which holds records of all tenants",
 	"bus_relays":        "who publishes an outbox, which holds facts of all tenants",
@@ -65,7 +65,8 @@ var exceptions = map[string]string{
 	"passkeys.passkeys_by_credential":       "whoever signs in with a passkey says its credential alone",
 }
 
-// Every table of a schema has a bound, which its module names with what enforces it. Nothing is named that is no table.
+// Every table of a schema has a bound, which its module names with what enforces it. Nothing is
+// named that is no table.
 func TestTablesHaveABound(t *testing.T) {
 	database := testenv.Postgres(t)
 	modules := openModules(t, database)
@@ -104,8 +105,8 @@ type table struct {
 	Foreign                                                    []string // keys that can lead to another organization's row
 }
 
-// tablesQuery reads every table of the modules. The column, the key and the policies are those of the table itself, so a
-// partition does not hide behind its parent.
+// tablesQuery reads every table of the modules. The column, the key and the policies are those of
+// the table itself, so a partition does not hide behind its parent.
 const tablesQuery = `
 	SELECT n.nspname, c.relname, coalesce((SELECT p.relname FROM pg_inherits JOIN pg_class p ON p.oid = inhparent WHERE inhrelid = c.oid), ''),
 		c.relkind = 'p', a.attnum IS NOT NULL, coalesce(a.attnotnull, false),
@@ -120,9 +121,11 @@ const tablesQuery = `
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization' AND NOT a.attisdropped
 	WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') ORDER BY 1, 2`
 
-// Every table that holds something of a tenant names the organization first in its primary key and in every other index, unique or
-// not, and in every foreign key, and shows its rows to that organization alone, to its owner as well. Exempt are the partitions of a day, into which consumers copy and which no
-// request names. The role that Weir logs in by can't walk past any of that.
+// Every table that holds something of a tenant names the organization first in its primary key and
+// in every other index, unique or not, and in every foreign key, and shows its rows to that
+// organization alone, to its owner as well. Exempt are the partitions of a day, into which
+// consumers copy and which no request names. The role that Weir logs in by can't walk past any of
+// that.
 func TestCatalogue(t *testing.T) {
 	database := testenv.Postgres(t)
 	openModules(t, database)
@@ -158,7 +161,8 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// check reports what is wrong with a table that is no partition, and writes down which exceptions it needs.
+// check reports what is wrong with a table that is no partition, and writes down which exceptions
+// it needs.
 func (d table) check(needed map[string]bool) error {
 	if !d.Organization {
 		return except(needed, d.Name, "has no column organization")
@@ -191,7 +195,8 @@ func except(needed map[string]bool, name, fault string) error {
 	return nil
 }
 
-// checkDay reports what is wrong with a partition: it must be that of a day, of a table that is checked itself.
+// checkDay reports what is wrong with a partition: it must be that of a day, of a table that is
+// checked itself.
 func (d table) checkDay(parent table) error {
 	day, err := time.Parse("20060102", d.Name[strings.LastIndex(d.Name, "_")+1:])
 	if d.Partitioned && strings.HasPrefix(d.Name, parent.Name+"_") && parent.Parent == "" {
@@ -223,7 +228,8 @@ type schemaOwner interface {
 	Close()
 }
 
-// openModules lets each module bring its schema up to date, as it does wherever it starts. They are in the order of schemas.
+// openModules lets each module bring its schema up to date, as it does wherever it starts. They are
+// in the order of schemas.
 func openModules(t *testing.T, database string) (modules []schemaOwner) {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the program of a main package, named by its path from the root of the repository, once for all tests. The
-// program is alone in its folder.
+// build makes the program of a main package, named by its path from the root of the repository,
+// once for all tests. The program is alone in its folder.
 func build(t *testing.T, main string) string {
 	t.Helper()
 	program := filepath.Join(programs, main, filepath.Base(main))
@@ -139,8 +139,8 @@ func (p *process) awaitReady(ctx context.Context, in installation, timeout time.
 	}
 }
 
-// freeAddress is one on which nobody listens. It lies below the ports that the system gives to outgoing connections, so
-// that none of them takes it while its process is dead.
+// freeAddress is one on which nobody listens. It lies below the ports that the system gives to
+// outgoing connections, so that none of them takes it while its process is dead.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {

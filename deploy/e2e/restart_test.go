@@ -16,16 +16,18 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// restartWithin is how soon a stopped installation is back, on a machine that other tests keep busy.
+// restartWithin is how soon a stopped installation is back, on a machine that other tests keep
+// busy.
 const restartWithin = 30 * time.Second
 
-// A stopped installation finds everything as it was, demo organization included, and is back within ten seconds.
+// A stopped installation finds everything as it was, demo organization included, and is back within
+// ten seconds.
 func TestRestart(t *testing.T) {
 	twice(t, func(string) {})
 }
 
-// What is derived can be rebuilt: without the schemas of the three modules that live by the log, the next start reads it
-// again, and balance, groups and entries are what they were.
+// What is derived can be rebuilt: without the schemas of the three modules that live by the log,
+// the next start reads it again, and balance, groups and entries are what they were.
 func TestRebuilt(t *testing.T) {
 	twice(t, func(database string) {
 		conn, err := pgx.Connect(t.Context(), database)
@@ -38,8 +40,8 @@ func TestRebuilt(t *testing.T) {
 	})
 }
 
-// twice runs an installation, posts, verifies and stops it, calls between with its database, and does it all again: the second
-// time everything of the first must still be there.
+// twice runs an installation, posts, verifies and stops it, calls between with its database, and
+// does it all again: the second time everything of the first must still be there.
 func twice(t *testing.T, between func(database string)) {
 	t.Helper()
 	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), testenv.Postgres(t)
@@ -100,7 +102,8 @@ func TestPrintedCommands(t *testing.T) {
 	})
 }
 
-// paste starts everything in one process and pastes into a shell what that prints: these commands, and no others.
+// paste starts everything in one process and pastes into a shell what that prints: these commands,
+// and no others.
 func paste(t *testing.T, env map[string]string, hints ...hint) {
 	t.Helper()
 	dataDir := t.TempDir()
@@ -130,7 +133,8 @@ func paste(t *testing.T, env map[string]string, hints ...hint) {
 	}
 }
 
-// provideCurl puts a stand-in on the path where the machine has no curl: the tests ask for Go, make and git alone.
+// provideCurl puts a stand-in on the path where the machine has no curl: the tests ask for Go, make
+// and git alone.
 func provideCurl(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -21,9 +21,10 @@ type installation struct {
 	operator string
 }
 
-// Bounds of the waits. Views and revocations are promised within a second of an answer. quietTimeout holds them to it where nothing else
-// is going on, five times over, because the machine may be busy with other tests; viewTimeout is for views that come after
-// a load, which is not what the scenario is about.
+// Bounds of the waits. Views and revocations are promised within a second of an answer.
+// quietTimeout holds them to it where nothing else is going on, five times over, because the
+// machine may be busy with other tests; viewTimeout is for views that come after a load, which is
+// not what the scenario is about.
 const (
 	viewTimeout   = 60 * time.Second
 	quietTimeout  = 5 * time.Second
@@ -31,12 +32,13 @@ const (
 	scenarioLimit = 10 * time.Minute
 )
 
-// quotaBytes is what the scenario's installations grant the tier bootstrapper, so that a quota can be used up.
+// quotaBytes is what the scenario's installations grant the tier bootstrapper, so that a quota can
+// be used up.
 const quotaBytes = 60_000
 
-// scenario is what must hold in every shape. disturb, where there is one, runs while traffic is posted and may do to the
-// installation whatever it likes, as long as it is whole again when it returns; each value that it takes from
-// underway begins a large post.
+// scenario is what must hold in every shape. disturb, where there is one, runs while traffic is
+// posted and may do to the installation whatever it likes, as long as it is whole again when it
+// returns; each value that it takes from underway begins a large post.
 func scenario(t *testing.T, in installation, disturb func(ctx context.Context, underway <-chan struct{})) {
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
 	defer cancel()
@@ -69,7 +71,8 @@ type tenant struct {
 	organization, project, key, keyID, billing string
 }
 
-// tenant creates an organization, a project, a key and a billing token, and waits until posts are admitted.
+// tenant creates an organization, a project, a key and a billing token, and waits until posts are
+// admitted.
 func (in installation) tenant(t *testing.T, ctx context.Context, name, tier string) tenant {
 	t.Helper()
 	organization, err := in.api.CreateOrganization(ctx, in.operator, name, tier)
@@ -92,7 +95,8 @@ func (in installation) tenant(t *testing.T, ctx context.Context, name, tier stri
 	return made
 }
 
-// Traffic: how many clients post at once, how many batches each at least, and how often while it is disturbed.
+// Traffic: how many clients post at once, how many batches each at least, and how often while it is
+// disturbed.
 const (
 	clients        = 4
 	batchesEach    = 15
@@ -101,7 +105,8 @@ const (
 	disturbedBatch = 12                    // a disturbance lasts minutes, and all that was sent meanwhile is read back
 )
 
-// traffic posts every trial and ordinary batches from several clients at once, through whatever happens.
+// traffic posts every trial and ordinary batches from several clients at once, through whatever
+// happens.
 func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturb func(context.Context, <-chan struct{})) {
 	t.Helper()
 	disturbed, underway := make(chan struct{}), make(chan struct{})
@@ -154,8 +159,9 @@ const (
 	partBytes    = 900 << 10 // most that ingest puts into one record
 )
 
-// large posts batches of several parts, two at once and one whenever somebody takes from underway: in turn one that is sent
-// until it is accepted, which its idempotency key makes one, and one that is sent once, without a key.
+// large posts batches of several parts, two at once and one whenever somebody takes from underway:
+// in turn one that is sent until it is accepted, which its idempotency key makes one, and one that
+// is sent once, without a key.
 func large(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, underway chan<- struct{}, disturbed <-chan struct{}) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -192,7 +198,8 @@ func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, ent
 	deliver(t, ctx, in, to, name, plainly(body(texts(entries)...)), entries, h)
 }
 
-// once posts a batch without a key. If no answer reports what became of it, each of its parts may be stored or not.
+// once posts a batch without a key. If no answer reports what became of it, each of its parts may
+// be stored or not.
 func once(t *testing.T, ctx context.Context, in installation, to tenant, name string, entries []sent, h *history) {
 	t.Helper()
 	accepted, err := in.api.Post(ctx, to.key, plainly(body(texts(entries)...)))
@@ -236,7 +243,8 @@ func deliver(t *testing.T, ctx context.Context, in installation, to tenant, name
 	h.accepted(name, entries)
 }
 
-// checkAccepted compares an answer with the entries that had to be accepted: bytes_used is what a client can compute.
+// checkAccepted compares an answer with the entries that had to be accepted: bytes_used is what a
+// client can compute.
 func checkAccepted(t *testing.T, name string, accepted client.Accepted, entries []sent, rejected int) {
 	t.Helper()
 	var bytes int64

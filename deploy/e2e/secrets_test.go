@@ -13,8 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What an installation knows of secrets lies in dev.env alone, and its broker's password in a file of the broker, which only their owner
-// reads: no other file of the data directory has them, and nothing of what is printed or logged, or is seen of the process.
+// What an installation knows of secrets lies in dev.env alone, and its broker's password in a file
+// of the broker, which only their owner reads: no other file of the data directory has them, and
+// nothing of what is printed or logged, or is seen of the process.
 func TestSecretsLieInOneFile(t *testing.T) {
 	dataDir := t.TempDir()
 	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{

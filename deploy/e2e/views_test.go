@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// verify waits until the three views of a tenant are settled and compares all of them with what was posted.
+// verify waits until the three views of a tenant are settled and compares all of them with what was
+// posted.
 func verify(t *testing.T, ctx context.Context, in installation, who tenant, h *history) {
 	t.Helper()
 	var sum totals
@@ -29,7 +30,8 @@ func verify(t *testing.T, ctx context.Context, in installation, who tenant, h *h
 	testenv.Eventually(t, viewTimeout, func() error { return checkGroups(ctx, in, who, sum) })
 }
 
-// quiet posts one entry where nothing else is going on: it shows in all three views soon after its 200.
+// quiet posts one entry where nothing else is going on: it shows in all three views soon after its
+// 200.
 func quiet(t *testing.T, ctx context.Context, in installation) {
 	who := in.tenant(t, ctx, "quiet", "scale")
 	m, h := &maker{mark: "quiet"}, &history{}
@@ -112,7 +114,8 @@ func checkGroups(ctx context.Context, in installation, who tenant, sum totals) e
 	return checkSamples(ctx, in, who, groups)
 }
 
-// checkSamples reads each group by itself: the same, with occurrences and the reason for the grouping.
+// checkSamples reads each group by itself: the same, with occurrences and the reason for the
+// grouping.
 func checkSamples(ctx context.Context, in installation, who tenant, groups []client.ErrorGroup) error {
 	for _, listed := range groups {
 		group, err := in.api.ErrorGroup(ctx, who.key, listed.ID)

@@ -12,7 +12,8 @@ type attack struct {
 	does string // in words, for the table
 	// prepare sends what the attack needs before it is measured; nil: nothing.
 	prepare func(ctx context.Context, n *noisy) error
-	// run attacks until ctx ends. Refusals are what it is there for: an error means that it could not attack at all.
+	// run attacks until ctx ends. Refusals are expected: an error means that it could not attack at
+	// all.
 	run func(ctx context.Context, n *noisy) error
 }
 

@@ -55,8 +55,8 @@ func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, error) {
 	return n, nil
 }
 
-// job is what the attacker has to know. Deep entries are looked at in the console, so they belong to the organization that
-// has a member.
+// job is the attacker's input. Deep entries are looked at in the console, so they belong to the
+// organization with a member.
 func (r *run) job(ctx context.Context, a attack) (job, error) {
 	env := r.subject.Env
 	task := job{

@@ -65,7 +65,7 @@ func storeDeep(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// storeOddYears stores batches that reach from the year 0 to the year 9999, so that each spans all of time.
+// storeOddYears stores batches from the year 0 to the year 9999, so that each spans all of time.
 func storeOddYears(ctx context.Context, n *noisy) error {
 	bodies := make([][]byte, 30)
 	for i := range bodies {
@@ -79,7 +79,7 @@ func storeOddYears(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// newErrors is a batch of errors of types that were never seen before; stack is the text of each one's frames.
+// newErrors is a batch of errors of new types; stack is each one's frames.
 func newErrors(entries int, first int64, stack func(kind string) string) []byte {
 	list := make([]string, entries)
 	at := time.Now().UTC().Format(stampForm)

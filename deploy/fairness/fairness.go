@@ -26,7 +26,8 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// alone is the name of the measurement without any attack, idle that with many organizations that do nothing.
+// alone is the name of the measurement without any attack, idle that with many organizations that
+// do nothing.
 const (
 	alone = "alone"
 	idle  = "idle-tenants"
@@ -45,10 +46,12 @@ type Result struct {
 	Settled time.Duration           // after the attack, until the views of a post were within their goal again
 }
 
-// settleTimeout is how long the end of an attack is waited for at most: what is left of it would be counted to the next.
+// settleTimeout is how long the end of an attack is waited for: its rest would count toward the
+// next.
 const settleTimeout = time.Minute
 
-// Run measures alone first, then beside each attack, then among idle tenants, and reports what it does on progress.
+// Run measures alone first, then beside each attack, then among idle tenants, and reports what it
+// does on progress.
 func Run(ctx context.Context, config Config, progress io.Writer) (results []Result, err error) {
 	chosen, err := config.attacks()
 	if err != nil {
@@ -63,7 +66,8 @@ func Run(ctx context.Context, config Config, progress io.Writer) (results []Resu
 	variables := map[string]string{"WEIR_DATABASE_URL": url}
 	err = r.install(ctx, "weir", variables, func() error { return r.attacked(ctx, chosen) })
 	if err == nil && config.Idle > 0 {
-		// So many can't be created in minutes as operators are limited. The settings matter to nothing that is measured there.
+		// The default limits of operators are too low to create so many in minutes, and matter to
+		// nothing measured there.
 		variables["WEIR_CHANGES_PER_MINUTE"], variables["WEIR_READS_PER_MINUTE"] = "1000000", "1000000"
 		err = r.install(ctx, "weir", variables, func() error { return r.amongIdle(ctx) })
 	}

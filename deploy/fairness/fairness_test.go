@@ -105,7 +105,8 @@ func TestInflate(t *testing.T) {
 	}
 }
 
-// Every attack has a name of its own and is found by it; another name is refused with those that there are.
+// Every attack has a name of its own and is found by it; another name is refused with those that
+// there are.
 func TestAttacksHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range Attacks() {

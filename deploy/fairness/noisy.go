@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// A job is what the attacking process reads from its standard input: none of it is in its command line.
+// A job is what the attacking process reads from its standard input, not from its command line.
 type job struct {
 	Attack       string         `json:"attack"`
 	BaseURL      string         `json:"base_url"`
@@ -27,7 +27,7 @@ type job struct {
 	Tenant       measure.Tenant `json:"tenant"`
 	AdminToken   string         `json:"admin_token"` // tenants:admin of the tenant
 	ConsoleURL   string         `json:"console_url"`
-	ConsoleEmail string         `json:"console_email"` // of a member of the tenant, and of whom passwords are guessed
+	ConsoleEmail string         `json:"console_email"` // a member of the tenant, whose password is also guessed
 	ConsoleWord  string         `json:"console_password"`
 }
 
@@ -45,8 +45,8 @@ type noisy struct {
 // prepared is what the attacking process writes once it is ready to attack.
 const prepared = "prepared\n"
 
-// Attack is the attacking process: it reads a job from in, prepares it, reports that on out, attacks from the next line of in on
-// until in ends, and writes what it was answered.
+// Attack is the attacking process: it reads a job from in, prepares it, reports that on out,
+// attacks from the next line of in until in ends, and writes its answers.
 func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
 	orders := json.NewDecoder(in)
 	n := &noisy{}
@@ -113,7 +113,7 @@ func (n *noisy) dial(ctx context.Context, from net.IP) (net.Conn, error) {
 	return (&tls.Dialer{NetDialer: dialer, Config: n.tls}).DialContext(ctx, "tcp", n.host)
 }
 
-// pause is how long a worker rests after a failure that is not an answer, so that it does not spin.
+// pause is how long a worker rests after a failure without an answer, so that it does not spin.
 const pause = 20 * time.Millisecond
 
 // repeat runs workers, each doing one thing again and again until ctx ends.
@@ -163,7 +163,8 @@ func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) erro
 	return nil
 }
 
-// obeyed is how long a refused worker waits at most: a client that knows no manners, but does not only burn its own processor.
+// obeyed is how long a refused worker waits at most: a rude client, but one that does not only burn
+// its own processor.
 const obeyed = 50 * time.Millisecond
 
 func (n *noisy) obey(ctx context.Context, status int) {
@@ -186,7 +187,8 @@ func (n *noisy) get(ctx context.Context, path string) error {
 	return n.ask(ctx, http.MethodGet, n.BaseURL+path, http.Header{"X-Api-Key": {n.Tenant.Key}}, nil)
 }
 
-// store posts bodies and waits until the log store holds as many entries as they have, up to a page.
+// store posts bodies and waits until the log store holds as many entries as they have, up to a
+// page.
 func (n *noisy) store(ctx context.Context, bodies [][]byte) error {
 	for _, body := range bodies {
 		for {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// An Outcome is what a noisy tenant was answered: how often each answer came, such as "200", "429 overloaded", "200 incomplete" or
+// An Outcome counts a noisy tenant's answers, such as "200", "429 overloaded", "200 incomplete" or
 // "closed". Safe for concurrent use.
 type Outcome struct {
 	mu    sync.Mutex

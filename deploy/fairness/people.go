@@ -70,7 +70,8 @@ const (
 	spareFiles  = 200 // of this process, for everything else
 )
 
-// silence opens sockets from so many networks, sends nothing on them, and opens anew those that are closed.
+// silence opens sockets from so many networks, sends nothing on them, and opens anew those that are
+// closed.
 func silence(networks int) func(ctx context.Context, n *noisy) error {
 	return func(ctx context.Context, n *noisy) error {
 		limit, err := openFiles()

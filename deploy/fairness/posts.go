@@ -38,7 +38,7 @@ func fullRate(ctx context.Context, n *noisy) error {
 	})
 }
 
-// sendNewErrors posts 1,000 types of errors at a time that nobody has seen.
+// sendNewErrors posts 1,000 new types of errors at a time.
 func sendNewErrors(ctx context.Context, n *noisy) error { return n.sendErrors(ctx, 1000, noStack) }
 
 // sendLargeStacks posts new errors with stacks of 100 KB.
@@ -51,7 +51,8 @@ func (n *noisy) sendErrors(ctx context.Context, entries int, stack func(string) 
 	})
 }
 
-// sendBombs posts small bodies that are large once they are decompressed, and of which nothing is valid.
+// sendBombs posts small bodies that are large once they are decompressed, and of which nothing is
+// valid.
 func sendBombs(ctx context.Context, n *noisy) error {
 	invalid := strings.TrimSuffix(strings.Repeat(`{},`, 127<<20/3-8), ",")
 	var packed bytes.Buffer
@@ -66,7 +67,8 @@ func sendBombs(ctx context.Context, n *noisy) error {
 	return repeat(ctx, senders/2, func(int) error { return n.post(ctx, packed.Bytes(), "gzip") })
 }
 
-// endless are the sizes of the bodies that never end, in megabytes: together they fill half a gigabyte.
+// endless are the sizes of the bodies that never end, in megabytes: together they fill half a
+// gigabyte.
 var endless = []int{127, 127, 127, 15, 15, 15, 15, 4, 4, 4, 1, 1, 1}
 
 // sendEndless posts bodies of white space that are kept alive by empty blocks.
@@ -86,7 +88,8 @@ func (n *noisy) sendOneEndless(ctx context.Context, megabytes int) error {
 	return n.send(ctx, n.http, r)
 }
 
-// inflate writes a stream that decompresses to so many megabytes of white space, and then an empty block each second.
+// inflate writes a stream that decompresses to so many megabytes of white space, and then an empty
+// block each second.
 func inflate(ctx context.Context, out io.Writer, megabytes int) error {
 	writer, spaces := gzip.NewWriter(out), bytes.Repeat([]byte(" "), 1<<20)
 	if _, err := io.WriteString(writer, `{"logs":[`); err != nil {

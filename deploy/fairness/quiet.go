@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// How a quiet organization is watched: how often a view is looked at, how long between two batches and two sign-ins, and
-// when a view is given up.
+// How a quiet organization is watched: the interval of polling, between two batches and two
+// sign-ins, and the timeout of a view.
 const (
 	probePoll    = 20 * time.Millisecond
 	probePause   = 150 * time.Millisecond
@@ -92,7 +92,7 @@ func watch(subject *measure.Subject, api *client.Client, tenants []measure.Tenan
 	return q, nil
 }
 
-// reset forgets what was measured.
+// reset drops the measurements.
 func (q *quiet) reset() {
 	q.took, q.refused, q.failures = &[views]measure.Samples{}, 0, nil
 }
@@ -212,7 +212,7 @@ func (q *quiet) look(view View, shows func() (bool, error)) error {
 	}
 }
 
-// search looks for words of what was sent.
+// search searches for words that were sent.
 func (q *quiet) search(ctx context.Context, w *watched) error {
 	begun := time.Now()
 	page, err := q.api.Logs(ctx, w.Key, client.LogsQuery{Project: w.Project, Words: "upstream pool answered", Limit: 20})

@@ -56,7 +56,7 @@ func pageThroughYears(ctx context.Context, n *noisy) error {
 	})
 }
 
-// readFromYearZero reads small pages from cursors that stand before everything, made up and as the service gave them.
+// readFromYearZero reads small pages from cursors before everything, forged and real.
 func readFromYearZero(ctx context.Context, n *noisy) error {
 	forged, err := json.Marshal(map[string]any{"s": -62167219200, "n": 0, "b": strings.Repeat("0", 32), "i": 0})
 	if err != nil {

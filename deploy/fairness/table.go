@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// What a quiet organization may notice of a noisy one, and how much memory the process may take meanwhile.
+// What a quiet organization may notice of a noisy one, and how much memory the process may take
+// meanwhile.
 const (
 	goalFactor = 2                      // times what it is alone (p99), or
 	goalView   = 250 * time.Millisecond // p99, whichever is more

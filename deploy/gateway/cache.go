@@ -10,15 +10,16 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// How often the modules are asked for their parts of the OpenAPI document, whatever clients ask for.
+// How often the modules are asked for their parts of the OpenAPI document, whatever clients ask
+// for.
 const (
 	openAPIFresh   = 5 * time.Minute
 	openAPIRetry   = 5 * time.Second // after a failure
 	openAPITimeout = 5 * time.Second
 )
 
-// An openAPI keeps the joined document. It is joined again when it is old, once for all who ask; while it can't be, the
-// old one is served.
+// An openAPI keeps the joined document. It is joined again when it is old, once for all callers;
+// while that fails, the old one is served.
 type openAPI struct {
 	join   func(ctx context.Context) ([]byte, error)
 	clock  func() time.Time
@@ -39,7 +40,7 @@ func (o *openAPI) serve(w http.ResponseWriter, r *http.Request) error {
 	case due && o.loading.TryLock():
 		go func() {
 			defer o.loading.Unlock()
-			if _, due := o.current(); due { // nobody has, meanwhile
+			if _, due := o.current(); due { // still due
 				o.load()
 			}
 		}()

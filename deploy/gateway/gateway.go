@@ -46,7 +46,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Own serves what no module owns.
 func (g *Gateway) Own() http.Handler { return g.own }
 
-// Ready returns nil when every module is ready; else which ones are not, and why. Clients see the names alone.
+// Ready returns nil when every module is ready; else which are not, and why. Clients see only the
+// names.
 func (g *Gateway) Ready(ctx context.Context) error {
 	var errs []error
 	for _, module := range Modules() {

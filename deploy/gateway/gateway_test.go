@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/deploy/gateway"
 )
 
-// module is a stand-in for a module: it answers with its name, what it received, and its part of the OpenAPI document.
+// module is a stand-in for a module: it answers with its name, what it received, and its part of
+// the OpenAPI document.
 func module(name gateway.Module) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +109,8 @@ func TestGatewayJoinsOpenAPI(t *testing.T) {
 	}
 }
 
-// A remote module gets the request whole over HTTPS, with the client's address and nobody's lies about it.
+// A remote module gets the request whole over HTTPS, with the client's address and nobody's lies
+// about it.
 func TestRemoteModule(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	defer server.Close()
@@ -123,7 +125,8 @@ func TestRemoteModule(t *testing.T) {
 	}
 }
 
-// A module that is gone is a 500 unavailable with a time to try again, and makes the gateway unready.
+// A module that is gone is a 500 unavailable with a time to try again, and makes the gateway
+// unready.
 func TestRemoteModuleGone(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	g := newGateway(t, remotes(t, server, ""))

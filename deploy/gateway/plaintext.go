@@ -17,8 +17,8 @@ const (
 	warnEvery        = time.Minute // at most: strangers must not fill the log
 )
 
-// A PlaintextReporter repeats to ingest, over TLS, what the gateway has refused because it came over plain HTTP: the key and who sent
-// it, no more. Ingest knows which keys there are; the gateway does not.
+// A PlaintextReporter repeats to ingest, over TLS, what the gateway has refused as plain HTTP: the
+// key and its sender, no more. Ingest has the keys; the gateway does not.
 type PlaintextReporter struct {
 	Ingest    *url.URL
 	Transport http.RoundTripper
@@ -63,7 +63,8 @@ func (p *PlaintextReporter) warn(err error) {
 	}
 }
 
-// repeat sends a request that ingest refuses just as the gateway did. Its error does not show the key.
+// repeat sends a request that ingest refuses just as the gateway did. Its error does not show the
+// key.
 func (p *PlaintextReporter) repeat(ctx context.Context, seen httpapi.PlaintextRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, plaintextTimeout)
 	defer cancel()

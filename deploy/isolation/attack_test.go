@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// What changes something is refused when a browser says that another site sent it, whatever the body is called, and nothing has
-// happened: no form of the console is left out.
+// What changes something is refused when a browser says that another site sent it, whatever the
+// body is called, and nothing has happened: no form of the console is left out.
 func TestForgery(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -44,7 +44,8 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// A session planted in the browser before the sign-in is not the one after it, and opens nothing; nor does one that was replaced.
+// A session planted in the browser before the sign-in is not the one after it, and opens nothing;
+// nor does one that was replaced.
 func TestSessionFixation(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -65,7 +66,8 @@ func TestSessionFixation(t *testing.T) {
 	}
 }
 
-// Every page is protected from being framed, sniffed and from scripts, whoever asks and whatever is answered.
+// Every page is protected from being framed, sniffed and from scripts, whoever asks and whatever is
+// answered.
 func TestHeadersOfPages(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -107,7 +109,8 @@ func TestOpenRedirects(t *testing.T) {
 	}
 }
 
-// A body decides about nothing but what is documented: members that would give more are refused by name, and change nothing.
+// A body decides about nothing but what is documented: members that would give more are refused by
+// name, and change nothing.
 func TestMassAssignment(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
@@ -152,7 +155,8 @@ func TestNobodyIsEnumerated(t *testing.T) {
 	}
 }
 
-// Methods that a route does not know are refused, nothing overrides them, and a request that is too large is refused as that.
+// Methods that a route does not know are refused, nothing overrides them, and a request that is too
+// large is refused as that.
 func TestMethodsAndSizes(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")

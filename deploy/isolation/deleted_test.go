@@ -27,9 +27,10 @@ import (
 // mark is in all that is deleted, and in nothing else.
 const mark = "Quetzal"
 
-// What is deleted is found nowhere: in no table, no topic once that has forgotten what it may, no file of state, no metric and no log.
-// An organization is deleted as a whole, and of another one a project; the rest of that is as it was. Modules that are made again from
-// the log, which still has it all, don't bring it back.
+// What is deleted is found nowhere: in no table, no topic once that has forgotten what it may, no
+// file of state, no metric and no log. An organization is deleted as a whole, and of another one a
+// project; the rest of that is as it was. Modules that are made again from the log, which still has
+// it all, don't bring it back.
 func TestDeletedIsFoundNowhere(t *testing.T) {
 	server := startServer(t)
 	w := newWorldOn(t, server.URL(), func(*allinone.Modules) {})
@@ -84,8 +85,8 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	isUnmarked(t, w.tables(t), projects...)
 }
 
-// isUnmarked looks for the mark, as text and as Postgres shows bytes; and for the projects where they have things of their own, which may be
-// compressed.
+// isUnmarked looks for the mark, as text and as Postgres shows bytes; and for the projects where
+// they have things of their own, which may be compressed.
 func isUnmarked(t *testing.T, places map[string]string, projects ...string) {
 	t.Helper()
 	for _, place := range slices.Sorted(maps.Keys(places)) {
@@ -102,7 +103,8 @@ func isUnmarked(t *testing.T, places map[string]string, projects ...string) {
 	}
 }
 
-// rebuild drops what the modules have made of the log, and waits until they have read it again and erased what is deleted.
+// rebuild drops what the modules have made of the log, and waits until they have read it again and
+// erased what is deleted.
 func (w *world) rebuild(t *testing.T) {
 	t.Helper()
 	made := []string{"grouping", "ingest", "ledger"}
@@ -160,7 +162,8 @@ func (w *world) isGone(t *testing.T, organization, id string) {
 	})
 }
 
-// accepted publishes that an entry of a deleted project was accepted, which says that it has so many entries.
+// accepted publishes that an entry of a deleted project was accepted, which says that it has so
+// many entries.
 func (w *world) accepted(t *testing.T, organization, project string, entries int) {
 	t.Helper()
 	out, err := publisher.New(publisher.Config{Brokers: w.brokers}, slog.New(slog.DiscardHandler))

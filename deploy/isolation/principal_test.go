@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A principal is one kind of caller: what it sends, and what of that is worth something. Most have one valid credential or
-// none; some send several, and then the route decides which one counts.
+// A principal is one kind of caller: what it sends, and what of that is worth something. Most have
+// one valid credential or none; some send several, and then the route decides which one counts.
 type principal struct {
 	name    string
 	header  map[string]string
@@ -86,7 +86,8 @@ func (w *world) memberOf(t *testing.T, of *tenant, role string) principal {
 		session: &grant{of: of, role: role, email: email}}
 }
 
-// several are callers that send more than one valid credential. What is meant for another kind of route counts for nothing.
+// several are callers that send more than one valid credential. What is meant for another kind of
+// route counts for nothing.
 func several(all []principal) []principal {
 	find := func(name string) principal {
 		return all[slices.IndexFunc(all, func(p principal) bool { return p.name == name })]

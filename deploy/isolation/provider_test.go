@@ -19,7 +19,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// ticketCookie holds what a browser answers a question with: by a passkey, or by an identity provider's token.
+// ticketCookie holds what a browser answers a question with: by a passkey, or by an identity
+// provider's token.
 const ticketCookie = "__Host-weir-challenge"
 
 // providerKnows is the address that the identity provider of a world has verified.
@@ -66,8 +67,8 @@ func (v *visitor) visit(t *testing.T, method, path string, form url.Values) answ
 	return got
 }
 
-// byProvider signs somebody in by the identity provider, and again with the same answer, which is refused. It returns what of that
-// was secret.
+// byProvider signs somebody in by the identity provider, and again with the same answer, which is
+// refused. It returns what of that was secret.
 func (w *world) byProvider(t *testing.T, answers *journal, of *tenant, provider *mockoidc.MockOIDC) []canary {
 	t.Helper()
 	of.member(t, "viewer", providerKnows)
@@ -109,8 +110,9 @@ func sentBack(t *testing.T, address string) string {
 // here is the site that passkeys belong to.
 var here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
 
-// byPasskey adds a passkey to somebody's account, signs them in by it, and tries the same answer again, which is refused. It returns
-// what of that was secret: questions, their tickets, and the proofs.
+// byPasskey adds a passkey to somebody's account, signs them in by it, and tries the same answer
+// again, which is refused. It returns what of that was secret: questions, their tickets, and the
+// proofs.
 func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets []canary) {
 	t.Helper()
 	const passkeys, signIn = "/console/settings/account/passkeys", "/console/sign-in/passkey"

@@ -26,7 +26,8 @@ type tenant struct {
 	key    string            // the secret of its API key
 }
 
-// makers make a thing anew for each use, because the route uses it up, and return its id. Their names begin with "new-".
+// makers make a thing anew for each use, because the route uses it up, and return its id. Their
+// names begin with "new-".
 var makers = map[string]func(t *testing.T, of *tenant) string{
 	"new-key": func(t *testing.T, of *tenant) string {
 		return of.world.operate(t, "POST", "/v1/api-keys",
@@ -153,7 +154,8 @@ func (of *tenant) group(t *testing.T, project, secret string) (id string) {
 // named is what stands for a thing.
 var named = regexp.MustCompile(`\{([a-z-]+)\}`)
 
-// fill puts a tenant's things into a text that names them; a thing to be used up is made anew, once for all its places.
+// fill puts a tenant's things into a text that names them; a thing to be used up is made anew, once
+// for all its places.
 func (of *tenant) fill(t *testing.T, texts ...string) []string {
 	t.Helper()
 	made := map[string]string{}

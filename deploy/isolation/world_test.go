@@ -45,7 +45,8 @@ type module interface {
 	Run(ctx context.Context) error
 }
 
-// A world is a whole installation in this process: the four modules behind the gateway, a database and a broker.
+// A world is a whole installation in this process: the four modules behind the gateway, a database
+// and a broker.
 type world struct {
 	modules  map[gateway.Module]module
 	gateway  *gateway.Gateway
@@ -193,8 +194,8 @@ func (a answer) get(member string) string {
 // brief is the beginning of the body.
 func (a answer) brief() string { return a.text[:min(len(a.text), 300)] }
 
-// send sends a request through the gateway, from an address that nobody has used before: limits per client are tested
-// elsewhere.
+// send sends a request through the gateway, from an address that nobody has used before: limits per
+// client are tested elsewhere.
 func (w *world) send(t *testing.T, r request) answer {
 	t.Helper()
 	sent := httptest.NewRequestWithContext(t.Context(), r.method, "https://weir.example"+r.path, strings.NewReader(r.body))
@@ -260,7 +261,8 @@ func (w *world) history(t *testing.T, organization string) (names []string) {
 	return names
 }
 
-// routes are all routes of all modules and of the gateway, each once, as "GET /v1/logs", with the modules that have it.
+// routes are all routes of all modules and of the gateway, each once, as "GET /v1/logs", with the
+// modules that have it.
 func (w *world) routes(t *testing.T) map[string][]gateway.Module {
 	t.Helper()
 	found := map[string][]gateway.Module{}

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// apply runs replicas until all records are committed, and returns the rate from the first commit that was seen to the last.
+// apply runs replicas until all records are committed, and returns the rate between the first and
+// the last commit seen.
 func (w *world) apply(ctx context.Context, replicas, perTransaction int) (found rate, err error) {
 	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
 		first, began, err := w.await(ctx, 1)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config says what to measure with.
+// Config is what to measure with.
 type Config struct {
 	Dir         string   // for everything that is written; it must be empty
 	DatabaseURL string   // an empty database; its schema "ledger" is made anew for each measurement
@@ -23,7 +23,8 @@ type Config struct {
 // Organizations among which the load is spread.
 const organizations = 1000
 
-// A Result is what was measured. Rates are records of weir.logs.v1 a second, each a request of a client.
+// A Result is what was measured. Rates are records of weir.logs.v1 a second, each a request of a
+// client.
 type Result struct {
 	Spread, Hot, Two rate // 1,000 organizations, one organization, 1,000 with two replicas
 	Single           rate // a transaction for each record

@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ceiling is the table whose COPY is compared: what the ledger keeps of a record at the least, under the key that keeps it once.
+// ceiling is the table whose COPY is compared: the least that the ledger stores of a record, under
+// the key that stores it once.
 const ceiling = `CREATE TABLE ledger.ceiling (
 	organization text NOT NULL, effective_at timestamptz NOT NULL, source smallint NOT NULL, partition int NOT NULL, "offset" bigint NOT NULL,
 	line smallint NOT NULL, period_start timestamptz NOT NULL, from_account smallint NOT NULL, to_account smallint NOT NULL, amount bigint NOT NULL,

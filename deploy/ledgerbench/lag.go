@@ -10,8 +10,9 @@ import (
 // Requests come in bursts of this distance, as many as make half of what was applied at most.
 const burst = 20 * time.Millisecond
 
-// measureLag publishes at half the rate that was measured before, and takes the time from the broker's acknowledgement of a burst to the
-// commit of its last record. Meanwhile it reads a balance again and again.
+// measureLag publishes at half the rate measured before, and takes the time from the broker's
+// acknowledgement of a burst to the commit of its last record. Meanwhile it reads a balance
+// repeatedly.
 func measureLag(ctx context.Context, w *world, r *Result) error {
 	secret, err := w.token(ctx)
 	if err != nil {
@@ -45,7 +46,7 @@ func measureLag(ctx context.Context, w *world, r *Result) error {
 	})
 }
 
-// pace publishes for as long as the configuration says, and follows what is committed.
+// pace publishes for the configured time, and follows what is committed.
 func (w *world) pace(ctx context.Context, r *Result) error {
 	each := max(1, int(float64(r.Spread)/2*burst.Seconds()))
 	lags, sent := &measure.Samples{}, make(chan sentBurst, 1024)

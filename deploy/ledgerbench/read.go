@@ -28,7 +28,7 @@ func (r *reader) ask(ctx context.Context) (status int, body string) {
 	return recorder.Code, recorder.Body.String()
 }
 
-// await waits until the ledger knows the token and the organization.
+// await waits until the ledger has the token and the organization.
 func (r *reader) await(ctx context.Context) error {
 	const long = 30 * time.Second
 	for deadline := time.Now().Add(long); ; time.Sleep(gap) {

@@ -124,7 +124,7 @@ const perPublish = 1000
 // projects are how many an organization has.
 const projects = 3
 
-// request is the i-th request. They come from one organization after another, and from one of its projects after another.
+// request is the i-th request, of each organization and each of its projects in turn.
 func request(i, organizations int, at time.Time) contract.LogsAccepted {
 	project := fmt.Sprintf("prj_%04d_%d", i%organizations, i/organizations%projects)
 	return contract.LogsAccepted{

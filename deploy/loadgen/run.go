@@ -27,8 +27,8 @@ type Config struct {
 // concurrent is how many posts may be under way: enough that one that has to wait delays no other.
 const concurrent = 16
 
-// Run sends traffic for the configured time, shows progress on out, and at the end the balance and the groups. It
-// returns early, without an error, when ctx ends; what was accepted stays accepted.
+// Run sends traffic for the configured time, shows progress on out, and at the end the balance and
+// the groups. It returns early, without an error, when ctx ends; what was accepted stays accepted.
 func Run(ctx context.Context, api *client.Client, config Config, out io.Writer) error {
 	before, err := api.Balance(ctx, config.ServiceToken, config.Organization)
 	if err != nil {
@@ -94,7 +94,7 @@ func finished(ctx context.Context, out io.Writer, config Config, t *tally) error
 	return nil
 }
 
-// A sized batch knows what is in it.
+// A sizedBatch is a batch with its counts.
 type sizedBatch struct {
 	client.Batch
 	entries, failures int

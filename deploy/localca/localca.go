@@ -25,7 +25,7 @@ const (
 	renewBefore       = 30 * 24 * time.Hour
 )
 
-// Files are where the authority and its server certificate lie. Keys are readable by their owner alone.
+// Files are the authority and its server certificate. Keys are readable by their owner alone.
 type Files struct {
 	CA, CAKey         string
 	Server, ServerKey string
@@ -39,8 +39,9 @@ func In(dir string) Files {
 	}
 }
 
-// Ensure makes what is missing in dir or about to expire at now: the authority, and a certificate for localhost,
-// 127.0.0.1, ::1 and further hosts (names or addresses). What is still good stays, so clients that trust it stay well.
+// Ensure makes what is missing in dir or about to expire at now: the authority, and a certificate
+// for localhost, 127.0.0.1, ::1 and further hosts (names or addresses). Valid files stay, so
+// clients need no new trust.
 func Ensure(dir string, now time.Time, hosts ...string) (Files, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, fmt.Errorf("cannot make the certificate directory: %w", err)

@@ -27,7 +27,7 @@ type Body struct {
 	serials []int // where the serial numbers stand
 }
 
-// NewBody makes a batch of entries of a service; errors of the same kind stand in the same group.
+// NewBody makes a batch of entries of a service; errors of the same kind are in one group.
 func NewBody(entries int) *Body {
 	var text bytes.Buffer
 	text.WriteString(`{"logs":[`)

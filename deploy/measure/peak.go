@@ -5,8 +5,8 @@ import "time"
 // peakPoll is how often the memory of a process is looked at.
 const peakPoll = 20 * time.Millisecond
 
-// WatchPeak watches how many bytes a process has resident; the function that it returns ends that and reports how many it were
-// at most.
+// WatchPeak watches a process's resident memory; the function that it returns ends that and returns
+// the peak in bytes.
 func WatchPeak(pid int) func() int64 {
 	stop, peak := make(chan struct{}), make(chan int64)
 	go func() {

@@ -18,7 +18,8 @@ func (s *Samples) Add(d time.Duration) {
 	s.all = append(s.all, d)
 }
 
-// Percentiles returns the p-th percentiles by the nearest-rank method; zeros where nothing was measured.
+// Percentiles returns the p-th percentiles by the nearest-rank method; zeros where nothing was
+// measured.
 func (s *Samples) Percentiles(ps ...float64) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

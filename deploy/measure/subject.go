@@ -69,7 +69,8 @@ func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	}
 }
 
-// serves reports whether the process answers at the address in its file: the file may be of a run before.
+// serves reports whether the process answers at the address in its file, which may be of an earlier
+// run.
 func (s *Subject) serves(ctx context.Context) bool {
 	api, err := s.Client(1)
 	if err != nil {

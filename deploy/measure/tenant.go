@@ -14,7 +14,7 @@ type Tenant struct {
 	Organization, Project, Key, Billing string
 }
 
-// admittedPoll is how often it is looked whether a new organization is known everywhere.
+// admittedPoll is the interval of polling until a new organization is known everywhere.
 const admittedPoll = 20 * time.Millisecond
 
 // NewTenants creates n of them through the API and waits until their posts are admitted.

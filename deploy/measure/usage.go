@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Usage is what a process has used so far. Known is false where the system has no /proc.
+// A Usage is what a process has used so far. Known is false without /proc.
 type Usage struct {
 	Known  bool
 	CPU    time.Duration // of all its threads and of children that have ended
@@ -21,7 +21,7 @@ type Usage struct {
 	Peak   int64         // the most that it ever was resident, bytes
 }
 
-// clockTick is the unit of CPU times in /proc: USER_HZ is 100 on every Linux platform that Go runs on.
+// clockTick is the unit of CPU times in /proc: USER_HZ is 100 on every Linux platform of Go.
 const clockTick = 10 * time.Millisecond
 
 // UsageOf reads what a process has used.
@@ -68,8 +68,8 @@ func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
 	return time.Duration(ticks) * clockTick, parent, err == nil
 }
 
-// FamilyUsage adds up a process and its children, as PostgreSQL has one for each connection. The memory that they share
-// counts once for each, so it is left out.
+// FamilyUsage adds up a process and its children, as PostgreSQL has one for each connection. Shared
+// memory would count once for each, so memory is left out.
 func FamilyUsage(pid int) Usage {
 	total := UsageOf(pid)
 	total.Memory, total.Peak = 0, 0

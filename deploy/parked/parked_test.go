@@ -154,7 +154,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// What a record holds reaches a terminal as text and never as a command; a golden file shows the whole.
+// What a record holds reaches a terminal as text and never as a command; a golden file shows the
+// whole.
 func TestDetailsAreSafe(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := parked.Record{Schema: "ledger", Item: busparked.Item{

@@ -25,7 +25,7 @@ func Table(w io.Writer, records []Record, now time.Time) error {
 	return t.Flush()
 }
 
-// state reports whether somebody wants the record applied.
+// state is whether the record is to be replayed.
 func (r Record) state(now time.Time) string {
 	if r.AskedAt.IsZero() {
 		return "parked"
@@ -93,8 +93,8 @@ func printableLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printable makes of anything what a terminal shows and does not obey: control characters, invisible ones and bytes that are no
-// UTF-8 are written as escapes, and so is the backslash that begins those.
+// printable escapes what a terminal would obey or hide: control characters, invisible ones and
+// bytes that are no UTF-8, and the backslash that begins escapes.
 func printable(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {

@@ -9,7 +9,8 @@ import (
 // entries are those of a post.
 const entries = 40
 
-// body is a post: most of it is routine, some entries come late, some are errors that come every day, and some are errors of new kinds.
+// body is a post: mostly routine, some late entries, some daily errors, and some errors of new
+// kinds.
 func body(tenant, day, post int, now time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"logs":[`)

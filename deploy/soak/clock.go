@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A clock goes on as the machine's does, and skips the time in which nothing happens.
+// A clock runs as the machine's does, and skips idle time.
 type clock struct{ skipped atomic.Int64 }
 
-// Now is the time by which Weir lives.
+// Now is Weir's time.
 func (c *clock) Now() time.Time {
 	return time.Now().Add(time.Duration(c.skipped.Load()))
 }

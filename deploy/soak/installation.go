@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// segmentBytes is small enough for files of the log to be closed in the time that its records are kept.
+// segmentBytes is small, so that files of the log are closed within its retention.
 const segmentBytes = 64 << 10
 
 // An installation is all of Weir in this process, and its broker.
@@ -70,8 +70,8 @@ const (
 	logRetention  = 7 * day
 )
 
-// fleetingTombstones are all topics, of which those with state keep deletions for a second of the machine's time, not for a day of it: the broker
-// compacts by the machine's clock, for which a month is over in seconds.
+// fleetingTombstones are all topics, with tombstones kept for a second instead of a day: the broker
+// compacts by the machine's clock, for which a month takes seconds.
 func fleetingTombstones() []contract.Topic {
 	all := contract.Topics(logPartitions, logRetention)
 	for i, topic := range all {
@@ -83,7 +83,7 @@ func fleetingTombstones() []contract.Topic {
 	return all
 }
 
-// modules live by the clock, with the retentions of the configuration.
+// modules use the clock, with the retentions of the configuration.
 func (c Config) modules(now func() time.Time) (allinone.Modules, error) {
 	m, err := allinone.ModulesFromEnvironment()
 	m.Ingest.Clock, m.Ledger.Clock, m.Grouping.Clock, m.Tenants.Clock = now, now, now, now
@@ -143,7 +143,7 @@ const (
 	appliedPoll    = 5 * time.Millisecond
 )
 
-// applied are, of each consumer of the log, the records that it is past, less those that it has left for later.
+// applied are each consumer's records of the log before its position, less the deferred ones.
 const applied = `SELECT least(
 	(SELECT coalesce(sum(next), 0) FROM ingest.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ingest.bus_deferred),
 	(SELECT coalesce(sum(next), 0) FROM ledger.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ledger.bus_deferred),

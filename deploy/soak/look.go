@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Kind says what is measured, and in what.
+// A Kind is a measured quantity with its unit.
 type Kind string
 
 // The kinds.
@@ -58,7 +58,7 @@ const tables = `SELECT n.nspname, coalesce(whole.relname, c.relname), sum(pg_tot
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_class whole ON whole.oid = pg_partition_root(c.oid)
 	WHERE n.nspname IN ('grouping', 'ingest', 'ledger', 'tenants') AND c.relkind IN ('r', 'p') GROUP BY 1, 2 ORDER BY 1, 2`
 
-// lookAtTables vacuums first, as a month has room for.
+// lookAtTables vacuums first, as a month has time for.
 func (r *run) lookAtTables(ctx context.Context) (sizes []Size, err error) {
 	for _, statement := range []string{`VACUUM`, asSystem} {
 		if _, err := r.db.Exec(ctx, statement); err != nil {

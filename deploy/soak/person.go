@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A console is where people sign in, each time in a browser that nobody knows.
+// A console is where people sign in, each time in an unknown browser.
 type console struct {
 	url  string
 	http *http.Client
@@ -50,7 +50,7 @@ func (c console) signIn(ctx context.Context, email, password string) (status int
 	return answer.StatusCode, err
 }
 
-// visit signs the tenant's owner in, after somebody has guessed at the password.
+// visit signs the tenant's owner in, after a wrong guess at the password.
 func (t *tenant) visit(ctx context.Context, console console) error {
 	if status, err := console.signIn(ctx, t.owner, "wrong "+password); err != nil || status == http.StatusSeeOther {
 		return fmt.Errorf("a guess was answered %d: %w", status, err)

@@ -25,10 +25,12 @@ type what struct {
 	Name string
 }
 
-// slack is by how much something may be larger beside a tenth: what comes and goes in steps, such as files of a log.
+// slack is by how much something may grow beside a tenth: what comes and goes in steps, such as
+// files of a log.
 var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, Files: 1 << 20, Memory: 8 << 20}
 
-// Grown lists what is not flat: in the second half of the time in which it has to be, it was larger than ever before.
+// Grown lists what is not flat: it exceeded its former maximum in the second half of the time in
+// which it has to be flat.
 func (r Report) Grown() (grown []string) {
 	flat := slices.IndexFunc(r.Looks, func(look Look) bool { return look.Day >= r.FlatFrom })
 	if flat < 0 {

@@ -11,7 +11,7 @@ import (
 
 const day = 24 * time.Hour
 
-// Config sets how long Weir lives.
+// Config is how long Weir runs.
 type Config struct {
 	Dir         string // for everything that is written; it must be empty
 	DatabaseURL string // of an empty database
@@ -31,7 +31,8 @@ type Kept struct {
 	AuditDays       int
 }
 
-// Year is a year in which every bound is reached thrice. Its longest retentions are shorter than the defaults, else a year would be too short.
+// Year is a year in which every bound is reached thrice. Its longest retentions are shorter than
+// the defaults, else a year would be too short.
 func Year() Config {
 	return Config{
 		Days: 360, Step: 1, Month: 30, FlatFrom: 270,
@@ -83,7 +84,8 @@ type run struct {
 	report   Report
 }
 
-// pass is a day, or as many as are passed at once: what is sent is applied everywhere, then time passes, and what is past goes.
+// pass is a day, or several at once: what is sent is applied everywhere, then time passes, and what
+// is past is removed.
 func (r *run) pass(ctx context.Context) error {
 	for _, t := range r.tenants {
 		if err := t.end(ctx, r.api, r.day); err != nil {

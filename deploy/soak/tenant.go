@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A tenant is an organization with a project, and how it lives.
+// A tenant is an organization with a project, and its behavior.
 type tenant struct {
 	number       int
 	operator     string
@@ -27,7 +27,8 @@ const (
 	deletedOn = 60
 )
 
-// newTenants makes two organizations of each tier, one of which stops after a while, and one of which is deleted.
+// newTenants makes two organizations of each tier, one of which stops after a while, and one of
+// which is deleted.
 func newTenants(ctx context.Context, api *client.Client, operator string) (tenants []*tenant, err error) {
 	for n, tier := range []string{"indie", "bootstrapper", "compliance", "scale", "indie", "bootstrapper", "compliance", "scale"} {
 		name := fmt.Sprintf("%s %d", tier, n)
@@ -66,7 +67,8 @@ func (t *tenant) end(ctx context.Context, api *client.Client, day int) error {
 	return api.DeleteOrganization(ctx, t.operator, t.organization)
 }
 
-// live sends what the tenant sends on a day, and returns how many records that made. Once a month it takes another key.
+// live sends a tenant's records of a day, and returns their number. Once a month it rotates its
+// key.
 func (t *tenant) live(ctx context.Context, api *client.Client, now time.Time, day, month int) (records int64, err error) {
 	if t.idleFrom > 0 && day >= t.idleFrom {
 		return 0, nil

@@ -28,7 +28,8 @@ func emailOf(of tenant, role string) string {
 	return role + "@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
 }
 
-// Members see where they are signed in, and end there what they do not recognize: one session, or all others.
+// Members see where they are signed in, and end there what they do not recognize: one session, or
+// all others.
 func TestOwnSessions(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -81,8 +82,8 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	}
 }
 
-// An administrator's token sees and ends the sessions of its organization's members, but not those of owners; an operator's
-// those of all.
+// An administrator's token sees and ends the sessions of its organization's members, but not those
+// of owners; an operator's those of all.
 func TestSessionsByTheAPI(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -147,7 +148,8 @@ func TestClientsAreShownAsText(t *testing.T) {
 	}
 }
 
-// Only tests ask for cheap hashes of passwords: whoever asks for nothing gets those that are slow to guess at.
+// Only tests ask for cheap hashes of passwords: whoever asks for nothing gets those that are slow
+// to guess at.
 func TestPasswordsAreDear(t *testing.T) {
 	w := newWorld(t)
 	w.dearPasswords = true

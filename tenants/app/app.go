@@ -57,15 +57,16 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A change of this replica is published at once, one of another within relayInterval. A dead relay is replaced within
-// relayInterval, one that hangs within relayLease. deliveryTimeout ends what a relay sends before the next one begins: on a
-// compacted topic an old state would replace a revocation.
+// A change of this replica is published at once, one of another within relayInterval. A dead relay
+// is replaced within relayInterval, one that hangs within relayLease. deliveryTimeout ends what a
+// relay sends before the next one begins: on a compacted topic an old state would replace a
+// revocation.
 const (
 	relayInterval   = 200 * time.Millisecond
 	relayLease      = 3 * time.Second
 	deliveryTimeout = relayLease / 4
 
-	tombstonesInterval = time.Minute // nobody waits for what is a day past
+	tombstonesInterval = time.Minute // tombstones of a day ago are not urgent
 	closeTimeout       = time.Second // for what is on its way; what is not published is in the table of events
 )
 
@@ -110,7 +111,8 @@ type App struct {
 	endpoint    atomic.Pointer[httpapi.Endpoint]
 }
 
-// New connects, brings the schema up to date, registers the operator's token and builds the process. It starts nothing.
+// New connects, brings the schema up to date, registers the operator's token and builds the
+// process. It starts nothing.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
@@ -166,7 +168,7 @@ func (a *App) openReads(ctx context.Context) (err error) {
 	return err
 }
 
-// assemble puts together what carries out requests, whoever they come from.
+// assemble builds the services that carry out requests.
 func (a *App) assemble() (err error) {
 	if a.dialer, err = a.config.BrokerAccess.Dialer(); err != nil {
 		return err
@@ -268,7 +270,8 @@ func (a *App) relyingParty() *passkey.RelyingParty {
 	return party
 }
 
-// accountLimits follow the accounts of organizations. Nothing waits for it: a limit that is too high binds nobody.
+// accountLimits follow the accounts of organizations. Nothing waits for it: a limit that is too
+// high has no effect.
 func (a *App) accountLimits() *bus.AccountLimits {
 	limits := bus.NewAccountLimits()
 	a.accounts = a.follow(contract.TopicAccounts, limits.Apply)
@@ -290,7 +293,8 @@ func (a *App) droppedFailures() prometheus.Counter {
 	})
 }
 
-// buildUsageConsumer makes the consumer of facts about keys. What this process's own listener sees takes the same way.
+// buildUsageConsumer makes the consumer of facts about keys. What this process's own listener sees
+// takes the same way.
 func (a *App) buildUsageConsumer() (err error) {
 	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
 	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.clock, a.logger)
@@ -306,7 +310,8 @@ func (a *App) buildUsageConsumer() (err error) {
 	return err
 }
 
-// buildErasureConsumer makes what takes in what modules, this one too, have removed of what was deleted.
+// buildErasureConsumer makes what takes in what modules, this one too, have removed of what was
+// deleted.
 func (a *App) buildErasureConsumer() (err error) {
 	a.erasures, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures, Pool: a.pool,
@@ -316,7 +321,8 @@ func (a *App) buildErasureConsumer() (err error) {
 	return err
 }
 
-// erase begins deletions when their time has come, erases what this module has of them, and finishes them.
+// erase begins deletions when their time has come, erases what this module has of them, and
+// finishes them.
 func (a *App) erase(ctx context.Context) error {
 	loop := registry.NewDeletionLoop(a.deletions, a.metrics.Registerer, a.logger)
 	eraser := erasure.New(erasure.Config{
@@ -335,7 +341,7 @@ func (a *App) routes() nethttp.Handler {
 	return router
 }
 
-// mount adds what each room serves and shows.
+// mount adds the rooms' API and pages.
 func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
 	auditing := audit.NewService(audit.NewStore(a.views), a.registry)
@@ -361,7 +367,8 @@ func newID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// registerOperator registers the configured operator. One that was revoked stays so; the others are served all the same.
+// registerOperator registers the configured operator. One that was revoked stays so; the others are
+// served all the same.
 func (a *App) registerOperator(ctx context.Context) error {
 	if a.config.OperatorToken == "" {
 		return nil
@@ -422,7 +429,7 @@ func (a *App) serve(ctx context.Context) error {
 	return endpoint.Run(ctx)
 }
 
-// Close gives back what New took. It is for an App that is never run: Run closes it at its end.
+// Close releases what New took, where the App is never run.
 func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()

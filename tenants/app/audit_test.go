@@ -18,8 +18,8 @@ func (p *process) auditOf(t *testing.T, organization, more string) []map[string]
 	return p.must(t, 200, "GET", "/v1/audit-events?limit=1000&organization="+organization+more, "").items(t)
 }
 
-// Every decision is in the audit: what changed, who decided it, in which role, from where and in which request, and names
-// as they were at the time.
+// Every decision is in the audit: what changed, who decided it, in which role, from where and in
+// which request, and names as they were at the time.
 func TestAuditHasWhoAndWhat(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -64,7 +64,8 @@ func TestAuditHasWhoAndWhat(t *testing.T) {
 	}
 }
 
-// The filters find what they say, together and each alone, and pages go on where the one before ended.
+// The filters find what they say, together and each alone, and pages go on where the one before
+// ended.
 func TestAuditIsFiltered(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -153,7 +154,8 @@ func (p *process) csv(t *testing.T, path, accept string) [][]string {
 	return rows
 }
 
-// Members whose role may read the audit see who did what in words, find it without scripts, and take it away as a file.
+// Members whose role may read the audit see who did what in words, find it without scripts, and
+// take it away as a file.
 func TestAuditPage(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")

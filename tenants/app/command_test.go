@@ -48,7 +48,8 @@ func (w world) program(t *testing.T) program {
 	return program{path, []string{"PATH=" + os.Getenv("PATH"), "WEIR_DATABASE_URL=" + w.database, "WEIR_BROKERS=" + strings.Join(w.brokers, ",")}}
 }
 
-// run runs a command and returns what it prints on standard output and on standard error, and whether it succeeded.
+// run runs a command and returns what it prints on standard output and on standard error, and
+// whether it succeeded.
 func (p program) run(t *testing.T, args ...string) (out, notes string, ok bool) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), p.path, args...)
@@ -76,8 +77,9 @@ func (p program) refused(t *testing.T, want string, args ...string) {
 	}
 }
 
-// Whoever runs an installation gets it going from the command line: what they make is in force when the command ends, also
-// for processes that were serving before, and secrets are on standard output alone.
+// Whoever runs an installation gets it going from the command line: what they make is in force when
+// the command ends, also for processes that were serving before, and secrets are on standard output
+// alone.
 func TestFirstStepsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	w.database = testenv.Postgres(t) // not migrated yet
@@ -120,7 +122,8 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	}
 }
 
-// What can't be done is notes with the way out, and nothing is printed that a script could take for a result.
+// What can't be done is notes with the way out, and nothing is printed that a script could take for
+// a result.
 func TestRefusalsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -165,7 +168,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The audit of each organization and of the installation is verified, and what was tampered with is told.
+// The audit of each organization and of the installation is verified, and what was tampered with is
+// told.
 func TestVerifyAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -208,8 +212,8 @@ func (w world) sql(t *testing.T, statements ...string) {
 	}
 }
 
-// Whoever runs an installation gets the first owner in, and a member who lost the password, by a link that is on standard
-// output alone.
+// Whoever runs an installation gets the first owner in, and a member who lost the password, by a
+// link that is on standard output alone.
 func TestLinksAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -238,7 +242,8 @@ func TestLinksAtTheServer(t *testing.T) {
 	program.refused(t, `there is no member "nobody@example.com"`, "reset-link", "nobody@example.com")
 }
 
-// What is deleted at the server is deleted as elsewhere, and can be restored as long as its grace lasts.
+// What is deleted at the server is deleted as elsewhere, and can be restored as long as its grace
+// lasts.
 func TestDeletedByCommand(t *testing.T) {
 	w := newWorld(t)
 	acme := w.start(t, operatorToken).tenant(t, "Acme")

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Passwords that anybody would try first are refused wherever one is set, with what to do instead, and never shown.
+// Passwords that anybody would try first are refused wherever one is set, with what to do instead,
+// and never shown.
 func TestCommonPasswordsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -50,10 +50,10 @@ type Config struct {
 
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
-	Output io.Writer        `kong:"-"` // gets the link for the first owner; nil: there is none, nobody needs one
+	Output io.Writer        `kong:"-"` // gets the link for the first owner; nil: no link
 	Clock  func() time.Time `kong:"-"` // the system's where nil
 
-	CheapPasswords bool `kong:"-"` // hashes of passwords cost next to nothing; for tests only, so nobody can set it from outside
+	CheapPasswords bool `kong:"-"` // hashes of passwords cost next to nothing; for tests only, so there is no setting
 }
 
 // Validate joins what is wrong with the configuration. It shows no secret.

@@ -68,7 +68,8 @@ func TestPagesNeedASession(t *testing.T) {
 	}
 }
 
-// Another site can't make a member's browser do anything, and can't show the console in a frame or run scripts in it.
+// Another site can't make a member's browser do anything, and can't show the console in a frame or
+// run scripts in it.
 func TestOtherSitesCanDoNothing(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -95,7 +96,8 @@ func TestOtherSitesCanDoNothing(t *testing.T) {
 	}
 }
 
-// A key is made with a few clicks, shown once, works, can be told from others, and is revoked with a reason.
+// A key is made with a few clicks, shown once, works, can be told from others, and is revoked with
+// a reason.
 func TestAPIKeyByTheConsole(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -250,7 +252,8 @@ func refused(got page, role tenants.Role) bool {
 	return got.status == 403 && strings.Contains(got.body, "Your role here is "+string(role)) && strings.Contains(got.body, "Ask ")
 }
 
-// Members see and reach what belongs to their organization only; what is foreign looks like what is not there.
+// Members see and reach what belongs to their organization only; what is foreign looks like what is
+// not there.
 func TestConsoleIsolation(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	a, b := p.tenant(t, "Alpha"), p.tenant(t, "Beta")

@@ -44,8 +44,9 @@ func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.Del
 	return found
 }
 
-// What is deleted is hidden and refused when the answer comes, then gone: from every table, and from the topics once they are
-// compacted. What is not deleted is whole, and so is the chain of the audit. A process that ends in the middle is no loss.
+// What is deleted is hidden and refused when the answer comes, then gone: from every table, and
+// from the topics once they are compacted. What is not deleted is whole, and so is the chain of the
+// audit. A process that ends in the middle is no loss.
 func TestDeletedIsGone(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -120,7 +121,8 @@ func TestDeletedIsGone(t *testing.T) {
 	}
 }
 
-// As long as the grace lasts, a deletion can be cancelled in whatever replica; then all is as before.
+// As long as the grace lasts, a deletion can be cancelled in whatever replica; then all is as
+// before.
 func TestDeletionIsCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.grace = time.Hour

@@ -30,8 +30,9 @@ func (b *browser) signOut(t *testing.T) {
 	}
 }
 
-// Strangers who guess at a password slow strangers alone: whoever has signed in before does so again from the same browser,
-// also in the network that the guesses come from. What is tried there is limited too, by itself.
+// Strangers who guess at a password slow strangers alone: whoever has signed in before does so
+// again from the same browser, also in the network that the guesses come from. What is tried there
+// is limited too, by itself.
 func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -66,7 +67,8 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	}
 }
 
-// A device is one member's: with another address, made up, or of somebody who was removed, it is a stranger's.
+// A device is one member's: with another address, made up, or of somebody who was removed, it is a
+// stranger's.
 func TestADeviceIsItsMembersAlone(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -117,7 +119,8 @@ func TestABrowserOfSeveralMembers(t *testing.T) {
 	}
 }
 
-// Whatever ends sessions elsewhere makes strangers of the browsers there, and the members who go are known nowhere.
+// Whatever ends sessions elsewhere makes strangers of the browsers there, and the members who go
+// are known nowhere.
 func TestDevicesAreForgotten(t *testing.T) {
 	const other = "another horse battery staple"
 	for name, test := range map[string]struct {

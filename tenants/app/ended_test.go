@@ -13,8 +13,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Whoever was removed, or signed out elsewhere, while the broker is away is led to the sign-in: that is not consumed here yet, so
-// their cookie still counts, but it is no error of ours, and they are not led in circles.
+// Whoever was removed, or signed out elsewhere, while the broker is away is led to the sign-in:
+// that is not consumed here yet, so their cookie still counts, but it is no error of ours, and they
+// are not led in circles.
 func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	clock := &watch{}
@@ -59,8 +60,8 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
 }
 
-// Whoever lost their role, or was removed, while the broker is away issues and changes nothing by the session that still
-// tells of it.
+// Whoever lost their role, or was removed, while the broker is away issues and changes nothing by
+// the session that still tells of it.
 func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}

@@ -81,8 +81,8 @@ func usage(a answer) map[string]any {
 	return usage
 }
 
-// What ingest says of keys adds up, once per record, also across a restart; what concerns nobody changes nothing, and
-// what can't be true holds nobody up.
+// What ingest says of keys adds up, once per record, also across a restart; what concerns nobody
+// changes nothing, and what can't be true holds nobody up.
 func TestKeyUsageAddsUp(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)
@@ -131,8 +131,8 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	}
 }
 
-// A key that was seen in plaintext is flagged, and revoked everywhere where the organization wants that; what a proxy says of
-// its client never revokes anything.
+// A key that was seen in plaintext is flagged, and revoked everywhere where the organization wants
+// that; what a proxy says of its client never revokes anything.
 func TestExposedKeys(t *testing.T) {
 	w := newWorld(t)
 	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)

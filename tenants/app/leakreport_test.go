@@ -69,8 +69,8 @@ func (s scanner) report(t *testing.T, p *process, body string, forged bool) (sta
 	return recorder.Code, labels, recorder.Body.String()
 }
 
-// Whoever signs learns which of the tokens are keys, by their hashes; the policy decides what becomes of a key, and the
-// tokens are in no answer, no table, no record and no line of the log.
+// Whoever signs learns which of the tokens are keys, by their hashes; the policy decides what
+// becomes of a key, and the tokens are in no answer, no table, no record and no line of the log.
 func TestLeakReports(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -126,7 +126,8 @@ func TestLeakReports(t *testing.T) {
 	}
 }
 
-// A match that can't be acted on does not save the keys behind it, and whoever reports sends all of it again.
+// A match that can't be acted on does not save the keys behind it, and whoever reports sends all of
+// it again.
 func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -146,7 +147,8 @@ func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	}
 }
 
-// A report that can't be acted on at all leaves one short line in the log, however much it tells of.
+// A report that can't be acted on at all leaves one short line in the log, however much it tells
+// of.
 func TestLeaksThatAllFail(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)

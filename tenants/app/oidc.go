@@ -42,7 +42,7 @@ func (c OIDCConfig) validate(origin string) error {
 	return errors.Join(errs...)
 }
 
-// secureAddress reports whether an address is of https, or of this machine, where nobody else listens.
+// secureAddress reports whether an address is of https, or of this machine.
 func secureAddress(text string) bool {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Hostname() == "" {

@@ -20,7 +20,8 @@ const (
 	oidcCallback = oidcPage + "/callback"
 )
 
-// withProvider returns a replica that has an identity provider, with an organization in which ada@example.com is a viewer.
+// withProvider returns a replica that has an identity provider, with an organization in which
+// ada@example.com is a viewer.
 func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 	t.Helper()
 	provider, err := mockoidc.Run()
@@ -39,7 +40,8 @@ func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 	return w, p, provider
 }
 
-// atProvider goes to the identity provider as somebody, and returns the address that it sends them back to.
+// atProvider goes to the identity provider as somebody, and returns the address that it sends them
+// back to.
 func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, user mockoidc.MockUser) string {
 	t.Helper()
 	provider.QueueUser(&user)
@@ -66,7 +68,8 @@ func sentBack(t *testing.T, address string) string {
 	return back
 }
 
-// An identity provider signs a member in by the address that it has verified, whatever its spelling.
+// An identity provider signs a member in by the address that it has verified, whatever its
+// spelling.
 func TestSignInByProvider(t *testing.T) {
 	w, p, provider := withProvider(t)
 	n := w.follow(t)
@@ -98,8 +101,9 @@ func TestSignInByProvider(t *testing.T) {
 	}
 }
 
-// Who a member is at the provider is found out once, by the verified address. From then on the address counts for nothing:
-// neither whoever gets it there is let in, nor does a member become another one by changing theirs.
+// Who a member is at the provider is found out once, by the verified address. From then on the
+// address counts for nothing: neither whoever gets it there is let in, nor does a member become
+// another one by changing theirs.
 func TestProviderIdentityStays(t *testing.T) {
 	_, p, provider := withProvider(t)
 	acme := p.must(t, 200, "GET", "/v1/organizations", "").items(t)[0]["id"].(string)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// origin is the console's origin, such as https://weir.example; empty where it is not configured. A request does not decide
-// it: anybody can write a Host header.
+// origin is the console's origin, such as https://weir.example; empty where it is not configured.
+// It does not come from the Host header, which can be forged.
 func (c Config) origin() (string, error) {
 	if c.ConsoleOrigin == "" {
 		return c.localOrigin(), nil
@@ -32,7 +32,7 @@ func (a *App) linkOrigin() string {
 	return cmp.Or(origin, DefaultOrigin)
 }
 
-// localOrigin is where somebody who tries things out on one machine reaches the listener.
+// localOrigin is where a user of the same machine reaches the listener.
 func (c Config) localOrigin() string {
 	_, port, err := net.SplitHostPort(c.Listen)
 	switch {

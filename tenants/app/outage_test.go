@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// While the broker is away a key can be issued all the same; its answer is late, and the key is in force once the
-// broker is back.
+// While the broker is away a key can be issued all the same; its answer is late, and the key is in
+// force once the broker is back.
 func TestBrokerIsAway(t *testing.T) {
 	directory := t.TempDir()
 	broker := startBroker(t, directory, 0)
@@ -52,7 +52,8 @@ func startBroker(t *testing.T, directory string, port int) *kafka.Broker {
 	return broker
 }
 
-// A bulk load of another module in the same database server, however long, does not hold a revocation back.
+// A bulk load of another module in the same database server, however long, does not hold a
+// revocation back.
 func TestRevocationWaitsForNobody(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -64,11 +64,12 @@ func (b *browser) make(t *testing.T) (d *device, answer string) {
 	return d, virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
 }
 
-// coseKeyLength is the length of a public key of P-256 as COSE has it, each coordinate 32 bytes long.
+// coseKeyLength is the length of a public key of P-256 as COSE has it, each coordinate 32 bytes
+// long.
 const coseKeyLength = 77
 
-// newCredential makes a key. The authenticator of the tests leaves out the zeros that a coordinate begins with, one time in
-// 128, which no real one does, and which is refused.
+// newCredential makes a key. The authenticator of the tests leaves out the zeros that a coordinate
+// begins with, one time in 128, which no real one does, and which is refused.
 func newCredential() virtualwebauthn.Credential {
 	for {
 		if made := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(made.Key.AttestationData()) == coseKeyLength {
@@ -88,7 +89,8 @@ func (d *device) answer(t *testing.T, site virtualwebauthn.RelyingParty, questio
 	return map[string]string{"credential": virtualwebauthn.CreateAssertionResponse(site, d.authenticator, d.credential, *options)}
 }
 
-// passkeyOwner returns a browser in which an owner has signed in, with a passkey, and the clock of its server.
+// passkeyOwner returns a browser in which an owner has signed in, with a passkey, and the clock of
+// its server.
 func passkeyOwner(t *testing.T) (*browser, *device, *watch, *neighbour) {
 	t.Helper()
 	b, clock, n := signedInLater(t)
@@ -122,7 +124,8 @@ func TestSignInByPasskey(t *testing.T) {
 	}
 }
 
-// A reset leaves no passkey of before: whoever had the password had time to add one. They are told so, and the audit says it.
+// A reset leaves no passkey of before: whoever had the password had time to add one. They are told
+// so, and the audit says it.
 func TestResetRemovesPasskeys(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	key, holder := b.register(t, "Key"), n.knows(t, b.secret(), nil)
@@ -253,8 +256,8 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// A count of uses that does not grow means that there may be a copy: from then on the passkey lets nobody in, and its
-// member is told.
+// A count of uses that does not grow means that there may be a copy: from then on the passkey lets
+// nobody in, and its member is told.
 func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	b, laptop, _, _ := passkeyOwner(t)
 	copied := *laptop
@@ -275,7 +278,8 @@ func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	}
 }
 
-// A device that has a passkey here is told so, and the same one is not registered twice, nor for somebody else.
+// A device that has a passkey here is told so, and the same one is not registered twice, nor for
+// somebody else.
 func TestPasskeysAreUnique(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	question := b.asked(t, passkeysPage)
@@ -331,8 +335,8 @@ func TestQuestionsAreLimited(t *testing.T) {
 	t.Error("there is no end to the questions")
 }
 
-// Strangers who ask for questions use up those of their own network alone: not another network's, not the passwords of their
-// own; and those who guess passwords leave the questions alone.
+// Strangers who ask for questions use up those of their own network alone: not another network's,
+// not the passwords of their own; and those who guess passwords leave the questions alone.
 func TestWhoAsksStopsNobodyElse(t *testing.T) {
 	_, p, _ := withProvider(t)
 	acme := p.tenant(t, "Acme")

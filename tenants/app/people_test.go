@@ -26,8 +26,8 @@ func newcomer(code, email string) map[string]string {
 	return map[string]string{"code": code, "email": email, "name": "Bob", "password": password, "organization": "Acme"}
 }
 
-// Somebody is invited in the console, joins with the link, and works in the role of the invitation; the code is shown once
-// and works once.
+// Somebody is invited in the console, joins with the link, and works in the role of the invitation;
+// the code is shown once and works once.
 func TestInviteAndJoin(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -100,7 +100,8 @@ func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// What became of a code is told only to whoever holds it. An address that is taken elsewhere is told to whoever joins.
+// What became of a code is told only to whoever holds it. An address that is taken elsewhere is
+// told to whoever joins.
 func TestCodesDiscloseToTheirHolderOnly(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -146,7 +147,8 @@ func TestAttemptsWithCodesAreLimited(t *testing.T) {
 	}
 }
 
-// An installation without members prints a link, by which one person becomes the first owner; then there is none any more.
+// An installation without members prints a link, by which one person becomes the first owner; then
+// there is none any more.
 func TestFirstOwner(t *testing.T) {
 	w := newWorld(t)
 	w.output = &bytes.Buffer{}
@@ -199,7 +201,8 @@ func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
 	}
 }
 
-// Whoever lost the password gets a link from somebody who manages them, which works once and signs out everywhere.
+// Whoever lost the password gets a link from somebody who manages them, which works once and signs
+// out everywhere.
 func TestPasswordReset(t *testing.T) {
 	const other = "battery staple horse"
 	w := newWorld(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A key and its successor both work for the overlap, everywhere, and for the same; then the old one ends by itself.
+// A key and its successor both work for the overlap, everywhere, and for the same; then the old one
+// ends by itself.
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -77,7 +78,8 @@ func TestRotationRefusals(t *testing.T) {
 
 var errNotYet = errors.New("not yet")
 
-// A key reads less from its creation on or from when it is changed, everywhere; its successor may do the same.
+// A key reads less from its creation on or from when it is changed, everywhere; its successor may
+// do the same.
 func TestAccessOfKeys(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Whoever signs in gets a session that is in force everywhere and ends everywhere; the cookie can't be read by scripts,
-// sent in plaintext or planted by a neighboring host.
+// Whoever signs in gets a session that is in force everywhere and ends everywhere; the cookie can't
+// be read by scripts, sent in plaintext or planted by a neighboring host.
 func TestSignInAndOut(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// failuresReported are the lines of the audit about failed sign-ins of an organization's members, oldest first.
+// failuresReported are the lines of the audit about failed sign-ins of an organization's members,
+// oldest first.
 func (p *process) failuresReported(t *testing.T, organization string) []map[string]any {
 	t.Helper()
 	return p.must(t, 200, "GET", "/v1/audit-events?organization="+organization+"&action=member.sign_ins_failed", "").items(t)
@@ -35,8 +36,9 @@ func (p *process) awaitFailures(t *testing.T, organization string, lines int) ma
 	return nil
 }
 
-// The first failure to sign in as a member stands in the audit of the organization, the others as one line an hour with
-// their number: strangers do not fill it. The log has each, without the address.
+// The first failure to sign in as a member stands in the audit of the organization, the others as
+// one line an hour with their number: strangers do not fill it. The log has each, without the
+// address.
 func TestFailuresToSignInAreAudited(t *testing.T) {
 	w := newWorld(t)
 	clock := &watch{}

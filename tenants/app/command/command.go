@@ -54,12 +54,13 @@ type Commands struct {
 	} `cmd:"" help:"The audit: who decided what, when and from where."`
 }
 
-// A database is where the installation keeps what it knows.
+// A database is that of the installation.
 type database struct {
 	DatabaseURL httpapi.Secret `help:"URL of the Postgres database of the installation." env:"WEIR_DATABASE_URL"`
 }
 
-// An installation is what the serving processes share: commands work on it beside them, or without any.
+// An installation is what the serving processes share: commands work on it beside them, or without
+// any.
 type installation struct {
 	database
 	Brokers []string `help:"Kafka brokers of the installation, host:port." env:"WEIR_BROKERS"`
@@ -75,7 +76,7 @@ func (i installation) do(ctx context.Context, logger *slog.Logger, command strin
 	})
 }
 
-// whoRuns is the user of this process, as the audit names whoever works at the server.
+// whoRuns is the user of this process, for the audit.
 func whoRuns() string {
 	name, host := "somebody", "an unknown host"
 	if current, err := user.Current(); err == nil {
@@ -87,7 +88,7 @@ func whoRuns() string {
 	return name + "@" + host
 }
 
-// quiet leaves only what a person at the server has to know.
+// quiet logs only what a person at the server needs.
 func quiet(logger *slog.Logger) *slog.Logger {
 	return slog.New(warnings{logger.Handler()})
 }
@@ -99,7 +100,7 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// answer prints a result alone on standard output, so that a script can take it, and notes on standard error.
+// answer prints a result alone on standard output, for scripts, and notes on standard error.
 func answer(result, about string, args ...any) {
 	fmt.Fprintf(os.Stderr, about+"\n", args...)
 	fmt.Fprintln(os.Stdout, result)

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// explain is an error with the way out of it, where it is about what was asked for: a thing with an id, or values.
+// explain is an error with a remedy, where it is about the thing with an id, or about values.
 func explain(err error, thing, id string) error {
 	var invalid tenants.Invalid
 	switch {

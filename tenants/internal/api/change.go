@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Changing is the handler of requests to change the thing that their path names, which is called what: read reads the change,
-// carryOut makes it, show shows the result.
+// Changing is the handler of requests to change the thing that their path names, called what: read
+// reads the change, carryOut makes it, show shows the result.
 func Changing[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
 	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
@@ -34,7 +34,7 @@ func Changing[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *
 	})
 }
 
-// Without makes a change that takes no more than the name of the thing fit for Changing, with nothing to read.
+// Without adapts a change with no input but the thing's id to Changing.
 func Without[T any](carryOut func(context.Context, unitofwork.Request, string) (T, error)) func(
 	context.Context, unitofwork.Request, string, struct{}) (T, error) {
 	return func(ctx context.Context, request unitofwork.Request, id string, _ struct{}) (T, error) {
@@ -67,7 +67,8 @@ func NameOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	return body.Name, err
 }
 
-// ReasonOf is the reason in the body of a revocation. The body may be absent: an emergency must not fail for lack of one.
+// ReasonOf is the reason in the body of a revocation. The body may be absent: an emergency must not
+// fail for lack of one.
 func ReasonOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	var body struct {
 		Reason string `json:"reason"`

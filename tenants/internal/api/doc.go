@@ -1,3 +1,3 @@
-// Package api is what the API of all rooms is made with: who asks, changes, lists, problems, and what the rooms' OpenAPI
-// descriptions have in common. It may touch requests and responses, but no table and no event.
+// Package api is what the rooms' APIs share: callers, changes, lists, problems, and the common part
+// of their OpenAPI descriptions. It may touch requests and responses, but no table and no event.
 package api

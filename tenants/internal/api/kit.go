@@ -18,14 +18,15 @@ import (
 // AdminScope is what a service token needs unless a route has another scope.
 const AdminScope = "tenants:admin"
 
-// A Kit makes the handlers of rooms.
+// A Kit makes the rooms' handlers.
 type Kit struct {
 	Guard          *identity.Guard
 	Clock          func() time.Time
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 }
 
-// Mount adds to router the description, and the routes of rooms for service tokens with the scope tenants:admin.
+// Mount adds to router the description, and the routes of rooms for service tokens with the scope
+// tenants:admin.
 func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, description []byte, rooms ...func(admin chi.Router)) {
 	document := httpapi.Document(description)
 	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// openAPI is what the rooms' parts of the description have in common.
+// openAPI is the common part of the rooms' descriptions.
 //
 //go:embed openapi.json
 var openAPI []byte

@@ -135,7 +135,7 @@ func (a API) export(w http.ResponseWriter, r *http.Request, filter tenants.Audit
 	return nil
 }
 
-// problemIn is how an error about a filter is answered, which stands in the query.
+// problemIn is the answer to an error about a filter in the query.
 func problemIn(err error, filter tenants.AuditFilter) error {
 	problem := api.ProblemOf(err, "organization", filter.Organization)
 	var invalid *httpapi.Problem

@@ -24,7 +24,8 @@ import (
 // perOrganization is how many events furnish appends.
 const perOrganization = 22
 
-// Neither a mistake nor a command that slipped in changes the audit: the application may not, and who may is refused.
+// Neither a mistake nor a command that slipped in changes the audit: the application may not, and
+// who may is refused.
 func TestAuditIsOnlyAddedTo(t *testing.T) {
 	pool := tenantstest.Open(t)
 	for _, statement := range []string{
@@ -86,8 +87,8 @@ func unguard(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// Whoever walks past the guards is found out, whatever they do: the lines don't follow from each other any more, and where
-// they were made to, not from the events.
+// Whoever walks past the guards is found out, whatever they do: the lines don't follow from each
+// other any more, and where they were made to, not from the events.
 func TestTamperingIsFound(t *testing.T) {
 	pool := tenantstest.Open(t)
 	unguard(t, pool)
@@ -160,7 +161,8 @@ func restore(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// An installation that had no audit gets one that begins at its beginning, the same as if it had always been there.
+// An installation that had no audit gets one that begins at its beginning, the same as if it had
+// always been there.
 func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	pool := tenantstest.Open(t)
 	want := checkAudit(t, pool, "org_a")
@@ -178,7 +180,8 @@ func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	}
 }
 
-// A replica that knows of no audit leaves lines out; whoever appends next writes them, in the order of commits.
+// A replica that knows of no audit leaves lines out; whoever appends next writes them, in the order
+// of commits.
 func TestAuditCatchesUp(t *testing.T) {
 	pool := tenantstest.Open(t)
 	want := checkAudit(t, pool, "org_a")

@@ -23,8 +23,8 @@ var csvHeader = []string{
 	"target_kind", "target", "target_name", "before", "after", "hash",
 }
 
-// serveCSV responds with CSV (RFC 4180): first, and all lines that next returns behind a number, until there are none. An
-// error ends the connection: a file that ends early must not look whole.
+// serveCSV responds with CSV (RFC 4180): first, and all lines that next returns after a number,
+// until there are none. An error ends the connection: a cut file must not look whole.
 func serveCSV(w http.ResponseWriter, organization string, first []tenants.AuditEvent, next func(before int64) ([]tenants.AuditEvent, error)) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(organization)))
@@ -35,7 +35,7 @@ func serveCSV(w http.ResponseWriter, organization string, first []tenants.AuditE
 	for lines := first; err == nil && len(lines) > 0; {
 		_ = control.SetWriteDeadline(time.Now().Add(perPage)) //nolint:forbidigo // the connection's deadline
 		for _, line := range lines {
-			_ = out.Write(row(line)) // Error tells of it
+			_ = out.Write(row(line)) // Error returns it
 		}
 		out.Flush()
 		if err = out.Error(); err == nil {
@@ -66,7 +66,8 @@ func row(e tenants.AuditEvent) []string {
 	return fields
 }
 
-// harmless is a field that no spreadsheet takes for a formula: one that could be gets an apostrophe before it.
+// harmless is a field that no spreadsheet takes for a formula: a possible one gets an apostrophe
+// before it.
 func harmless(field string) string {
 	if field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
 		return "'" + field

@@ -157,7 +157,7 @@ func readable(event tenants.AuditEvent) (line shownLine, err error) {
 	}, err
 }
 
-// readableTime is a value with its time, if it is one, as people read it. The file has it to its last digit.
+// readableTime formats a value that is a time for people. The CSV has every digit.
 func readableTime(value string) string {
 	if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
 		return ui.When(at)
@@ -165,7 +165,7 @@ func readableTime(value string) string {
 	return value
 }
 
-// actionText is an action in words: "api_key.revoked" is "API key revoked".
+// actionText is an action as text: "api_key.revoked" is "API key revoked".
 func actionText(action string) string {
 	words := strings.NewReplacer("_", " ", ".", " ").Replace(action)
 	if rest, is := strings.CutPrefix(words, "api key"); is {

@@ -23,7 +23,8 @@ func Fixed() []prune.Bound {
 	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization", By: "its primary key"}}
 }
 
-// oldLines are the lines of audits. What is left of one begins at its anchor, and its newest line always stays.
+// oldLines are the lines of audits. An audit begins at its anchor, and its newest line always
+// stays.
 type oldLines struct {
 	before func() time.Time
 	kept   time.Duration
@@ -68,9 +69,10 @@ func (oldLines) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 		CROSS JOIN LATERAL (SELECT at FROM audit_events e WHERE e.organization = o.organization ORDER BY at LIMIT 1) e`)
 }
 
-// endedStreams are the events of what is past, as soon as its lines are gone: sessions, invitations, failures to sign in, and of other things
-// those that no table shows any more. An operator's token stays while any organization's lines name it: the newest line of a quiet one stays
-// for ever, and is checked against what the token was called.
+// endedStreams are the events of ended things whose lines are gone: sessions, invitations, failed
+// sign-ins, and others that no table shows any more. An operator's token stays while any
+// organization's lines name it: the newest line of a quiet one stays for ever, and is checked
+// against the token's name.
 type endedStreams struct{}
 
 func (endedStreams) Name() string { return "events" }
@@ -104,7 +106,7 @@ func (endedStreams) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more b
 	return tag.RowsAffected(), tag.RowsAffected() == eventsAtOnce, err
 }
 
-// Oldest is the first line that stands behind an anchor: things have no age.
+// Oldest is the first line after an anchor: things have no age.
 func (endedStreams) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return oldest(ctx, tx, `SELECT min(at) FROM audit_anchors`)
 }

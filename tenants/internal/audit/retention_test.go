@@ -53,7 +53,8 @@ func happen(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, ev
 	}
 }
 
-// openWithProject adds a project and a session to what is furnished, and renames the project half a year later.
+// openWithProject adds a project and a session to what is furnished, and renames the project half a
+// year later.
 func openWithProject(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
@@ -94,7 +95,8 @@ func TestOldLinesGo(t *testing.T) {
 	}
 }
 
-// What an operator's token was called is kept while the audit of any organization names it, which may be its newest line for years.
+// What an operator's token was called is kept while the audit of any organization names it, which
+// may be its newest line for years.
 func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	events, operator := projections.NewEvents(pool), tenants.Origin{Actor: "tok_op", Kind: tenants.ServiceTokenActor}

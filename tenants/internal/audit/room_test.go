@@ -40,7 +40,8 @@ func openRoom(t *testing.T) func(as identity.Principal, path string) *httptest.R
 	}
 }
 
-// The API shows the lines of one's own organization that match, as JSON or as CSV, and refuses filters that it does not know.
+// The API shows the lines of one's own organization that match, as JSON or as CSV, and refuses
+// filters that it does not know.
 func TestAPI(t *testing.T) {
 	ask := openRoom(t)
 	got := ask(tenantstest.Token("org_a"), "/v1/audit-events?action=api_key.revoked")

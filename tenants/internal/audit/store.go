@@ -23,7 +23,8 @@ func scanAuditEvent(row pgx.CollectableRow) (e tenants.AuditEvent, err error) {
 	return e, err
 }
 
-// matching is the condition of a filter for lines with numbers smaller than before (0: all), and its arguments from $2 on.
+// matching is the condition of a filter for lines with numbers below before (0: all), and its
+// arguments from $2 on.
 func matching(f tenants.AuditFilter, before int64) (condition string, args []any) {
 	condition = `WHERE ` + query.Visible
 	add := func(given bool, clause string, value any) {
@@ -48,13 +49,13 @@ type Store struct{ reader *query.Reader }
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
-// Events lists at most limit lines of an audit, newest first: those with smaller numbers than before, 0 for all.
+// Events lists at most limit lines of an audit, newest first, with numbers below before (0: all).
 func (s Store) Events(ctx context.Context, as pg.Organization, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
 	condition, args := matching(filter, before)
 	return query.List(ctx, s.reader, as, scanAuditEvent, selectAuditEvents+condition+fmt.Sprintf(` ORDER BY sequence DESC LIMIT %d`, limit), args...)
 }
 
-// Actions lists the actions that are in an audit. It looks at one line of each, however long the audit is.
+// Actions lists the actions in an audit. It reads one line of each, however long the audit is.
 func (s Store) Actions(ctx context.Context, as, organization pg.Organization) ([]string, error) {
 	return query.List(ctx, s.reader, as, pgx.RowTo[string], `
 		WITH RECURSIVE found AS (
@@ -65,7 +66,7 @@ func (s Store) Actions(ctx context.Context, as, organization pg.Organization) ([
 		SELECT action FROM found WHERE action IS NOT NULL`, organization)
 }
 
-// An Actor is somebody who is in an audit.
+// An Actor is an actor of an audit.
 type Actor struct {
 	ID   string
 	Kind tenants.ActorKind

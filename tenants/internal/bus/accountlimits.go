@@ -9,14 +9,14 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// AccountLimits are the requests per minute that each organization may send, from weir.accounts.v1: a key's own limit can't be
-// higher. Safe for concurrent use.
+// AccountLimits are the requests per minute that each organization may send, from weir.accounts.v1:
+// a key's own limit can't be higher. Safe for concurrent use.
 type AccountLimits struct {
 	mu             sync.RWMutex
 	byOrganization map[string]int // bounded by the organizations that there are
 }
 
-// NewAccountLimits returns limits of which none is known yet.
+// NewAccountLimits returns empty limits.
 func NewAccountLimits() *AccountLimits {
 	return &AccountLimits{byOrganization: map[string]int{}}
 }
@@ -42,7 +42,7 @@ func (c *AccountLimits) Apply(record weirbus.Record) error {
 	return nil
 }
 
-// Of is the ceiling of an organization; 0 where it is not known.
+// Of is the ceiling of an organization; 0: unknown.
 func (c *AccountLimits) Of(organization string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

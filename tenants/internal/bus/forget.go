@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/retention"
 )
 
-// Forget publishes tombstones of credentials that ended long ago: nothing that is said of them is on its way any more.
+// Forget publishes tombstones of credentials that ended long ago: no older state of them is under
+// way any more.
 func Forget(to *publisher.Publisher, clock func() time.Time) retention.Forget {
 	return func(ctx context.Context, credentials []retention.Credential) error {
 		messages := make([]*message.Message, len(credentials))
@@ -27,7 +28,7 @@ func Forget(to *publisher.Publisher, clock func() time.Time) retention.Forget {
 	}
 }
 
-// forgotten is a record without a value, as for sessions; see SessionTombstones.
+// forgotten is a tombstone, as for sessions; see SessionTombstones.
 func forgotten(credential retention.Credential, at time.Time) *message.Message {
 	m := message.NewMessage(contract.TypeCredentialChanged+"/"+credential.ID+"/forgotten", nil)
 	for name, value := range (contract.Attributes{

@@ -94,7 +94,8 @@ func fact(kind string, at time.Time, value any) outgoingEvent {
 	return outgoingEvent{topic: contract.TopicTenants, kind: kind, at: at, value: value}
 }
 
-// apiKeyCredential is the key's state at a version, which it has since at. Expiry is no state: those who hold the credential watch the clock.
+// apiKeyCredential is the key's state at a version, since at. Expiry is no state: holders of the
+// credential compare the time.
 func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) outgoingEvent {
 	value := contract.Credential{
 		Kind: contract.CredentialAPIKey, ID: k.ID, Organization: k.Organization, Project: k.Project,
@@ -136,7 +137,8 @@ func credentialState(revocation tenants.Revocation) string {
 	return contract.CredentialRevoked
 }
 
-// outgoing encodes what is published of one event. Ids are the same each time, so that readers recognize duplicates.
+// outgoing encodes what is published of one event. Ids are the same each time, so that readers
+// recognize duplicates.
 func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 	var messages []relay.Outgoing
 	for i, event := range events {

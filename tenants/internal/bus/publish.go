@@ -22,7 +22,8 @@ const Source = "weir/tenants"
 // perEvent is the most messages that one event becomes.
 const perEvent = 3
 
-// A Publication maps decisions to what is published: the state of credentials, and facts. They meet nowhere else.
+// A Publication maps decisions to what is published: the state of credentials, and facts. They meet
+// nowhere else.
 type Publication struct {
 	events *events
 }
@@ -32,7 +33,8 @@ func NewPublication(store *events) *Publication {
 	return &Publication{events: store}
 }
 
-// Read is the relay's source: at most limit messages about the events after a cursor. The table of events is the outbox.
+// Read is the relay's source: at most limit messages about the events after a cursor. The table of
+// events is the outbox.
 func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -69,7 +71,8 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 	return published(r, history)
 }
 
-// published are the messages about the last event of a history, credentials first: somebody waits for them.
+// published are the messages about the last event of a history, credentials first, as a request
+// waits for them.
 func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
 	events := make([]tenants.Event, len(history))
 	for i, each := range history {
@@ -129,7 +132,8 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 // settled moves the cursor past an event of which nothing is published.
 func settled(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(r)}} }
 
-// until returns the history of an event's stream up to that event: an event alone is no whole state.
+// until returns the history of an event's stream up to that event: an event alone is no whole
+// state.
 func (p *Publication) until(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {
 	if r.Version == 1 {
 		return []recorded{r}, nil

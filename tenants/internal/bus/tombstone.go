@@ -16,15 +16,16 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// TombstonesName is under which name the relay keeps how far it has forgotten sessions. It is data.
+// TombstonesName is the relay's name for the cursor of session tombstones. It is data.
 const TombstonesName = "tenants-forgetting"
 
-// remembrance is how long a session is kept after its last possible moment: no older record can come behind the tombstone, and
-// a clock that is a day behind lets nobody in.
+// remembrance is how long a session is kept after its last possible moment: no older record can
+// follow the tombstone, and a clock that is a day late admits nobody.
 const remembrance = 24 * time.Hour
 
-// SessionTombstones removes past sessions from weir.credentials.v1, which else would keep a record of every sign-in and
-// renewal for ever, in the memory of every service. Revoked keys stay: their holders read why they don't work.
+// SessionTombstones removes past sessions from weir.credentials.v1, which else would keep a record
+// of every sign-in and renewal for ever, in the memory of every service. Revoked keys stay: their
+// holders get the reason.
 type SessionTombstones struct {
 	events *events
 	clock  func() time.Time
@@ -35,8 +36,8 @@ func NewSessionTombstones(store *events, clock func() time.Time) *SessionTombsto
 	return &SessionTombstones{events: store, clock: clock}
 }
 
-// Read is a relay's source: a tombstone for each secret of the sessions that were started after a cursor and are past. It ends
-// at the first that is not: those after it hardly end before it.
+// Read is a relay's source: a tombstone for each secret of the past sessions started after a
+// cursor. It ends at the first that is not past: later ones rarely end before it.
 func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -64,7 +65,8 @@ func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cur
 	return messages, nil
 }
 
-// lastMoment is when a session ends at the latest. The first ones could not be renewed and do not have it.
+// lastMoment is when a session ends at the latest. The first ones could not be renewed and do not
+// have it.
 func lastMoment(started tenants.SessionStarted) time.Time {
 	if started.EndsAt != nil {
 		return *started.EndsAt
@@ -89,7 +91,8 @@ func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (
 	return messages, nil
 }
 
-// tombstone is a record without a value: compaction removes the record of the key before, and then the tombstone.
+// tombstone is a record without a value: compaction removes the record of the key before, and then
+// the tombstone.
 func (f *SessionTombstones) tombstone(r recorded, hash string, number int) relay.Outgoing {
 	event := outgoingEvent{kind: contract.TypeCredentialChanged, at: f.clock()}
 	m := message.NewMessage(fmt.Sprintf("%s/%d/forgotten/%d", event.kind, r.Cursor, number), nil)

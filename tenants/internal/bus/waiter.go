@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A CredentialWaiter follows weir.credentials.v1: a change that has come back from the broker is in force here, and about now
-// everywhere.
+// A CredentialWaiter follows weir.credentials.v1: a change that came back from the broker is in
+// force here, and about now everywhere.
 type CredentialWaiter struct {
 	credentials *identity.Credentials
 	wake        func()
@@ -39,7 +39,8 @@ type Awaited struct {
 	Version int64 // or a later one
 }
 
-// NewCredentialWaiter returns a waiter that feeds credentials, and waits for at most patience. Its Wake is wake.
+// NewCredentialWaiter returns a waiter that feeds credentials, and waits for at most patience. Its
+// Wake is wake.
 func NewCredentialWaiter(credentials *identity.Credentials, wake func(), patience time.Duration, logger *slog.Logger) *CredentialWaiter {
 	return &CredentialWaiter{
 		credentials: credentials, wake: wake, patience: patience, logger: logger, waiting: map[string][]waiter{},
@@ -63,7 +64,8 @@ func (c *CredentialWaiter) Apply(record weirbus.Record) error {
 	return nil
 }
 
-// releaseAs lets those pass that wait for what a record carries. What can't be read was reported before.
+// releaseAs lets those pass that wait for what a record carries. What can't be read was reported
+// before.
 func releaseAs[C any](c *CredentialWaiter, record weirbus.Record, now func(C) (state string, version int64)) error {
 	var carried C
 	if json.Unmarshal(record.Value, &carried) == nil {
@@ -79,7 +81,7 @@ type Watch struct {
 	waiters []waiter
 }
 
-// Watch begins to look out for credentials. It has to begin before what changes them is kept; who has begun one stops it.
+// Watch begins to watch credentials, before their change is committed. Its caller stops the watch.
 func (c *CredentialWaiter) Watch(awaited ...Awaited) *Watch {
 	watch := &Watch{waiter: c}
 	for _, each := range awaited {

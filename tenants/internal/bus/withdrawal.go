@@ -18,7 +18,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// WithdrawalsName is under which name the relay keeps how far it has withdrawn what was published. It is data.
+// WithdrawalsName is under which name the relay keeps how far it has withdrawn what was published.
+// It is data.
 const WithdrawalsName = "tenants-withdrawals"
 
 // Withdrawals take back from compacted topics what was published of events that are erased.
@@ -32,7 +33,8 @@ func NewWithdrawals(publication *Publication, clock func() time.Time) *Withdrawa
 	return &Withdrawals{publication, clock}
 }
 
-// Published reports whether all events of an organization are published: what is withdrawn before would be published behind that.
+// Published reports whether all events of an organization are published: what is withdrawn before
+// would be published behind that.
 func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization string) (published bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT coalesce((SELECT max(position) FROM events WHERE organization = $1), 0)
 		<= coalesce((SELECT position FROM bus_relays WHERE name = $2), 0)`, organization, RelayName).Scan(&published)
@@ -42,8 +44,8 @@ func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization str
 	return published, nil
 }
 
-// Withdraw has all taken back that was published of a stream. The caller's transaction has the turn to append, so that the positions of
-// what is withdrawn are in the order of commits.
+// Withdraw withdraws all that was published of a stream. The caller's transaction has the turn to
+// append, so that withdrawals are in the order of commits.
 func (w *Withdrawals) Withdraw(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) error {
 	history, err := w.publication.events.ReadTx(ctx, tx, stream)
 	if err != nil {
@@ -85,7 +87,8 @@ func withdraw(ctx context.Context, tx pgx.Tx, organization string, m relay.Outgo
 	return nil
 }
 
-// nameless is what stays of a fact instead of a tombstone, nil for most: the ledger makes its books from the tier and the time.
+// nameless is what replaces a fact instead of a tombstone, nil for most: the ledger makes its books
+// from tier and time.
 func nameless(event tenants.Event) (*string, error) {
 	created, ok := event.(tenants.OrganizationCreated)
 	if !ok {

@@ -12,12 +12,13 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Lasts is how long a browser has to answer, where nothing else is said.
+// Lasts is how long a browser has to answer, by default.
 const Lasts = 5 * time.Minute
 
 const ticketPrefix = "weirtkt_"
 
-// ErrNone means that a browser has nothing to answer: it took too long, has answered before, or never was asked.
+// ErrNone means that there is no challenge for a browser: it expired, was answered, or never
+// existed.
 var ErrNone = errors.New("there is no challenge to answer")
 
 // A Service keeps challenges. Safe for concurrent use.
@@ -58,8 +59,8 @@ func ParseTicket(ticket string) (tenants.Secret, error) {
 	return known, nil
 }
 
-// Take returns the data of a ticket's question and forgets it, however it is answered. ErrNone where there is none of that
-// purpose for that subject.
+// Take returns the data of a ticket's question and deletes it, however it is answered. ErrNone
+// where there is none of that purpose for that subject.
 func (s *Service) Take(ctx context.Context, ticket, purpose, subject string) ([]byte, error) {
 	known, err := ParseTicket(ticket)
 	if err != nil {

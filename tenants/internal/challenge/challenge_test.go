@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// A question is answered once, in time, for its purpose and by whom it was put to; a wrong attempt uses it up as well.
+// A question is answered once, in time, for its purpose and by whom it was put to; a wrong attempt
+// uses it up as well.
 func TestOneAnswer(t *testing.T) {
 	now := tenantstest.Noon
 	challenges := challenge.NewService(tenantstest.Open(t), func() time.Time { return now }, rand.Reader)

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// OperatorFactor is how many times as often an operator may change something as an organization: operators see to all of them.
+// OperatorFactor is how many times an organization's limit an operator has, who manages all of
+// them.
 const OperatorFactor = 50
 
 // maxTracked is how many organizations are watched.
@@ -22,13 +23,14 @@ type Limiter struct {
 	table     *rate.Table[key]
 }
 
-// A key is who shares a limit: an organization's tokens, its members, or an operator. Tokens must not keep members from
-// revoking one.
+// A key is who shares a limit: an organization's tokens, its members, or an operator. Tokens must
+// not keep members from revoking one.
 type key struct {
 	organization, kind, operator string
 }
 
-// NewLimiter lets each organization change something so many times a minute, as many of them at once.
+// NewLimiter lets each organization change something so many times a minute, as many of them at
+// once.
 func NewLimiter(clock func() time.Time, perMinute int) *Limiter {
 	return &Limiter{clock, perMinute, rate.NewTable[key](maxTracked)}
 }
@@ -42,7 +44,8 @@ func (l *Limiter) take(principal identity.Principal) rate.Result {
 	return l.table.Take(l.clock().UnixNano(), ask)
 }
 
-// Limit is middleware behind the authentication that refuses changes that come too often; handle responds to errors.
+// Limit is middleware behind the authentication that refuses changes that come too often; handle
+// responds to errors.
 func (l *Limiter) Limit(handle func(func(http.ResponseWriter, *http.Request) error) http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return handle(func(w http.ResponseWriter, r *http.Request) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 )
 
-// defaultOverlap is how long a rotated key goes on where the request has none.
+// defaultOverlap is how long a rotated key still works by default.
 const defaultOverlap = 24 * time.Hour
 
 // rotationJSON is the new key, which is shown here only, and the one whose place it takes.

@@ -216,7 +216,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A page is for the roles that may do what it is for, as the session has them; what is done, as they are now.
+// A page is for the roles that may do what it is for, as the session has them; what is done, as
+// they are now.
 func TestRoles(t *testing.T) {
 	r := open(t)
 	form := url.Values{"name": {"pods"}, "project": {"prj_a"}, "environment": {"prod"}}
@@ -234,8 +235,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// What becomes of a key that others may have is what the policy says, decided by the system; what is no key of ours is passed
-// over.
+// What becomes of a key that others may have is what the policy says, decided by the system; what
+// is no key of ours is passed over.
 func TestLeaks(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)

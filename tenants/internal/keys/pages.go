@@ -101,8 +101,8 @@ type createdKeyPage struct {
 	Awaited ui.Awaited
 }
 
-// create issues a key and shows it in its answer alone, which browsers do not keep. A form that is sent again gets no second
-// key.
+// create issues a key and shows it in its answer alone, which browsers do not keep. A form sent
+// again gets no second key.
 func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err

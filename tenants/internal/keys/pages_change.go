@@ -55,7 +55,7 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request) error {
 		return p.writeChange(w, r, http.StatusUnprocessableEntity, form, tenants.Invalid{*fault})
 	}
 	wanted := Change{Name: &form.name, RatePerMinute: &rate}
-	if access := tenants.Access(form.access); access != "" { // a form of before does not say
+	if access := tenants.Access(form.access); access != "" { // an older form has no such field
 		wanted.Access = &access
 	}
 	_, err = p.service.Change(r.Context(), p.RequestOf(r), key.ID, wanted)

@@ -19,7 +19,7 @@ type keyPage struct {
 	May     bool // the reader may change it
 }
 
-// shownUser is somebody who has used a key.
+// shownUser is a user of a key.
 type shownUser struct {
 	tenants.KeyUser
 	Since bool // since it was rotated
@@ -49,7 +49,7 @@ func (p Pages) showOne(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// creator is what people call whoever created a key.
+// creator is the name of a key's creator.
 func creator(key Listed) string {
 	switch {
 	case key.CreatedBy == "command":
@@ -70,7 +70,7 @@ func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// firstEvent is how it stands with the first log that comes with a key.
+// firstEvent is whether the first log with a key has come.
 func firstEvent(key Listed) ui.Awaited {
 	if !key.FirstAcceptedAt.IsZero() {
 		return ui.Awaited{Done: true, Text: "The first event came on " + ui.When(key.FirstAcceptedAt) + "."}

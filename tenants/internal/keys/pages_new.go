@@ -60,7 +60,8 @@ func (f newKeyForm) wanted(now time.Time) (tenants.IssueAPIKey, error) {
 	return wanted, nil
 }
 
-// end is when the key ends; a date counts to its end. A form without the field asks for no end, as one of before did.
+// end is when the key ends; a date counts to its end. An older form without the field asks for no
+// end.
 func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
 	switch f.ends {
 	case endsNever, "":
@@ -148,7 +149,7 @@ func nameOfKey(name string, fault error) ui.Field {
 		Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."}
 }
 
-// accesses are the choices of what a key may read, and the words for it.
+// accesses are the choices of what a key may read, with their texts.
 var accesses = [][2]string{
 	{string(tenants.FullAccess), "Send logs, and read all of the organization's logs and errors"},
 	{string(tenants.ProjectAccess), "Send logs, and read those of its own project alone"},
@@ -160,7 +161,7 @@ func accessOfKey(access string, fault error) ui.Field {
 		Hint: "What only sends logs needs to read nothing: then a key that gets into wrong hands shows nobody anything. You can change this later."}
 }
 
-// accessText is what a key may do, in words.
+// accessText is what a key may do, as text.
 func accessText(access tenants.Access) string {
 	for _, choice := range accesses {
 		if choice[0] == string(access) {

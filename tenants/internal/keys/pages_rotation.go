@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// overlaps are the choices of how long a rotated key goes on, in seconds.
+// overlaps are the choices of how long a rotated key still works, in seconds.
 var overlaps = [][2]string{
 	{"0", "Not at all: it ends at once"}, {"3600", "1 hour"}, {"86400", "24 hours"}, {"604800", "7 days"},
 }

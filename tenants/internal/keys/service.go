@@ -30,13 +30,14 @@ type Service struct {
 	ceiling  func(organization string) int
 }
 
-// NewService returns a service. ceiling is the requests per minute that an organization may send; 0 where that is not known.
+// NewService returns a service. ceiling is the requests per minute that an organization may send;
+// 0: unknown.
 func NewService(work *unitofwork.Writer, projects Projects, ceiling func(organization string) int) *Service {
 	return &Service{work, NewStore(work.Views), projects, ceiling}
 }
 
-// Issue issues a key for a project that the caller reaches; cmd holds what is asked for. It is in force when Issue returns, unless the
-// broker is slow or away. The secret is kept nowhere.
+// Issue issues a key for a project that the caller reaches; cmd holds what is asked for. It is in
+// force when Issue returns, unless the broker is slow or away. The secret is kept nowhere.
 func (s *Service) Issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueAPIKey) (key tenants.APIKey, secret tenants.Secret, err error) {
 	cmd.At = s.work.Now()
 	if err := cmd.Check(); err != nil {
@@ -68,8 +69,8 @@ func (s *Service) issue(ctx context.Context, request unitofwork.Request, cmd ten
 	return key, u.Commit(ctx)
 }
 
-// begin opens a unit of work for a new key of a project. It looks at the project again, now that nobody else decides anything: a key that
-// comes behind a deletion would be erased by nobody.
+// begin opens a unit of work for a new key of a project. It checks the project again, now that
+// there are no concurrent decisions: nobody would erase a key issued after a deletion.
 func (s *Service) begin(ctx context.Context, request unitofwork.Request, project tenants.Project, of tenants.Environment) (*unitofwork.Unit, error) {
 	u, err := s.work.Begin(ctx, project.Organization, request)
 	if err != nil {
@@ -103,7 +104,8 @@ type Change struct {
 	Access        *tenants.Access
 }
 
-// Change renames or limits a key that the caller reaches, or changes its access, in force as after Issue.
+// Change renames or limits a key that the caller reaches, or changes its access, in force as after
+// Issue.
 func (s *Service) Change(ctx context.Context, request unitofwork.Request, id string, wanted Change) (tenants.APIKey, error) {
 	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, Access: wanted.Access, At: s.work.Now()}
 	found, err := s.Key(ctx, request.Caller, id)
@@ -145,7 +147,7 @@ func (s *Service) Users(ctx context.Context, caller tenants.Caller, id string) (
 	return s.store.Users(ctx, pg.Organization(caller.Organization), id)
 }
 
-// Room is how many keys the organization of a caller has, and may have.
+// Room is how many keys the caller's organization has, and may have.
 func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return s.work.RoomLeft(ctx, caller, tenants.CountAPIKeys, count)
 }

@@ -124,15 +124,16 @@ func (s Store) ByHash(ctx context.Context, hash string) (Listed, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scan, selectKeys+`AND k.hash = $2`, hash)
 }
 
-// List lists at most limit API keys of a project after a position; of the whole organization where the project has no id.
+// List lists at most limit API keys of a project after a position; of the whole organization for a
+// project without id.
 func (s Store) List(ctx context.Context, as pg.Organization, of tenants.Project, after query.Position, limit int) ([]Listed, error) {
 	return query.List(ctx, s.reader, as, scan, selectKeys+
 		`AND k.organization = $2 AND ($3 = '' OR k.project = $3) AND (k.created_at, k.id) > ($4, $5) ORDER BY k.created_at, k.id LIMIT $6`,
 		of.Organization, of.ID, after.At, after.ID, limit)
 }
 
-// Newest lists at most limit API keys of an organization before a position, newest first, revoked ones included. The zero
-// position is before none.
+// Newest lists at most limit API keys of an organization before a position, newest first, revoked
+// ones included. The zero position is the newest.
 func (s Store) Newest(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]Listed, error) {
 	return query.List(ctx, s.reader, organization, scan, selectKeys+
 		`AND ($3 = '' OR (k.created_at, k.id) < ($2, $3)) ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, before.At, before.ID, limit)
@@ -147,7 +148,7 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM api_keys WHERE organization = $1 AND `+condition, since)
 }
 
-// Erasable are the tables of the room, in the order in which they are erased.
+// Erasable are the tables of the room, in the order of their erasure.
 func Erasable() []erasure.Table {
 	const ofKeys = `organization = $1 AND ($2 = '' OR api_key IN (SELECT id FROM api_keys WHERE organization = $1 AND project = $2))`
 	return []erasure.Table{erasure.Rows("api_key_users", ofKeys), erasure.Rows("api_key_usage", ofKeys), erasure.Rows("api_keys", erasure.OfProject)}

@@ -35,7 +35,7 @@ const (
 	maxKeysFile  = 256 << 10
 	keysLast     = time.Hour      // how long fetched keys are used before they are fetched again
 	keysTrusted  = 24 * time.Hour // how long they are where that fails: a key may have been withdrawn since
-	fetchPause   = time.Minute    // between attempts to fetch, whoever has them made: see key
+	fetchPause   = time.Minute    // between attempts to fetch, of all requests: see key
 )
 
 // Keys are the public keys that reports are signed with. Safe for concurrent use.
@@ -49,7 +49,8 @@ type Keys struct {
 	tried   time.Time
 }
 
-// FetchKeys returns the keys that are published at an HTTPS address; they are fetched when they are first needed.
+// FetchKeys returns the keys that are published at an HTTPS address; they are fetched when they are
+// first needed.
 func FetchKeys(url string, clock func() time.Time) *Keys {
 	return &Keys{url: url, clock: clock}
 }
@@ -67,8 +68,8 @@ func ReadKeys(file string) (*Keys, error) {
 	return &Keys{byID: byID}, nil
 }
 
-// Verify is nil for a body that the key called id has signed; ErrSignature or ErrUnavailable else. The signature is base64
-// of ASN.1.
+// Verify is nil for a body signed by the key called id; else ErrSignature or ErrUnavailable. The
+// signature is base64 of ASN.1.
 func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) error {
 	key, err := k.key(ctx, id)
 	if err != nil {
@@ -82,8 +83,8 @@ func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) er
 	return nil
 }
 
-// key returns the key called id, fetching the keys for an unknown one. Strangers can cause that by made-up ids, but only once
-// in fetchPause, at a public address, for fetchTimeout at most.
+// key returns the key called id, fetching the keys for an unknown one. Made-up ids can cause that,
+// but only once in fetchPause, at a public address, for fetchTimeout at most.
 func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	askPause = 2 * time.Second  // after one that failed: those who waited for it must not wait again, one after the other
 )
 
-// Why a provider lets nobody in.
+// Why a provider admits nobody.
 var (
 	ErrRefused = errors.New("the identity provider's answer was not accepted")
 	ErrAway    = errors.New("the identity provider can't be reached")
@@ -37,8 +37,8 @@ type Config struct {
 	Clock        func() time.Time
 }
 
-// A Provider identifies people. Its configuration is fetched on first use, and again until it answers: a provider that is away
-// keeps nobody from signing in otherwise. Safe for concurrent use.
+// A Provider identifies people. Its configuration is fetched on first use, and again until it
+// answers: an absent provider does not stop other ways to sign in. Safe for concurrent use.
 type Provider struct {
 	Config
 	client *http.Client
@@ -54,12 +54,13 @@ func New(config Config) *Provider {
 	return &Provider{Config: config, client: &http.Client{Timeout: patience}, asking: make(chan struct{}, 1)}
 }
 
-// What is derived from a ticket, so that nothing of it has to be kept: whoever lacks the ticket can make none of them.
+// Values derived from a ticket, so that none has to be kept, and none can be made without the
+// ticket.
 func state(ticket tenants.Secret) string    { return ticket.Next("oidc state").Reveal() }
 func nonce(ticket tenants.Secret) string    { return ticket.Next("oidc nonce").Reveal() }
 func verifier(ticket tenants.Secret) string { return ticket.Next("oidc verifier").Reveal() }
 
-// Start is the address at which the holder of a ticket says to the provider who they are, or ErrAway.
+// Start is the address at which the holder of a ticket signs in to the provider, or ErrAway.
 func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
@@ -68,19 +69,19 @@ func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, er
 	return flow.AuthCodeURL(state(ticket), oidc.Nonce(nonce(ticket)), oauth2.S256ChallengeOption(verifier(ticket))), nil
 }
 
-// Began reports whether what the provider sent somebody back with belongs to their ticket.
+// Began reports whether what the provider returned belongs to the ticket.
 func Began(ticket tenants.Secret, returned string) bool {
 	return subtle.ConstantTimeCompare([]byte(state(ticket)), []byte(returned)) == 1
 }
 
-// A Person is what the provider reports of somebody.
+// A Person is the provider's report on a person.
 type Person struct {
 	Identity tenants.ProviderIdentity
 	Email    string // that the provider has verified; empty: there is none
 }
 
-// Finish returns who the holder of a ticket is, whom the provider has sent back with a code. It fails with ErrRefused or
-// ErrAway.
+// Finish returns the holder of a ticket, whom the provider sent back with a code. It fails with
+// ErrRefused or ErrAway.
 func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (Person, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
@@ -101,7 +102,7 @@ func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code strin
 	return p.person(verified)
 }
 
-// exchangeError tells a provider that refuses from one that does not answer.
+// exchangeError distinguishes a refusal from a missing answer.
 func exchangeError(err error) error {
 	var refusal *oauth2.RetrieveError
 	if errors.As(err, &refusal) && refusal.Response.StatusCode < http.StatusInternalServerError {
@@ -110,7 +111,8 @@ func exchangeError(err error) error {
 	return fmt.Errorf("%w: %w", ErrAway, err)
 }
 
-// verify checks who has made a token, for whom and when. One that is for several has to say that it was asked for by us.
+// verify checks a token's issuer, audience and time. One with several audiences must name us as
+// authorized party.
 func (p *Provider) verify(ctx context.Context, text string) (*oidc.IDToken, error) {
 	known, err := p.discover(ctx)
 	if err != nil {
@@ -162,7 +164,8 @@ func (p *Provider) flow(ctx context.Context) (*oauth2.Config, error) {
 	}, nil
 }
 
-// discover asks the provider for its addresses and keys, once. Whoever comes meanwhile waits for the answer, as long as ctx lasts.
+// discover asks the provider for its addresses and keys, once. Concurrent callers wait for the
+// answer, as long as ctx lasts.
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p.asking <- struct{}{}:
@@ -179,7 +182,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	return p.known, nil
 }
 
-// ask asks even where the one who wanted to know has left: others wait for the answer.
+// ask continues when its caller has left: others wait for the answer.
 func (p *Provider) ask(ctx context.Context) {
 	p.known, p.failed = oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
 	p.tried = p.Clock()

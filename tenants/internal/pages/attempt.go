@@ -21,7 +21,7 @@ func NewPassword(err error) ui.Field {
 	}
 }
 
-// TooMany shows how long to wait. It shows the same whether the address is somebody's or not.
+// TooMany shows how long to wait, the same for known and unknown addresses.
 func TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
@@ -34,7 +34,8 @@ func IsBusy(err error) bool {
 	return errors.Is(err, password.ErrBusy) || errors.Is(err, fair.ErrFull)
 }
 
-// Busy shows when to try again, where others fill the queue. It shows the same whether an address is somebody's or not.
+// Busy shows when to try again while others fill the queue, the same for known and unknown
+// addresses.
 func Busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
 	seconds := int64(password.RetryAfter / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))

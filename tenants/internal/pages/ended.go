@@ -8,11 +8,11 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// errEnded means that whoever has signed in is no member any more, or that their session has ended: this process has not
-// consumed that yet.
+// errEnded means that the signed-in person is no member any more, or that the session has ended,
+// which this process has not consumed yet.
 var errEnded = errors.New("the session has ended")
 
-// Ended is errEnded where it is the caller, or their session, that is not found; see ProblemOf for the rest.
+// Ended is errEnded where the caller, or the session, is not found; see ProblemOf for the rest.
 func Ended(err error) error {
 	if errors.Is(err, tenants.ErrNotFound) {
 		return errEnded

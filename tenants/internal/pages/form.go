@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// FaultOf is the fault of one field, in words, or "".
+// FaultOf is the fault of one field as text, or "".
 func FaultOf(err error, field string) string {
 	var invalid tenants.Invalid
 	if !errors.As(err, &invalid) {
@@ -22,7 +22,7 @@ func FaultOf(err error, field string) string {
 	return ""
 }
 
-// sentence is text with a capital letter: faults begin with the name of the field, as the API has it.
+// sentence is text with a capital letter: faults begin with the field's name in the API.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]

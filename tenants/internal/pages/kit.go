@@ -35,11 +35,11 @@ type Config struct {
 	Guard          *identity.Guard
 	Clock          func() time.Time
 	IDs            func() string  // unique and at most 60 URL-safe characters
-	Origin         string         // of links and examples, such as https://weir.example; what a request says of its host is anybody's word
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
+	Origin         string         // of links and examples, such as https://weir.example; a request's Host can be forged
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 }
 
-// A Kit makes the pages of rooms.
+// A Kit makes the rooms' pages.
 type Kit struct {
 	Config
 	own *ui.Pages
@@ -57,7 +57,7 @@ type Set struct {
 // Of returns the pages of a room by its templates, templates/*.html in files.
 func (k *Kit) Of(files fs.FS) Set { return Set{k, ui.NewPages(ui.Settings, files)} }
 
-// Mount adds the settings of rooms to router, for members who have signed in.
+// Mount adds the rooms' settings to router, for signed-in members.
 func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, rooms ...func(settings chi.Router)) {
 	k.own.Mount(router, k.Guard, func(settings chi.Router) {
 		settings.Use(changed.Limit(k.page), body.Whole, k.own.RequireSession(k.Guard))
@@ -73,8 +73,8 @@ func (k *Kit) page(handle Handler) http.HandlerFunc { return Set{k, k.own}.Page(
 // A Handler answers a request, or returns why it can't; see ui.Pages.Handle.
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
-// Page answers as handle does. A browser whose session has ended forgets it: until this process has consumed that, the cookie
-// would lead in circles.
+// Page answers as handle does. A browser whose session has ended loses its cookie: until this
+// process has consumed the end, it would cause a redirect loop.
 func (s Set) Page(handle Handler) http.HandlerFunc {
 	return s.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		err := handle(w, r)
@@ -92,7 +92,7 @@ func (s Set) For(p tenants.Permission, handle Handler) http.HandlerFunc {
 	return s.Page(permitted(p, handle))
 }
 
-// Confirmed is the page of those whose role has a permission, and who have proved not long ago who they are.
+// Confirmed is a page for roles with a permission, after a recent proof of identity.
 func (s Set) Confirmed(p tenants.Permission, handle Handler) http.HandlerFunc {
 	return s.Page(permitted(p, s.RequireConfirmed(handle)))
 }

@@ -14,8 +14,8 @@ import (
 // PageSize is how many rows a list shows at once.
 const PageSize = 50
 
-// ListOf finds the rows that a list shows, with the links to the others. find returns at most limit rows behind a position,
-// and place is where a row stands.
+// ListOf finds the rows of a list, with the links to the other pages. find returns at most limit
+// rows after a position, and place is a row's position.
 func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([]T, error), place func(T) query.Position) ([]T, ui.Pager, error) {
 	var from query.Position
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
@@ -37,7 +37,7 @@ type ShownRoom struct {
 	Full bool // there can't be more
 }
 
-// RoomOf is the room that the reader's organization has, in words.
+// RoomOf is the room left in the reader's organization, as text.
 func RoomOf(r *http.Request, find func(ctx context.Context, caller tenants.Caller) (tenants.Room, error)) (ShownRoom, error) {
 	room, err := find(r.Context(), CallerOf(r))
 	if room.Full() {

@@ -18,7 +18,7 @@ func permitted(p tenants.Permission, next Handler) Handler {
 	}
 }
 
-// Need refuses a reader whose role lacks a permission, with whom to ask.
+// Need refuses a reader whose role lacks a permission, and names whom to ask.
 func Need(r *http.Request, p tenants.Permission) error {
 	role := RoleOf(r)
 	if role.May(p) {
@@ -42,7 +42,7 @@ func whoMay(p tenants.Permission) string {
 	return "Ask one of the " + strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// deed is what a permission allows, as it goes on after "may".
+// deed is what a permission allows, to follow "may".
 func deed(p tenants.Permission) string {
 	switch p {
 	case tenants.OrganizationRead:

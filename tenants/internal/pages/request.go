@@ -25,14 +25,15 @@ func RoleOf(r *http.Request) tenants.Role {
 	return tenants.Role(identity.FromContext(r.Context()).Role())
 }
 
-// Anonymous is a request of somebody who is not known yet.
+// Anonymous is a request before authentication.
 func (k *Kit) Anonymous(r *http.Request) unitofwork.Request {
 	return unitofwork.Request{
 		Address: httpapi.ClientAddress(r, k.TrustedProxies), Client: r.UserAgent(), ID: httpapi.RequestID(r.Context()),
 	}
 }
 
-// RequestOf is a request of a form, which carries a word of its own: so a form that is sent twice is carried out once.
+// RequestOf is a request of a form with its idempotency key, so that a form sent twice is carried
+// out once.
 func (k *Kit) RequestOf(r *http.Request) unitofwork.Request {
 	request := k.Anonymous(r)
 	request.Caller, request.Role = CallerOf(r), RoleOf(r)

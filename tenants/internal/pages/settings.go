@@ -18,7 +18,7 @@ type Settings struct {
 	Form         string       // the word of the form on the page, if it has one
 }
 
-// Settings finds what a page of the settings shows to whoever reads it.
+// Settings finds what every page of the settings shows.
 func (k *Kit) Settings(r *http.Request) (s Settings, err error) {
 	caller := CallerOf(r)
 	s = Settings{Role: RoleOf(r), Form: k.IDs()}

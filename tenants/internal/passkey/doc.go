@@ -1,3 +1,3 @@
-// Package passkey makes the questions that browsers answer with passkeys (WebAuthn), and checks the answers. It keeps nothing: whoever asks
-// keeps the question until its answer, which is given once.
+// Package passkey makes the questions that browsers answer with passkeys (WebAuthn), and checks the
+// answers. It keeps nothing: its caller keeps a question until its one answer.
 package passkey

@@ -21,7 +21,8 @@ type RelyingParty struct {
 	web *webauthn.WebAuthn
 }
 
-// A Question is what a browser is asked. Options are for the browser, Data is for whoever checks the answer.
+// A Question is a challenge for a browser. Options are for the browser, Data is for the check of
+// the answer.
 type Question struct {
 	Options any
 	Data    []byte
@@ -40,8 +41,8 @@ type Holder struct {
 	Passkeys []tenants.Passkey
 }
 
-// New returns the party of a console's origin, such as https://weir.example. Passkeys belong to its host, which can't be an
-// address.
+// New returns the party of a console's origin, such as https://weir.example. Passkeys belong to its
+// host, which can't be an address.
 func New(origin string) (*RelyingParty, error) {
 	parsed, err := url.Parse(origin)
 	if err != nil {
@@ -55,7 +56,7 @@ func New(origin string) (*RelyingParty, error) {
 		RPID: parsed.Hostname(), RPDisplayName: "Weir", RPOrigins: []string{origin}, AttestationPreference: protocol.PreferNoAttestation,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
 			RequireResidentKey: &required, ResidentKey: protocol.ResidentKeyRequirementRequired,
-			UserVerification: protocol.VerificationRequired, // a passkey is all that somebody needs to get in
+			UserVerification: protocol.VerificationRequired, // a passkey alone signs in
 		},
 	})
 	return &RelyingParty{web}, err
@@ -88,13 +89,13 @@ func (p *RelyingParty) Registered(holder Holder, data, answer []byte) (tenants.P
 	return publicOf(credential), nil
 }
 
-// AskWho asks anybody for any passkey of this party.
+// AskWho asks for any passkey of this party.
 func (p *RelyingParty) AskWho() (Question, error) {
 	options, data, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
 	return question(options, data, err)
 }
 
-// Who checks the answer to AskWho: who proved what. The holder is looked up by the id of a member.
+// Who checks the answer to AskWho: who proved what. find looks the holder up by the member's id.
 func (p *RelyingParty) Who(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
 	session, parsed, err := read(data, answer)
 	if err != nil {
@@ -164,7 +165,7 @@ func refused(err error) error {
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-// proofOf takes the count as the authenticator told it: whether it may be is not decided here.
+// proofOf takes the authenticator's count as it is: whether it is allowed is not decided here.
 func proofOf(credential *webauthn.Credential, parsed *protocol.ParsedCredentialAssertionData) Proof {
 	told := parsed.Response.AuthenticatorData
 	return Proof{Credential: credential.ID, Counter: told.Counter, BackedUp: told.Flags.HasBackupState()}

@@ -26,10 +26,11 @@ type Cost struct {
 	Passes uint32 // over the memory, at least 1
 }
 
-// Slow is the cost that OWASP's Password Storage Cheat Sheet gives first for argon2id, with one lane: 19 MiB, two passes.
+// Slow is the cost that OWASP's Password Storage Cheat Sheet gives first for argon2id, with one
+// lane: 19 MiB, two passes.
 func Slow() Cost { return Cost{Memory: 19 * 1024, Passes: 2} }
 
-// ForTests is next to no cost. Whoever steals such hashes has the passwords.
+// ForTests is next to no cost. Such hashes do not protect passwords.
 func ForTests() Cost { return Cost{Memory: 8, Passes: 1} }
 
 // A Hasher hashes passwords. Safe for concurrent use.
@@ -37,10 +38,11 @@ type Hasher struct {
 	cost   Cost
 	random io.Reader
 	turns  turns
-	decoy  string // the hash of a password that nobody has
+	decoy  string // the hash of a random password
 }
 
-// NewHasher returns a hasher whose hashes cost so much, and that draws salts from random, a cryptographic source.
+// NewHasher returns a hasher whose hashes cost so much, and that draws salts from random, a
+// cryptographic source.
 func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
 	h := &Hasher{cost: cost, random: random, turns: newTurns()}
 	secret, err := tenants.NewSecret("", random)
@@ -51,7 +53,8 @@ func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
 	return h, err
 }
 
-// Hash returns the hash of a password, with a salt of its own. It waits for the turn of who, or fails with ErrBusy.
+// Hash returns the hash of a password, with a salt of its own. It waits for the turn of who, or
+// fails with ErrBusy.
 func (h *Hasher) Hash(ctx context.Context, who Asker, password tenants.Password) (string, error) {
 	made := parameters{memory: h.cost.Memory, passes: h.cost.Passes, lanes: lanes, salt: make([]byte, saltLen)}
 	if _, err := io.ReadFull(h.random, made.salt); err != nil {
@@ -74,7 +77,8 @@ func (h *Hasher) Matches(ctx context.Context, who Asker, hash string, password t
 	return err == nil && subtle.ConstantTimeCompare(key, want) == 1, err
 }
 
-// MatchNothing takes as long as Matches does, for when there is no hash: nobody learns from the time that there is none.
+// MatchNothing takes as long as Matches, where there is no hash, so that the duration does not
+// reveal that.
 func (h *Hasher) MatchNothing(ctx context.Context, who Asker, password tenants.Password) error {
 	_, err := h.Matches(ctx, who, h.decoy, password)
 	return err
@@ -89,7 +93,7 @@ func (h *Hasher) derive(ctx context.Context, who Asker, p parameters, password t
 	return argon2.IDKey([]byte(password.Reveal()), p.salt, p.passes, p.memory, p.lanes, length), nil
 }
 
-// parameters are what a hash says of itself.
+// parameters are those in a hash.
 type parameters struct {
 	memory uint32 // KiB
 	passes uint32

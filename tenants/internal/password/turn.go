@@ -10,21 +10,23 @@ import (
 	"github.com/weirlog/weir/shared/fair"
 )
 
-// ErrBusy means that too many passwords are waiting to be hashed: whoever asks may try again in RetryAfter.
+// ErrBusy means that too many passwords are waiting to be hashed: try again in RetryAfter.
 var ErrBusy = errors.New("too many passwords are waiting to be hashed")
 
 // RetryAfter is after which time it is worth trying again: the longest line is served by then.
 const RetryAfter = 5 * time.Second
 
-// Bounds of hashing. Strangers and those who are known have a queue each, of half the processors, between 1 and maxSlots: so
-// strangers delay nobody else, and hashing takes 4 x 19 MiB at most. Nobody waits longer than patience.
+// Bounds of hashing. Strangers and known ones have a queue each, of half the processors, between 1
+// and maxSlots: so strangers delay nobody else, and hashing takes 4 x 19 MiB at most. Nobody waits
+// longer than patience.
 const (
 	maxSlots = 2
 	perKey   = 1
 	patience = 3 * time.Second
 )
 
-// Who waits at most, for one key and in all. A hash takes some 50 ms, so that the longest line is served within patience.
+// Most waiters, for one key and in all. A hash takes some 50 ms, so that the longest line is served
+// within patience.
 const (
 	waitingPerNetwork = 4
 	waitingStrangers  = 48
@@ -38,10 +40,10 @@ type Asker struct {
 	key   string
 }
 
-// Stranger is somebody of whom only the client network is known. Networks are served in turn.
+// Stranger is an asker of whom only the client network is known. Networks are served in turn.
 func Stranger(network string) Asker { return Asker{key: network} }
 
-// Known is somebody of an organization who has a session, a code, a token, or a device in which a member has signed in.
+// Known is an asker of an organization with a session, a code, a token, or a recognized device.
 // Organizations are served in turn.
 func Known(organization string) Asker { return Asker{known: true, key: organization} }
 
@@ -84,8 +86,8 @@ type Load struct {
 	Held, Waiting int
 }
 
-// Strangers is the load of those of whom only the network is known.
+// Strangers is the load of strangers.
 func (h *Hasher) Strangers() Load { return Load{h.turns.strangers.Held(), h.turns.strangers.Queued()} }
 
-// Known is the load of everybody else.
+// Known is the load of all others.
 func (h *Hasher) Known() Load { return Load{h.turns.known.Held(), h.turns.known.Queued()} }

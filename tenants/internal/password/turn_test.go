@@ -32,8 +32,8 @@ func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
 	synctest.Wait()
 }
 
-// However many networks guess at once, who is known is served at once, and a stranger is told at once to come later:
-// nobody's memory or time grows with their number.
+// However many networks guess at once, who is known is served at once, and a stranger is told at
+// once to come later: nobody's memory or time grows with their number.
 func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHasher(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Codes lets people in who hold a code: of an invitation, of the first owner, or for another password. Its errors are those of
-// unitofwork.Writer.
+// Codes admits people by a code: of an invitation, of the first owner, or for another password. Its
+// errors are those of unitofwork.Writer.
 type Codes struct {
 	members *Service
 	work    *unitofwork.Writer
@@ -29,7 +29,7 @@ type Newcomer struct {
 	Password tenants.Password
 }
 
-// hashOf is the hash of a code that somebody pasted; tenants.ErrCode where that can be none.
+// hashOf is the hash of a pasted code; tenants.ErrCode where it can be none.
 func hashOf(prefix, code string) (string, error) {
 	secret, err := tenants.ParseSecret(prefix, strings.TrimSpace(code))
 	if err != nil {
@@ -45,7 +45,8 @@ func codeUnknown(err error) error {
 	return err
 }
 
-// choose is the password of somebody who has a code: the one that they chose, or where passwords are off one that nobody knows.
+// choose is the password of somebody with a code: the chosen one, or where passwords are off a
+// random one.
 func (c *Codes) choose(off bool, chosen tenants.Password) (tenants.Password, error) {
 	if !off {
 		return chosen, nil
@@ -71,8 +72,8 @@ func (c *Codes) letIn(ctx context.Context, u *unitofwork.Unit, add tenants.AddMe
 	return c.members.SignIns.StartSession(ctx, u, member, tenants.ByPassword)
 }
 
-// roleOf is the role in which whoever handed out a code acts now: a member's own, a token's, none for who was removed or is
-// revoked. All others did it at the server, where everything is allowed.
+// roleOf is the role in which a code's issuer acts now: a member's own, a token's, none for a
+// removed or revoked one. All others acted at the server, where everything is allowed.
 func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Role, error) {
 	if strings.HasPrefix(id, memberPrefix) {
 		role, err := RoleOf(ctx, u.Reader(), pg.Organization(organization), id)
@@ -91,8 +92,8 @@ func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id
 	return tenants.Caller{Organization: token.Organization}.Role(), nil
 }
 
-// tokenOf returns a service token of an organization, or an operator's, for which the unit leaves the organization for one
-// query.
+// tokenOf returns a service token of an organization, or an operator's, for which the unit leaves
+// the organization for one query.
 func (c *Codes) tokenOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.ServiceToken, error) {
 	registry := c.members.Registry(u.Reader())
 	token, err := registry.ServiceToken(ctx, pg.Organization(organization), id)

@@ -17,13 +17,15 @@ var templates embed.FS
 
 // An Entrance lets browsers in.
 type Entrance interface {
-	// Limit counts an attempt under a name, or returns how long to wait for the next one: 0 where it was counted.
+	// Limit counts an attempt under a name, or returns how long to wait for the next one: 0:
+	// counted.
 	Limit(r *http.Request, name string) (wait time.Duration)
-	// Anonymous is a request of somebody who is not known yet.
+	// Anonymous is a request before authentication.
 	Anonymous(r *http.Request) unitofwork.Request
 	// LetIn gives the browser its session, and leads into the console.
 	LetIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
-	// LetInByCode is LetIn for who came by a code alone, and is led to where they can add what they sign in with from then on.
+	// LetInByCode is LetIn for a sign-in by a code alone, which leads to where another way to sign
+	// in can be added.
 	LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
 }
 
@@ -60,7 +62,7 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Post(invitationsPath+"/{id}/revoke", p.Confirmed(invite, p.revokeInvitation))
 }
 
-// MountCodes adds the pages of those who hold a code and are nobody yet.
+// MountCodes adds the pages for holders of a code who can't sign in yet.
 func (p Pages) MountCodes(router chi.Router) {
 	open := router.With(p.Protect, p.RequireReady(p.Guard))
 	open.Get(WelcomePath, p.Page(p.showWelcome))

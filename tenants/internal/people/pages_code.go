@@ -19,7 +19,7 @@ const (
 	ResetPath   = "/console/reset"   // who lost the password
 )
 
-// codePage is a form for somebody who holds a code.
+// codePage is a form for the holder of a code.
 type codePage struct {
 	Intro  string
 	Action string
@@ -35,7 +35,7 @@ func codeField(r *http.Request, err error) ui.Field {
 	}
 }
 
-// codeFault is why a code is not accepted. Whoever holds a real one learns what became of it; else nobody learns anything.
+// codeFault is why a code is refused. Only the holder of a real one gets the reason.
 func codeFault(err error) string {
 	switch {
 	case errors.Is(err, tenants.ErrCodeUsed):
@@ -54,8 +54,8 @@ func (p Pages) writeCodePage(w http.ResponseWriter, r *http.Request, status int,
 	p.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
-// newPasswordIfAny is newPassword for people who may be in an organization without passwords, which only the holder of the
-// code learns.
+// newPasswordIfAny is newPassword where the organization may have no passwords, which only the
+// holder of the code finds out.
 func newPasswordIfAny(err error) ui.Field {
 	field := pages.NewPassword(err)
 	field.Required = false
@@ -125,8 +125,8 @@ func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// comeIn lets somebody in by a code, or leads to the sign-in where they have no session yet; write shows the form again with
-// its faults.
+// comeIn admits somebody by a code, or leads to the sign-in where they have no session yet; write
+// shows the form again with its faults.
 func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
 	use func(who Newcomer) (tenants.Entry, error)) error {
@@ -187,7 +187,7 @@ func (p Pages) reset(w http.ResponseWriter, r *http.Request) error {
 // handedOut is a code that is shown once, to pass on.
 type handedOut struct {
 	For     string // who it is for
-	Does    string // what whoever holds it can do
+	Does    string // what its holder can do
 	Link    ui.Code
 	Code    ui.Code
 	Expires time.Time

@@ -92,7 +92,7 @@ func (p Pages) writeOn(w http.ResponseWriter, r *http.Request, status int, page,
 	return nil
 }
 
-// roleField lets somebody in one role choose among those that they may give.
+// roleField is the choice of roles that a role may give.
 func roleField(of, now tenants.Role, fault error) ui.Field {
 	var choices [][2]string
 	for _, role := range tenants.Roles() {

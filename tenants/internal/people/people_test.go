@@ -191,7 +191,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// Whoever gets another role has it in their sessions; who is removed is signed out; the only owner stays.
+// Whoever gets another role has it in their sessions; who is removed is signed out; the only owner
+// stays.
 func TestSessionsFollowTheirMember(t *testing.T) {
 	r := open(t)
 	ada, bob := r.add(t, "org_a", "ada@example.com", tenants.Owner), r.add(t, "org_a", "bob@example.com", tenants.Developer)
@@ -244,7 +245,8 @@ func codeIn(t *testing.T, prefix, text string) string {
 	return code
 }
 
-// Somebody is invited on a page, and joins with the code, once and with the address that was invited.
+// Somebody is invited on a page, and joins with the code, once and with the address that was
+// invited.
 func TestInviteAndJoin(t *testing.T) {
 	r := open(t)
 	if got := r.page(t, tenants.Admin, "POST", membersPath+"/invitations", url.Values{"email": {"a@example.com"}, "role": {"viewer"}}); got.Code != 422 {

@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A Reader asks what is there now, as an organization, which sees no other, or as tenants.Installation, which sees all.
+// A Reader reads as an organization, which sees no other, or as tenants.Installation, which sees
+// all.
 type Reader struct {
 	pool *pgxpool.Pool
 	tx   pgx.Tx // not nil: every question is asked in it
@@ -24,7 +25,7 @@ func NewReader(pool *pgxpool.Pool) *Reader {
 	return &Reader{pool: pool}
 }
 
-// In returns the reader that sees what a transaction sees, which acts as those who ask or as the system.
+// In returns the reader of a transaction, which acts as the reader's organization or as the system.
 func (r *Reader) In(tx pgx.Tx) *Reader {
 	return &Reader{pool: r.pool, tx: tx}
 }
@@ -51,8 +52,8 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 	})
 }
 
-// Visible is whose rows a query may see, beside row level security: $1 is the organization that asks. Postgres refuses a query
-// without $1.
+// Visible is whose rows a query may see, beside row level security: $1 is the asking organization.
+// Postgres refuses a query without $1.
 const Visible = `(organization = $1 OR $1 = '*')`
 
 // One returns the only row that a query finds, or ErrNotFound.
@@ -68,7 +69,7 @@ func One[T any](ctx context.Context, r *Reader, organization pg.Organization, sc
 	return found[0], nil
 }
 
-// List returns the rows that a query finds. Its $1 is the organization that asks, args are what comes after.
+// List returns the rows of a query. Its $1 is the asking organization, args follow.
 func List[T any](ctx context.Context, r *Reader, organization pg.Organization, scan pgx.RowToFunc[T], query string, args ...any) (found []T, err error) {
 	err = r.read(ctx, organization, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, query, append([]any{organization}, args...)...)
@@ -84,7 +85,8 @@ func List[T any](ctx context.Context, r *Reader, organization pg.Organization, s
 	return found, err
 }
 
-// ExactlyOne fails unless a statement changed one row: the tables have lost touch with the events otherwise.
+// ExactlyOne fails unless a statement changed one row: the tables have lost touch with the events
+// otherwise.
 func ExactlyOne(ctx context.Context, tx pgx.Tx, statement string, args ...any) error {
 	tag, err := tx.Exec(ctx, statement, args...)
 	if err == nil && tag.RowsAffected() != 1 {

@@ -17,7 +17,8 @@ import (
 // Reduced adds up the lines of an organization's audit that a deletion has reduced.
 type Reduced func(ctx context.Context, tx pgx.Tx, organization, deletion string) (tenants.Reduction, error)
 
-// Deletions decides about the deletion of organizations and projects. Its errors are those of unitofwork.Writer, and tenants.ErrBegun.
+// Deletions decides about the deletion of organizations and projects. Its errors are those of
+// unitofwork.Writer, and tenants.ErrBegun.
 type Deletions struct {
 	work          *unitofwork.Writer
 	store         Store
@@ -26,7 +27,8 @@ type Deletions struct {
 	reduced       Reduced
 }
 
-// NewDeletions returns the deletions of organizations and their projects, which can be cancelled for as long as grace.
+// NewDeletions returns the deletions of organizations and their projects, which can be cancelled
+// for as long as grace.
 func NewDeletions(organizations *Service, grace time.Duration, reduced Reduced) *Deletions {
 	return &Deletions{organizations.work, organizations.store, organizations, grace, reduced}
 }
@@ -37,8 +39,8 @@ func (d Deletions) Within(grace time.Duration) *Deletions {
 	return &d
 }
 
-// DeleteProject begins the deletion of a project that the caller reaches. When it returns, the project is hidden and its keys are
-// refused, as after a revocation.
+// DeleteProject begins the deletion of a project that the caller reaches. When it returns, the
+// project is hidden and its keys are refused, as after a revocation.
 func (d *Deletions) DeleteProject(ctx context.Context, request unitofwork.Request, id string) (tenants.Deletion, error) {
 	return d.delete(ctx, request, id, func() (tenants.Deletable, error) {
 		project, err := d.organizations.Project(ctx, request.Caller, id)
@@ -54,7 +56,8 @@ func (d *Deletions) DeleteOrganization(ctx context.Context, request unitofwork.R
 	})
 }
 
-// delete decides about what find finds. What is being deleted is found no more, and stays as it was decided.
+// delete decides about what find finds. What is being deleted is not found again, and stays as
+// decided.
 func (d *Deletions) delete(ctx context.Context, request unitofwork.Request, id string, find func() (tenants.Deletable, error)) (tenants.Deletion, error) {
 	if err := mayDelete(request); err != nil {
 		return tenants.Deletion{}, err
@@ -70,7 +73,8 @@ func (d *Deletions) delete(ctx context.Context, request unitofwork.Request, id s
 	return d.decide(ctx, request, of, func(s tenants.Deletion) ([]tenants.Event, error) { return s.Request(of, now, d.grace) })
 }
 
-// Restore cancels the deletion of an organization or project that the caller reaches. When it returns, keys are in force again.
+// Restore cancels the deletion of an organization or project that the caller reaches. When it
+// returns, keys are in force again.
 func (d *Deletions) Restore(ctx context.Context, request unitofwork.Request, id string) (tenants.Deletion, error) {
 	if err := mayDelete(request); err != nil {
 		return tenants.Deletion{}, err
@@ -83,7 +87,7 @@ func (d *Deletions) Restore(ctx context.Context, request unitofwork.Request, id 
 	return d.decide(ctx, request, found.Deletable, func(s tenants.Deletion) ([]tenants.Event, error) { return s.Cancel(now) })
 }
 
-// mayDelete refuses tokens that are no operator's, whatever they name. In which role a member acts is read when it is decided.
+// mayDelete refuses tokens other than operators'. A member's role is read when it is decided.
 func mayDelete(request unitofwork.Request) error {
 	if request.Role != "" {
 		return nil
@@ -98,7 +102,7 @@ func (d *Deletions) deletion(ctx context.Context, caller tenants.Caller, id stri
 	return d.store.Deletion(ctx, pg.Organization(caller.Organization), id)
 }
 
-// decide keeps a decision of somebody who may make it.
+// decide stores a decision of a permitted caller.
 func (d *Deletions) decide(ctx context.Context, request unitofwork.Request, of tenants.Deletable,
 	decide func(tenants.Deletion) ([]tenants.Event, error)) (deletion tenants.Deletion, err error) {
 	u, err := d.work.BeginHidden(ctx, of.Organization, request)

@@ -20,8 +20,8 @@ const (
 	deletionsAtOnce  = 100         // of those that can begin, and of those that can finish
 )
 
-// A DeletionLoop begins deletions when their time has come, and finishes those of which all modules have reported. What is due is in the
-// database: any replica goes on.
+// A DeletionLoop begins deletions that are due, and finishes those that all modules have reported.
+// What is due is in the database: any replica continues.
 type DeletionLoop struct {
 	deletions  *Deletions
 	logger     *slog.Logger
@@ -57,7 +57,8 @@ func (l *DeletionLoop) Run(ctx context.Context) error {
 	}
 }
 
-// RunOnce brings forward what can be. What modules have yet to report of is asked for by none of it, so that it keeps nothing else waiting.
+// RunOnce advances what can be advanced. It does not wait for modules' reports, so that nothing
+// waits behind one.
 func (l *DeletionLoop) RunOnce(ctx context.Context) error {
 	now := l.deletions.work.Now()
 	return errors.Join(l.begin(ctx, now), l.finish(ctx, now), l.count(ctx, now))

@@ -56,12 +56,13 @@ func (s *Service) Found(ctx context.Context, u *unitofwork.Unit, cmd tenants.Cre
 	return err
 }
 
-// Organizations lists the organizations that the caller may know of.
+// Organizations lists the organizations that the caller may see.
 func (s *Service) Organizations(ctx context.Context, caller tenants.Caller, after query.Position, limit int) ([]tenants.Organization, error) {
 	return s.store.Organizations(ctx, pg.Organization(caller.Organization), after, limit)
 }
 
-// Organization returns an organization that the caller reaches, or ErrNotFound for one that is unknown or foreign.
+// Organization returns an organization that the caller reaches, or ErrNotFound for one that is
+// unknown or foreign.
 func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
 	if !caller.Reaches(id) || !tenants.IsID(id) {
 		return tenants.Organization{}, fmt.Errorf("organization %q: %w", id, tenants.ErrNotFound)

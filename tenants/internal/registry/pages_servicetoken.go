@@ -105,7 +105,8 @@ type createdTokenPage struct {
 	Full  ui.Code // the token itself: this page is the only place where it is shown
 }
 
-// createServiceToken issues a token and shows it in its answer. A member gives no scope beyond their own role.
+// createServiceToken issues a token and shows it in its answer. A member gives no scope beyond
+// their own role.
 func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (p Pages) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, s
 	return nil
 }
 
-// tokenToRevoke is the token that the address names. One of the installation is nobody's business here.
+// tokenToRevoke is the token of the address, but none of the installation.
 func (p Pages) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	id := chi.URLParam(r, "id")
 	token, err := p.tokens.Token(r.Context(), pages.CallerOf(r), id)

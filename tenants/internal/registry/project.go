@@ -54,7 +54,7 @@ func (s *Service) Project(ctx context.Context, caller tenants.Caller, id string)
 	return s.store.Project(ctx, pg.Organization(caller.Organization), id)
 }
 
-// ProjectIn is Project as a unit of work sees it, which nobody can begin to delete before that ends.
+// ProjectIn is Project in a unit of work, before whose end no deletion can begin.
 func (s *Service) ProjectIn(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Project, error) {
 	return NewStore(u.Reader()).Project(ctx, pg.Organization(organization), id)
 }

@@ -27,7 +27,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A room is the registry on a schema of its own. Of its members so many can sign in without a password.
+// A room is the registry on a schema of its own. Of its members so many can sign in without a
+// password.
 type room struct {
 	work     *unitofwork.Writer
 	service  *registry.Service
@@ -178,7 +179,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The operator's token of the configuration is registered once, a new one revokes it, and it does not come back.
+// The operator's token of the configuration is registered once, a new one revokes it, and it does
+// not come back.
 func TestOperator(t *testing.T) {
 	r := open(t, 1)
 	first, second := secretOf(t, "a"), secretOf(t, "b")
@@ -192,7 +194,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// Deletions of which a module does not report keep no other from its beginning, nor from its end, and are counted, however many they are.
+// Deletions of which a module does not report keep no other from its beginning, nor from its end,
+// and are counted, however many they are.
 func TestDeletionsOvertake(t *testing.T) {
 	r, metrics := open(t, 1), prometheus.NewRegistry()
 	loop := registry.NewDeletionLoop(r.deletions, metrics, slog.New(slog.DiscardHandler))

@@ -11,7 +11,8 @@ import (
 
 // Members counts members by how they can sign in.
 type Members interface {
-	// OwnersBeside is how many owners of an organization can sign in otherwise than with a password.
+	// OwnersBeside is how many owners of an organization can sign in otherwise than with a
+	// password.
 	OwnersBeside(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error)
 	// MembersBeside is how many members can, and how many there are.
 	MembersBeside(ctx context.Context, organization pg.Organization) (able, all int, err error)
@@ -30,7 +31,7 @@ func NewPolicies(organizations *Service, members Members) *Policies {
 	return &Policies{organizations.work, organizations.store, organizations, members}
 }
 
-// NewPolicy is what a caller wants to happen when somebody else may have a key.
+// NewPolicy is what a caller wants to happen when others may have a key.
 type NewPolicy struct {
 	LeakedKeys    tenants.LeakedPolicy
 	PlainHTTPKeys tenants.PlainHTTPPolicy
@@ -75,7 +76,8 @@ func (p *Policies) Set(ctx context.Context, request unitofwork.Request, organiza
 	return policy, u.Commit(ctx)
 }
 
-// AllowPasswords switches passwords on again for an organization, whose people may be locked out, asked for at the server.
+// AllowPasswords switches passwords on again for an organization, whose people may be locked out,
+// asked for at the server.
 func (p *Policies) AllowPasswords(ctx context.Context, request unitofwork.Request, organization string) error {
 	policy, err := p.Policy(ctx, request.Caller, organization)
 	if err != nil {

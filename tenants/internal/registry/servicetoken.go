@@ -30,8 +30,8 @@ type NewToken struct {
 	Scopes       []string
 }
 
-// Issue issues a token for an organization that the caller reaches, with scopes that the caller has; an operator may give any,
-// and alone issues for the installation. The secret is kept nowhere.
+// Issue issues a token for an organization that the caller reaches, with scopes that the caller
+// has; an operator may give any, and alone issues for the installation. The secret is kept nowhere.
 func (t *Tokens) Issue(ctx context.Context, request unitofwork.Request, wanted NewToken) (token tenants.ServiceToken, secret tenants.Secret, err error) {
 	cmd := tenants.IssueServiceToken{Organization: wanted.Organization, Name: wanted.Name, Scopes: wanted.Scopes, At: t.work.Now()}
 	if err := t.mayIssue(ctx, request.Caller, cmd); err != nil {
@@ -116,7 +116,7 @@ func (t *Tokens) List(ctx context.Context, caller tenants.Caller, organization s
 	return t.store.ServiceTokens(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Room is how many tokens the organization of a caller has, and may have.
+// Room is how many tokens the caller's organization has, and may have.
 func (t *Tokens) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
 	return t.work.RoomLeft(ctx, caller, tenants.CountServiceTokens, count)
 }

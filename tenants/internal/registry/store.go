@@ -52,7 +52,7 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted, args...)
 }
 
-// Erasable are the tables of the room, in the order in which they are erased.
+// Erasable are the tables of the room, in the order of their erasure.
 func Erasable() []erasure.Table {
 	const ofProject = `organization = $1 AND ($2 = '' OR id = $2)`
 	return []erasure.Table{

@@ -34,7 +34,8 @@ func cancelDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e ten
 	return hide(ctx, tx, e.Deletable, "", e.ID())
 }
 
-// hide hides what is to be deleted, or shows it again. It may be gone already, where the tables are made again.
+// hide hides what is to be deleted, or shows it again. It may be gone already when the tables are
+// rebuilt.
 func hide(ctx context.Context, tx pgx.Tx, of tenants.Deletable, by, from string) error {
 	if of.Project == "" {
 		if _, err := tx.Exec(ctx, `UPDATE organizations SET deletion = $2 WHERE organization = $1`, of.Organization, by); err != nil {
@@ -65,7 +66,8 @@ func changeDeletion(ctx context.Context, tx pgx.Tx, of tenants.Deletable, change
 	return query.ExactlyOne(ctx, tx, `UPDATE deletions SET `+change+` WHERE organization = $1 AND id = $2`, append([]any{of.Organization, of.ID()}, args...)...)
 }
 
-// KeepErased keeps what a module has removed, in the caller's transaction, which acts as the system. What it reports again is the same.
+// KeepErased stores what a module has removed, in the caller's transaction, which acts as the
+// system. Repeated reports are equal.
 func KeepErased(ctx context.Context, tx pgx.Tx, of tenants.Deletable, module string, removed map[string]int64) error {
 	text, err := json.Marshal(map[string]map[string]int64{module: removed})
 	if err != nil {
@@ -114,19 +116,22 @@ func (s Store) Deletions(ctx context.Context, as, organization pg.Organization, 
 		organization, after.At, after.ID, limit)
 }
 
-// DueDeletions lists at most limit deletions of all organizations that have not begun, and whose time has come.
+// DueDeletions lists at most limit deletions of all organizations that have not begun, and whose
+// time has come.
 func (s Store) DueDeletions(ctx context.Context, now time.Time, limit int) ([]ListedDeletion, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanDeletion, selectDeletions+
 		`WHERE `+query.Visible+` AND state = 'deleting' AND begins_at <= $2 ORDER BY begins_at LIMIT $3`, now, limit)
 }
 
-// ReportedDeletions lists at most limit deletions of all organizations that have not finished, and of which some modules have all reported.
+// ReportedDeletions lists at most limit unfinished deletions of all organizations that all of some
+// modules have reported.
 func (s Store) ReportedDeletions(ctx context.Context, modules []string, limit int) ([]ListedDeletion, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanDeletion, selectDeletions+
 		`WHERE `+query.Visible+` AND state = 'erasing' AND removed ?& $2::text[] ORDER BY begins_at LIMIT $3`, modules, limit)
 }
 
-// UnfinishedDeletions are how many deletions whose time has come have not finished, and how many of them should have.
+// UnfinishedDeletions are how many deletions whose time has come have not finished, and how many of
+// them should have.
 type UnfinishedDeletions struct{ All, Overdue int }
 
 // UnfinishedDeletions counts those of all organizations.

@@ -41,7 +41,8 @@ func (s Store) ServiceToken(ctx context.Context, as pg.Organization, id string) 
 	return query.One(ctx, s.reader, as, scanServiceToken, selectServiceTokens+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
-// ServiceTokens lists at most limit service tokens of an organization, or of the installation, after a position.
+// ServiceTokens lists at most limit service tokens of an organization, or of the installation,
+// after a position.
 func (s Store) ServiceTokens(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.ServiceToken, error) {
 	return query.List(ctx, s.reader, as, scanServiceToken, selectServiceTokens+
 		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,

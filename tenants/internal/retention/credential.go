@@ -14,10 +14,11 @@ import (
 // A Credential is a key or a token that is to be forgotten.
 type Credential struct{ Organization, ID, Hash string }
 
-// Forget takes credentials out of what all services know. It may be called again with the same.
+// Forget removes credentials from all services. It may be called again with the same.
 type Forget func(ctx context.Context, credentials []Credential) error
 
-// endedCredentials are keys or tokens that ended long ago. Services forget them first: a row that is gone could not be found again.
+// endedCredentials are keys or tokens that ended long ago. Services forget them first: a deleted
+// row could not be found again.
 type endedCredentials struct {
 	table, keeps string
 	ended        string // the time, in SQL
@@ -29,7 +30,7 @@ func (e endedCredentials) Name() string { return e.table }
 
 func (e endedCredentials) Keeps() string { return e.keeps }
 
-// credentialsAtOnce are forgotten in one transaction.
+// credentialsAtOnce is how many are forgotten in one transaction.
 const credentialsAtOnce = 500
 
 func (e endedCredentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {

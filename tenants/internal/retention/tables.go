@@ -11,12 +11,12 @@ const day = 24 * time.Hour
 const (
 	sessionsKept    = day       // after they have expired
 	failuresKept    = day       // after they were reported, which is longer than a report waits for the one before
-	invitationsKept = 30 * day  // after they were accepted, taken back or have expired: whoever holds the code learns what became of it
-	endedKept       = 90 * day  // keys and tokens: whoever still uses one learns why it is refused
+	invitationsKept = 30 * day  // after they were accepted, revoked or expired: holders of the code get the reason
+	endedKept       = 90 * day  // keys and tokens: their users get the reason of the refusal
 	removedKept     = 100 * day // members: sessions, devices and failures of theirs are all over by then
 )
 
-// Tables are those that age, for a prune.Pruner. Credentials that are forgotten are passed to forget first.
+// Tables are those that age, for a prune.Pruner. Credentials are passed to forget first.
 func Tables(clock func() time.Time, forget Forget) []prune.Table {
 	now := prune.Ago(0, clock)
 	return []prune.Table{

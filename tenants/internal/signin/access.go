@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Access lets members in and ends what lets them in, in a unit of work of somebody else.
+// Access admits members and ends their access, in the caller's unit of work.
 type Access struct{}
 
 // StartSession lets a member in.
@@ -22,7 +22,7 @@ func (*Access) ChangeRoles(ctx context.Context, u *unitofwork.Unit, member tenan
 	return eachSession(ctx, u, member, "", func(s tenants.Session) ([]tenants.Event, error) { return s.ChangeRole(role, at) })
 }
 
-// EndSessions ends the open sessions of a member, and makes strangers of their browsers.
+// EndSessions ends the open sessions of a member, and forgets their browsers.
 func (*Access) EndSessions(ctx context.Context, u *unitofwork.Unit, member tenants.Member, reason string) error {
 	return endAll(ctx, u, member, reason, "", nil)
 }

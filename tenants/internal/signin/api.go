@@ -42,7 +42,7 @@ type sessionJSON struct {
 	Method        string     `json:"method"` // how its member proved who they are
 	State         string     `json:"state"`
 	Address       string     `json:"address"` // from where it was last started, renewed or confirmed
-	Client        string     `json:"client"`  // what that said it is
+	Client        string     `json:"client"`  // its User-Agent
 	StartedAt     time.Time  `json:"started_at"`
 	SeenAt        time.Time  `json:"seen_at"`
 	ExpiresAt     time.Time  `json:"expires_at"` // unless it is renewed

@@ -5,7 +5,7 @@ import "strings"
 // A mark is how a kind of browser or system names itself.
 type mark struct{ part, name string }
 
-// Each browser also says that it is the ones behind it.
+// Each browser also names the ones after it.
 var browserMarks = []mark{
 	{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
 	{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
@@ -16,7 +16,7 @@ var systemMarks = []mark{
 	{"Mac OS X", "macOS"}, {"Linux", "Linux"},
 }
 
-// clientName is a User-Agent in words. It is for recognizing it, and proves nothing.
+// clientName is a User-Agent as text. It is for recognizing it, and proves nothing.
 func clientName(agent string) string {
 	browser, system := find(browserMarks, agent), find(systemMarks, agent)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Recognize returns the device by which a browser with some secrets is known to the member with an address, or one that is
-// not known. It says nothing about whether there is such a member.
+// Recognize returns the device by which a browser with some secrets is known to the member with an
+// address, or an unknown one. It does not reveal whether there is such a member.
 func (s *Sessions) Recognize(ctx context.Context, email string, secrets []tenants.Secret) (tenants.Device, error) {
 	if len(secrets) == 0 || !tenants.IsEmail(email) {
 		return tenants.Device{}, nil
@@ -22,7 +22,7 @@ func (s *Sessions) Recognize(ctx context.Context, email string, secrets []tenant
 	return device, err
 }
 
-// keepDevice makes the browser of a request known to a member who has signed in there, under another secret than before.
+// keepDevice makes a request's browser known to its member, under a new secret.
 func keepDevice(ctx context.Context, u *unitofwork.Unit, session tenants.Session) ([]tenants.Secret, error) {
 	secret, err := tenants.NewSecret(tenants.DevicePrefix, u.Random)
 	if err != nil {

@@ -15,12 +15,12 @@ type Entrance struct{ pages *Pages }
 // Entrance is that of the pages.
 func (p *Pages) Entrance() Entrance { return Entrance{p} }
 
-// Limit counts an attempt under a name, or returns how long to wait for the next one: 0 where it was counted.
+// Limit counts an attempt under a name, or returns how long to wait for the next one: 0: counted.
 func (e Entrance) Limit(r *http.Request, name string) (wait time.Duration) {
 	return e.pages.limit(r, name)
 }
 
-// Anonymous is a request of somebody who is not known yet, from a browser that may be.
+// Anonymous is a request before authentication, from a browser that may be known.
 func (e Entrance) Anonymous(r *http.Request) unitofwork.Request { return e.pages.anonymous(r) }
 
 // LetIn gives the browser its session, and leads to where its holder wanted to go.
@@ -28,7 +28,7 @@ func (e Entrance) LetIn(w http.ResponseWriter, r *http.Request, entry tenants.En
 	return e.pages.letIn(w, r, entry)
 }
 
-// LetInByCode leads whoever has come in by a code alone to where they can add what they sign in with from then on.
+// LetInByCode leads somebody admitted by a code alone to where another way to sign in can be added.
 func (e Entrance) LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
 	if e.pages.services.Passkeys.Usable() {
 		return e.pages.letInTo(w, r, entry, passkeysPath+"/new")

@@ -15,8 +15,8 @@ import (
 // failuresPrefix is that of the ids of what is reported.
 const failuresPrefix = "sif_"
 
-// Bounds of counting failed sign-ins. They are counted by address in memory and reported later, of whichever are members':
-// so that an attempt does the same work whether its address is somebody's or not.
+// Bounds of counting failed sign-ins. They are counted by address in memory and reported later, for
+// addresses of members: so an attempt does the same work for known and unknown addresses.
 const (
 	maxPending     = 4096 // addresses
 	failuresPerTry = 100
@@ -79,7 +79,7 @@ func (f *Failures) reportLogged(ctx context.Context) {
 	}
 }
 
-// reportDue keeps some of what was counted, and reports those of whom it is time.
+// reportDue stores some of the counts, and reports those that are due.
 func (f *Failures) reportDue(ctx context.Context) error {
 	counted := f.take()
 	members, err := f.membersOf(ctx, counted)
@@ -160,7 +160,8 @@ func (f *Failures) keep(ctx context.Context, organization, member string, more t
 	return u.Commit(ctx)
 }
 
-// report is one line in the audit. It is a stream of its own, so that an attack of years makes none long.
+// report writes one line in the audit. It is a stream of its own, so that an attack of years makes
+// no long one.
 func report(ctx context.Context, u *unitofwork.Unit, failures tenants.SignInFailures) error {
 	id := failuresPrefix + u.IDs()
 	event := failures.Report(id, u.Now())

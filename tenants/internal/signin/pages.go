@@ -84,7 +84,8 @@ func (p *Pages) Mount(settings chi.Router) {
 	settings.Post(passwordPath, p.Page(p.RequireConfirmed(p.changePassword)))
 }
 
-// noPage is the answer where there is no such page; the address with a slash too many is the console itself.
+// noPage is the answer for an unknown page; the address with a slash too many is the console
+// itself.
 func (p *Pages) noPage(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/console/" {
 		p.goHome(w, r)
@@ -102,7 +103,7 @@ func (p *Pages) goHome(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, home, http.StatusSeeOther)
 }
 
-// anonymous is a request of somebody who is not known yet, from a browser that may be.
+// anonymous is a request before authentication, from a browser that may be known.
 func (p *Pages) anonymous(r *http.Request) unitofwork.Request {
 	request := p.Kit.Anonymous(r)
 	request.Devices = devicesOf(r)

@@ -25,7 +25,7 @@ type shownSession struct {
 	Own bool // the one that looks
 }
 
-// With is what the session was started with, in words.
+// With is the method of the sign-in, as text.
 func (s shownSession) With() string {
 	switch s.Method {
 	case tenants.ByPasskey:
@@ -38,7 +38,7 @@ func (s shownSession) With() string {
 	return "Password"
 }
 
-// On is the browser in words.
+// On is the browser, as text.
 func (s shownSession) On() string { return clientName(s.Client) }
 
 // showAccount is what members see to themselves.

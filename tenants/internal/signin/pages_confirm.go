@@ -25,7 +25,8 @@ type confirmPage struct {
 	ByOIDC   string // address that leads there
 }
 
-// showConfirm asks who is there. Without a destination it was opened beside a form that came too late.
+// showConfirm asks who is there. Without a destination it was opened beside a form that came too
+// late.
 func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
 	beside := r.URL.Query().Get("to") == ""
 	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLasts {
@@ -94,7 +95,7 @@ func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// confirmFailed notes that whoever has a member's session does not know the member's password.
+// confirmFailed records a wrong password in a member's session.
 func (p *Pages) confirmFailed(r *http.Request) error {
 	member, err := p.Member(r)
 	if err != nil {

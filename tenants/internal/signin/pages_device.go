@@ -12,13 +12,13 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// deviceCookie carries the secrets by which a browser is known again. It proves nothing about who sits there.
+// deviceCookie carries the secrets by which a browser is recognized. It does not prove who uses it.
 const deviceCookie = "__Host-weir-device"
 
-// deviceSeparator stands between the secrets: a browser may be that of several members.
+// deviceSeparator separates the secrets: a browser may be that of several members.
 const deviceSeparator = "."
 
-// Bounds of looking devices up, which anybody can ask for with a cookie of their own making before any attempt is counted:
+// Bounds of looking devices up, which a forged cookie can cause before any attempt is counted:
 // networks take turns.
 const (
 	lookups           = 2
@@ -47,7 +47,7 @@ func devicesOf(r *http.Request) (secrets []tenants.Secret) {
 	return secrets
 }
 
-// keepDevices lets the browser be known again.
+// keepDevices makes the browser recognizable.
 func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 	texts := make([]string, len(secrets))
 	for i, secret := range secrets {
@@ -59,8 +59,8 @@ func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 	})
 }
 
-// recognized is an anonymous request, with the device by which the browser is known to the member with an address. It
-// fails with fair.ErrFull.
+// recognized is an anonymous request, with the device by which the browser is known to the member
+// with an address. It fails with fair.ErrFull.
 func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
 	request := p.anonymous(r)
 	if len(request.Devices) == 0 {

@@ -23,14 +23,14 @@ const (
 // ticketCookie carries the ticket for an answer. It is another browser's affair otherwise.
 const ticketCookie = "__Host-weir-challenge"
 
-// keepTicket lets the browser answer what it was asked, or forget it.
+// keepTicket sets the browser's ticket, or removes it.
 func keepTicket(w http.ResponseWriter, ticket string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: ticketCookie, Value: ticket, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 }
 
-// takeTicket is the ticket that a browser has, which it then forgets; "" where it has none.
+// takeTicket is the browser's ticket, which it then loses; "" where it has none.
 func takeTicket(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(ticketCookie)
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *Pages) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
 	return p.letIn(w, r, entry)
 }
 
-// answerOf is what the browser's authenticator has said.
+// answerOf is the answer of the browser's authenticator.
 func answerOf(r *http.Request) []byte {
 	return []byte(r.PostForm.Get("credential"))
 }
@@ -132,7 +132,7 @@ func (p *Pages) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sessionID is the session of whoever has signed in.
+// sessionID is the session of the signed-in person.
 func sessionID(r *http.Request) string {
 	return identity.FromContext(r.Context()).ID
 }

@@ -32,7 +32,8 @@ func (p *Pages) withProvider(next pages.Handler) pages.Handler {
 	}
 }
 
-// startOIDC leads to the identity provider. It is a link, not a form: the console's policy lets forms lead nowhere else.
+// startOIDC leads to the identity provider. It is a link, not a form: the console's policy lets
+// forms lead nowhere else.
 func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
 		p.writeSignIn(w, r, http.StatusTooManyRequests, "", pages.TooMany(w, r, wait))
@@ -47,24 +48,24 @@ func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// finishOIDC takes whoever the identity provider sends back.
+// finishOIDC admits those whom the identity provider sends back.
 func (p *Pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	query, ticket := r.URL.Query(), takeTicket(w, r)
 	if query.Get("code") == "" {
-		return p.writeOIDCFault(w, r, oidc.ErrRefused) // it says error=access_denied, or nothing at all
+		return p.writeOIDCFault(w, r, oidc.ErrRefused) // error=access_denied, or nothing at all
 	}
 	in, err := p.services.Provider.SignIn(r.Context(), p.anonymous(r), ticket, query.Get("state"), query.Get("code"))
 	if err != nil {
 		return p.writeOIDCFault(w, r, err)
 	}
-	if in.First { // they are told what that means before anything else
+	if in.First { // first explain what that means
 		ui.SetFlash(w, "identified")
 		in.To = pages.AccountPath
 	}
 	return p.letInTo(w, r, in.Entry, in.To)
 }
 
-// writeOIDCFault shows why the identity provider lets nobody in, beside the other ways.
+// writeOIDCFault shows why the identity provider admits nobody, beside the other ways.
 func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
 	var text string
 	name, status := p.services.Provider.Name(), http.StatusUnprocessableEntity

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Why a passkey lets nobody in.
+// Why a passkey admits nobody.
 var (
 	ErrPasskey   = errors.New("the passkey was not accepted")
 	ErrSuspected = errors.New("there may be a copy of the passkey")
@@ -52,8 +52,9 @@ func (p *Passkeys) AskToRegister(ctx context.Context, caller tenants.Caller, ses
 	return p.asking(ctx, forPasskey, session, question, err)
 }
 
-// Register adds the passkey that the browser of a caller's session has made. It fails with ErrPasskey or
-// challenge.ErrNone where the answer is none, and with ErrRemoved where the session has ended.
+// Register adds the passkey that the browser of a caller's session has made. It fails with
+// ErrPasskey or challenge.ErrNone for an invalid answer, and with ErrRemoved where the session has
+// ended.
 func (p *Passkeys) Register(ctx context.Context, request unitofwork.Request, session, ticket, name string, answer []byte) (tenants.Passkey, error) {
 	cmd := tenants.RegisterPasskey{ID: passkeyPrefix + p.Work.IDs(), Name: name, At: p.Work.Now()}
 	if err := cmd.Check(); err != nil { // before the challenge is used up
@@ -98,8 +99,8 @@ func (p *Passkeys) AskWho(ctx context.Context) (Asked, error) {
 	return p.asking(ctx, forSignIn, "", question, err)
 }
 
-// SignIn starts a session for the member who has answered AskWho. It fails with ErrPasskey, ErrSuspected
-// or challenge.ErrNone.
+// SignIn starts a session for the member who has answered AskWho. It fails with ErrPasskey,
+// ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticket string, answer []byte) (tenants.Entry, error) {
 	data, err := p.Challenges.Take(ctx, ticket, forSignIn, "")
 	if err != nil {
@@ -132,8 +133,8 @@ func (p *Passkeys) AskToConfirm(ctx context.Context, caller tenants.Caller, sess
 	return p.asking(ctx, forConfirm, session, question, err)
 }
 
-// Confirm lets the caller, who has a session, prove anew who they are. It fails with ErrPasskey, ErrSuspected or
-// challenge.ErrNone.
+// Confirm lets the signed-in caller prove their identity again. It fails with ErrPasskey,
+// ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) Confirm(ctx context.Context, request unitofwork.Request, session, ticket string, answer []byte) (tenants.Session, tenants.Secret, error) {
 	holder, data, err := p.answering(ctx, request.Caller, ticket, forConfirm, session)
 	if err != nil {
@@ -249,7 +250,8 @@ func passkeyStream(organization, id string) eventstore.Stream {
 	return unitofwork.Stream(organization, "passkey", id)
 }
 
-// passkeyError is ErrPasskey for whatever a passkey is refused for: nobody learns which of them are known.
+// passkeyError is ErrPasskey for every refusal of a passkey, so that it does not reveal which are
+// known.
 func passkeyError(err error) error {
 	if errors.Is(err, passkey.ErrRefused) || errors.Is(err, tenants.ErrNotFound) || errors.Is(err, ErrSignIn) {
 		return fmt.Errorf("%w: %w", ErrPasskey, err)

@@ -15,16 +15,16 @@ import (
 
 const forProvider = "sign in by an identity provider"
 
-// providerLasts is how long somebody has to sign in at the identity provider.
+// providerLasts is how long a sign-in at the identity provider may take.
 const providerLasts = 10 * time.Minute
 
-// Why nobody is let in whom an identity provider knows.
+// Why a person whom an identity provider knows is not admitted.
 var (
 	ErrStranger   = errors.New("no member has this address")
 	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
 )
 
-// A Provider lets members in who sign in at the identity provider. It may be asked only where there is one.
+// A Provider admits members who sign in at the identity provider. It is for installations with one.
 type Provider struct{ *base }
 
 // Usable reports whether there is an identity provider.
@@ -38,8 +38,8 @@ func (p *Provider) Name() string {
 	return p.Config.Provider.Name
 }
 
-// Start begins a sign-in at the identity provider, after which its holder wants to go to a page. It returns
-// the address to go to.
+// Start begins a sign-in at the identity provider, which ends at a page. It returns the address to
+// go to.
 func (p *Provider) Start(ctx context.Context, to string) (address string, ticket tenants.Secret, err error) {
 	data, err := json.Marshal(to)
 	if err != nil {
@@ -52,16 +52,17 @@ func (p *Provider) Start(ctx context.Context, to string) (address string, ticket
 	return address, ticket, err
 }
 
-// A ProviderSignIn is what follows when an identity provider has said who somebody is.
+// A ProviderSignIn is the result of a sign-in at an identity provider.
 type ProviderSignIn struct {
 	tenants.Entry
 	To    string // where they wanted to go
-	First bool   // nobody knew yet who the member is at the provider
+	First bool   // the member's identity was unknown until now
 }
 
-// SignIn starts a session for the member who is somebody at the identity provider. Of whom that is not known it
-// goes by the e-mail address that the provider has verified, once: from then on the address does not count. It fails with
-// challenge.ErrNone, ErrStranger, ErrUnverified, tenants.ErrOtherIdentity, or an error of package oidc.
+// SignIn starts a session for the member with an identity at the provider. An unknown one is found
+// by the e-mail address that the provider has verified, once: from then on the address does not
+// count. It fails with challenge.ErrNone, ErrStranger, ErrUnverified, tenants.ErrOtherIdentity, or
+// an error of package oidc.
 func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticket, state, code string) (in ProviderSignIn, err error) {
 	known, err := challenge.ParseTicket(ticket)
 	if err != nil || !oidc.Began(known, state) {
@@ -85,7 +86,8 @@ func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticke
 	return in, err
 }
 
-// memberAs is the member who is a person at the provider, or who has the address that it has verified.
+// memberAs is the member who is a person at the provider, or who has the address that it has
+// verified.
 func (p *Provider) memberAs(ctx context.Context, person oidc.Person) (tenants.Member, error) {
 	member, err := p.Members(p.Work.Views).MemberByIdentity(ctx, person.Identity)
 	if !errors.Is(err, tenants.ErrNotFound) {
@@ -101,7 +103,8 @@ func (p *Provider) memberAs(ctx context.Context, person oidc.Person) (tenants.Me
 	return member, err
 }
 
-// letInAs keeps who a member is at the provider, reports whether that is new, and lets the member in.
+// letInAs keeps who a member is at the provider, reports whether that is new, and lets the member
+// in.
 func (p *Provider) letInAs(ctx context.Context, request unitofwork.Request, member tenants.Member,
 	identity tenants.ProviderIdentity) (entry tenants.Entry, first bool, err error) {
 	u, err := p.Work.Begin(ctx, member.Organization, request)

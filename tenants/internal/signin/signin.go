@@ -25,7 +25,8 @@ type Members interface {
 	MemberByEmail(ctx context.Context, email string) (tenants.Member, error)
 	// MembersByEmail lists those of all organizations who have some normal addresses.
 	MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error)
-	// MemberByIdentity returns the one of any organization who is somebody at an identity provider, or ErrNotFound.
+	// MemberByIdentity returns the member of any organization with an identity at a provider, or
+	// ErrNotFound.
 	MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error)
 }
 
@@ -48,13 +49,14 @@ type Config struct {
 	Logger        *slog.Logger
 }
 
-// base is what all services stand on.
+// base is what all services share.
 type base struct {
 	Config
 	store Store
 }
 
-// Services decide about how members sign in. Their errors are those of unitofwork.Writer and of this package.
+// Services decide about how members sign in. Their errors are those of unitofwork.Writer and of
+// this package.
 type Services struct {
 	Sessions  *Sessions
 	Passwords *Passwords

@@ -29,7 +29,7 @@ func Projections() unitofwork.Projections {
 	)
 }
 
-// Erasable are the tables of the room, in the order in which they are erased.
+// Erasable are the tables of the room, in the order of their erasure.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("devices", erasure.OfOrganization), erasure.Rows("sign_in_failures", erasure.OfOrganization),

@@ -30,8 +30,8 @@ func (s Store) SignInFailures(ctx context.Context, organization pg.Organization,
 	return failures, err
 }
 
-// DueSignInFailures are at most limit of those of all organizations that were last reported before a time. Those of what is to be deleted
-// wait: nothing can be written in its audit.
+// DueSignInFailures are at most limit of those of all organizations last reported before a time.
+// Organizations to be deleted wait: their audit is closed.
 func (s Store) DueSignInFailures(ctx context.Context, reported time.Time, limit int) ([]tenants.SignInFailures, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanFailures, selectFailures+
 		`WHERE `+query.Visible+` AND failed + refused > 0 AND told_at <= $2

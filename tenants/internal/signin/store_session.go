@@ -12,11 +12,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A SeenSession is a session, and where it was last used, as far as is known: uses between two renewals leave no trace.
+// A SeenSession is a session with its last known use: uses between two renewals are not recorded.
 type SeenSession struct {
 	tenants.Session
 	Address string
-	Client  string // what it says it is
+	Client  string // its User-Agent
 	SeenAt  time.Time
 }
 
@@ -45,7 +45,7 @@ func prolongSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, sess
 		at.Organization, session, hash, used, expires, at.Origin.Address, at.Origin.Client)
 }
 
-// endSession ends a session. One that has expired may be forgotten already.
+// endSession ends a session. An expired one may be gone already.
 func endSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.SessionEnded) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $4 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.Session, e.At, e.Reason)
@@ -64,7 +64,8 @@ func scanSession(row pgx.CollectableRow) (s SeenSession, err error) {
 	return s, err
 }
 
-// Session returns one session, or ErrNotFound. One that was ended is known until it would have expired, at least.
+// Session returns one session, or ErrNotFound. An ended one is kept at least until it would have
+// expired.
 func (s Store) Session(ctx context.Context, as pg.Organization, id string) (SeenSession, error) {
 	return query.One(ctx, s.reader, as, scanSession, selectSessions+`WHERE `+query.Visible+` AND id = $2`, id)
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Now is the time in a room: an hour after all of it happened.
+// Now is the time in a room: an hour after all of its events.
 func Now() time.Time { return Noon.Add(time.Hour) }
 
 // NewWriter returns a writer without a broker: what it keeps is never in force, so it hardly waits.
@@ -70,7 +70,8 @@ func Token(organization string) identity.Principal {
 	return identity.Principal{Kind: contract.CredentialServiceToken, ID: "tok_1", Organization: organization, Scopes: []string{api.AdminScope}}
 }
 
-// SignedIn is the member of org_a, or org_b, in a role that their session has. What they are in the table is admin.
+// SignedIn is the member of org_a, or org_b, in a role of their session. In the table they are
+// admin.
 func SignedIn(name string, role tenants.Role) identity.Principal {
 	return identity.Principal{
 		Kind: contract.CredentialSession, ID: "ses_" + name, Organization: "org_" + name, Member: "mem_" + name,

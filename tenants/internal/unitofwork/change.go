@@ -39,7 +39,8 @@ func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 	return Create[S, P](ctx, u, stream, decide, Room{})
 }
 
-// Create is Change for something new, for which there has to be room. Whoever asks again for what is there already needs none.
+// Create is Change for something new, for which there has to be room. A repeated request needs
+// none.
 func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error), room Room) (S, error) {
 	thing, err := Load[S, P](ctx, u, stream)
@@ -91,8 +92,9 @@ type Room struct {
 	As    []tenants.Countable
 }
 
-// CheckRoom is tenants.LimitReached where an organization may have no more of something. It counts within the unit, so that
-// two at once can't both take the last place. The installation has no limits.
+// CheckRoom is tenants.LimitReached where an organization may have no more of something. It counts
+// within the unit, so that two at once can't both take the last place. The installation has no
+// limits.
 func (u *Unit) CheckRoom(ctx context.Context, organization string, room Room) error {
 	if organization == tenants.Installation {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Happened is what a projector may want to know beside the event.
+// Happened is the context of an event, for projectors.
 type Happened struct {
 	Organization string // of the event's stream
 	Origin       tenants.Origin
@@ -33,12 +33,13 @@ func On[E tenants.Event](project func(ctx context.Context, tx pgx.Tx, at Happene
 	}}
 }
 
-// Unprojected says that no table shows events of one type.
+// Unprojected means that no table shows events of one type.
 func Unprojected[E tenants.Event]() Projections {
 	return On(func(context.Context, pgx.Tx, Happened, E) error { return nil })
 }
 
-// Join returns all projections of several. An event in two of them is a programmer's error and panics.
+// Join returns all projections of several. An event in two of them is a programmer's error and
+// panics.
 func Join(several ...Projections) Projections {
 	all := Projections{}
 	for _, projections := range several {

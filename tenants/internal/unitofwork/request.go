@@ -11,13 +11,14 @@ import (
 // maxClient is how much is kept of a User-Agent, in bytes.
 const maxClient = 200
 
-// A Request is who asks, from where, and how the request can be told from others. All of it is kept with what follows.
+// A Request is a caller, an origin, and an identity of the request. All of it is kept with the
+// events.
 type Request struct {
 	Caller         tenants.Caller
 	Kind           tenants.ActorKind // empty: a member where there is a role, else a service token
 	Role           tenants.Role      // the caller's at the time, where that is a member; empty for a service token
-	Address        netip.Addr        // where the request came from; zero: nobody knows
-	Client         string            // what the client says it is (User-Agent); may be long, and anything
+	Address        netip.Addr        // where the request came from; zero: unknown
+	Client         string            // the client's User-Agent, of any length and content
 	ID             string            // of the request
 	IdempotencyKey string            // empty: every request is a new one
 
@@ -25,7 +26,7 @@ type Request struct {
 	Device  tenants.Device   // by which it is, to the member who is to be signed in; see Recognize
 }
 
-// By is the request as one of a member, who is known only once it is under way.
+// By is the request as a member's, who is known only now.
 func (r Request) By(member tenants.Member) Request {
 	r.Caller, r.Role = tenants.Caller{ID: member.ID, Organization: member.Organization}, member.Role
 	return r
@@ -49,8 +50,8 @@ func (r Request) kind() tenants.ActorKind {
 	return tenants.ServiceTokenActor
 }
 
-// AtTheServer is a request of whoever can run programs with the installation's configuration, and so may do what an operator
-// may. client names the program and who ran it.
+// AtTheServer is a request of a program with the installation's configuration, which may do what an
+// operator may. client names the program and its user.
 func AtTheServer(client string) Request {
 	return Request{
 		Caller: tenants.Caller{ID: "command", Organization: tenants.Installation, Scopes: OperatorScopes()},
@@ -63,7 +64,7 @@ func AtStart() Request {
 	return Request{Caller: tenants.Caller{ID: "start", Organization: tenants.Installation}, Kind: tenants.SystemActor}
 }
 
-// BySystem is a request that nobody made; part is the part of the system that decided.
+// BySystem is a request of the system itself; part is what decided.
 func BySystem(part string) Request {
 	return Request{Caller: tenants.Caller{ID: part}, Kind: tenants.SystemActor}
 }
@@ -73,7 +74,8 @@ func ByConfiguration() Request {
 	return Request{Caller: tenants.Caller{ID: "configuration"}, Kind: tenants.ConfigurationActor}
 }
 
-// OperatorScopes are the scopes of the configured operator: it could issue itself any, so it has at once what operators need.
+// OperatorScopes are the scopes of the configured operator: it could issue itself any, so it has
+// what operators need.
 func OperatorScopes() []string {
 	return []string{"tenants:admin", "billing:read", "billing:write"}
 }

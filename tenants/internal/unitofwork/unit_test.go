@@ -47,7 +47,8 @@ func TestUnitIsKeptOrDropped(t *testing.T) {
 	}
 }
 
-// A member acts in the role that they have now; a token, and who acts at the server, as their scopes say.
+// A member acts in the role that they have now; a token, and who acts at the server, as their
+// scopes say.
 func TestRequire(t *testing.T) {
 	work := tenantstest.NewWriter(tenantstest.Open(t))
 	member := func(id string) unitofwork.Request {

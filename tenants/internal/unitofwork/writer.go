@@ -27,14 +27,15 @@ type Config struct {
 	Exists Exists
 }
 
-// Exists finds whether an organization is there, or has yet to be made: one that is to be deleted is not. ErrNotFound says so.
+// Exists returns ErrNotFound unless an organization exists, or is yet to be made: one to be deleted
+// does not.
 type Exists func(ctx context.Context, in *query.Reader, organization pg.Organization) error
 
 // RoleOf finds the role that a member has now, or ErrNotFound.
 type RoleOf func(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error)
 
-// A Writer begins units of work. Errors of decisions are those of tenants: Invalid, ErrNotFound, ErrForbidden, ErrReused,
-// ErrShownOnce; others are failures of what it stands on.
+// A Writer begins units of work. Errors of decisions are those of tenants: Invalid, ErrNotFound,
+// ErrForbidden, ErrReused, ErrShownOnce; others are failures of its dependencies.
 type Writer struct {
 	Config
 }
@@ -42,8 +43,9 @@ type Writer struct {
 // NewWriter returns a writer.
 func NewWriter(config Config) *Writer { return &Writer{config} }
 
-// Begin opens a unit of work of one organization, or as tenants.Installation of several. Whoever opens one defers its
-// Rollback. ErrNotFound where the organization is to be deleted: who asked may have met it before.
+// Begin opens a unit of work of one organization, or as tenants.Installation of several. The caller
+// defers its Rollback. ErrNotFound where the organization is to be deleted, perhaps since the
+// caller saw it.
 func (w *Writer) Begin(ctx context.Context, organization string, request Request) (*Unit, error) {
 	u, err := w.BeginHidden(ctx, organization, request)
 	if err != nil || organization == tenants.Installation {
@@ -65,7 +67,7 @@ func (w *Writer) BeginHidden(ctx context.Context, organization string, request R
 	return &Unit{Writer: w, tx: tx, reader: w.Views.In(tx), request: request}, nil
 }
 
-// Join opens a unit of work in somebody else's transaction, who commits it.
+// Join opens a unit of work in the caller's transaction, who commits it.
 func (w *Writer) Join(ctx context.Context, tx pgx.Tx, organization string, request Request) (*Unit, error) {
 	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
 		return nil, err
