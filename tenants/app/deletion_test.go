@@ -121,6 +121,54 @@ func TestDeletedIsGone(t *testing.T) {
 	}
 }
 
+// Facts about a key go from the topic with the key's events, which are what leads to them: also where its organization is deleted later.
+func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
+	clock := &watch{}
+	w := newWorld(t)
+	w.clock = clock.now
+	p := w.start(t, operatorToken)
+	n, others := w.follow(t), w.ingestor(t)
+	acme := p.tenant(t, "Acme")
+	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "Canary-Key"}))
+	p.must(t, 200, "POST", "/v1/api-keys/"+key.get("id")+"/revoke", `{"reason":"Canary-Reason"}`)
+	clock.pass(420 * 24 * time.Hour)
+	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "Later"})) // an audit's newest line stays
+	if err := p.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if events := w.rows(t)["events"]; strings.Contains(events, "Canary") {
+		t.Fatal("the events of the key are kept")
+	}
+	n.forgets(t, "canary")
+
+	organization := tenants.Deletable{Organization: acme.organization}
+	p.must(t, 202, "DELETE", "/v1/organizations/"+acme.organization, "")
+	p.deletion(t, organization, tenants.Erasing)
+	others.erased(organization)
+	p.deletion(t, organization, tenants.Gone)
+	n.forgets(t, "canary")
+	if err := p.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.rows(t)["withdrawals"]; left != "" {
+		t.Errorf("what was taken back long ago is kept: %s", left)
+	}
+	w.auditsHold(t)
+}
+
+// forgets waits until compaction leaves nothing of what has a mark.
+func (n *neighbour) forgets(t *testing.T, mark string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		for key, record := range n.compacted() {
+			if strings.Contains(strings.ToLower(record), mark) {
+				return fmt.Errorf("%s shows %s", key, record)
+			}
+		}
+		return nil
+	})
+}
+
 // As long as the grace lasts, a deletion can be cancelled in whatever replica; then all is as
 // before.
 func TestDeletionIsCancelled(t *testing.T) {

@@ -8,14 +8,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants"
 )
 
+// Withdraw has what was published of streams taken back, before their events go.
+type Withdraw func(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error
+
 // Tables are those of the audit and of its events, for a prune.Pruner. Lines are kept for a time.
-func Tables(clock func() time.Time, kept time.Duration) []prune.Table {
-	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, endedStreams{}}
+func Tables(clock func() time.Time, kept time.Duration, withdraw Withdraw) []prune.Table {
+	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, endedStreams{withdraw}}
 }
 
 // Fixed are the bounds of the others.
@@ -73,7 +77,7 @@ func (oldLines) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 // sign-ins, and others that no table shows any more. An operator's token stays while any
 // organization's lines name it: the newest line of a quiet one stays for ever, and is checked
 // against the token's name.
-type endedStreams struct{}
+type endedStreams struct{ withdraw Withdraw }
 
 func (endedStreams) Name() string { return "events" }
 
@@ -81,29 +85,53 @@ func (endedStreams) Keeps() string {
 	return "what happened to each thing that there is, and to those that are past as long as the audit tells of it"
 }
 
-// eventsAtOnce are removed in one transaction.
-const eventsAtOnce = 10_000
+// streamsAtOnce are removed in one transaction.
+const streamsAtOnce = 500
 
-func (endedStreams) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+func (e endedStreams) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	tag, err := tx.Exec(ctx, `DELETE FROM events WHERE ctid = ANY (ARRAY(
-		SELECT e.ctid FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
-		 CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing
-		 WHERE CASE noun WHEN 'session' THEN true WHEN 'invitation' THEN true WHEN 'sign-in-failures' THEN true
-			WHEN 'api-key' THEN NOT EXISTS (SELECT FROM api_keys t WHERE t.organization = e.organization AND t.id = thing.id)
-			WHEN 'service-token' THEN NOT EXISTS (SELECT FROM service_tokens t WHERE t.organization = e.organization AND t.id = thing.id)
-				AND (e.organization <> '*' OR NOT EXISTS (
-					SELECT FROM (SELECT organization FROM organizations UNION SELECT organization FROM deletions) o
-					JOIN audit_events line ON line.organization = o.organization AND line.actor = thing.id))
-			WHEN 'member' THEN NOT EXISTS (SELECT FROM members t WHERE t.organization = e.organization AND t.id = thing.id)
-			WHEN 'passkey' THEN NOT EXISTS (SELECT FROM passkeys t WHERE t.organization = e.organization AND t.id = thing.id)
-			ELSE false END
-		   AND NOT EXISTS (
-			SELECT FROM events later WHERE later.organization = e.organization AND later.stream = e.stream AND later.position > a.position)
-		 LIMIT $1))`, eventsAtOnce)
-	return tag.RowsAffected(), tag.RowsAffected() == eventsAtOnce, err
+	rows, err := tx.Query(ctx, listEnded, streamsAtOnce)
+	if err != nil {
+		return 0, false, err
+	}
+	ended, err := pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
+	if err != nil || len(ended) == 0 {
+		return 0, false, err
+	}
+	if err := e.withdraw(ctx, tx, ended); err != nil {
+		return 0, false, err
+	}
+	removed, err = removeEnded(ctx, tx, ended)
+	return removed, len(ended) == streamsAtOnce, err
+}
+
+const listEnded = `
+SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
+ CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing
+ WHERE CASE noun WHEN 'session' THEN true WHEN 'invitation' THEN true WHEN 'sign-in-failures' THEN true
+	WHEN 'api-key' THEN NOT EXISTS (SELECT FROM api_keys t WHERE t.organization = e.organization AND t.id = thing.id)
+	WHEN 'service-token' THEN NOT EXISTS (SELECT FROM service_tokens t WHERE t.organization = e.organization AND t.id = thing.id)
+		AND (e.organization <> '*' OR NOT EXISTS (
+			SELECT FROM (SELECT organization FROM organizations UNION SELECT organization FROM deletions) o
+			JOIN audit_events line ON line.organization = o.organization AND line.actor = thing.id))
+	WHEN 'member' THEN NOT EXISTS (SELECT FROM members t WHERE t.organization = e.organization AND t.id = thing.id)
+	WHEN 'passkey' THEN NOT EXISTS (SELECT FROM passkeys t WHERE t.organization = e.organization AND t.id = thing.id)
+	ELSE false END
+   AND NOT EXISTS (SELECT FROM events earlier WHERE earlier.organization = e.organization AND earlier.stream = e.stream AND earlier.version < e.version)
+   AND NOT EXISTS (SELECT FROM events later WHERE later.organization = e.organization AND later.stream = e.stream AND later.position > a.position)
+ LIMIT $1`
+
+// removeEnded leaves what was appended meanwhile.
+func removeEnded(ctx context.Context, tx pgx.Tx, ended []eventstore.Stream) (int64, error) {
+	organizations, names := make([]string, len(ended)), make([]string, len(ended))
+	for i, stream := range ended {
+		organizations[i], names[i] = stream.Organization, stream.Name
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM events e USING unnest($1::text[], $2::text[]) s (organization, stream), audit_anchors a
+		WHERE e.organization = s.organization AND e.stream = s.stream AND a.organization = s.organization AND e.position <= a.position`, organizations, names)
+	return tag.RowsAffected(), err
 }
 
 // Oldest is the first line after an anchor: things have no age.

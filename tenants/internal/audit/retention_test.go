@@ -1,7 +1,9 @@
 package audit_test
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants"
@@ -19,16 +22,23 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// pruneAudit keeps a year of the audit, as of a time.
-func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) {
+// pruneAudit keeps a year of the audit, as of a time, and returns the streams whose facts are taken back.
+func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) (withdrawn []string) {
 	t.Helper()
-	tables := func(clock func() time.Time) []prune.Table { return audit.Tables(clock, 365*24*time.Hour) }
+	withdraw := func(_ context.Context, _ pgx.Tx, streams []eventstore.Stream) error {
+		for _, stream := range streams {
+			withdrawn = append(withdrawn, stream.Name)
+		}
+		return nil
+	}
+	tables := func(clock func() time.Time) []prune.Table { return audit.Tables(clock, 365*24*time.Hour, withdraw) }
 	err := prune.New(prune.Config{
 		Pool: pool, Tables: tables, Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return withdrawn
 }
 
 func count(t *testing.T, pool *pgxpool.Pool, query string) (n int) {
@@ -74,7 +84,9 @@ func TestOldLinesGo(t *testing.T) {
 	if check := checkAudit(t, pool, "org_a"); check.Gone != 0 || check.Lines != perOrganization+3 {
 		t.Fatalf("within a year %d lines are gone and %d left", check.Gone, check.Lines)
 	}
-	pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0))
+	if withdrawn := pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0)); !slices.Equal(withdrawn, []string{"session/ses_x"}) {
+		t.Errorf("the facts of %v are taken back", withdrawn)
+	}
 	if check := checkAudit(t, pool, "org_a"); check.Gone != perOrganization+2 || check.Lines != 1 || check.Faults != nil {
 		t.Errorf("after a year: %+v", check)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
 )
@@ -47,6 +49,53 @@ func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization str
 // Withdraw withdraws all that was published of a stream. The caller's transaction has the turn to
 // append, so that withdrawals are in the order of commits.
 func (w *Withdrawals) Withdraw(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) error {
+	return w.withdraw(ctx, tx, stream, contract.TopicCredentials, contract.TopicTenants)
+}
+
+// WithdrawFacts has the facts about some streams taken back, whose events go because of their age: without those, nothing would lead to the
+// facts when the organization is deleted. It takes the turn to append where there are any.
+func (w *Withdrawals) WithdrawFacts(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error {
+	factual, err := w.withFacts(ctx, tx, streams)
+	if err != nil || len(factual) == 0 {
+		return err
+	}
+	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+		return err
+	}
+	for _, stream := range factual {
+		if err := w.withdraw(ctx, tx, stream, contract.TopicTenants); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withFacts are those of some streams of which facts are published.
+func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) ([]eventstore.Stream, error) {
+	organizations, names := make([]string, len(streams)), make([]string, len(streams))
+	for i, stream := range streams {
+		organizations[i], names[i] = stream.Organization, stream.Name
+	}
+	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, stream FROM events JOIN unnest($1::text[], $2::text[]) s (organization, stream)
+		USING (organization, stream) WHERE name = ANY($3)`, organizations, names, factualEvents())
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell of which streams facts are published: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
+}
+
+// factualEvents are the names of events that are facts for others.
+func factualEvents() (names []string) {
+	for _, event := range tenants.Events() {
+		if len(facts(event, tenants.Fold(event))) > 0 {
+			names = append(names, event.EventName())
+		}
+	}
+	return names
+}
+
+// withdraw has taken back what was published of a stream on some topics.
+func (w *Withdrawals) withdraw(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, topics ...string) error {
 	history, err := w.publication.events.ReadTx(ctx, tx, stream)
 	if err != nil {
 		return err
@@ -62,11 +111,11 @@ func (w *Withdrawals) Withdraw(ctx context.Context, tx pgx.Tx, stream eventstore
 		}
 		for _, m := range messages {
 			place := [2]string{m.Topic, m.Message.Metadata[weirbus.KeyMetadata]}
-			if seen[place] {
+			if seen[place] || !slices.Contains(topics, m.Topic) {
 				continue
 			}
 			seen[place] = true
-			if err := withdraw(ctx, tx, stream.Organization, m, r.Event); err != nil {
+			if err := keepWithdrawal(ctx, tx, stream.Organization, m, r.Event); err != nil {
 				return err
 			}
 		}
@@ -74,7 +123,7 @@ func (w *Withdrawals) Withdraw(ctx context.Context, tx pgx.Tx, stream eventstore
 	return nil
 }
 
-func withdraw(ctx context.Context, tx pgx.Tx, organization string, m relay.Outgoing, event tenants.Event) error {
+func keepWithdrawal(ctx context.Context, tx pgx.Tx, organization string, m relay.Outgoing, event tenants.Event) error {
 	instead, err := nameless(event)
 	if err != nil {
 		return err
@@ -141,3 +190,29 @@ func (w *Withdrawals) Settle(ctx context.Context, tx pgx.Tx, organization string
 	err = tx.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM withdrawals WHERE organization = $1)`, organization).Scan(&all)
 	return tag.RowsAffected(), all, err
 }
+
+// Name implements prune.Table.
+func (w *Withdrawals) Name() string { return "withdrawals" }
+
+// Keeps implements prune.Table.
+func (w *Withdrawals) Keeps() string {
+	return "what is taken back until that is published, and of deletions until they are finished"
+}
+
+// withdrawalsAtOnce are removed in one transaction.
+const withdrawalsAtOnce = 10_000
+
+// Prune implements prune.Table. What is withdrawn of deletions goes with them, who count it.
+func (w *Withdrawals) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	tag, err := tx.Exec(ctx, `DELETE FROM withdrawals WHERE position IN (
+		SELECT position FROM withdrawals w WHERE position <= (SELECT position FROM bus_relays WHERE name = $1)
+		   AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = w.organization AND e.erased_at IS NULL)
+		 ORDER BY position LIMIT $2)`, WithdrawalsName, withdrawalsAtOnce)
+	return tag.RowsAffected(), tag.RowsAffected() == withdrawalsAtOnce, err
+}
+
+// Oldest implements prune.Table: what is published at once has no age.
+func (w *Withdrawals) Oldest(context.Context, pgx.Tx) (time.Time, error) { return time.Time{}, nil }

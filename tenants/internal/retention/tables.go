@@ -70,7 +70,6 @@ func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "organizations", Keeps: "a row for each organization", By: "operators, who alone make them"},
 		{Table: "deletions", Keeps: "a row of ids for each organization and project that was ever deleted", By: "its primary key"},
-		{Table: "withdrawals", Keeps: "what is taken back of deletions that are under way", By: "shared/erasure"},
 		{Table: "projects", Keeps: "200 of an organization", By: "WEIR_MAX_PROJECTS"},
 		{Table: "security_policies", Keeps: "a row for each organization", By: "its primary key"},
 	}
