@@ -41,7 +41,7 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	key := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": project, "environment": "prod", "name": mark + "'s key"})
 	(&tenant{world: w, name: mark}).group(t, project, key.get("key"))
 	for _, of := range [][2]string{{gone.things["organization"], gone.things["project"]}, {living.things["organization"], project}} {
-		w.accepted(t, of[0], of[1], 2) // has one entry, so that it is parked
+		w.accepted(t, of[0], of[1], unreadable)
 	}
 	w.isParked(t, "ingest", 2)
 	w.isParked(t, "grouping", 2)
@@ -58,8 +58,10 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	}
 	w.isGone(t, living.things["organization"], project)
 	w.isGone(t, gone.things["organization"], gone.things["organization"])
-	w.accepted(t, gone.things["organization"], gone.things["project"], 1) // late
-	w.accepted(t, living.things["organization"], project, 1)
+	for _, late := range []func(*contract.LogsAccepted){readable, unreadable, firstOfTwo} {
+		w.accepted(t, gone.things["organization"], gone.things["project"], late)
+		w.accepted(t, living.things["organization"], project, late)
+	}
 	w.settle(t, living)
 
 	if got := w.send(t, request{method: "GET", path: "/v1/error-groups/" + living.things["group"], header: asKey(living.key)}); !strings.Contains(got.text, "RobinError") {
@@ -81,9 +83,19 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	if tables := places["table tenants.projects"]; strings.Count(tables, "Robin") != 2 {
 		t.Errorf("the projects that are not deleted: %s", tables)
 	}
+	for _, module := range []string{"ingest", "grouping", "ledger"} {
+		if rows := places["table "+module+".inbox_held"]; rows != "" {
+			t.Errorf("%s keeps parts that came late: %s", module, rows)
+		}
+	}
 	w.rebuild(t)
 	isUnmarked(t, w.tables(t), projects...)
 }
+
+// What records may be like. One that has fewer entries than it says is parked.
+func readable(*contract.LogsAccepted)          {}
+func unreadable(record *contract.LogsAccepted) { record.Entries = 2 }
+func firstOfTwo(record *contract.LogsAccepted) { record.Parts = 2 }
 
 // isUnmarked looks for the mark, as text and as Postgres shows bytes; and for the projects where
 // they have things of their own, which may be compressed.
@@ -162,9 +174,8 @@ func (w *world) isGone(t *testing.T, organization, id string) {
 	})
 }
 
-// accepted publishes that an entry of a deleted project was accepted, which says that it has so
-// many entries.
-func (w *world) accepted(t *testing.T, organization, project string, entries int) {
+// accepted publishes that an entry of a deleted project was accepted.
+func (w *world) accepted(t *testing.T, organization, project string, like func(*contract.LogsAccepted)) {
 	t.Helper()
 	out, err := publisher.New(publisher.Config{Brokers: w.brokers}, slog.New(slog.DiscardHandler))
 	must(t, err)
@@ -172,8 +183,9 @@ func (w *world) accepted(t *testing.T, organization, project string, entries int
 	line := `{"timestamp":"2026-11-21T09:30:00Z","level":"error","message":"` + mark + ` is late","error":{"type":"` + mark + `Error"}}`
 	logs := contract.LogsAccepted{
 		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: project, Environment: "prod", Key: "key_0",
-		Source: "weir/ingest", Time: time.Now(), Entries: entries, Bytes: int64(len(line)), Errors: 1, Lines: []byte(line + "\n"),
+		Source: "weir/ingest", Time: time.Now(), Entries: 1, Bytes: int64(len(line)), Errors: 1, Lines: []byte(line + "\n"),
 	}
+	like(&logs)
 	m := message.NewMessage(logs.ID(), logs.Lines)
 	m.Metadata = logs.Headers()
 	m.Metadata[bus.KeyMetadata] = logs.RecordKey(1)

@@ -128,7 +128,7 @@ func (a *App) buildConsumers() (err error) {
 	count := countErrors(a.metrics.Registerer)
 	grouper := bus.Consumer{Service: a.service, Count: countEffects(a.metrics.Registerer)}
 	a.logs, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGrouping, Topic: contract.TopicLogs, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: a.config.AcceptLostRecords, Handle: grouper.Consume, Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
 			count(records)
@@ -139,7 +139,7 @@ func (a *App) buildConsumers() (err error) {
 		return err
 	}
 	a.tenants, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGroupingTenants, Topic: contract.TopicTenants, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupGroupingTenants, Topic: contract.TopicTenants, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
 		Handle:     erasure.Consume, Metrics: a.metrics.Registerer,
 	}, a.logger)

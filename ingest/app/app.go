@@ -199,7 +199,7 @@ const (
 func (a *App) buildConsumer() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
 	a.consumer, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: a.config.AcceptLostRecords,
 		Handle:     logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
 	}, a.logger)
@@ -207,7 +207,7 @@ func (a *App) buildConsumer() (err error) {
 		return err
 	}
 	a.tenants, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupIngestTenants, Topic: contract.TopicTenants, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupIngestTenants, Topic: contract.TopicTenants, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
 		Handle:     erasure.Consume, Metrics: a.metrics.Registerer,
 	}, a.logger)

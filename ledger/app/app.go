@@ -121,7 +121,7 @@ func (a *App) buildConsumers() (err error) {
 	handler := &bus.Consumer{Service: a.service, Clock: a.clock}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: a.config.AcceptLostRecords,
 		Handle:     handler.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
 		MaxBytes: batchBytes, Metrics: a.metrics.Registerer,
@@ -130,7 +130,7 @@ func (a *App) buildConsumers() (err error) {
 		return err
 	}
 	a.tenants, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
 		Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)

@@ -38,6 +38,43 @@ func TestFaultPoison(t *testing.T) {
 	}
 }
 
+// Of a record of which nothing may be kept the place is parked, and nothing else.
+func TestErasedRecordsAreParkedEmpty(t *testing.T) {
+	t.Parallel()
+	const n, culprit = 10, 4
+	brokers, topic, pool := testenv.SharedKafka(t), "test.erased", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	messages := bustest.Keyed(0, n, 100)
+	if _, err := bustest.NewPublisher(t, publisher.Config{Brokers: brokers}).PublishContext(context.Background(), topic, messages...); err != nil {
+		t.Fatal(err)
+	}
+	isCulprit := func(r bus.Record) bool { return r.Header("ce_id") == messages[culprit].UUID }
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		for _, r := range records {
+			if isCulprit(r) {
+				return bus.PermanentRecord(r, errors.New("this record is no good"))
+			}
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Erased = func(_ context.Context, _ pgx.Tx, r bus.Record) (bool, error) { return isCulprit(r), nil }
+	c, _ := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, n-1, bustest.Patience)
+	testenv.Eventually(t, bustest.Patience, c.Ready)
+	var parked, empty int
+	err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(context.Background(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
+			return err
+		}
+		return tx.QueryRow(context.Background(), `SELECT count(*), count(*) FILTER (WHERE value IS NULL AND key IS NULL AND header_names = '{}') FROM bus_parked`).
+			Scan(&parked, &empty)
+	})
+	if err != nil || parked != 1 || empty != 1 {
+		t.Errorf("%d records are parked, %d of them empty, %v", parked, empty, err)
+	}
+}
+
 func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx, bus.Record) error) {
 	const n, culprit = 10_000, 6_789
 	brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), bustest.Database(t)

@@ -96,6 +96,13 @@ func Among(ctx context.Context, tx pgx.Tx, organizations []string) (Set, error) 
 	return set, err
 }
 
+// IsErased reports whether a record is of what is deleted, so that a consumer keeps nothing of it. It is Among for one record.
+func IsErased(ctx context.Context, tx pgx.Tx, record bus.Record) (bool, error) {
+	organization := record.Header(contract.HeaderOrganization)
+	set, err := Among(ctx, tx, []string{organization})
+	return set.Has(organization, record.Header(contract.HeaderProject)), err
+}
+
 // AmongLogs is Among for the organizations of records.
 func AmongLogs(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (Set, error) {
 	if len(records) == 0 {
@@ -112,14 +119,19 @@ func AmongLogs(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) 
 	return Among(ctx, tx, organizations)
 }
 
-// Empty removes the lines of deleted organizations and projects, so that none are kept until a
-// request is complete.
-func (s Set) Empty(records []contract.LogsAccepted) {
-	for i := range records {
-		if s.Has(records[i].Organization, records[i].Project) {
-			records[i].Lines = nil
+// Living returns the records that are not deleted, with their sources. An inbox keeps what it sees.
+func (s Set) Living(records []contract.LogsAccepted, sources []bus.Record) ([]contract.LogsAccepted, []bus.Record) {
+	if len(s) == 0 {
+		return records, sources
+	}
+	var living []contract.LogsAccepted
+	var theirs []bus.Record
+	for i, record := range records {
+		if !s.Has(record.Organization, record.Project) {
+			living, theirs = append(living, record), append(theirs, sources[i])
 		}
 	}
+	return living, theirs
 }
 
 // Has reports whether a project is deleted, by itself or with its organization.

@@ -117,6 +117,17 @@ func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
 	return hold(ctx, tx, kept)
 }
 
+// Forget lets go of the parts that are kept of some projects. Call it after Whole.
+func (j *Judgement) Forget(ctx context.Context, tx pgx.Tx, of func(organization, project string) bool) error {
+	var gone []*contract.LogsAccepted
+	for i, verdict := range j.Verdicts {
+		if record := &j.records[i]; verdict == Partial && of(record.Organization, record.Project) {
+			gone = append(gone, record)
+		}
+	}
+	return forget(ctx, tx, gone...)
+}
+
 // Whole calls each with all parts of the request that the Fresh record i completes, in order. Each
 // may use tx.
 func (j *Judgement) Whole(ctx context.Context, tx pgx.Tx, i int, each func(contract.LogsAccepted) error) error {

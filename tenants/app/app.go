@@ -302,7 +302,7 @@ func (a *App) buildUsageConsumer() (err error) {
 		return err
 	}
 	a.usage, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: true, // uses of keys are kept for a while, and nothing is rebuilt from them
 		Handle:     bus.UsageConsumer{Exposed: a.exposures.SeenInPlaintext, Used: keys.AddUsage}.Consume,
 		Committed:  func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,

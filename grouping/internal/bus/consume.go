@@ -38,14 +38,14 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	deleted.Empty(accepted)
+	accepted, sources = deleted.Living(accepted, sources)
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
 	tally := grouping.NewTally()
 	for i, source := range sources {
-		if judged.Verdicts[i] != inbox.Fresh || deleted.Has(accepted[i].Organization, accepted[i].Project) {
+		if judged.Verdicts[i] != inbox.Fresh {
 			continue
 		}
 		add := func(logs contract.LogsAccepted) error { return bus.PermanentRecord(source, count(tally, logs)) }

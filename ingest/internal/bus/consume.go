@@ -40,14 +40,14 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err != nil {
 		return err
 	}
-	deleted.Empty(accepted)
+	accepted, records = deleted.Living(accepted, records)
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
 	kept := &keeping{log: l, tx: tx}
 	for i, record := range records {
-		if judged.Verdicts[i] != inbox.Fresh || deleted.Has(accepted[i].Organization, accepted[i].Project) {
+		if judged.Verdicts[i] != inbox.Fresh {
 			continue
 		}
 		add := func(logs contract.LogsAccepted) error { return kept.add(ctx, logs, record) }

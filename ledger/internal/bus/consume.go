@@ -25,7 +25,8 @@ type Consumer struct {
 }
 
 // Logs charges each request whole, by the headers of its records, with the record that completes
-// it. Other records only count in their ranges. The bus parks a record with impossible headers; any
+// it. Other records only count in their ranges. Of what is deleted nothing is kept, so its requests
+// only count where their parts come together. The bus parks a record with impossible headers; any
 // other error rolls back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
@@ -35,12 +36,19 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	if err != nil {
 		return err
 	}
+	deleted, err := erasure.AmongLogs(ctx, tx, accepted)
+	if err != nil {
+		return err
+	}
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
 	requests, err := chargesOf(ctx, tx, judged, charges)
 	if err != nil {
+		return err
+	}
+	if err := judged.Forget(ctx, tx, deleted.Has); err != nil {
 		return err
 	}
 	booked := c.Clock().UTC().Truncate(time.Microsecond)

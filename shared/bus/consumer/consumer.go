@@ -48,6 +48,10 @@ type Config struct {
 	// Else it is stopped: what is derived from the log would lack records unnoticed.
 	AcceptLost bool
 
+	// Erased reports whether nothing of a record may be kept, for its organization is deleted: it is parked empty. nil: all are parked as they are.
+	// tx acts as the system.
+	Erased func(ctx context.Context, tx pgx.Tx, record bus.Record) (bool, error)
+
 	Handle    Handler
 	Lanes     Lanes              // divide the records, so that none wait for another's; zero: all in order
 	Committed func([]bus.Record) // called after each commit with the records that took effect; may be nil
@@ -84,6 +88,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Committed == nil {
 		c.Committed = func([]bus.Record) {}
+	}
+	if c.Erased == nil {
+		c.Erased = func(context.Context, pgx.Tx, bus.Record) (bool, error) { return false, nil }
 	}
 	return c
 }

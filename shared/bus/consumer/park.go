@@ -9,13 +9,20 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
-// park sets the record of some work aside with the reason, and moves on, in one transaction.
+// park sets the record of some work aside with the reason, or its place alone, and moves on, in one transaction.
 func (a *assignment) park(ctx context.Context, w work, reason error) error {
 	c, r := a.consumer, w.records[0]
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
 	err := a.persist(ctx, w, func(ctx context.Context, tx pgx.Tx, _ []bus.Record) error {
 		if _, err := tx.Exec(ctx, asSystem); err != nil {
 			return err
+		}
+		erased, err := c.cfg.Erased(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		if erased {
+			return parked.AddErased(ctx, tx, c.cfg.Group, r)
 		}
 		return parked.Add(ctx, tx, c.cfg.Group, r, reason)
 	})

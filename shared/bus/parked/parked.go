@@ -33,6 +33,16 @@ func Add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, reason erro
 	return err
 }
 
+// AddErased parks the place of a record of which nothing may be kept: who compares with the log finds no gap.
+func AddErased(ctx context.Context, tx pgx.Tx, group string, r bus.Record) error {
+	_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), group, r.Topic, r.Partition, r.Offset, r.Time,
+		nil, nil, []string{}, [][]byte{}, ErasedReason)
+	return err
+}
+
+// ErasedReason is that of records whose content is erased.
+const ErasedReason = "it is erased: its organization or project is deleted"
+
 // ReplayRequested reports whether a parked record of these partitions is to be replayed.
 func ReplayRequested(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int) (requested bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
