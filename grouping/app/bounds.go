@@ -18,14 +18,14 @@ import (
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
-		Pool: a.pool, Tables: tables,
+		Pool: a.pool, Tables: a.tables,
 		Fixed: slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
 		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
 
-func tables(clock func() time.Time) []prune.Table {
-	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), sharedbus.Tables(clock), []prune.Table{outbox.Table(bus.RelayName)})
+func (a *App) tables(clock func() time.Time) []prune.Table {
+	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), a.config.Retention.Tables(clock), []prune.Table{outbox.Table(bus.RelayName)})
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

@@ -23,7 +23,8 @@ type Config struct {
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of grouping's database." env:"WEIR_DATABASE_URL" default:""`
 
-	BrokerAccess sharedbus.Access `embed:"" prefix:"brokers-"`
+	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
+	Retention    sharedbus.Retention `embed:""`
 
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
 	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
@@ -41,7 +42,7 @@ type Config struct {
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
+	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.Reads < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}

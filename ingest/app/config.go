@@ -26,7 +26,8 @@ type Config struct {
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of the log store's database." env:"WEIR_DATABASE_URL" default:""`
 
-	BrokerAccess sharedbus.Access `embed:"" prefix:"brokers-"`
+	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
+	Retention    sharedbus.Retention `embed:""`
 
 	Strict           bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
 	MaxBodyBytes     int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
@@ -78,7 +79,7 @@ const (
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
+	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
 	for name, value := range map[string]int64{
 		"WEIR_INGEST_MAX_BODY_BYTES": int64(c.MaxBodyBytes), "WEIR_INGEST_IN_FLIGHT_BYTES": c.InFlightBytes, "WEIR_INGEST_REQUESTS": int64(c.Requests),
 		"WEIR_INGEST_LARGE_BODIES": int64(c.LargeBodies), "WEIR_INGEST_CLIENT_REQUESTS": int64(c.ClientRequests),

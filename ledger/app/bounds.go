@@ -25,7 +25,7 @@ func (a *App) newPruner() *prune.Pruner {
 }
 
 func (a *App) tables(clock func() time.Time) []prune.Table {
-	return slices.Concat(postgres.Tables(clock, a.config.kept()), inbox.Tables(clock), sharedbus.Tables(clock),
+	return slices.Concat(postgres.Tables(clock, a.config.kept()), inbox.Tables(clock), a.config.Retention.Tables(clock),
 		[]prune.Table{outbox.Table(bus.RelayName)})
 }
 

@@ -24,7 +24,8 @@ type Config struct {
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of the ledger's database." env:"WEIR_DATABASE_URL" default:""`
 
-	BrokerAccess sharedbus.Access `embed:"" prefix:"brokers-"`
+	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
+	Retention    sharedbus.Retention `embed:""`
 
 	TierIndieBytes            int64 `help:"Quota of tier indie, bytes per period." env:"WEIR_TIER_INDIE_BYTES" default:"1073741824"`
 	TierIndieRequests         int   `help:"Requests per minute of tier indie." env:"WEIR_TIER_INDIE_REQUESTS" default:"60"`
@@ -55,7 +56,7 @@ type Config struct {
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
+	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
 		errs = append(errs, errors.New("WEIR_LEDGER_* can't be negative"))
 	}

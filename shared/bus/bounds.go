@@ -1,19 +1,38 @@
 package bus
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// remembered is how long an unresolved parked record stays. The log has lost it long before.
-const remembered = 90 * 24 * time.Hour
+// Retention is how long what nobody has asked for is kept. Zero means the defaults.
+type Retention struct {
+	ParkedDays int `help:"For how many days a record that can't be applied is kept after it last failed, so that it can be applied later." env:"WEIR_PARKED_DAYS" default:"90"`
+}
+
+const (
+	parkedDays      = 90 // the log has long lost the record by then
+	leastParkedDays = 8  // the ledger accounts for each offset of the days whose ranges it keeps
+)
+
+// Validate says what is wrong.
+func (r Retention) Validate() error {
+	if r.ParkedDays != 0 && r.ParkedDays < leastParkedDays {
+		return fmt.Errorf("WEIR_PARKED_DAYS is %d: parked records are kept for at least %d days", r.ParkedDays, leastParkedDays)
+	}
+	return nil
+}
 
 // Tables are those that age, for a prune.Pruner.
-func Tables(clock func() time.Time) []prune.Table {
-	return []prune.Table{
-		prune.Rows{Table: "bus_parked", Bound: "parked records for 90 days after they last failed", Age: "failed_at", Before: prune.Ago(remembered, clock)},
-	}
+func (r Retention) Tables(clock func() time.Time) []prune.Table {
+	days := cmp.Or(r.ParkedDays, parkedDays)
+	return []prune.Table{prune.Rows{
+		Table: "bus_parked", Bound: fmt.Sprintf("parked records for %d days after they last failed", days), Age: "failed_at",
+		Before: prune.Ago(time.Duration(days)*24*time.Hour, clock),
+	}}
 }
 
 // Fixed are the bounds of the other tables. A stopped lane stays: its last records may be in the

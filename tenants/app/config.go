@@ -30,7 +30,8 @@ type Config struct {
 	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
 	OperatorToken httpapi.Secret `help:"The operator's token: weirsvc_ and 48 hex digits. A new one revokes the one before." env:"WEIR_OPERATOR_TOKEN"`
 
-	BrokerAccess sharedbus.Access `embed:"" prefix:"brokers-"`
+	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
+	Retention    sharedbus.Retention `embed:""`
 
 	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example; passkeys belong to its host. Empty: https://localhost and the port of the listener." env:"WEIR_CONSOLE_ORIGIN"`
 
@@ -59,7 +60,7 @@ type Config struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.ServerConfig.Validate(), c.Limits.Validate()}
-	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
+	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
 	if c.AuditDays != 0 && c.AuditDays < leastAuditDays {
 		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, leastAuditDays))
 	}

@@ -36,7 +36,7 @@ func (a *App) newPruner() *prune.Pruner {
 
 func (a *App) tables(clock func() time.Time) []prune.Table {
 	return slices.Concat(retention.Tables(clock, bus.Forget(a.publisher, a.clock)), audit.Tables(clock, a.config.auditKept(), a.withdrawals.WithdrawFacts),
-		[]prune.Table{a.withdrawals}, sharedbus.Tables(clock))
+		[]prune.Table{a.withdrawals}, a.config.Retention.Tables(clock))
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.
