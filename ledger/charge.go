@@ -22,6 +22,7 @@ type Charge struct {
 	Bytes        int64
 	Entries      int
 	Errors       int
+	Environment  string
 	Cause        Cause
 }
 

@@ -4,7 +4,8 @@ package ledger
 const (
 	SumIsZero          = "the balances of a book sum to zero"
 	BalanceIsTransfers = "a book's balances are the sum of its transfers"
-	UsageIsCharges     = "usage per day and project is what was charged"
+	UsageIsCharges     = "usage per project and key is what was charged"
+	HoursAreDays       = "usage by hour is usage by day"
 	RangeIsTransfers   = "what a range charged is the sum of its transfers"
 	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
 	LedgerIsLog        = "the ledger's bytes are the log's bytes"
@@ -12,7 +13,7 @@ const (
 
 // Invariants are all of them.
 func Invariants() []string {
-	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, RangeIsTransfers, RangesFollow, LedgerIsLog}
+	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, LedgerIsLog}
 }
 
 // A Violation is an invariant that does not hold. There should never be one.

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A Retention is for how many months books are kept, and for how many their transfers. Older
+// A Retention is for how many months books are kept, for how many their transfers and the usage by day, and for how many the usage by hour. Older
 // transfers are kept as sums by period as long as the book.
-type Retention struct{ Transfers, Books int }
+type Retention struct{ Hours, Transfers, Books int }
 
 // DefaultRetention keeps the transfers of two years, to compare with a year before, and books for
 // as long as accounting law wants.
-func DefaultRetention() Retention { return Retention{Transfers: 25, Books: 120} }
+func DefaultRetention() Retention { return Retention{Hours: 3, Transfers: 25, Books: 120} }
 
 // ErrNotKept is the error for what was so long ago that it is not kept any more.
 var ErrNotKept = errors.New("that is not kept any more")
@@ -27,8 +27,14 @@ func (r Retention) Validate() error {
 		return fmt.Errorf("transfers for %d months and books for %d: transfers need at least %d, and books as many as transfers",
 			r.Transfers, r.Books, leastTransfers)
 	}
+	if r.Hours < 1 || r.Hours > r.Transfers {
+		return fmt.Errorf("usage by hour for %d months: it needs at least 1, and at most the %d of transfers", r.Hours, r.Transfers)
+	}
 	return nil
 }
+
+// HoursSince is since when usage is kept by hour.
+func (r Retention) HoursSince(now time.Time) time.Time { return monthsBefore(now, r.Hours) }
 
 // TransfersSince is from which day on all transfers are kept.
 func (r Retention) TransfersSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers) }

@@ -13,7 +13,7 @@ func TestRetention(t *testing.T) {
 	if since := kept.BooksSince(now); !since.Equal(time.Date(2016, 11, 22, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("books are kept since %s", since)
 	}
-	for kept, fine := range map[Retention]bool{kept: true, {3, 3}: true, {2, 3}: false, {4, 3}: false, {}: false} {
+	for kept, fine := range map[Retention]bool{kept: true, {1, 3, 3}: true, {1, 2, 3}: false, {1, 4, 3}: false, {4, 3, 3}: false, {0, 3, 3}: false, {}: false} {
 		if err := kept.Validate(); (err == nil) != fine {
 			t.Errorf("%+v: %v", kept, err)
 		}

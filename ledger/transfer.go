@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract/calendar"
@@ -46,6 +47,12 @@ type Cause struct {
 	At        time.Time // when it happened; for logs, when they were accepted
 	Project   string    // empty where it concerns no project
 	Key       string    // id of the API key; empty where none was used
+}
+
+// BatchOfEvent is the batch of an event of the log, whose id begins with it.
+func (c Cause) BatchOfEvent() string {
+	batch, _, _ := strings.Cut(c.Event, "/")
+	return batch
 }
 
 // A Transfer moves Amount bytes between two accounts of one organization and period. It never

@@ -34,7 +34,7 @@ var eventConsumers = map[string][]string{
 	"TypeErased":              {"tenants/internal/bus"},
 	"TypeKeyUsed":             {"tenants/internal/bus"},
 	"TypeKeyExposed":          {"tenants/internal/bus"},
-	"TypeRequestsCounted":     nil,
+	"TypeRequestsCounted":     {"ledger/internal/bus"},
 	"TypeQuotaRefused":        {"ledger/internal/bus"},
 }
 

@@ -49,6 +49,7 @@ var policies = []policy{
 	{route: "GET /v1/organizations/{organization}/balance", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/entries", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/usage", who: tokens("billing:read")},
+	{route: "GET /v1/organizations/{organization}/refusals", who: tokens("billing:read")},
 
 	// Organizations and what is theirs.
 	{route: "POST /v1/organizations", who: operators, body: `{"name":"C","tier":"indie"}`, want: 201},

@@ -67,10 +67,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
-	clock := config.Clock
-	if clock == nil {
-		clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
-	}
+	clock := config.clock()
 	dialer, err := config.BrokerAccess.Dialer()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)

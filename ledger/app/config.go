@@ -44,8 +44,10 @@ type Config struct {
 	BatchWait     time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_LEDGER_BATCH_WAIT" default:"10ms"`
 	CheckInterval time.Duration `help:"How often what was just applied is checked." env:"WEIR_LEDGER_CHECK_INTERVAL" default:"10s"`
 
-	TransfersMonths int `help:"For how many months each transfer is kept. What older ones came to is kept by period." env:"WEIR_LEDGER_TRANSFERS_MONTHS" default:"25"`
-	BooksMonths     int `help:"For how many months after its end the books of a period are kept." env:"WEIR_LEDGER_BOOKS_MONTHS" default:"120"`
+	TransfersMonths  int `help:"For how many months each transfer is kept. What older ones came to is kept by period." env:"WEIR_LEDGER_TRANSFERS_MONTHS" default:"25"`
+	UsageHoursMonths int `help:"For how many months usage is kept by the hour; by the day it is kept as long as transfers." env:"WEIR_LEDGER_USAGE_HOURS_MONTHS" default:"3"`
+
+	BooksMonths int `help:"For how many months after its end the books of a period are kept." env:"WEIR_LEDGER_BOOKS_MONTHS" default:"120"`
 
 	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and says what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
 
@@ -63,10 +65,18 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.tiers().Validate(), c.kept().Validate())...)
 }
 
+func (c Config) clock() func() time.Time {
+	if c.Clock != nil {
+		return c.Clock
+	}
+	return time.Now //nolint:forbidigo // this is where the clock of the system comes in
+}
+
 // kept is the retention, with its default.
 func (c Config) kept() ledger.Retention {
 	kept := ledger.DefaultRetention()
-	return ledger.Retention{Transfers: cmp.Or(c.TransfersMonths, kept.Transfers), Books: cmp.Or(c.BooksMonths, kept.Books)}
+	return ledger.Retention{Hours: cmp.Or(c.UsageHoursMonths, kept.Hours),
+		Transfers: cmp.Or(c.TransfersMonths, kept.Transfers), Books: cmp.Or(c.BooksMonths, kept.Books)}
 }
 
 // tiers are the terms, with their default.

@@ -27,7 +27,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Vary", "Accept")
-	if prefersLines(r) {
+	if httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines) == httpapi.TypeLines {
 		return l.stream(w, r, who, search)
 	}
 	answer, err := l.Service.Search(r.Context(), who, search)

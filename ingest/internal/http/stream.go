@@ -2,21 +2,14 @@ package http
 
 import (
 	"errors"
-	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
-)
-
-const (
-	typeJSON  = "application/json"
-	typeLines = "application/x-ndjson"
 )
 
 // Bounds of an answer in lines.
@@ -68,7 +61,7 @@ func isOverload(err error) bool {
 }
 
 func beginStream(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", typeLines)
+	w.Header().Set("Content-Type", httpapi.TypeLines)
 	w.Header().Set("Trailer", trailerNext+", "+trailerIncomplete)
 }
 
@@ -91,26 +84,4 @@ func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, in
 	}
 	w.Header().Set(trailerIncomplete, strconv.FormatBool(incomplete))
 	return nil
-}
-
-// prefersLines reports whether the client would rather have lines than a JSON document.
-func prefersLines(r *http.Request) bool {
-	lines, document := 0.0, 0.0
-	for _, accepted := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
-		kind, parameters, err := mime.ParseMediaType(accepted)
-		if err != nil {
-			continue
-		}
-		quality, err := strconv.ParseFloat(parameters["q"], 64)
-		if err != nil {
-			quality = 1
-		}
-		switch kind {
-		case typeLines:
-			lines = quality
-		case typeJSON:
-			document = quality
-		}
-	}
-	return lines > 0 && lines >= document
 }

@@ -126,16 +126,3 @@ func TestLinesThatEndEarly(t *testing.T) {
 		t.Errorf("failed: %v, trailers %v", err, answer.Trailer)
 	}
 }
-
-func TestPrefersLines(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"": false, "*/*": false, "application/json": false, "application/x-ndjson": true, "application/json;q=0.5, application/x-ndjson": true,
-		"application/x-ndjson;q=0": false, "application/json, application/x-ndjson;q=0.9": false, "Application/X-NDJSON; charset=utf-8": true, "rubbish;;": false,
-	} {
-		r := httptest.NewRequest(http.MethodGet, "/v1/logs", nil)
-		r.Header.Set("Accept", accept)
-		if got := prefersLines(r); got != want {
-			t.Errorf("%q: %t", accept, got)
-		}
-	}
-}

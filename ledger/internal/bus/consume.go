@@ -84,6 +84,7 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 		Bytes:        logs.Bytes,
 		Entries:      logs.Entries,
 		Errors:       logs.Errors,
+		Environment:  logs.Environment,
 		Cause: ledger.Cause{
 			Event: logs.ID(), Batch: logs.Batch, Source: ledger.FromLogs,
 			Partition: record.Partition, Offset: record.Offset,

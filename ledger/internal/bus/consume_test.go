@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -41,7 +42,7 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 			if err := consumer.Logs(t.Context(), tx, step.records); err != nil {
 				return err
 			}
-			return tx.QueryRow(t.Context(), `SELECT coalesce(sum(bytes), 0), coalesce(sum(entries), 0) FROM usage`).Scan(&bytes, &entries)
+			return tx.QueryRow(t.Context(), `SELECT coalesce(sum(bytes), 0), coalesce(sum(entries), 0) FROM usage_days`).Scan(&bytes, &entries)
 		})
 		if err != nil || bytes != step.bytes || entries != step.counts {
 			t.Errorf("%d bytes of %d entries are charged, want %d of %d; error %v", bytes, entries, step.bytes, step.counts, err)
@@ -51,7 +52,7 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		violations, err := postgres.Verify(t.Context(), tx)
+		violations, err := postgres.Verify(t.Context(), tx, time.Now().AddDate(0, -1, 0))
 		if len(violations) > 0 {
 			t.Errorf("the books are unsound: %+v", violations)
 		}

@@ -14,28 +14,58 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Outcomes consumes outcomes of requests: refusals by quota exhaust a period. It ignores other
-// facts.
+// Outcomes consumes outcomes of requests: refusals by quota exhaust a period, counts are usage. It ignores other facts.
 func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
 	}
-	var refusals []ledger.Refusal
-	for _, record := range records {
-		if record.Header(contract.HeaderType) != contract.TypeQuotaRefused {
-			continue
-		}
-		refusal, err := parseRefusal(record)
-		if err != nil {
-			return bus.PermanentRecord(record, err)
-		}
-		refusals = append(refusals, refusal)
-	}
-	events, err := c.Service.Refuse(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), refusals)
+	refusals, tallies, err := parseOutcomes(records)
 	if err != nil {
 		return err
 	}
+	booked := c.Clock().UTC().Truncate(time.Microsecond)
+	events, err := c.Service.Refuse(ctx, tx, booked, refusals)
+	if err != nil {
+		return err
+	}
+	if err := c.Service.Count(ctx, tx, booked, tallies); err != nil {
+		return err
+	}
 	return saveEvents(ctx, tx, events) // the last of all, as in Logs
+}
+
+func parseOutcomes(records []bus.Record) (refusals []ledger.Refusal, tallies []ledger.Tally, err error) {
+	for _, record := range records {
+		var refusal ledger.Refusal
+		var tally ledger.Tally
+		switch record.Header(contract.HeaderType) {
+		case contract.TypeQuotaRefused:
+			refusal, err = parseRefusal(record)
+			refusals = append(refusals, refusal)
+		case contract.TypeRequestsCounted:
+			tally, err = parseTally(record)
+			tallies = append(tallies, tally)
+		}
+		if err != nil {
+			return nil, nil, bus.PermanentRecord(record, err)
+		}
+	}
+	return refusals, tallies, nil
+}
+
+func parseTally(record bus.Record) (ledger.Tally, error) {
+	var fact contract.RequestsCounted
+	if err := json.Unmarshal(record.Value, &fact); err != nil {
+		return ledger.Tally{}, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err)
+	}
+	tally := ledger.Tally{Organization: fact.Organization, Process: fact.Process, Sequence: fact.Sequence, At: fact.From.UTC()}
+	for _, count := range fact.Counts {
+		tally.Uses = append(tally.Uses, ledger.Use{
+			Organization: fact.Organization, Hour: tally.At.Truncate(time.Hour), Project: count.Project, Key: count.APIKey, Environment: count.Environment,
+			Outcome: count.Outcome, Reason: count.Reason, Requests: count.Requests, Entries: count.Entries, Bytes: count.Bytes, KeyInBody: count.KeyInBody,
+		})
+	}
+	return tally, tally.Validate()
 }
 
 func parseRefusal(record bus.Record) (ledger.Refusal, error) {

@@ -1,41 +1,158 @@
 package http
 
 import (
+	"context"
+	"iter"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
 type usageBody struct {
-	Day     string `json:"day"` // UTC
-	Project string `json:"project"`
-	Bytes   int64  `json:"bytes"`
-	Entries int64  `json:"entries"`
-	Errors  int64  `json:"errors"`
+	At          time.Time `json:"at"`
+	Day         string    `json:"day,omitempty"` // UTC
+	Project     *string   `json:"project,omitempty"`
+	Key         *string   `json:"key,omitempty"`
+	Environment *string   `json:"environment,omitempty"`
+	Outcome     *string   `json:"outcome,omitempty"`
+	Reason      *string   `json:"reason,omitempty"`
+	Requests    int64     `json:"requests"`
+	Entries     int64     `json:"entries"`
+	Bytes       int64     `json:"bytes"`
+	Errors      int64     `json:"errors"`
+	KeyInBody   int64     `json:"key_in_body"`
 }
 
-func newUsageBody(u postgres.Usage) usageBody {
-	return usageBody{u.Day.Format(time.DateOnly), u.Project, u.Bytes, u.Entries, u.Errors}
+// A usageList is the usage that a request asks for.
+type usageList struct {
+	postgres.UsageQuery
+	organization string
 }
 
-// usage lists what was charged per day of acceptance and project, the latest day first.
+// body shows what the list is told apart by, empty or not, and nothing else.
+func (l usageList) body(u ledger.Use) usageBody {
+	body := usageBody{At: u.Hour, Requests: u.Requests, Entries: u.Entries, Bytes: u.Bytes, Errors: u.Errors, KeyInBody: u.KeyInBody}
+	if l.Bucket == postgres.ByDay {
+		body.Day = u.Hour.Format(time.DateOnly)
+	}
+	values := []*string{&u.Project, &u.Key, &u.Environment, &u.Outcome, &u.Reason}
+	for i, member := range []**string{&body.Project, &body.Key, &body.Environment, &body.Outcome, &body.Reason} {
+		if l.By[postgres.Dimensions()[i]] {
+			*member = values[i]
+		}
+	}
+	return body
+}
+
+func (l usageList) columns() []string {
+	columns := []string{"at"}
+	for _, dimension := range postgres.Dimensions() {
+		if l.By[dimension] {
+			columns = append(columns, string(dimension))
+		}
+	}
+	return append(columns, "requests", "entries", "bytes", "errors", "key_in_body")
+}
+
+func (l usageList) cells(u ledger.Use) []string {
+	cells := []string{u.Hour.Format(time.RFC3339)}
+	for i, value := range []string{u.Project, u.Key, u.Environment, u.Outcome, u.Reason} {
+		if l.By[postgres.Dimensions()[i]] {
+			cells = append(cells, value)
+		}
+	}
+	for _, n := range []int64{u.Requests, u.Entries, u.Bytes, u.Errors, u.KeyInBody} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	return cells
+}
+
+// usage lists what became of requests by time and by what the client asks for, the latest first; where it asks for nothing, what was accepted by day
+// and project.
 func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
-	page, err := pageOf[postgres.UsageCursor](r, "project")
+	list, err := usageListOf(r)
 	if err != nil {
 		return err
 	}
-	organization, err := reached(r)
-	if err != nil {
-		return err
+	if mediaType := httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines, httpapi.TypeCSV); mediaType != httpapi.TypeJSON {
+		return a.exportUsage(w, r, list, mediaType)
 	}
-	found, err := a.Service.Usage(r.Context(), organization, postgres.UsageQuery{
-		Project: r.URL.Query().Get("project"), From: page.from, To: page.to, After: page.after, Limit: page.limit + 1,
-	})
+	found, err := a.Service.Usage(r.Context(), list.organization, list.UsageQuery)
 	if err != nil {
-		return answer(err, organization)
+		return answer(err, list.organization)
 	}
-	httpapi.WriteList(w, r, found, page.limit, newUsageBody, postgres.Usage.Cursor)
+	httpapi.WriteList(w, r, found, list.Limit-1, list.body, postgres.UsagePlace)
 	return nil
+}
+
+// usageListOf reads what a request asks for, and one item more than fits, so that it shows whether the list goes on.
+func usageListOf(r *http.Request) (list usageList, err error) {
+	page, err := pageOf[postgres.UsageCursor](r, "project", "by", "bucket")
+	if err != nil {
+		return list, err
+	}
+	query := r.URL.Query()
+	list.UsageQuery = postgres.UsageQuery{
+		Bucket: postgres.ByDay, By: map[postgres.Dimension]bool{}, Project: query.Get("project"),
+		From: page.from, To: page.to, After: page.after, Limit: page.limit + 1,
+	}
+	if query.Has("bucket") {
+		list.Bucket = postgres.Bucket(query.Get("bucket"))
+	}
+	if !slices.Contains([]postgres.Bucket{postgres.ByHour, postgres.ByDay, postgres.ByMonth}, list.Bucket) {
+		return list, httpapi.Invalid("?bucket", httpapi.CodeInvalidRequest, "There is no such bucket of time.", "Use hour, day or month.")
+	}
+	names := query.Get("by")
+	if !query.Has("by") && !query.Has("bucket") {
+		names = string(postgres.ByProject)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		if name != "" && !slices.Contains(postgres.Dimensions(), postgres.Dimension(name)) {
+			return list, httpapi.Invalid("?by", httpapi.CodeInvalidRequest, "Usage can't be told apart by that.",
+				"Use any of project, key, environment, outcome and reason, with commas between.")
+		}
+		list.By[postgres.Dimension(name)] = true
+	}
+	list.organization, err = reached(r)
+	return list, err
+}
+
+// exportUsage answers with all of the list, or as many items as its limit says.
+func (a *API) exportUsage(w http.ResponseWriter, r *http.Request, list usageList, mediaType string) error {
+	left := -1
+	if r.URL.Query().Has("limit") {
+		left = list.Limit - 1
+	}
+	return export[ledger.Use]{
+		pages: a.usagePages(r.Context(), list, left), columns: list.columns(), cells: list.cells,
+		body: func(u ledger.Use) any { return list.body(u) },
+	}.write(w, mediaType)
+}
+
+// usagePages are the pages of a list, each of an instant of its own; left is how many items there are at most, if it is not negative.
+func (a *API) usagePages(ctx context.Context, list usageList, left int) iter.Seq2[[]ledger.Use, error] {
+	query := list.UsageQuery
+	query.Limit = httpapi.MaxLimit
+	if left >= 0 {
+		query.Limit = left
+	}
+	return func(yield func([]ledger.Use, error) bool) {
+		for {
+			found, err := a.Service.Usage(ctx, list.organization, query)
+			if err != nil {
+				yield(nil, answer(err, list.organization))
+				return
+			}
+			if !yield(found, nil) || len(found) < query.Limit || left >= 0 {
+				return
+			}
+			query.After = postgres.UsagePlace(found[len(found)-1])
+		}
+	}
 }

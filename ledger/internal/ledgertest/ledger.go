@@ -128,7 +128,7 @@ func (l *Ledger) BalanceNow(t testing.TB, organization string) service.Balance {
 func (l *Ledger) CheckSound(t testing.TB) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		violations, err := postgres.Verify(ctx, tx)
+		violations, err := postgres.Verify(ctx, tx, l.Kept.HoursSince(l.Now()))
 		for _, v := range violations {
 			t.Errorf("%s: %s", v.Invariant, v.Detail)
 		}

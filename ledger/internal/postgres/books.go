@@ -31,10 +31,18 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 	}
 	var batch pgx.Batch
 	queueBooks(&batch, books)
-	queueUsage(&batch, usageOf(charges))
+	queueUses(&batch, usesOf(charges))
 	queueUnpublished(&batch, due)
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
 	return tx.SendBatch(ctx, &batch).Close()
+}
+
+func usesOf(charges []ledger.Charge) []ledger.Use {
+	uses := make([]ledger.Use, len(charges))
+	for i, charge := range charges {
+		uses[i] = charge.Use()
+	}
+	return uses
 }
 
 func sortedKeys[V any](m map[string]V) []string {

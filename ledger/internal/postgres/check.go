@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,10 +41,12 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []ledge
 	return violations
 }
 
-// Verify checks all that the database alone can prove. tx is a snapshot that sees every
-// organization.
-func Verify(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	var violations []ledger.Violation
+// Verify checks all that the database alone can prove. tx is a snapshot that sees every organization. Usage is kept by hour since hoursSince.
+func Verify(ctx context.Context, tx pgx.Tx, hoursSince time.Time) ([]ledger.Violation, error) {
+	violations, err := verifyHours(ctx, tx, hoursSince)
+	if err != nil {
+		return nil, err
+	}
 	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder} {
 		found, err := check(ctx, tx)
 		if err != nil {
@@ -93,14 +96,6 @@ func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error
 	return sums, err
 }
 
-// verifyUsage compares usage with the charges, by organization.
-func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, `SELECT organization, coalesce(u.bytes, 0), coalesce(t.bytes, 0)
-		FROM (SELECT organization, sum(bytes)::bigint AS bytes FROM usage GROUP BY 1) u
-		FULL JOIN (SELECT organization, sum(amount)::bigint AS bytes FROM transfers WHERE source = 0 AND reason = 2 GROUP BY 1) t
-		USING (organization) WHERE coalesce(u.bytes, 0) <> coalesce(t.bytes, 0)`)
-}
-
 func verifyRanges(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
 		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
@@ -125,10 +120,14 @@ func differences(ctx context.Context, tx pgx.Tx, invariant, query string) ([]led
 	if err != nil {
 		return nil, fmt.Errorf("cannot check that %s: %w", invariant, err)
 	}
+	return violationsOf(rows, invariant)
+}
+
+func violationsOf(rows pgx.Rows, invariant string) ([]ledger.Violation, error) {
 	var violations []ledger.Violation
 	var what string
 	var one, other int64
-	_, err = pgx.ForEachRow(rows, []any{&what, &one, &other}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&what, &one, &other}, func() error {
 		violations = append(violations, ledger.Violation{Invariant: invariant, Detail: fmt.Sprintf("%s: %d and %d", what, one, other)})
 		return nil
 	})

@@ -16,7 +16,8 @@ import (
 func TestVerifyFinds(t *testing.T) {
 	tests := map[string]string{
 		ledger.BalanceIsTransfers: `UPDATE books SET grant_left = grant_left + 1, consumed = consumed - 1 WHERE consumed > 0`,
-		ledger.UsageIsCharges:     `UPDATE usage SET bytes = bytes + 1`,
+		ledger.UsageIsCharges:     `WITH h AS (UPDATE usage_hours SET bytes = bytes + 1) UPDATE usage_days SET bytes = bytes + 1`,
+		ledger.HoursAreDays:       `UPDATE usage_hours SET entries = entries + 1`,
 	}
 	for invariant, tamper := range tests {
 		t.Run(invariant, func(t *testing.T) {
@@ -27,7 +28,7 @@ func TestVerifyFinds(t *testing.T) {
 				if _, err := tx.Exec(ctx, tamper); err != nil {
 					return err
 				}
-				violations, err := postgres.Verify(ctx, tx)
+				violations, err := postgres.Verify(ctx, tx, ledgertest.November.AddDate(0, -1, 0))
 				if len(violations) != 1 || violations[0].Invariant != invariant {
 					t.Errorf("violations %v", violations)
 				}

@@ -49,7 +49,7 @@ func (d transferDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more
 			return 0, false, fmt.Errorf("cannot fold %s: %w", partition, err)
 		}
 	}
-	_, err = tx.Exec(ctx, `DELETE FROM usage WHERE day = $1::date`, day)
+	_, err = tx.Exec(ctx, `DELETE FROM usage_days WHERE day = $1::date`, day)
 	return 1, len(days) > 1 && days[1].Before(since), err
 }
 

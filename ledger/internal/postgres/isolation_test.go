@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +26,14 @@ func TestIsolation(t *testing.T) {
 			outbox.Queue(&batch, []outbox.Fact{{Organization: organization, ID: "threshold", Type: "reached", At: l.Now(), Body: []byte(`{}`)}})
 			return tx.SendBatch(ctx, &batch).Close()
 		})
+		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			tally := ledger.Tally{Organization: organization, Process: "run", Sequence: 1, At: l.Now()}
+			refusal := ledger.Refusal{Organization: organization, Requests: 1, Cause: ledger.Cause{Event: "req", At: l.Now()}}
+			_, err := l.Refuse(ctx, tx, l.Now(), []ledger.Refusal{refusal})
+			return errors.Join(err, l.Count(ctx, tx, l.Now(), []ledger.Tally{tally}))
+		})
 	}
-	for _, table := range []string{"organizations", "books", "transfers", "usage", "facts", "unpublished"} {
+	for _, table := range []string{"organizations", "books", "transfers", "usage_days", "usage_hours", "tallies", "refusals", "facts", "unpublished"} {
 		l.Read(t, "evil", func(ctx context.Context, tx pgx.Tx) error {
 			var foreign, own int
 			err := tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE organization <> 'evil'), count(*) FROM `+table).Scan(&foreign, &own)

@@ -2,11 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // SaveRefusals stores refusals. One that is stored already, because it was published twice, stays
@@ -29,4 +32,101 @@ func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) err
 		ON CONFLICT DO NOTHING`,
 		organizations, at, requests, projects, keys, environments, reasons, bytes, remaining, quotas, starts, exhausts, counts)
 	return err
+}
+
+// A RefusalCursor is a place in the list of an organization's refusals. The zero value is the start.
+type RefusalCursor struct {
+	At      time.Time `json:"t"`
+	Request string    `json:"r"`
+}
+
+// RefusalPlace is the place of a refusal in the list.
+func RefusalPlace(r ledger.Refusal) RefusalCursor { return RefusalCursor{r.Cause.At, r.Cause.Event} }
+
+// A RefusalQuery says which refusals are wanted: those in [From, To), behind After, at most Limit.
+type RefusalQuery struct {
+	From, To time.Time
+	After    RefusalCursor
+	Limit    int
+}
+
+const refusalColumns = `at, request, project, key, environment, reason, bytes, remaining, quota, period_start, exhausts, requests`
+
+func refusalFields(r *ledger.Refusal) []any {
+	return []any{
+		&r.Cause.At, &r.Cause.Event, &r.Cause.Project, &r.Cause.Key, &r.Environment, &r.Reason, &r.Bytes, &r.Remaining, &r.Quota, &r.PeriodStart,
+		&r.Exhausts, &r.Requests,
+	}
+}
+
+// Refusals lists refusals, the latest first.
+func Refusals(ctx context.Context, tx pgx.Tx, organization pg.Organization, q RefusalQuery) ([]ledger.Refusal, error) {
+	rows, err := tx.Query(ctx, `SELECT `+refusalColumns+` FROM refusals WHERE organization = $1 AND at >= $2 AND at < $3
+			AND (NOT $4::boolean OR (at, request) < ($5, $6)) ORDER BY at DESC, request DESC LIMIT $7`,
+		organization, q.From, q.To, q.After != RefusalCursor{}, q.After.At, q.After.Request, q.Limit)
+	if err != nil {
+		return nil, err
+	}
+	var refusals []ledger.Refusal
+	r := ledger.Refusal{Organization: string(organization)}
+	_, err = pgx.ForEachRow(rows, refusalFields(&r), func() error {
+		r.Cause.At, r.PeriodStart = r.Cause.At.UTC(), r.PeriodStart.UTC()
+		refusals = append(refusals, r)
+		return nil
+	})
+	return refusals, err
+}
+
+// FirstRefusal finds the request that exhausted an allowance of a period by being refused; found is false where none did.
+func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, quota int64) (r ledger.Refusal, found bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT `+refusalColumns+` FROM refusals
+		WHERE organization = $1 AND at >= $2 AND at < $3 AND quota = $4 AND exhausts ORDER BY at, request LIMIT 1`,
+		organization, period.Start, period.End, quota).Scan(refusalFields(&r)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, false, nil
+	}
+	r.Cause.At = r.Cause.At.UTC()
+	return r, err == nil, err
+}
+
+// LastCharge finds what was charged last of a period, by an instant; found is false where nothing was, or it is not kept any more.
+func LastCharge(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount FROM transfers
+		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND source = $4 AND reason = $5 ORDER BY effective_at DESC LIMIT 1`,
+		organization, period.Start, by, ledger.FromLogs, ledger.Charged).Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, false, nil
+	}
+	t.Cause.At = t.Cause.At.UTC()
+	return t, err == nil, err
+}
+
+// A Share is what one project, key, environment or hour has used of an allowance.
+type Share struct {
+	By    string // a Dimension, or ByHour
+	ID    string
+	Bytes int64
+}
+
+// sharesOfEach is how many shares are listed of each kind: the largest.
+const sharesOfEach = 5
+
+// Shares lists who used most between two instants: the largest shares of projects, keys, environments and hours.
+func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, to time.Time) ([]Share, error) {
+	rows, err := tx.Query(ctx, `SELECT kind, id, bytes FROM (
+			SELECT kind, id, bytes, row_number() OVER (PARTITION BY kind ORDER BY bytes DESC, id) AS place FROM (
+				SELECT CASE WHEN grouping(project) = 0 THEN 'project' WHEN grouping(key) = 0 THEN 'key' ELSE 'environment' END AS kind,
+					coalesce(project, key, environment) AS id, sum(bytes)::bigint AS bytes
+				FROM usage_days WHERE organization = $1 AND outcome = $5 AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date
+					AND day <= ($3::timestamptz AT TIME ZONE 'UTC')::date
+				GROUP BY GROUPING SETS ((project), (key), (environment))
+				UNION ALL SELECT 'hour', to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), sum(bytes)::bigint
+				FROM usage_hours WHERE organization = $1 AND outcome = $5 AND hour >= $2 AND hour <= $3 GROUP BY hour) shares
+			WHERE bytes > 0) ranked
+		WHERE place <= $4 ORDER BY array_position(ARRAY['project', 'key', 'environment', 'hour'], kind), place`,
+		organization, from, to, sharesOfEach, ledger.UseAccepted)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Share])
 }

@@ -17,6 +17,10 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 	return []prune.Table{
 		transferDays{kept, clock},
 		appliedRanges{clock},
+		prune.Rows{
+			Table: "usage_hours", Bound: fmt.Sprintf("%d months", kept.Hours), Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
+		},
+		prune.Rows{Table: "tallies", Bound: "31 days after the last", Age: "at", Before: prune.Ago(talliesKept, clock)},
 		prune.Rows{Table: "refusals", Bound: "90 days", Age: "at", Before: prune.Ago(refusalsKept, clock)},
 		prune.Rows{
 			Table: "books", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
@@ -31,13 +35,16 @@ func Fixed() []prune.Bound {
 		{Table: "organizations", Keeps: "a row for each organization", By: "the organizations that there are"},
 		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
 		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
-		{Table: "usage", Keeps: "as many days as transfers", By: "the fold of transfers"},
+		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
 	}
 }
 
 // refusalsKept is how long a refusal can be asked about.
 const refusalsKept = 90 * 24 * time.Hour
+
+// talliesKept is longer than the topic keeps a tally that could come again.
+const talliesKept = 31 * 24 * time.Hour
 
 // rangesKept exceeds the default retention of the log: a range is compared with it.
 const rangesKept = 8 * 24 * time.Hour

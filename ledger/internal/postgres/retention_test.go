@@ -61,7 +61,7 @@ func TestTransfersFold(t *testing.T) {
 	if found := l.checked(t, &postgres.BookCheck{}, last); len(found) > 0 {
 		t.Errorf("the running check finds %v", found)
 	}
-	if days := l.count(t, "usage"); days != 5 {
+	if days := l.count(t, "usage_days"); days != 5 {
 		t.Errorf("usage has %d rows, want those of the days that are left", days)
 	}
 	if _, err := l.Balance(t.Context(), "acme", ledgertest.November.Add(time.Hour)); err != ledger.ErrNotKept { //nolint:errorlint // exactly it
@@ -73,7 +73,7 @@ func TestTransfersFold(t *testing.T) {
 	}
 	l.SetClock(ledgertest.November.AddDate(10, 2, 0))
 	l.prune(t)
-	for _, table := range []string{"transfers", "folded_transfers", "books", "usage"} {
+	for _, table := range []string{"transfers", "folded_transfers", "books", "usage_days", "usage_hours"} {
 		if n := l.count(t, table); n != 0 {
 			t.Errorf("%d rows of %s are left after ten years", n, table)
 		}
@@ -96,7 +96,7 @@ func TestFoldWithoutBook(t *testing.T) {
 func (l checkedLedger) verified(t *testing.T) (found []string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		violations, err := postgres.Verify(ctx, tx)
+		violations, err := postgres.Verify(ctx, tx, l.Kept.HoursSince(l.Now()))
 		for _, v := range violations {
 			found = append(found, v.Invariant)
 		}

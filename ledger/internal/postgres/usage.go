@@ -1,9 +1,8 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,94 +11,157 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-type usageKey struct {
-	organization string
-	day          time.Time
-	project      string
-}
+// A Bucket is the level of time by which usage is added up.
+type Bucket string
 
-type usage struct {
-	bytes, entries, errors int64
-}
+// The buckets, in UTC.
+const (
+	ByHour  Bucket = "hour"
+	ByDay   Bucket = "day"
+	ByMonth Bucket = "month"
+)
 
-// usageOf adds charges up per organization, day and project.
-func usageOf(charges []ledger.Charge) map[usageKey]usage {
-	uses := map[usageKey]usage{}
-	for _, charge := range charges {
-		key := usageKey{charge.Organization, charge.Cause.At.UTC().Truncate(24 * time.Hour), charge.Cause.Project}
-		use := uses[key]
-		use.bytes += charge.Bytes
-		use.entries += int64(charge.Entries)
-		use.errors += int64(charge.Errors)
-		uses[key] = use
+// start is when the bucket began that holds t.
+func (b Bucket) start(t time.Time) time.Time {
+	t = t.UTC()
+	switch b {
+	case ByHour:
+		return t.Truncate(time.Hour)
+	case ByMonth:
+		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 	}
-	return uses
+	return t.Truncate(24 * time.Hour)
 }
 
-func queueUsage(batch *pgx.Batch, uses map[usageKey]usage) {
-	keys := make([]usageKey, 0, len(uses))
-	for key := range uses {
-		keys = append(keys, key)
+// next is when the bucket ends that begins at start.
+func (b Bucket) next(start time.Time) time.Time {
+	switch b {
+	case ByHour:
+		return start.Add(time.Hour)
+	case ByMonth:
+		return start.AddDate(0, 1, 0)
 	}
-	slices.SortFunc(keys, func(a, b usageKey) int {
-		return cmp.Or(cmp.Compare(a.organization, b.organization), a.day.Compare(b.day), cmp.Compare(a.project, b.project))
-	})
-	n := len(keys)
-	ids, days, projects := make([]string, n), make([]time.Time, n), make([]string, n)
-	bytes, entries, errors := make([]int64, n), make([]int64, n), make([]int64, n)
-	for i, key := range keys {
-		use := uses[key]
-		ids[i], days[i], projects[i] = key.organization, key.day, key.project
-		bytes[i], entries[i], errors[i] = use.bytes, use.entries, use.errors
+	return start.AddDate(0, 0, 1)
+}
+
+// end is the first start of a bucket at t or later.
+func (b Bucket) end(t time.Time) time.Time {
+	start := b.start(t)
+	if start.Before(t) {
+		return b.next(start)
 	}
-	batch.Queue(`INSERT INTO usage AS u (organization, day, project, bytes, entries, errors)
-		SELECT * FROM unnest($1::text[], $2::date[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
-		ON CONFLICT (organization, day, project) DO UPDATE SET bytes = u.bytes + excluded.bytes,
-			entries = u.entries + excluded.entries, errors = u.errors + excluded.errors`,
-		ids, days, projects, bytes, entries, errors)
+	return start
 }
 
-// A Usage is what one project was charged on one UTC day.
-type Usage struct {
-	Day     time.Time
-	Project string
-	Bytes   int64
-	Entries int64
-	Errors  int64 // how many of the entries carried an error payload
+// A Dimension is by what usage is told apart, beside time.
+type Dimension string
+
+// The dimensions.
+const (
+	ByProject     Dimension = "project"
+	ByKey         Dimension = "key"
+	ByEnvironment Dimension = "environment"
+	ByOutcome     Dimension = "outcome"
+	ByReason      Dimension = "reason"
+)
+
+// Dimensions are all of them, in the order in which usage is sorted.
+func Dimensions() []Dimension {
+	return []Dimension{ByProject, ByKey, ByEnvironment, ByOutcome, ByReason}
 }
 
-// A UsageCursor is a place in the list of an organization's usage. The zero value is the start.
-type UsageCursor struct {
-	Day     time.Time `json:"d"`
-	Project string    `json:"p"`
-}
-
-// Cursor is the place of a Usage in the list.
-func (u Usage) Cursor() UsageCursor { return UsageCursor{u.Day, u.Project} }
-
-// A UsageQuery selects the usage of days that overlap [From, To), after After, at most Limit.
+// A UsageQuery says which usage is wanted: that of the buckets of which any moment lies in [From, To), behind After, at most Limit.
+// By neither outcome nor reason, it is that of what was accepted.
 type UsageQuery struct {
+	Bucket   Bucket
+	By       map[Dimension]bool
 	Project  string // empty: all
 	From, To time.Time
 	After    UsageCursor
 	Limit    int
 }
 
-// dayFrom is the first UTC day that begins at t or later.
-func dayFrom(t time.Time) time.Time {
-	const day = 24 * time.Hour
-	return t.UTC().Add(day - time.Nanosecond).Truncate(day)
+// A UsageCursor is a place in the list of an organization's usage. The zero value is the start.
+type UsageCursor struct {
+	At          time.Time `json:"d"`
+	Project     string    `json:"p"`
+	Key         string    `json:"k,omitempty"`
+	Environment string    `json:"e,omitempty"`
+	Outcome     string    `json:"o,omitempty"`
+	Reason      string    `json:"r,omitempty"`
 }
 
-// Usages lists usage by day and project, the latest day first.
-func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q UsageQuery) ([]Usage, error) {
-	rows, err := tx.Query(ctx, `SELECT day, project, bytes, entries, errors FROM usage
-		WHERE organization = $1 AND day >= $2::date AND day < $3::date AND ($4 = '' OR project = $4)
-			AND (NOT $5::boolean OR (day, project) < ($6::date, $7))
-		ORDER BY day DESC, project DESC LIMIT $8`,
-		organization, q.From.UTC(), dayFrom(q.To), q.Project, q.After != UsageCursor{}, q.After.Day, q.After.Project, q.Limit)
+// UsagePlace is the place in the list of usage that begins at its Hour; what it is not told apart by is empty.
+func UsagePlace(u ledger.Use) UsageCursor {
+	return UsageCursor{u.Hour, u.Project, u.Key, u.Environment, u.Outcome, u.Reason}
+}
+
+// Usages lists usage, the latest first. Hour is when its bucket begins, and what it is not told apart by is empty.
+func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q UsageQuery) ([]ledger.Use, error) {
+	text, arguments := q.sql(organization)
+	rows, err := tx.Query(ctx, text, arguments...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Usage])
+	var uses []ledger.Use
+	u := ledger.Use{Organization: string(organization)}
+	fields := []any{&u.Hour, &u.Project, &u.Key, &u.Environment, &u.Outcome, &u.Reason, &u.Requests, &u.Entries, &u.Bytes, &u.Errors, &u.KeyInBody}
+	_, err = pgx.ForEachRow(rows, fields, func() error {
+		u.Hour = u.Hour.UTC()
+		uses = append(uses, u)
+		return nil
+	})
+	return uses, err
+}
+
+// sql is the query. Nothing in its text comes from a client. Time leads the order, as in the primary key, so a page reads no more days or hours than it
+// shows.
+func (q UsageQuery) sql(organization pg.Organization) (text string, arguments []any) {
+	table, column := "usage_days", "day"
+	switch q.Bucket {
+	case ByHour:
+		table, column = "usage_hours", "hour"
+	case ByMonth:
+		column = "date_trunc('month', day::timestamp)::date"
+	}
+	from, to := q.Bucket.start(q.From), q.Bucket.end(q.To)
+	arguments = []any{organization, from, to, q.Project, q.By[ByOutcome] || q.By[ByReason], ledger.UseAccepted, q.Limit}
+	selected, groups, places, order := "", column, "", column+" DESC"
+	for i, value := range []string{q.After.Project, q.After.Key, q.After.Environment, q.After.Outcome, q.After.Reason} {
+		dimension := string(Dimensions()[i])
+		if !q.By[Dimensions()[i]] {
+			selected += ", '' AS " + dimension
+			continue
+		}
+		selected, groups, order = selected+", "+dimension, groups+", "+dimension, order+", "+dimension+" DESC"
+		if q.After != (UsageCursor{}) {
+			arguments = append(arguments, value)
+			places += fmt.Sprintf(", $%d", len(arguments))
+		}
+	}
+	behind := ""
+	if q.After != (UsageCursor{}) {
+		arguments[2] = earlier(to, q.Bucket.next(q.Bucket.start(q.After.At)))
+		arguments = append(arguments, q.After.At.UTC())
+		behind = fmt.Sprintf(" AND (%s) < ($%d%s)", groups, len(arguments), places)
+	}
+	return `SELECT ` + column + selected + `, sum(requests)::bigint, sum(entries)::bigint, sum(bytes)::bigint, sum(errors)::bigint, sum(key_in_body)::bigint
+		FROM ` + table + ` WHERE organization = $1 AND ` + rawColumn(q.Bucket) + ` >= $2 AND ` + rawColumn(q.Bucket) + ` < $3
+			AND ($4 = '' OR project = $4) AND ($5::boolean OR outcome = $6)` + behind + `
+		GROUP BY ` + groups + ` ORDER BY ` + order + ` LIMIT $7`, arguments
+}
+
+// rawColumn is the column that the times of a bucket are in.
+func rawColumn(b Bucket) string {
+	if b == ByHour {
+		return "hour"
+	}
+	return "day"
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

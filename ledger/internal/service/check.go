@@ -138,7 +138,11 @@ func (c *Checker) checkDatabase(ctx context.Context) (ranges []ledger.Range, fou
 			found = append(found, violations...)
 		}
 		violations, err := c.books.Of(ctx, tx, ranges[len(ranges)-1], now, booksPerRound)
-		found = append(found, violations...)
+		if err != nil {
+			return err
+		}
+		usage, err := postgres.CheckUsage(ctx, tx, ranges[len(ranges)-1], booksPerRound)
+		found = slices.Concat(found, violations, usage)
 		return err
 	})
 	if err == nil {
@@ -164,9 +168,9 @@ func (c *Checker) note(ranges, reread int, found []ledger.Violation) {
 }
 
 // Verify checks all of the database, and the log as far as it is kept, and returns what does not
-// hold. It reads everything.
-func Verify(ctx context.Context, pool *pgxpool.Pool, log Log) ([]ledger.Violation, error) {
-	found, ranges, err := verifyDatabase(ctx, pool)
+// hold. It reads everything. Usage is kept by hour since hoursSince.
+func Verify(ctx context.Context, pool *pgxpool.Pool, log Log, hoursSince time.Time) ([]ledger.Violation, error) {
+	found, ranges, err := verifyDatabase(ctx, pool, hoursSince)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +184,7 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, log Log) ([]ledger.Violatio
 	return found, nil
 }
 
-func verifyDatabase(ctx context.Context, pool *pgxpool.Pool) (found []ledger.Violation, ranges []ledger.Range, err error) {
+func verifyDatabase(ctx context.Context, pool *pgxpool.Pool, hoursSince time.Time) (found []ledger.Violation, ranges []ledger.Range, err error) {
 	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
 		if err := postgres.HoldDays(ctx, tx); err != nil {
 			return err
@@ -188,7 +192,7 @@ func verifyDatabase(ctx context.Context, pool *pgxpool.Pool) (found []ledger.Vio
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		if found, err = postgres.Verify(ctx, tx); err != nil {
+		if found, err = postgres.Verify(ctx, tx, hoursSince); err != nil {
 			return err
 		}
 		ranges, err = allRanges(ctx, tx)

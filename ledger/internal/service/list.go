@@ -22,8 +22,8 @@ func (s *Service) Transfers(ctx context.Context, organization string, query post
 	return found, err
 }
 
-// Usage lists what an organization was charged by day and project, the latest day first.
-func (s *Service) Usage(ctx context.Context, organization string, query postgres.UsageQuery) (found []postgres.Usage, err error) {
+// Usage lists what became of an organization's requests, the latest first.
+func (s *Service) Usage(ctx context.Context, organization string, query postgres.UsageQuery) (found []ledger.Use, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if err := exists(ctx, tx, organization); err != nil {
 			return err

@@ -49,12 +49,12 @@ func TestPagesOfTransfers(t *testing.T) {
 // Pages of usage together are all days, also those of one project.
 func TestPagesOfUsage(t *testing.T) {
 	l := threeDays(t)
-	q := postgres.UsageQuery{From: ledgertest.November.AddDate(0, 0, -1), To: ledgertest.November.AddDate(1, 0, 0), Limit: 2}
+	q := postgres.UsageQuery{Bucket: postgres.ByDay, By: map[postgres.Dimension]bool{postgres.ByProject: true}, From: ledgertest.November.AddDate(0, 0, -1), To: ledgertest.November.AddDate(1, 0, 0), Limit: 2}
 	first, err := l.Usage(t.Context(), "acme", q)
 	if err != nil || len(first) != 2 || first[0].Bytes != 6 || first[0].Entries != 3 {
 		t.Fatalf("usage %v, error %v", first, err)
 	}
-	q.Project, q.After = "project", first[1].Cursor()
+	q.Project, q.After = "project", postgres.UsagePlace(first[1])
 	if rest, err := l.Usage(t.Context(), "acme", q); err != nil || len(rest) != 1 {
 		t.Errorf("usage %v, error %v", rest, err)
 	}
@@ -76,7 +76,7 @@ func TestUsageWithin(t *testing.T) {
 		{midnight, midnight.AddDate(0, 0, 2).Add(time.Hour).In(time.FixedZone("", -9*3600)), 3},
 	}
 	for _, test := range tests {
-		found, err := l.Usage(t.Context(), "acme", postgres.UsageQuery{From: test.from, To: test.to, Limit: 10})
+		found, err := l.Usage(t.Context(), "acme", postgres.UsageQuery{Bucket: postgres.ByDay, From: test.from, To: test.to, Limit: 10})
 		if err != nil || len(found) != test.days {
 			t.Errorf("from %s to %s are %d days (%v), want %d", test.from, test.to, len(found), err, test.days)
 		}

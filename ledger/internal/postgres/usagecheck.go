@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// unkeyed is usage of before keys were counted apart, and requests at all.
+const unkeyed = `outcome = 'accepted' AND key = '' AND requests = 0 AND entries > 0`
+
+// verifyUsage compares, per organization, project and key, what usage says with what the log was charged for. Where a project has usage without
+// keys, its keys are compared together.
+func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.UsageIsCharges, `WITH old AS (SELECT DISTINCT organization, project FROM usage_days WHERE `+unkeyed+`),
+		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers WHERE source = 0 AND reason = 2 GROUP BY 1, 2, 3),
+		used AS (SELECT organization, project, key, sum(bytes)::bigint AS bytes FROM usage_days WHERE outcome = 'accepted' GROUP BY 1, 2, 3),
+		both_sides AS (SELECT organization, project, key, bytes AS used, 0 AS charged FROM used
+			UNION ALL SELECT organization, project, key, 0, bytes FROM charged)
+		SELECT concat_ws(', ', organization, project, nullif(key, '')), sum(used)::bigint, sum(charged)::bigint
+		FROM (SELECT organization, project, used, charged, CASE WHEN EXISTS (SELECT FROM old WHERE old.organization = b.organization AND old.project = b.project)
+			THEN '' ELSE key END AS key FROM both_sides b) compared
+		GROUP BY organization, project, key HAVING sum(used) <> sum(charged)`)
+}
+
+// hoursAndDays compares the hours and the days of usage that meet a condition of organization and day. Days with usage of before there were hours
+// are left out.
+func hoursAndDays(condition string) string {
+	const alike = `organization, day, project, key, environment, outcome, reason`
+	return `SELECT concat_ws(', ', ` + alike + `), sum(hours)::bigint, sum(days)::bigint
+		FROM (SELECT ` + alike + `, bytes + entries + requests AS days, 0 AS hours FROM usage_days
+			UNION ALL SELECT organization, (hour AT TIME ZONE 'UTC')::date, project, key, environment, outcome, reason, 0, bytes + entries + requests
+				FROM usage_hours) both_sides
+		WHERE ` + condition + ` AND NOT EXISTS (SELECT FROM usage_days old
+			WHERE old.organization = both_sides.organization AND old.day = both_sides.day AND ` + unkeyed + `)
+		GROUP BY ` + alike + ` HAVING sum(hours) <> sum(days)`
+}
+
+// verifyHours compares the days since an instant.
+func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
+	rows, err := tx.Query(ctx, hoursAndDays(`day >= $1::date`), since)
+	if err != nil {
+		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
+	}
+	return violationsOf(rows, ledger.HoursAreDays)
+}
+
+// CheckUsage compares the hours with the days that a range touched, of at most limit organizations.
+func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) ([]ledger.Violation, error) {
+	keys, err := touchedBy(ctx, tx, r, limit)
+	if err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	organizations := make([]string, 0, len(keys))
+	for key := range keys {
+		organizations = append(organizations, key.Organization)
+	}
+	rows, err := tx.Query(ctx, hoursAndDays(`organization = ANY($1) AND day = $2::date`), organizations, r.To.UTC().Truncate(24*time.Hour))
+	if err != nil {
+		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
+	}
+	return violationsOf(rows, ledger.HoursAreDays)
+}

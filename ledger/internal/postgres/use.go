@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// SaveUses adds uses to the usage by hour and by day.
+func SaveUses(ctx context.Context, tx pgx.Tx, uses []ledger.Use) error {
+	var batch pgx.Batch
+	queueUses(&batch, uses)
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+func queueUses(batch *pgx.Batch, uses []ledger.Use) {
+	hours := sumUses(uses)
+	queueUsage(batch, "usage_hours", "hour", "timestamptz", hours)
+	for i := range hours {
+		hours[i].Hour = hours[i].Hour.Truncate(24 * time.Hour)
+	}
+	queueUsage(batch, "usage_days", "day", "date", sumUses(hours))
+}
+
+// sumUses adds up uses that are alike, and sorts them: whoever writes takes the rows in this order.
+func sumUses(uses []ledger.Use) []ledger.Use {
+	sums := make(map[ledger.Use]ledger.Use, len(uses))
+	for _, use := range uses {
+		alike := likeness(use)
+		sum := sums[alike]
+		use.Requests, use.Entries, use.Bytes = use.Requests+sum.Requests, use.Entries+sum.Entries, use.Bytes+sum.Bytes
+		use.Errors, use.KeyInBody = use.Errors+sum.Errors, use.KeyInBody+sum.KeyInBody
+		sums[alike] = use
+	}
+	sorted := make([]ledger.Use, 0, len(sums))
+	for _, sum := range sums {
+		sorted = append(sorted, sum)
+	}
+	slices.SortFunc(sorted, compareUses)
+	return sorted
+}
+
+// likeness is what uses have in common that are added up.
+func likeness(use ledger.Use) ledger.Use {
+	use.Requests, use.Entries, use.Bytes, use.Errors, use.KeyInBody = 0, 0, 0, 0, 0
+	return use
+}
+
+func compareUses(a, b ledger.Use) int {
+	return cmp.Or(cmp.Compare(a.Organization, b.Organization), a.Hour.Compare(b.Hour), cmp.Compare(a.Project, b.Project), cmp.Compare(a.Key, b.Key),
+		cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Reason, b.Reason))
+}
+
+// queueUsage adds sums to a table whose rows are of times of a type.
+func queueUsage(batch *pgx.Batch, table, at, atType string, sums []ledger.Use) {
+	n := len(sums)
+	texts := [6][]string{}
+	for i := range texts {
+		texts[i] = make([]string, n)
+	}
+	numbers := [5][]int64{}
+	for i := range numbers {
+		numbers[i] = make([]int64, n)
+	}
+	times := make([]time.Time, n)
+	for i, use := range sums {
+		times[i] = use.Hour
+		for column, text := range []string{use.Organization, use.Project, use.Key, use.Environment, use.Outcome, use.Reason} {
+			texts[column][i] = text
+		}
+		for column, number := range []int64{use.Requests, use.Entries, use.Bytes, use.Errors, use.KeyInBody} {
+			numbers[column][i] = number
+		}
+	}
+	batch.Queue(`INSERT INTO `+table+` AS u (organization, `+at+`, project, key, environment, outcome, reason, requests, entries, bytes, errors, key_in_body)
+		SELECT * FROM unnest($1::text[], $2::`+atType+`[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+			$8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
+		ON CONFLICT (organization, `+at+`, project, key, environment, outcome, reason) DO UPDATE SET
+			requests = u.requests + excluded.requests, entries = u.entries + excluded.entries, bytes = u.bytes + excluded.bytes,
+			errors = u.errors + excluded.errors, key_in_body = u.key_in_body + excluded.key_in_body`,
+		texts[0], times, texts[1], texts[2], texts[3], texts[4], texts[5], numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+}
+
+// TakeTallies notes the sequences of tallies, and returns those that have not been counted before. They are in the order of the log, in which a
+// process's sequences grow.
+func TakeTallies(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) ([]ledger.Tally, error) {
+	counted, err := lockSequences(ctx, tx, booked, tallies)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []ledger.Tally
+	for _, t := range tallies {
+		if source := sourceOf(t); t.Sequence > counted[source] {
+			counted[source] = t.Sequence
+			fresh = append(fresh, t)
+		}
+	}
+	return fresh, saveSequences(ctx, tx, booked, counted)
+}
+
+// A tallySource is whose sequence it is.
+type tallySource struct{ organization, process string }
+
+func sourceOf(t ledger.Tally) tallySource { return tallySource{t.Organization, t.Process} }
+
+// lockSequences locks what is counted of the sources of tallies, and returns up to where that is.
+func lockSequences(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) (map[tallySource]int64, error) {
+	counted := map[tallySource]int64{}
+	for _, t := range tallies {
+		counted[sourceOf(t)] = 0
+	}
+	if err := saveSequences(ctx, tx, booked, counted); err != nil {
+		return nil, err
+	}
+	organizations, processes := columnsOf(counted)
+	rows, err := tx.Query(ctx, `SELECT organization, process, sequence FROM tallies
+		JOIN unnest($1::text[], $2::text[]) AS wanted (organization, process) USING (organization, process)`, organizations, processes)
+	if err != nil {
+		return nil, err
+	}
+	var source tallySource
+	var sequence int64
+	_, err = pgx.ForEachRow(rows, []any{&source.organization, &source.process, &sequence}, func() error {
+		counted[source] = sequence
+		return nil
+	})
+	return counted, err
+}
+
+// saveSequences raises sequences; one that is higher stays. The rows are locked from then on.
+func saveSequences(ctx context.Context, tx pgx.Tx, booked time.Time, counted map[tallySource]int64) error {
+	organizations, processes := columnsOf(counted)
+	sequences := make([]int64, len(organizations))
+	for i := range organizations {
+		sequences[i] = counted[tallySource{organizations[i], processes[i]}]
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO tallies AS t (organization, process, sequence, at)
+		SELECT *, $4::timestamptz FROM unnest($1::text[], $2::text[], $3::bigint[])
+		ON CONFLICT (organization, process) DO UPDATE SET sequence = greatest(t.sequence, excluded.sequence), at = excluded.at`,
+		organizations, processes, sequences, booked)
+	return err
+}
+
+// columnsOf are the sources, sorted.
+func columnsOf(counted map[tallySource]int64) (organizations, processes []string) {
+	sources := make([]tallySource, 0, len(counted))
+	for source := range counted {
+		sources = append(sources, source)
+	}
+	slices.SortFunc(sources, func(a, b tallySource) int {
+		return cmp.Or(cmp.Compare(a.organization, b.organization), cmp.Compare(a.process, b.process))
+	})
+	for _, source := range sources {
+		organizations, processes = append(organizations, source.organization), append(processes, source.process)
+	}
+	return organizations, processes
+}
