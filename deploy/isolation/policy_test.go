@@ -119,6 +119,7 @@ var policies = []policy{
 	{route: "GET /console/errors", who: members(tenants.ErrorsRead), path: "/console/errors?project={project}"},
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/usage", who: members(tenants.UsageRead)},
+	{route: "GET /console/usage/refusals", who: members(tenants.UsageRead)},
 	{route: "GET /console/session/renew", who: members(""), want: 303},
 	{route: "GET /console/confirm", who: members("")},
 	{route: "POST /console/confirm", who: members(""), body: "password=correct horse battery staple", want: 303, ends: true},

@@ -40,6 +40,7 @@ func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Usage, templates)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/usage", c.pages.Handle(c.showUsage))
+		r.Get("/console/usage/refusals", c.pages.Handle(c.showRefusals))
 	})
 }
 
@@ -49,6 +50,10 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
 			return err
 		}
+	}
+	view, err := usageViewOf(r)
+	if err != nil {
+		return err
 	}
 	statement, err := c.Service.Statement(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if errors.Is(err, ledger.ErrNoOrganization) {
@@ -60,6 +65,10 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := httpapi.NewList(r, statement.Transfers, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
 	page := newUsagePage(statement.Balance)
+	if page.Chart, err = c.chart(r, view, statement.Balance.Book.Period); err != nil {
+		return err
+	}
+	page.Day, page.Views = view.day, view.views()
 	for _, transfer := range list.Items {
 		page.Transfers = append(page.Transfers, c.show(transfer))
 	}
@@ -85,6 +94,9 @@ type usagePage struct {
 	State     string // such as ledger.Exhausted
 	Percent   int64  // used of what was granted, 0 to 100, rounded down
 	PerMille  int64  // the same in thousandths, for the bar
+	Chart     chart
+	Day       time.Time // of which the chart shows the hours; zero: it shows the days of the period
+	Views     []view
 	Transfers []shownTransfer
 	Pager     ui.Pager
 }
@@ -111,6 +123,9 @@ func (p usagePage) Share() string {
 
 // Exhausted reports whether new logs are refused.
 func (p usagePage) Exhausted() bool { return p.State == ledger.Exhausted }
+
+// Suspended reports whether the organization can send nothing at all.
+func (p usagePage) Suspended() bool { return p.State == ledger.Suspended }
 
 // High reports whether little is left.
 func (p usagePage) High() bool { return p.Percent >= 80 }

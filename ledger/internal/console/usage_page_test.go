@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
@@ -49,5 +51,21 @@ func TestUsagePage(t *testing.T) {
 	l.Start(t, "evil", ledger.Indie)
 	l.Book(t, l.NewCharge("acme", 35), l.NewCharge("evil", 99))
 	shows("", http.StatusOK, "(35%)", "Logs accepted", "Allowance of the period", `<rect class="used" width="350"`)
+	shows("", http.StatusOK, "Usage by day", `<rect class="series-0"`, "35 B", "/console/usage?by=project&amp;day=2026-11-20", "The same as a table")
+	shows("?by=key&day=2026-11-20", http.StatusOK, "Usage by hour on 2026-11-20", "the whole period", `<bdi>key</bdi>`, `aria-current="true">by key`)
+	shows("?by=outcome", http.StatusOK, "1 requests", "accepted")
+	shows("?day=2026-11-01", http.StatusOK, "Nothing was counted in this time.")
+	shows("?by=colour", http.StatusBadRequest, "by")
+	shows("?day=today", http.StatusBadRequest, "day")
+	shows("/refusals", http.StatusOK, "No request was refused")
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := l.Refuse(ctx, tx, l.Now(), []ledger.Refusal{{Organization: "acme", Bytes: 70, Remaining: 65, Quota: 100, Exhausts: true, Requests: 3,
+			PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: ledger.Cause{Event: "req_1", At: l.Now(), Project: "project", Key: "key"}}})
+		return err
+	})
+	shows("/refusals", http.StatusOK, "req_1", "It needed 70 B, and 65 B of 100 B were left", "3 requests, of which this was the last", "a grant of at least 5 B",
+		"larger tier: scale", `<bdi>project</bdi>`)
+	shows("", http.StatusOK, ">exhausted<", "A request needed more than the 65 B that are left", "/console/usage/refusals")
+	shows("/refusals?cursor=x", http.StatusBadRequest, "cursor")
 	shows("?cursor=x", http.StatusBadRequest, "cursor")
 }

@@ -1,0 +1,163 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+// The drawing, in its own units: the page stretches it.
+const (
+	chartWidth  = 1000
+	chartHeight = 200
+	columnGap   = 4
+)
+
+// maxSeries is how many series have a color of their own; the others are one.
+const maxSeries = 6
+
+// A chart is usage as stacked columns, and the same as a table.
+type chart struct {
+	By      string // what the series are
+	Of      string // what is counted: "bytes" or "requests"
+	Series  []series
+	Columns []column
+	Total   int64
+	Max     int64 // of a column
+	Cut     bool  // there was more than is shown
+}
+
+// A series is one project, key, environment or outcome.
+type series struct {
+	Name  string
+	Color int
+	Total int64
+}
+
+// A column is one day or hour.
+type column struct {
+	At     time.Time
+	Values []int64 // by series
+	Total  int64
+	Parts  []part
+	Hours  string // the address of the day's hours; empty where it is an hour
+}
+
+// A part is a rectangle.
+type part struct {
+	Color, X, Y, Width, Height int
+}
+
+// newChart stacks uses in the buckets from start on, so many of them. name is how a series is called.
+func newChart(uses []ledger.Use, by postgres.Dimension, starts []time.Time, name func(id string) string) chart {
+	c := chart{By: string(by), Of: "bytes", Columns: make([]column, len(starts))}
+	value := func(u ledger.Use) int64 { return u.Bytes }
+	if by == postgres.ByOutcome { // bytes of what was refused are of another kind
+		c.Of, value = "requests", func(u ledger.Use) int64 { return u.Requests }
+	}
+	totals := map[string]int64{}
+	for _, use := range uses {
+		totals[idOf(use, by)] += value(use)
+	}
+	places := c.addSeries(totals, name)
+	index := make(map[time.Time]int, len(starts))
+	for i, at := range starts {
+		c.Columns[i], index[at] = column{At: at, Values: make([]int64, len(c.Series))}, i
+	}
+	for _, use := range uses {
+		if i, shown := index[use.Hour]; shown && value(use) > 0 {
+			c.Columns[i].Values[places[idOf(use, by)]] += value(use)
+			c.Columns[i].Total += value(use)
+			c.Total += value(use)
+		}
+	}
+	c.draw()
+	return c
+}
+
+// idOf is of which series a use is.
+func idOf(use ledger.Use, by postgres.Dimension) string {
+	switch by {
+	case postgres.ByKey:
+		return use.Key
+	case postgres.ByEnvironment:
+		return use.Environment
+	case postgres.ByOutcome:
+		return use.Outcome
+	}
+	return use.Project
+}
+
+// addSeries makes series of the largest totals, the largest first, and one of all others. places says which is whose.
+func (c *chart) addSeries(totals map[string]int64, name func(id string) string) (places map[string]int) {
+	ids := make([]string, 0, len(totals))
+	for id, total := range totals {
+		if total > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(totals[b], totals[a]), cmp.Compare(a, b)) })
+	places = make(map[string]int, len(ids))
+	for i, id := range ids {
+		if i < maxSeries {
+			c.Series = append(c.Series, series{Name: name(id), Color: i})
+		} else if i == maxSeries {
+			c.Series = append(c.Series, series{Name: "all others", Color: i})
+		}
+		places[id] = min(i, maxSeries)
+		c.Series[places[id]].Total += totals[id]
+	}
+	return places
+}
+
+// draw places the rectangles: the first series at the bottom.
+func (c *chart) draw() {
+	for _, column := range c.Columns {
+		c.Max = max(c.Max, column.Total)
+	}
+	if c.Max == 0 {
+		return
+	}
+	step := chartWidth / len(c.Columns)
+	for i := range c.Columns {
+		column, below := &c.Columns[i], int64(0)
+		for s, value := range column.Values {
+			from, to := scaled(below, c.Max), scaled(below+value, c.Max)
+			if below += value; to > from {
+				column.Parts = append(column.Parts, part{Color: c.Series[s].Color, X: i * step, Y: chartHeight - to, Width: step - columnGap, Height: to - from})
+			}
+		}
+	}
+}
+
+// scaled is a height of the drawing for a value up to most.
+func scaled(value, most int64) int {
+	for most > 1<<50 {
+		value, most = value>>1, most>>1
+	}
+	return int(value * chartHeight / most)
+}
+
+// Show is a value in words.
+func (c chart) Show(n int64) string {
+	if c.Of == "bytes" {
+		return ui.Bytes(n)
+	}
+	return ui.Count(n)
+}
+
+// Last is when the last column begins.
+func (c chart) Last() time.Time { return c.Columns[len(c.Columns)-1].At }
+
+// Empty reports whether there is nothing to draw.
+func (c chart) Empty() bool { return c.Total == 0 }
+
+// hoursAddress is where the hours of a day are shown.
+func hoursAddress(by postgres.Dimension, day time.Time) string {
+	return "/console/usage?" + url.Values{"by": {string(by)}, "day": {day.Format(time.DateOnly)}}.Encode()
+}

@@ -1,0 +1,69 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+type refusalsPage struct {
+	Refusals []shownRefusal
+	Pager    ui.Pager
+}
+
+// A shownRefusal is a refusal in words.
+type shownRefusal struct {
+	service.ExplainedRefusal
+	ProjectName string
+	Suspended   bool
+	By          []shownShare
+	Grant       int64
+	Tiers       []ledger.Tier
+	EndsAt      time.Time
+}
+
+// A shownShare is who used how much.
+type shownShare struct {
+	Kind, Name string
+	Bytes      int64
+}
+
+func (c *console) showRefusals(w http.ResponseWriter, r *http.Request) error {
+	query := postgres.RefusalQuery{To: farAway(), Limit: pageSize + 1}
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
+			return err
+		}
+	}
+	found, err := c.Service.Refusals(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
+		return err
+	}
+	list := httpapi.NewList(r, found, pageSize, func(last service.ExplainedRefusal) any { return postgres.RefusalPlace(last.Refusal) })
+	page := refusalsPage{Pager: ui.NewPager(r, list.NextCursor)}
+	for _, refusal := range list.Items {
+		page.Refusals = append(page.Refusals, c.showRefusal(refusal))
+	}
+	c.pages.Write(w, r, http.StatusOK, "refusals", ui.View{Title: "Why requests were refused", Data: page})
+	return nil
+}
+
+func (c *console) showRefusal(r service.ExplainedRefusal) shownRefusal {
+	shown := shownRefusal{
+		ExplainedRefusal: r, ProjectName: c.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason != "",
+		Grant: r.Remedy.Grant, Tiers: r.Remedy.Tiers, EndsAt: r.EndsAt,
+	}
+	if r.Crossed != nil {
+		for _, share := range r.Crossed.UsedBy {
+			shown.By = append(shown.By, shownShare{share.By, c.nameOf(postgres.Dimension(share.By), share.ID), share.Bytes})
+		}
+	}
+	return shown
+}
