@@ -55,6 +55,8 @@ func TestChargedOnce(t *testing.T) {
 	r.Publish(contract.TopicLogs, "acme-project:0", headers, nil)
 	r.Accept(plain, replay, keyed, logs("acme", 150))
 
+	r.awaitAccount("acme") // what is charged may be counted before its organization is known
+	r.awaitAccount("other")
 	accounts := r.awaitCounted()
 	const used = 100 + 50 + 60 + 200 + 150
 	if got := accounts["acme"]; got.Used != used || got.Quota != 1000 || got.State != contract.AccountActive || got.RequestsPerMinute != 60 || got.RetentionDays != 7 {

@@ -82,6 +82,7 @@ func TestUsagePages(t *testing.T) {
 	}
 	session := r.SignIn("acme", "billing")
 	r.awaitCounted()
+	r.awaitAccount("acme")
 	awaitReady(t, ledger)
 	first := visit(ledger, session, "").Body.String()
 	_, next, found := strings.Cut(first, `<a href="/console/usage?`)
