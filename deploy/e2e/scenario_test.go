@@ -21,13 +21,13 @@ type installation struct {
 	operator string
 }
 
-// Bounds of the waits. Views and revocations are promised within a second of an answer.
-// quietTimeout holds them to it where nothing else is going on, five times over, because the
-// machine may be busy with other tests; viewTimeout is for views that come after a load, which is
-// not what the scenario is about.
+// Bounds of the waits. Views and revocations are promised within a second of an answer, which `make
+// bench` and `make bench-revocation` measure: here the machine is busy with other tests, so
+// quietTimeout only holds them to come, where nothing else is going on. viewTimeout is for views that
+// come after a load.
 const (
 	viewTimeout   = 60 * time.Second
-	quietTimeout  = 5 * time.Second
+	quietTimeout  = 30 * time.Second
 	setupTimeout  = 60 * time.Second
 	scenarioLimit = 10 * time.Minute
 )
