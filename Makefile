@@ -78,10 +78,14 @@ IN_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
 UNRACED  = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -run TestSuiteReconnect $(BUS)/watermillbus,:)
 
-# A domain starts nothing beside itself, and the tests of all modules together look at them from outside: the race detector has nothing
-# to find there that it does not find in the modules' own tests, and would only slow them down.
-RACELESS = $(addprefix github.com/weirlog/weir/,ingest ledger grouping tenants shared/contract/calendar) \
-	$(addprefix github.com/weirlog/weir/deploy/,architecture e2e isolation soak)
+# What starts nothing beside itself, tests included, as deploy/architecture sees to, and the tests of all modules together, which look at them
+# from outside: the race detector has nothing to find there that it does not find in others, and would only slow them down.
+SEQUENTIAL = ingest ledger grouping tenants shared/contract shared/contract/calendar shared/cursorkey shared/ui \
+	ingest/internal/console ledger/internal/console ledger/internal/http ledger/internal/postgres \
+	grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former grouping/internal/http \
+	tenants/internal/body tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people \
+	tenants/internal/projections tenants/internal/retention tenants/internal/unitofwork
+RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture e2e isolation soak))
 ALONE    = $(if $(RACE),$(filter $(RACELESS),$(LISTED)))
 RACED    = $(filter-out $(ALONE),$(LISTED))
 
