@@ -1,6 +1,8 @@
 package grouping
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -67,5 +69,30 @@ func TestPieces(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Of a stack of a thousand calls those in the middle count for nothing, and those that are shown say whose code they are.
+func TestLongStacks(t *testing.T) {
+	stack := func(middle string) (e Error) {
+		e.Type = "TypeError"
+		for i := range 1000 {
+			name := "call" + strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprint(i)) // no number, which would not count
+			if i > 500 && i < 900 {
+				name = middle + name
+			}
+			e.StackTrace = append(e.StackTrace, fmt.Sprintf("at shop.%s (/srv/shop/src/%s.js:%d:7)", name, name, i+1))
+		}
+		return e
+	}
+	var g Grouper
+	one := slices.Clone(g.Fingerprint(stack("a")).Hashes)
+	other := g.Fingerprint(stack("b"))
+	if !slices.Equal(one, other.Hashes) {
+		t.Error("calls in the middle count")
+	}
+	shown := other.Describe().Exceptions[0]
+	if foreign := slices.IndexFunc(shown.Frames, func(f Frame) bool { return !f.InApp }); len(shown.Frames) != maxShown || foreign >= 0 {
+		t.Errorf("of %d frames that are shown the one at %d counts as foreign", len(shown.Frames), foreign)
 	}
 }

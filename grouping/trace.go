@@ -19,16 +19,19 @@ type trace struct {
 	syntax *syntax
 	lines  []string
 	frames []Frame
-	spans  []span // the root cause first
-	names  []byte // identities of all frames, one after another
-	ends   []int  // where each frame's identity ends in names
-	site   []int  // the frames that locate the error, the innermost first
-	looped []bool // per element of site: it came again, by recursion
+	spans  []span  // the root cause first
+	names  []byte  // identities, one after another
+	idents []ident // where each frame's identity is in names
+	site   []int   // the frames that locate the error, the innermost first
+	looped []bool  // per element of site: it came again, by recursion
 
 	open  int  // the span that is being read
 	skip  int  // indentation of the suppressed exception that is being read; -1 outside
 	aside bool // frames belong to no exception until a new stack begins
 }
+
+// ident is where an identity lies.
+type ident struct{ start, end int }
 
 // span is one exception of the chain and where its frames are.
 type span struct {
@@ -51,7 +54,7 @@ func (t *trace) parse(e *Error) {
 
 func (t *trace) reset() {
 	t.lines, t.frames, t.spans = t.lines[:0], t.frames[:0], t.spans[:0]
-	t.names, t.ends, t.open, t.skip, t.aside = t.names[:0], t.ends[:0], 0, -1, false
+	t.names, t.open, t.skip, t.aside = t.names[:0], 0, -1, false
 }
 
 // read goes through the lines.
@@ -215,31 +218,32 @@ func (t *trace) order(e *Error) {
 	}
 }
 
-// name works out every frame's identity and whether it is the sender's own.
+// name works out which frames are the sender's own, and the identities of those that count or are shown: of a stack of a thousand calls
+// neither is asked about the others.
 func (t *trace) name() {
-	for i := range t.frames {
-		t.frames[i].InApp = t.syntax.inApp(&t.frames[i])
-	}
+	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
+	clear(t.idents)
 	for _, s := range t.spans {
+		for i := s.first; i < s.end; i++ {
+			if t.syntax.own != nil || i < s.first+maxShown || !t.isMiddle(s, i) {
+				t.frames[i].InApp = t.syntax.inApp(&t.frames[i])
+			}
+		}
 		if frames := t.frames[s.first:s.end]; t.syntax.own != nil && len(frames) > 0 {
 			t.syntax.own(frames)
 		}
-	}
-	for i := range t.frames {
-		f := &t.frames[i]
-		t.names = t.syntax.identity(t.names, f)
-		t.ends = append(t.ends, len(t.names))
+		for i := s.first; i < s.end; i++ {
+			if !t.isMiddle(s, i) {
+				start := len(t.names)
+				t.names = t.syntax.identity(t.names, &t.frames[i])
+				t.idents[i] = ident{start, len(t.names)}
+			}
+		}
 	}
 }
 
 // identity of frame i; empty when the frame does not count.
-func (t *trace) identity(i int) []byte {
-	start := 0
-	if i > 0 {
-		start = t.ends[i-1]
-	}
-	return t.names[start:t.ends[i]]
-}
+func (t *trace) identity(i int) []byte { return t.names[t.idents[i].start:t.idents[i].end] }
 
 // locate chooses the frames that locate the error: the own ones in the root cause; else in the
 // exceptions around it; else all of the root cause.
