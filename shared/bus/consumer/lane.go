@@ -22,14 +22,14 @@ type Lanes struct {
 	Cost func(bus.Record) int
 
 	Late   time.Duration // how long ago a record may be written before lanes are held to their shares; default 100 ms
-	Target time.Duration // about how long a transaction takes at most, which the next one waits for; default 150 ms
+	Target time.Duration // about how long a transaction takes at most, which the next one waits for; default 75 ms
 	Turn   time.Duration // the same for a lane's turn, which all others wait for; default 25 ms
 	Most   int           // most positions of lanes that a member keeps; beyond, no more lanes are deferred; default 10,000
 }
 
 func (l Lanes) withDefaults() Lanes {
 	l.Late = cmp.Or(l.Late, 100*time.Millisecond)
-	l.Target = cmp.Or(l.Target, 150*time.Millisecond)
+	l.Target = cmp.Or(l.Target, 75*time.Millisecond)
 	l.Turn = cmp.Or(l.Turn, 25*time.Millisecond)
 	l.Most = cmp.Or(l.Most, 10_000)
 	if l.Cost == nil {
