@@ -24,16 +24,25 @@ func keyedShare(inFlight int64) int64 { return inFlight - inFlight/anonymousShar
 // bodies are those of requests with a key in the header, and of those without.
 func (c Config) bodies(clock func() time.Time) (keyed, anonymous *http.Bodies) {
 	large := cmp.Or(c.LargeBodies, defaultLarge)
-	inFlight := c.inFlight()
+	inFlight, throttle := c.inFlight(), c.throttle()
 	keyed = http.NewBodies(http.BodyLimits{
 		Bytes: keyedShare(inFlight), Max: c.maxBody(), Requests: cmp.Or(c.Requests, defaultRequests), LargeBodies: large,
+		Throttle: throttle,
 	}, clock)
 	fits := int(http.LargestBody(inFlight / anonymousShare))
 	anonymous = http.NewBodies(http.BodyLimits{
 		Bytes: inFlight / anonymousShare, Max: min(c.maxBody(), anonymousMaxBody, fits),
-		Requests: cmp.Or(c.ClientRequests, defaultAnonymous), LargeBodies: large,
+		Requests: cmp.Or(c.ClientRequests, defaultAnonymous), LargeBodies: large, Throttle: throttle,
 	}, clock)
 	return keyed, anonymous
+}
+
+// throttledBodies are under way at once of who is throttled: one comes in while another is published.
+const throttledBodies = 2
+
+// throttle is how fast an organization's large bodies come in while others send, too.
+func (c Config) throttle() admission.ThrottleLimit {
+	return admission.ThrottleLimit{PerSecond: cmp.Or(c.LargeBodyBytesPerSecond, defaultLargeRate), Bodies: throttledBodies}
 }
 
 // waste bounds the bytes an organization may send without effect.

@@ -29,20 +29,21 @@ type Config struct {
 	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
 	Retention    sharedbus.Retention `embed:""`
 
-	Strict           bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
-	MaxBodyBytes     int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
-	InFlightBytes    int64         `help:"Most bytes of bodies in memory at once, decompression included." env:"WEIR_INGEST_IN_FLIGHT_BYTES" default:"226492416"`
-	Requests         int           `help:"Requests under way at once for one organization." env:"WEIR_INGEST_REQUESTS" default:"256"`
-	LargeBodies      int           `help:"Bodies of more than 1 MiB under way at once for one organization." env:"WEIR_INGEST_LARGE_BODIES" default:"8"`
-	ClientRequests   int           `help:"Requests without a key in the header under way at once for one client address." env:"WEIR_INGEST_CLIENT_REQUESTS" default:"32"`
-	WastedBytes      int64         `help:"Bytes that an organization may send in vain, such as in invalid entries, before it has to wait; a client address without a key: an eighth." env:"WEIR_INGEST_WASTED_BYTES" default:"268435456"`
-	WastedPerSecond  int64         `help:"How many of these bytes come back in a second." env:"WEIR_INGEST_WASTED_BYTES_PER_SECOND" default:"4194304"`
-	ClientsPerMinute int           `help:"Requests without a valid key per minute and client address." env:"WEIR_INGEST_CLIENTS_PER_MINUTE" default:"300"`
-	IdempotencyKeys  int           `help:"How many idempotency keys of the last 24 h are remembered in memory." env:"WEIR_INGEST_IDEMPOTENCY_KEYS" default:"100000"`
-	PublishTimeout   time.Duration `help:"How long a request waits for the brokers before it is answered 500; one second more for each 4 MiB of entries." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
-	LogPartitions    int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
-	LogRetention     time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
-	ProjectSpread    int           `help:"Over how many keys, hence partitions, the records of one project are spread." env:"WEIR_INGEST_PROJECT_SPREAD" default:"8"`
+	Strict                  bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
+	MaxBodyBytes            int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
+	InFlightBytes           int64         `help:"Most bytes of bodies in memory at once, decompression included." env:"WEIR_INGEST_IN_FLIGHT_BYTES" default:"226492416"`
+	Requests                int           `help:"Requests under way at once for one organization." env:"WEIR_INGEST_REQUESTS" default:"256"`
+	LargeBodies             int           `help:"Bodies of more than 1 MiB under way at once for one organization." env:"WEIR_INGEST_LARGE_BODIES" default:"8"`
+	LargeBodyBytesPerSecond int64         `help:"Bytes of bodies of more than 1 MiB, after decompression, that are read of one organization in a second while others send, too." env:"WEIR_INGEST_LARGE_BODY_BYTES_PER_SECOND" default:"16777216"`
+	ClientRequests          int           `help:"Requests without a key in the header under way at once for one client address." env:"WEIR_INGEST_CLIENT_REQUESTS" default:"32"`
+	WastedBytes             int64         `help:"Bytes that an organization may send in vain, such as in invalid entries, before it has to wait; a client address without a key: an eighth." env:"WEIR_INGEST_WASTED_BYTES" default:"268435456"`
+	WastedPerSecond         int64         `help:"How many of these bytes come back in a second." env:"WEIR_INGEST_WASTED_BYTES_PER_SECOND" default:"4194304"`
+	ClientsPerMinute        int           `help:"Requests without a valid key per minute and client address." env:"WEIR_INGEST_CLIENTS_PER_MINUTE" default:"300"`
+	IdempotencyKeys         int           `help:"How many idempotency keys of the last 24 h are remembered in memory." env:"WEIR_INGEST_IDEMPOTENCY_KEYS" default:"100000"`
+	PublishTimeout          time.Duration `help:"How long a request waits for the brokers before it is answered 500; one second more for each 4 MiB of entries." env:"WEIR_INGEST_PUBLISH_TIMEOUT" default:"10s"`
+	LogPartitions           int           `help:"Partitions of weir.logs.v1 where it does not exist yet." env:"WEIR_LOG_PARTITIONS" default:"12"`
+	LogRetention            time.Duration `help:"How long weir.logs.v1 keeps records where it does not exist yet. 0: for ever." env:"WEIR_LOG_RETENTION" default:"168h"`
+	ProjectSpread           int           `help:"Over how many keys, hence partitions, the records of one project are spread." env:"WEIR_INGEST_PROJECT_SPREAD" default:"8"`
 
 	OutcomesInterval time.Duration `help:"How often it is published what became of requests. A crash loses what came since." env:"WEIR_INGEST_OUTCOMES_INTERVAL" default:"30s"`
 
@@ -64,6 +65,7 @@ const (
 	defaultInFlight    = 216 << 20
 	defaultRequests    = 256
 	defaultLarge       = 8
+	defaultLargeRate   = 16 << 20
 	defaultAnonymous   = 32
 	defaultWasted      = 256 << 20
 	defaultWastedBack  = 4 << 20
@@ -82,8 +84,9 @@ func (c Config) Validate() error {
 	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
 	for name, value := range map[string]int64{
 		"WEIR_INGEST_MAX_BODY_BYTES": int64(c.MaxBodyBytes), "WEIR_INGEST_IN_FLIGHT_BYTES": c.InFlightBytes, "WEIR_INGEST_REQUESTS": int64(c.Requests),
-		"WEIR_INGEST_LARGE_BODIES": int64(c.LargeBodies), "WEIR_INGEST_CLIENT_REQUESTS": int64(c.ClientRequests),
-		"WEIR_INGEST_WASTED_BYTES": c.WastedBytes, "WEIR_INGEST_WASTED_BYTES_PER_SECOND": c.WastedPerSecond,
+		"WEIR_INGEST_LARGE_BODIES": int64(c.LargeBodies), "WEIR_INGEST_LARGE_BODY_BYTES_PER_SECOND": c.LargeBodyBytesPerSecond,
+		"WEIR_INGEST_CLIENT_REQUESTS": int64(c.ClientRequests),
+		"WEIR_INGEST_WASTED_BYTES":    c.WastedBytes, "WEIR_INGEST_WASTED_BYTES_PER_SECOND": c.WastedPerSecond,
 		"WEIR_INGEST_CLIENTS_PER_MINUTE": int64(c.ClientsPerMinute), "WEIR_INGEST_IDEMPOTENCY_KEYS": int64(c.IdempotencyKeys),
 		"WEIR_INGEST_PUBLISH_TIMEOUT": int64(c.PublishTimeout), "WEIR_INGEST_PROJECT_SPREAD": int64(c.ProjectSpread),
 		"WEIR_LOG_PARTITIONS": int64(c.LogPartitions), "WEIR_LOG_RETENTION": int64(c.LogRetention),

@@ -169,6 +169,16 @@ func (p *Pool) Loans() (n int64) {
 	return n
 }
 
+// LoansOf is how many loans a holder has.
+func (p *Pool) LoansOf(name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if of := p.holders[name]; of != nil {
+		return len(of.loans)
+	}
+	return 0
+}
+
 // Waiting is how many bodies wait for bytes.
 func (p *Pool) Waiting() int64 {
 	p.mu.Lock()

@@ -16,6 +16,8 @@ type BodyLimits struct {
 
 	Requests    int // under way at once for one holder
 	LargeBodies int // of more than 1 MiB, at once for one holder
+
+	Throttle admission.ThrottleLimit // of these, for one holder while others send bodies, too
 }
 
 // Shares of the memory. Small bodies have a reserve; of it one holder has a part.
@@ -39,6 +41,7 @@ type Bodies struct {
 	clock func() time.Time
 
 	small, large *admission.Pool
+	throttle     *admission.Throttle
 
 	buffers       buffers
 	decompressors decompressors
@@ -75,6 +78,7 @@ func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 		large: admission.NewPool(admission.PoolLimits{
 			Bytes: limits.Bytes - reserve, PerHolder: limits.Bytes - reserve, Loans: limits.LargeBodies, Wait: largeWait, Grace: largeGrace,
 		}, clock),
+		throttle: admission.NewThrottle(limits.Throttle, clock),
 	}
 }
 

@@ -412,3 +412,64 @@ func standStill(ctx context.Context, client *http.Client, url string, size int) 
 	}
 	return response
 }
+
+// every does something at once, and then after each period until stop is closed.
+func every(period time.Duration, stop <-chan struct{}, do func()) {
+	for {
+		do()
+		select {
+		case <-stop:
+			return
+		case <-time.After(period):
+		}
+	}
+}
+
+// Large bodies of one organization come in at its share while another sends, too, and no more of them at once than the limit says; they are
+// refused without being charged. Small ones, and whoever is alone, have no such limit.
+func TestLargeBodiesAreThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newIntake(t, &memoryLog{}, plenty)
+		other := addOrganization(t, in, "org_2")
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 16 << 20, Requests: 256, LargeBodies: 8,
+			Throttle: admission.ThrottleLimit{PerSecond: 1 << 20, Bodies: 2}}, time.Now)
+		large := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 7<<20))
+		post := func(body, key string) (answer string, took time.Duration) {
+			begun := time.Now()
+			w := serve(in, newPost(strings.NewReader(body), "X-Api-Key", key))
+			return fmt.Sprint(w.Code, " ", w.Body), time.Since(begun)
+		}
+		if answer, took := post(large, secret); !strings.HasPrefix(answer, "200") || took != 0 {
+			t.Errorf("alone it took %s: %s", took, answer)
+		}
+		stop := make(chan struct{})
+		defer close(stop)
+		go every(time.Second, stop, func() { post(string(body(1)), other) })
+		answers := make(chan string, 3)
+		for range cap(answers) {
+			go func() {
+				answer, _ := post(large, secret)
+				answers <- answer
+			}()
+			synctest.Wait()
+		}
+		if refused := <-answers; !strings.HasPrefix(refused, "429") || !strings.Contains(refused, codeOverloaded) {
+			t.Errorf("the third at once: %s", refused)
+		}
+		for _, key := range []string{secret, other} {
+			if answer, took := post(string(body(1)), key); !strings.HasPrefix(answer, "200") || took != 0 {
+				t.Errorf("a small one took %s: %s", took, answer)
+			}
+		}
+		begun := time.Now()
+		for range 2 {
+			if answer := <-answers; !strings.HasPrefix(answer, "200") {
+				t.Errorf("one of the first two: %s", answer)
+			}
+		}
+		if took := time.Since(begun); took < 10*time.Second || took > 20*time.Second {
+			t.Errorf("14 MiB at 1 MiB a second took %s", took)
+		}
+		checkCharged(t, in, false)
+	})
+}

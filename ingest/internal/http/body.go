@@ -61,6 +61,7 @@ type reading struct {
 var (
 	errBodyTooLarge = errors.New("the body is larger than the limit")
 	errTooSlow      = errors.New("the body comes too slowly")
+	errThrottled    = fmt.Errorf("the holder's large bodies come faster than its share: %w", admission.ErrTooMany)
 )
 
 // Read reads the body of r for a holder. The body has to be closed. After an error nothing is lent,
@@ -70,6 +71,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
 		return body, b.tooLarge()
 	}
+	b.throttle.Note(holder)
 	reading := &reading{Body: body, holder: holder, how: how, announced: r.ContentLength, overhead: overheadOf(how)}
 	reading.wire = newWire(w, r.Body, b, body)
 	err := reading.read()
@@ -187,6 +189,7 @@ func (r *reading) growSmall(kind int) error {
 }
 
 func (r *reading) growLarge() error {
+	r.wire.pace.pause(r.bodies.throttle.Take(r.holder, r.buffer.growth()))
 	if err := r.growLoan(r.buffer.growth()); err != nil {
 		return err
 	}
@@ -205,6 +208,9 @@ func (r *reading) growLoan(by int64) error {
 // enlarge makes the body a large one, whose decompression takes more memory. Its memory of small
 // bodies goes back.
 func (r *reading) enlarge(more int64) error {
+	if r.bodies.throttle.Full(r.holder, r.bodies.large.LoansOf(r.holder)) {
+		return errThrottled
+	}
 	r.overhead += more
 	loan, waited, err := r.bodies.large.Open(r.holder, firstStep+r.overhead, r.wire.stop)
 	r.wire.pace.pause(waited)
@@ -213,6 +219,7 @@ func (r *reading) enlarge(more int64) error {
 	}
 	small := r.loan
 	r.loan = loan
+	r.wire.pace.pause(r.bodies.throttle.Take(r.holder, firstStep))
 	err = small.Whole() // it may have been ended meanwhile
 	if err == nil {
 		err = r.moveToLarge()
@@ -249,6 +256,8 @@ func (b *Bodies) problem(err error, how encoding) error {
 	switch {
 	case errors.Is(err, admission.ErrTakenAway):
 		return takenAway()
+	case errors.Is(err, errThrottled):
+		return errors.Join(throttled(), errNoFault)
 	case errors.Is(err, admission.ErrTooMany):
 		return errors.Join(tooManyUnderWay(), errNoFault)
 	case errors.Is(err, admission.ErrPoolFull):
@@ -281,6 +290,12 @@ func tooManyUnderWay() *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
 		"As many requests as one organization, or one address without a key, may have are under way. "+
 			"Send the whole request again when some of them are answered.").RetryAfter(time.Second)
+}
+
+func throttled() *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
+		"Large bodies of this organization come faster than its share while others send, too. Send the whole request again when one of those "+
+			"under way is answered, or in bodies of at most 1 MiB.").RetryAfter(time.Second)
 }
 
 // evictedRetry is how long the sender of a body that was ended for others is asked to wait.

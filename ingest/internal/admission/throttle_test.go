@@ -1,0 +1,58 @@
+package admission_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirlog/weir/ingest/internal/admission"
+)
+
+// A holder's large bodies come as fast as they can while nobody else sends, and at its share while others do, whatever came before.
+func TestThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2}, time.Now)
+		took := func(holder string, pieces int) time.Duration {
+			begun := time.Now()
+			throttle.Note(holder)
+			for range pieces {
+				throttle.Take(holder, 10)
+			}
+			return time.Since(begun)
+		}
+		if d := took("noisy", 1000); d != 0 {
+			t.Errorf("alone: %s", d)
+		}
+		took("quiet", 1)
+		if d := took("noisy", 40); d != 3*time.Second {
+			t.Errorf("400 bytes beside another took %s, want a second's at once and 3 s for the rest", d)
+		}
+		throttle.Note("noisy")
+		time.Sleep(10 * time.Second)
+		if d := took("noisy", 1000); d != 0 {
+			t.Errorf("alone again: %s", d)
+		}
+	})
+}
+
+// While a holder is over its share, it may not begin more bodies than the limit says; others may.
+func TestThrottleFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2}, time.Now)
+		throttle.Note("quiet")
+		throttle.Note("noisy")
+		full := func(holder string, underWay int) bool { return throttle.Full(holder, underWay) }
+		if full("noisy", 8) {
+			t.Error("within its share it is full")
+		}
+		go throttle.Take("noisy", 200) // until a second from now
+		synctest.Wait()
+		if full("noisy", 1) || !full("noisy", 2) || full("quiet", 8) {
+			t.Errorf("over it: one %t, two %t, another's eight %t", full("noisy", 1), full("noisy", 2), full("quiet", 8))
+		}
+		time.Sleep(2 * time.Second)
+		if full("noisy", 8) {
+			t.Error("after a while it is full")
+		}
+	})
+}
