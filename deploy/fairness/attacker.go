@@ -30,12 +30,25 @@ const (
 )
 
 // startAttacker makes an organization for an attack, and has it prepared and begun.
-func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, error) {
+func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, measure.Tenant, error) {
 	task, err := r.job(ctx, a)
 	if err != nil {
-		return nil, err
+		return nil, task.Tenant, err
 	}
-	n := &attacker{command: exec.CommandContext(ctx, r.Program, r.AttackWith...)}
+	n, err := r.launch(ctx)
+	if err != nil {
+		return nil, task.Tenant, err
+	}
+	if err := n.begin(task); err != nil {
+		n.kill()
+		return nil, task.Tenant, err
+	}
+	return n, task.Tenant, nil
+}
+
+// launch starts the process of an attacker.
+func (r *run) launch(ctx context.Context) (n *attacker, err error) {
+	n = &attacker{command: exec.CommandContext(ctx, r.Program, r.AttackWith...)}
 	n.command.Stderr = &n.complaints
 	if n.orders, err = n.command.StdinPipe(); err != nil {
 		return nil, err
@@ -45,14 +58,7 @@ func (r *run) startAttacker(ctx context.Context, a attack) (*attacker, error) {
 		return nil, err
 	}
 	n.says = bufio.NewReader(out)
-	if err := n.command.Start(); err != nil {
-		return nil, err
-	}
-	if err := n.begin(task); err != nil {
-		n.kill()
-		return nil, err
-	}
-	return n, nil
+	return n, n.command.Start()
 }
 
 // job is the attacker's input. Deep entries are looked at in the console, so they belong to the

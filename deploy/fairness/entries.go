@@ -105,3 +105,28 @@ func largeStack(kind string) string {
 	text.WriteByte(']')
 	return text.String()
 }
+
+// mixedErrors are new kinds of errors in a request.
+const mixedErrors = 300
+
+// mixed is a batch of under 1 MiB that has something for everybody: new kinds with types in other scripts, a large stack, deep nesting and an object
+// of many names.
+func mixed(first int64) []byte {
+	at := time.Now().UTC().Format(stampForm)
+	list := make([]string, 0, mixedErrors+3)
+	for i := range int64(mixedErrors) {
+		kind := letters(first + i)
+		list = append(list, fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"Ошибка %s 🚫","error":{"type":"例外%s","message":"не найдено: %s"}}`,
+			at, kind, kind, kind))
+	}
+	kind := letters(first)
+	nested := strings.Repeat("[", deepLevels) + strings.Repeat("]", deepLevels)
+	var names strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&names, `,"%s%d":"ü"`, kind, i)
+	}
+	return batch(append(list,
+		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"type":"%sError"%s}}`, at, kind, largeStack(kind)),
+		fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","error":{"context":{"nested":%s}}}`, at, nested),
+		fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","metadata":{%s}}`, at, names.String()[1:])))
+}

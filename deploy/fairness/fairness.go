@@ -44,6 +44,7 @@ type Result struct {
 	Peak    int64                   // most bytes resident of the measured process meanwhile
 	Answers *Outcome                // of the noisy tenant; nil where there is none
 	Settled time.Duration           // after the attack, until the views of a post were within their goal again
+	Drained time.Duration           // then, until the noisy tenant's own views showed what it had sent
 }
 
 // settleTimeout is how long the end of an attack is waited for: its rest would count toward the
@@ -127,11 +128,12 @@ func (r *run) attacked(ctx context.Context, chosen []attack) error {
 	r.results = append(r.results, r.watch(ctx, Result{Attack: alone, Does: "nobody else"}, 2*r.Each))
 	for _, a := range chosen {
 		r.say("beside %s: %s", a.name, a.does)
-		result, err := r.beside(ctx, a)
+		result, of, err := r.beside(ctx, a)
 		if err != nil {
 			return err
 		}
 		result.Settled = r.settle(ctx, r.results[0])
+		result.Drained = r.drain(ctx, of)
 		r.results = append(r.results, result)
 	}
 	return ctx.Err()
@@ -171,17 +173,17 @@ func (r *run) watch(ctx context.Context, result Result, d time.Duration) Result 
 }
 
 // beside measures while an organization of its own attacks.
-func (r *run) beside(ctx context.Context, a attack) (result Result, err error) {
-	attacker, err := r.startAttacker(ctx, a)
+func (r *run) beside(ctx context.Context, a attack) (result Result, of measure.Tenant, err error) {
+	attacker, of, err := r.startAttacker(ctx, a)
 	if err != nil {
-		return result, fmt.Errorf("cannot begin the attack %q: %w", a.name, err)
+		return result, of, fmt.Errorf("cannot begin the attack %q: %w", a.name, err)
 	}
 	result = r.watch(ctx, Result{Attack: a.name, Does: a.does}, r.Each)
 	result.Answers, err = attacker.stop()
 	if err != nil {
-		return result, fmt.Errorf("the attack %q: %w", a.name, err)
+		return result, of, fmt.Errorf("the attack %q: %w", a.name, err)
 	}
-	return result, nil
+	return result, of, nil
 }
 
 // settle waits until nothing of an attack is left that a quiet organization notices.

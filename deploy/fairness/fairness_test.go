@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/ingest"
 )
 
 // The table marks what misses a goal, and nothing else.
@@ -81,6 +83,15 @@ func TestAttackingBodies(t *testing.T) {
 	}
 	if size := len(largeStack("abcd")); size < 100<<10 || size > 102<<10 {
 		t.Errorf("a large stack has %d bytes", size)
+	}
+}
+
+// What mixes everything is legal, every entry of it, and no large body.
+func TestMixedIsLegal(t *testing.T) {
+	body := mixed(1 << 40)
+	judged, err := ingest.NewParser(ingest.DefaultLimits()).ParseKeyed(append(make([]byte, 0, len(body)+ingest.Padding), body...))
+	if err != nil || judged.Rejected > 0 || len(judged.Accepted) != mixedErrors+3 || len(body) > 1<<20 {
+		t.Errorf("%d bytes: %d entries accepted, %d rejected, %v", len(body), len(judged.Accepted), judged.Rejected, err)
 	}
 }
 

@@ -38,7 +38,8 @@ type noisy struct {
 	api     *client.Client
 	http    *http.Client
 	tls     *tls.Config
-	host    string // host:port of the installation
+	host    string   // host:port of the installation
+	keys    []string // of further projects that it has made
 	outcome Outcome
 }
 
@@ -175,7 +176,11 @@ func (n *noisy) obey(ctx context.Context, status int) {
 
 // post posts a body of entries as it is.
 func (n *noisy) post(ctx context.Context, body []byte, encoding string) error {
-	header := http.Header{"X-Api-Key": {n.Tenant.Key}, "Content-Type": {"application/json"}}
+	return n.postBy(ctx, n.Tenant.Key, body, encoding)
+}
+
+func (n *noisy) postBy(ctx context.Context, key string, body []byte, encoding string) error {
+	header := http.Header{"X-Api-Key": {key}, "Content-Type": {"application/json"}}
 	if encoding != "" {
 		header.Set("Content-Encoding", encoding)
 	}

@@ -51,6 +51,56 @@ func (n *noisy) sendErrors(ctx context.Context, entries int, stack func(string) 
 	})
 }
 
+// sendMixed posts batches of everything.
+func sendMixed(ctx context.Context, n *noisy) error {
+	var serial atomic.Int64
+	return repeat(ctx, senders, func(int) error { return n.post(ctx, mixed(serial.Add(mixedErrors)), "") })
+}
+
+// spreadProjects is how many projects a noisy organization spreads its errors over.
+const spreadProjects = 20
+
+// makeProjects creates projects, each with a key.
+func makeProjects(ctx context.Context, n *noisy) error {
+	for i := range spreadProjects {
+		project, err := n.api.CreateProject(ctx, n.AdminToken, n.Tenant.Organization, fmt.Sprint("spread ", i))
+		if err != nil {
+			return err
+		}
+		key, err := n.api.CreateAPIKey(ctx, n.AdminToken, project.ID, "prod", "spread")
+		if err != nil {
+			return err
+		}
+		n.keys = append(n.keys, key.Key)
+	}
+	return nil
+}
+
+// sendSpread posts new types of errors to each project in turn.
+func sendSpread(ctx context.Context, n *noisy) error {
+	var serial atomic.Int64
+	return repeat(ctx, senders/2, func(int) error {
+		number := serial.Add(1)
+		return n.postBy(ctx, n.keys[number%spreadProjects], newErrors(1000, number*1000, noStack), "")
+	})
+}
+
+// sendBroken posts bodies that turn out to be broken when all of them has been decompressed.
+func sendBroken(ctx context.Context, n *noisy) error {
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	body := measure.NewBody(1000)
+	body.Stamp(time.Now(), 0)
+	if _, err := writer.Write(body.Text); err != nil {
+		return err
+	}
+	if err := writer.Close(); err != nil {
+		return err
+	}
+	packed.Bytes()[packed.Len()-8] ^= 0xff // of the checksum
+	return repeat(ctx, senders, func(int) error { return n.post(ctx, packed.Bytes(), "gzip") })
+}
+
 // sendBombs posts small bodies that are large once they are decompressed, and of which nothing is
 // valid.
 func sendBombs(ctx context.Context, n *noisy) error {

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
@@ -45,6 +47,60 @@ func readWithoutPause(ctx context.Context, n *noisy) error {
 		"/logs?limit=1000", "/logs?limit=100&q=nothing", "/logs?limit=1000&order=asc", "/projects/" + n.Tenant.Project + "/error-groups?q=nothing",
 	}
 	return repeat(ctx, 16, func(worker int) error { return n.get(ctx, paths[worker%len(paths)]) })
+}
+
+// searchBroadly searches all that there is for words that are nowhere, by ever new ones.
+func searchBroadly(ctx context.Context, n *noisy) error {
+	var serial atomic.Int64
+	return repeat(ctx, 16, func(int) error {
+		return n.get(ctx, "/logs?limit=1000&q=large+entry+"+letters(serial.Add(1))+"&order="+[]string{"asc", "desc"}[serial.Load()%2])
+	})
+}
+
+// Readers of lines: how much each takes at once, and then how much each second.
+const (
+	linesAtOnce    = 1 << 20
+	linesPerSecond = 16 << 10
+)
+
+// readLinesSlowly asks for all lines and takes them ever more slowly.
+func readLinesSlowly(ctx context.Context, n *noisy) error {
+	return repeat(ctx, 8, func(int) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.BaseURL+"/logs", http.NoBody)
+		if err != nil {
+			return err
+		}
+		r.Header = http.Header{"X-Api-Key": {n.Tenant.Key}, "Accept": {"application/x-ndjson"}}
+		answer, err := n.http.Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			n.outcome.read(answer)
+			n.obey(ctx, answer.StatusCode)
+			return nil
+		}
+		n.takeSlowly(ctx, answer.Body)
+		return nil
+	})
+}
+
+// takeSlowly reads lines until they end or the other end has had enough.
+func (n *noisy) takeSlowly(ctx context.Context, lines io.Reader) {
+	_, err := io.CopyN(io.Discard, lines, linesAtOnce)
+	for err == nil && ctx.Err() == nil {
+		rest(ctx, time.Second)
+		_, err = io.CopyN(io.Discard, lines, linesPerSecond)
+	}
+	switch {
+	case ctx.Err() != nil:
+		n.outcome.count("200")
+	case errors.Is(err, io.EOF):
+		n.outcome.count("200 whole")
+	default:
+		n.outcome.count("closed")
+	}
 }
 
 // pageThroughYears reads page after page, from the newest and from the oldest on.

@@ -26,7 +26,7 @@ func Write(out io.Writer, config Config, results []Result) (missed int, err erro
 	for view := range views {
 		fmt.Fprintf(table, "\t%s", view)
 	}
-	fmt.Fprintln(table, "\tmemory\trefused\tfailed\tsettled\tthe noisy one")
+	fmt.Fprintln(table, "\tmemory\trefused\tfailed\tsettled\tdrained\tthe noisy one")
 	for _, result := range results {
 		cells, wrong := result.cells(results[0])
 		missed += wrong
@@ -41,7 +41,7 @@ func Write(out io.Writer, config Config, results []Result) (missed int, err erro
 	}
 	explain(out, results)
 	fmt.Fprintf(out, "\nGoals: each p99 under twice the one alone or under %s; no post refused, nothing failed; at most %d MB;\n"+
-		"settled within %s; the noisy one refused at least once. Missed: %d.\n",
+		"settled, then drained, within %s; the noisy one refused at least once. Missed: %d.\n",
 		goalView, goalMemory>>20, settleTimeout, missed)
 	return missed, nil
 }
@@ -66,6 +66,7 @@ func (r Result) cells(alone Result) (cells []string, missed int) {
 	cell(fmt.Sprint(r.Refused), r.Refused == 0)
 	cell(fmt.Sprint(len(r.Failed)), len(r.Failed) == 0)
 	cell(r.Settled.Round(100*time.Millisecond).String(), r.Settled < settleTimeout)
+	cell(r.Drained.Round(100*time.Millisecond).String(), r.Drained < settleTimeout)
 	if r.Answers == nil {
 		cell("-", true)
 		return cells, missed

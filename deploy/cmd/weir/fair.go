@@ -12,17 +12,17 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-const fairHelp = `Two quiet organizations post a small batch now and then and look at their balance, error groups and entries. Beside them one
+const fairHelp = `Quiet organizations post a small batch now and then and look at their balance, error groups and entries. Beside them one
 organization after the other does what a bad tenant does: a flood, endless bodies, huge answers left unread, silent sockets and
-others. The table says what the quiet ones noticed, how much memory Weir took, and what the noisy one was told. A figure that
+others. The table says what the quiet ones noticed, how much memory Weir took, and what the noisy one was answered. A figure that
 misses its goal has an exclamation mark.`
 
 type fairCommand struct {
 	Attacks     []string       `arg:"" optional:"" name:"attack" help:"Attacks to measure; all of them where none is named: ${attacks}."`
 	DatabaseURL httpapi.Secret `help:"Empty Postgres database to measure with. Without it one is started." env:"WEIR_BENCH_DATABASE_URL"`
-	Each        time.Duration  `help:"How long to watch beside each attack." default:"15s"`
+	Each        time.Duration  `help:"How long to watch beside each attack." default:"20s"`
 	Idle        int            `help:"At the end, how many organizations that do nothing are created." default:"10000"`
-	Quiet       int            `help:"Organizations that are watched." default:"2"`
+	Quiet       int            `help:"Organizations that are watched." default:"3"`
 	Attack      bool           `help:"Read a job from standard input and attack: how this command starts its own attackers." hidden:""`
 }
 
