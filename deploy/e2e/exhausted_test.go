@@ -68,19 +68,23 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 	if got := again(1); got != "quota_exceeded" {
 		t.Errorf("after a restart: %q", got)
 	}
-	var used int64
+	var used, refused int64
 	conn, err := pgx.Connect(t.Context(), database.Reveal())
 	must(t, err)
 	defer conn.Close(context.Background())
-	must(t, pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
-			return err
-		}
-		return tx.QueryRow(t.Context(), `SELECT consumed + overage FROM ledger.books`).Scan(&used)
-	}))
+	_, err = conn.Exec(t.Context(), `SELECT set_config('weir.organization', '*', false)`)
+	must(t, err)
+	must(t, conn.QueryRow(t.Context(), `SELECT consumed + overage FROM ledger.books`).Scan(&used))
 	if used > 95_000 {
 		t.Errorf("%d bytes are charged: the quota was used up, not refused", used)
 	}
+	testenv.Eventually(t, startLimit, func() error { // both replicas have published what they counted when they ended
+		err := conn.QueryRow(t.Context(), `SELECT coalesce(sum(requests), 0)::bigint FROM ledger.usage_days WHERE outcome = 'quota_exceeded'`).Scan(&refused)
+		if err == nil && refused != 2 {
+			err = fmt.Errorf("%d refusals are counted, want one of each replica", refused)
+		}
+		return err
+	})
 }
 
 // postTo posts one entry of at least a size, and returns the code of the problem that it is

@@ -1,0 +1,57 @@
+//go:build browser
+
+package browser
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+)
+
+// Who is refused finds out by the keyboard alone who used what, which request exhausted the allowance, and what ends it.
+func TestUsageOfAnExhaustedPeriod(t *testing.T) {
+	t.Setenv("WEIR_TIER_INDIE_BYTES", "2000")
+	t.Setenv("WEIR_INGEST_OUTCOMES_INTERVAL", "100ms")
+	in := newInstallation(t)
+	created, err := in.api.CreateOrganization(t.Context(), in.token, "Acme", "indie")
+	must(t, err)
+	in.addMember(t, created.ID, "Ada Owner", "owner", "ada@acme.example", ownerPassword)
+	project, err := in.api.CreateProject(t.Context(), in.token, created.ID, "Checkout")
+	must(t, err)
+	key, err := in.api.CreateAPIKey(t.Context(), in.token, project.ID, "prod", "pods in Frankfurt")
+	must(t, err)
+	in.send(t, key.Key, entry{Level: "info", Message: "order 4711 was paid"})
+	_, err = in.api.Post(t.Context(), key.Key, client.Batch{Body: []byte(
+		`{"logs":[{"timestamp":"2026-11-20T10:00:00Z","level":"info","message":"` + strings.Repeat("x", 3000) + `"}]}`)})
+	var problem *client.Problem
+	if !errors.As(err, &problem) || problem.Code != "quota_exceeded" {
+		t.Fatalf("3,000 bytes of 2,000: %v", err)
+	}
+
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn("ada@acme.example", ownerPassword)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !b.shows("A request needed more"); time.Sleep(50 * time.Millisecond) {
+		b.open("/console/usage")
+	}
+	b.inspect("exhausted usage", "/console/usage")
+	b.await(`document.querySelectorAll("svg.chart rect").length === 1`)
+	b.awaitText("Checkout")
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !b.shows("over the allowance"); time.Sleep(50 * time.Millisecond) {
+		b.open("/console/usage")
+		b.leave("a", "by outcome", "Usage")
+	}
+	b.awaitText("over the allowance")
+	b.press("summary", "The same as a table")
+	b.leave("a", time.Now().UTC().Format(time.DateOnly), "Usage")
+	b.awaitText("Usage by hour on")
+	b.check("usage by hour")
+	b.leave("a", "Why requests were refused", "Why requests were refused")
+	b.awaitText("It needed")
+	b.press("summary", "Who had used the allowance by then")
+	b.awaitText("Checkout")
+	b.check("why requests were refused")
+	b.blameless("usage")
+}
