@@ -93,6 +93,11 @@ func eventKinds() []eventKind {
 		kind[PasskeySuspected](),
 		kind[PasskeyRemoved](),
 		kind[MemberSignInsFailed](),
+		kind[WebhookCreated](),
+		kind[WebhookChanged](),
+		kind[WebhookRotated](),
+		kind[WebhookSwitched](),
+		kind[WebhookDeleted](),
 	}
 }
 

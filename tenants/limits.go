@@ -16,6 +16,7 @@ const (
 	CountServiceTokens Countable = "service tokens" // in force
 	CountMembers       Countable = "members"
 	CountInvitations   Countable = "open invitations"
+	CountWebhooks      Countable = "webhooks"
 
 	// Those in force and those that ended within EndedKept, for so long distinguished from unknown
 	// ones.
@@ -38,6 +39,7 @@ type Limits struct {
 	Members       int
 	Invitations   int
 	Sessions      int // of one member; the oldest ends
+	Webhooks      int
 }
 
 // OrDefault is the limits with the default for what is 0.
@@ -45,6 +47,7 @@ func (l Limits) OrDefault() Limits {
 	return Limits{
 		Projects: cmp.Or(l.Projects, 200), APIKeys: cmp.Or(l.APIKeys, 1000), ServiceTokens: cmp.Or(l.ServiceTokens, 100),
 		Members: cmp.Or(l.Members, 500), Invitations: cmp.Or(l.Invitations, 200), Sessions: cmp.Or(l.Sessions, 20),
+		Webhooks: cmp.Or(l.Webhooks, 20),
 	}
 }
 
@@ -61,6 +64,8 @@ func (l Limits) Of(what Countable) int {
 		return l.Members
 	case CountInvitations:
 		return l.Invitations
+	case CountWebhooks:
+		return l.Webhooks
 	case CountAPIKeysKept:
 		return keptPer * l.APIKeys
 	case CountServiceTokensKept:
@@ -97,6 +102,8 @@ func (e LimitReached) wayOut() string {
 		return "Remove somebody first, or " + ask
 	case CountInvitations:
 		return "Revoke one first, or " + ask
+	case CountWebhooks:
+		return "Delete one first, or " + ask
 	case CountAPIKeys, CountServiceTokens:
 		return "Revoke one that is not used any more, or " + ask
 	}

@@ -27,6 +27,7 @@ const (
 	LogsRead           Permission = "logs:read"
 	ErrorsRead         Permission = "errors:read"
 	UsageRead          Permission = "usage:read"
+	WebhooksManage     Permission = "webhooks:manage" // see and change them, and what was sent to them
 )
 
 // Permissions lists all of them.
@@ -34,7 +35,7 @@ func Permissions() []Permission {
 	return []Permission{
 		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
 		ProjectsRead, ProjectsWrite, DeletionsManage, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
-		AuditRead, LogsRead, ErrorsRead, UsageRead,
+		AuditRead, LogsRead, ErrorsRead, UsageRead, WebhooksManage,
 	}
 }
 
@@ -48,9 +49,9 @@ func (r Role) May(p Permission) bool {
 	case Developer:
 		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead
 	case Viewer:
-		return Billing.May(p) || slices.Contains([]Permission{MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
+		return p != WebhooksManage && Billing.May(p) || slices.Contains([]Permission{MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
 	case Billing:
-		return p == OrganizationRead || p == UsageRead
+		return p == OrganizationRead || p == UsageRead || p == WebhooksManage
 	}
 	return false
 }

@@ -9,7 +9,7 @@ const (
 	Admin     Role = "admin"     // does everything but make, change and remove owners
 	Developer Role = "developer" // has projects and keys, but those of prod
 	Viewer    Role = "viewer"    // sees what there is, changes nothing
-	Billing   Role = "billing"   // sees what is used, and nothing else
+	Billing   Role = "billing"   // sees what is used, has webhooks, and nothing else
 )
 
 // Roles lists all of them, those who may do most first.

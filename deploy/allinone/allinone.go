@@ -98,6 +98,7 @@ func (a *App) openModules(ctx context.Context) error {
 	shared := given{
 		databaseURL: httpapi.Secret(databaseURL), brokers: brokers, access: access, proxies: a.config.TrustedProxies, stateDir: a.dir.state(), drain: a.config.Drain,
 		operator: httpapi.Secret(a.env.OperatorToken), metrics: a.config.Telemetry.Registry, origin: strings.TrimSuffix(a.env.ConsoleURL, "/console"),
+		webhookKeys: httpapi.Secret(a.env.WebhookKeys),
 	}
 	if a.modules, err = a.config.Modules.build(ctx, shared, a.logger); err != nil {
 		return err

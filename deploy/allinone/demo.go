@@ -39,6 +39,9 @@ func (a *App) openEnv() (err error) {
 	if a.env.OperatorToken == "" {
 		a.env.OperatorToken = identity.ServiceTokenPrefix + randomHex(24)
 	}
+	if a.env.WebhookKeys == "" {
+		a.env.WebhookKeys = randomHex(32)
+	}
 	return a.env.Write(a.dir.env())
 }
 

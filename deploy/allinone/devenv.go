@@ -26,6 +26,7 @@ type DevEnv struct {
 	ConsoleURL      string
 	ConsoleEmail    string
 	ConsolePassword string
+	WebhookKeys     string // that the secrets of webhooks follow from
 }
 
 type variable struct {
@@ -45,6 +46,7 @@ func (e *DevEnv) variables() []variable {
 		{"WEIR_CONSOLE_URL", &e.ConsoleURL},
 		{"WEIR_CONSOLE_EMAIL", &e.ConsoleEmail},
 		{"WEIR_CONSOLE_PASSWORD", &e.ConsolePassword},
+		{"WEIR_WEBHOOK_KEYS", &e.WebhookKeys},
 	}
 }
 

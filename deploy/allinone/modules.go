@@ -66,7 +66,8 @@ type given struct {
 	stateDir    string
 	drain       time.Duration
 	operator    httpapi.Secret
-	origin      string // under which people reach the console
+	origin      string         // under which people reach the console
+	webhookKeys httpapi.Secret // where the module has none of its own
 	metrics     *telemetry.Registry
 }
 
@@ -93,6 +94,9 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Ingest.BrokerAccess, m.Ledger.BrokerAccess, m.Grouping.BrokerAccess, m.Tenants.BrokerAccess = g.access, g.access, g.access, g.access
 	m.Tenants.OperatorToken, m.Tenants.ConsoleOrigin = g.operator, cmp.Or(m.Tenants.ConsoleOrigin, g.origin)
+	if m.Tenants.Webhooks.Keys == "" && m.Tenants.Webhooks.KeysFile == "" {
+		m.Tenants.Webhooks.Keys = g.webhookKeys
+	}
 	m.Ingest.StateDir, m.Ledger.StateDir, m.Grouping.StateDir, m.Tenants.StateDir = g.stateDir, g.stateDir, g.stateDir, g.stateDir
 	metrics := telemetry.Config{Registry: g.metrics} // shown by the process, not by each
 	m.Ingest.Telemetry, m.Ledger.Telemetry, m.Grouping.Telemetry, m.Tenants.Telemetry = metrics, metrics, metrics, metrics

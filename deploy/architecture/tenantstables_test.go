@@ -23,6 +23,7 @@ var tableOwners = map[string]string{
 	"sessions": "signin", "passkeys": "signin", "devices": "signin", "sign_in_failures": "signin",
 	"challenges":   "challenge",
 	"audit_events": "audit", "audit_anchors": "audit",
+	"webhooks": "notifications", "deliveries": "notifications",
 	"withdrawals": "bus",
 }
 
@@ -37,7 +38,8 @@ var foreignReads = map[string][]string{
 	"people": {"passkeys", "organizations"}, // how many owners can sign in without a password; whether the organization is to be deleted
 	"signin": {"members", "organizations"},  // whether a device is of the member who signs in; whether the organization is to be deleted
 	// whose things are gone, so that what the audit and the events have of them can go
-	"audit": {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys"},
+	"audit":         {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
+	"notifications": {"organizations", "projects"}, // whether they are to be deleted
 	// which rows of others have to be gone first
 	"retention": {"members", "sessions", "passkeys", "devices", "sign_in_failures", "api_keys"},
 }

@@ -63,7 +63,7 @@ func TestEmptyPages(t *testing.T) {
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn("ada@fresh.example", ownerPassword)
 	for _, path := range []string{"logs", "errors", "usage", "settings/projects", "settings/api-keys", "settings/api-keys/new",
-		"settings/service-tokens", "settings/members/invitations", "settings/account", "settings/audit?target=none"} {
+		"settings/service-tokens", "settings/webhooks", "settings/members/invitations", "settings/account", "settings/audit?target=none"} {
 		b.inspect("empty "+path, "/console/"+path)
 	}
 }
@@ -121,6 +121,9 @@ func (w world) answers() map[string]form {
 		"a wrong password to confirm":    {"/console/confirm", map[string]string{"password": "wrong"}},
 		"a service token without scopes": {settings + "service-tokens", map[string]string{"name": "invoicing"}},
 		"a new service token":            {settings + "service-tokens", map[string]string{"name": "invoicing", "scopes": "billing:read"}},
+		"a webhook that leads home":      {settings + "webhooks", map[string]string{"url": "https://10.0.0.1/"}},
+		"a new webhook":                  {settings + "webhooks", map[string]string{"url": "https://hooks.invalid/new", "events": "quota.exhausted"}},
+		"a rotated webhook":              {settings + "webhooks/" + w.webhook + "/rotate", map[string]string{}},
 		"a project without a name":       {settings + "projects", map[string]string{"name": " "}},
 		"nobody with this password":      {"/console/sign-in", map[string]string{"email": "ada@acme.example", "password": "wrong"}},
 	}

@@ -22,12 +22,15 @@ type world struct {
 	passkey         string
 	member          string // who is not the one who signs in
 	invitation      string // that nobody has accepted
+	webhook         string
 }
 
 // Texts are what people and programs have entered, wherever they can.
 type texts struct {
 	organization, member, project, key, token, reason   string
 	message, environment, errorType, errorMessage, call string
+
+	hook string // address of a webhook
 
 	email, invited string // addresses of a viewer, and of whom nobody knows yet
 }
@@ -36,7 +39,7 @@ var plainTexts = texts{
 	organization: "Acme", member: "Ada Owner", project: "Checkout", key: "pods in Frankfurt", token: "invoicing", reason: "replaced by another",
 	message: "checkout failed", environment: "prod", errorType: "TypeError",
 	errorMessage: "Cannot read properties of undefined (reading 'total')", call: "at Cart.total (/srv/shop/src/cart.js:41:13)",
-	email: "bob@acme.example", invited: "eve@acme.example",
+	hook: "https://hooks.invalid/weir", email: "bob@acme.example", invited: "eve@acme.example",
 }
 
 // longTexts have no place to break them, and are as long as Weir takes them.
@@ -46,7 +49,7 @@ func longTexts() texts {
 		organization: name, member: name, project: name, key: name, token: name, reason: strings.Repeat("R", 500),
 		message: strings.Repeat("M", 2000), environment: strings.Repeat("E", 64), errorType: strings.Repeat("T", 300),
 		errorMessage: strings.Repeat("X", 2000), call: "at " + strings.Repeat("c", 300) + " (/srv/" + strings.Repeat("f", 300) + ".js:41:13)",
-		email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
+		hook: "https://hooks.invalid/" + strings.Repeat("h", 1900), email: strings.Repeat("b", 64) + "@" + host, invited: strings.Repeat("e", 64) + "@" + host,
 	}
 }
 
@@ -74,12 +77,15 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	w.member = in.create(t, "/members", map[string]string{
 		"organization": organization, "email": say.email, "name": say.member, "role": "viewer", "password": w.password,
 	})
+	hooks := "/organizations/" + organization + "/webhooks"
+	w.webhook = in.create(t, hooks, map[string]any{"url": say.hook, "events": []string{"quota.threshold_reached", "quota.exhausted", "error_group.created"}})
+	in.create(t, hooks+"/"+w.webhook+"/test", nil)
 	w.invitation = in.create(t, "/invitations", map[string]string{"organization": organization, "email": say.invited, "role": "developer"})
 	return w
 }
 
 // create makes a thing as the operator and returns its id.
-func (in installation) create(t *testing.T, path string, thing map[string]string) string {
+func (in installation) create(t *testing.T, path string, thing any) string {
 	t.Helper()
 	body, err := json.Marshal(thing)
 	must(t, err)
@@ -107,6 +113,10 @@ func (w world) addresses() map[string]string {
 		settings + "api-keys/{id}/edit":              settings + "api-keys/" + w.key.ID + "/edit",
 		settings + "api-keys/{id}/revoke":            settings + "api-keys/" + w.key.ID + "/revoke",
 		settings + "service-tokens/{id}/revoke":      settings + "service-tokens/" + w.token.ID + "/revoke",
+		settings + "webhooks/{id}":                   settings + "webhooks/" + w.webhook,
+		settings + "webhooks/{id}/edit":              settings + "webhooks/" + w.webhook + "/edit",
+		settings + "webhooks/{id}/rotate":            settings + "webhooks/" + w.webhook + "/rotate",
+		settings + "webhooks/{id}/delete":            settings + "webhooks/" + w.webhook + "/delete",
 		settings + "account/passkeys/{id}/remove":    settings + "account/passkeys/" + w.passkey + "/remove",
 		settings + "members/{id}":                    settings + "members/" + w.member,
 		settings + "members/{id}/remove":             settings + "members/" + w.member + "/remove",

@@ -30,7 +30,7 @@ func TestSecretsLieInOneFile(t *testing.T) {
 	password, err := os.ReadFile(filepath.Join(dataDir, broker))
 	must(t, err)
 	secrets := map[string]string{strings.TrimSpace(string(password)): broker}
-	for _, secret := range []string{env.APIKey, env.ServiceToken, env.OperatorToken, env.ConsolePassword} {
+	for _, secret := range []string{env.APIKey, env.ServiceToken, env.OperatorToken, env.ConsolePassword, env.WebhookKeys} {
 		secrets[secret] = allinone.EnvFile
 	}
 	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running.command.Process.Pid), "cmdline"))

@@ -39,6 +39,7 @@ func TestCanary(t *testing.T) {
 	canaries, callers := w.canaries(t, a, b)
 	canaries = append(canaries, owner, w.rotatedKey(t, a), passwordIn(t, w.database))
 	canaries = append(canaries, w.codes(t, a)...)
+	canaries = append(canaries, canary{"the key of webhooks", webhookKey}, canary{"the secret of a webhook", a.webhook(t).get("secret")})
 	answers := &journal{}
 	for _, p := range policies {
 		for _, caller := range callers {

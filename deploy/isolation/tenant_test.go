@@ -61,7 +61,9 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 			"organization": of.things["organization"], "email": "i" + strings.ToLower(rand.Text()) + "@example.com", "role": "viewer",
 		}).get("id")
 	},
-	"new-email": func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
+	"new-webhook":  func(t *testing.T, of *tenant) string { return of.webhook(t).get("id") },
+	"new-delivery": func(t *testing.T, of *tenant) string { return of.delivery(t) },
+	"new-email":    func(*testing.T, *tenant) string { return "m" + strings.ToLower(rand.Text()) + "@example.com" },
 }
 
 // tenant makes an organization, with a project, a key, a token and an error group.
@@ -75,12 +77,28 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	made.things["key"], made.key = key.get("id"), key.get("key")
 	made.things["token"] = made.token(t, "x:y").get("id")
 	made.things["member"] = made.member(t, "viewer", "m"+strings.ToLower(rand.Text())+"@example.com")
+	made.things["home"] = made.things["organization"] // stays what it is where a test names another organization
+	made.things["webhook"] = made.webhook(t).get("id")
+	made.things["home-webhook"] = made.things["webhook"]
 	made.things["second"] = w.operate(t, "POST", "/v1/projects",
 		map[string]any{"organization": made.things["organization"], "name": name + "'s other shop"}).get("id")
 	second := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": made.things["second"], "environment": "prod", "name": name + "'s other key"})
 	made.things["group"] = made.group(t, made.things["project"], made.key)
 	made.things["second-group"] = made.group(t, made.things["second"], second.get("key"))
 	return made
+}
+
+// webhook makes a webhook to an endpoint that nobody has.
+func (of *tenant) webhook(t *testing.T) answer {
+	t.Helper()
+	return of.world.operate(t, "POST", "/v1/organizations/"+of.things["home"]+"/webhooks",
+		map[string]any{"url": "https://hooks.invalid/weir", "events": []string{"quota.exhausted", "error_group.created"}})
+}
+
+// delivery has the tenant's webhook tried.
+func (of *tenant) delivery(t *testing.T) string {
+	t.Helper()
+	return of.world.operate(t, "POST", "/v1/organizations/"+of.things["home"]+"/webhooks/"+of.things["home-webhook"]+"/test", nil).get("id")
 }
 
 // issue makes an API key of prod, which expires where an instant is given.

@@ -38,6 +38,9 @@ const patience = 60 * time.Second
 // operatorToken is the operator of every world.
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
 
+// webhookKey is what the secrets of webhooks follow from.
+const webhookKey = "5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de"
+
 // A module is what all four have in common.
 type module interface {
 	Handler() http.Handler
@@ -137,6 +140,7 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = w.brokers, w.brokers, w.brokers, w.brokers
 	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, patience, "https://weir.example"
+	set.Tenants.Webhooks.Keys, set.Tenants.Bounds.MaxWebhooks = httpapi.Secret(webhookKey), 1000 // tests make one for each call
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
 	set.Ingest.StateDir, set.Ledger.StateDir, set.Grouping.StateDir, set.Tenants.StateDir = w.state, w.state, w.state, w.state
 	adjust(&set)

@@ -160,9 +160,10 @@ func TestRecordKey(t *testing.T) {
 
 // The name of a consumer group owns its positions: a changed one would consume everything again.
 func TestGroupNamesAreData(t *testing.T) {
-	want := []string{"ingest.log-store", "ingest.tenants", "ledger.quota", "ledger.tenants", "grouping.clusters", "grouping.tenants", "tenants.keys", "tenants.erasures"}
+	want := []string{"ingest.log-store", "ingest.tenants", "ledger.quota", "ledger.tenants", "grouping.clusters", "grouping.tenants", "tenants.keys", "tenants.erasures",
+		"tenants.ledger", "tenants.grouping"}
 	got := []string{contract.GroupLogStore, contract.GroupIngestTenants, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
-		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures}
+		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures, contract.GroupTenantsLedger, contract.GroupTenantsGrouping}
 	if !slices.Equal(got, want) {
 		t.Errorf("groups = %q, want %q", got, want)
 	}

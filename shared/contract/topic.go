@@ -32,6 +32,8 @@ const (
 	GroupGroupingTenants = "grouping.tenants"
 	GroupTenantsKeys     = "tenants.keys"
 	GroupTenantsErasures = "tenants.erasures"
+	GroupTenantsLedger   = "tenants.ledger"
+	GroupTenantsGrouping = "tenants.grouping"
 )
 
 // DefaultLogPartitions is the default number of partitions of weir.logs.v1. It bounds the consumers

@@ -83,7 +83,7 @@ func contractTopics() []string {
 
 func contractGroups() []string {
 	return []string{contract.GroupLogStore, contract.GroupIngestTenants, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
-		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures}
+		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures, contract.GroupTenantsLedger, contract.GroupTenantsGrouping}
 }
 
 func ours(name string, contract []string) bool {

@@ -45,6 +45,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/erasing"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
+	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/oidc"
 	"github.com/weirlog/weir/tenants/internal/pages"
 	"github.com/weirlog/weir/tenants/internal/passkey"
@@ -106,6 +107,10 @@ type App struct {
 	erasures    *consumer.Consumer // of what modules have removed
 	keys        *keys.Service
 	exposures   *keys.Exposures
+	webhooks    *notifications.Service
+	deliveries  *notifications.Deliveries
+	sender      *notifications.Sender
+	facts       []*consumer.Consumer // of what webhooks are sent
 	proxies     []netip.Prefix
 	handler     nethttp.Handler
 	endpoint    atomic.Pointer[httpapi.Endpoint]
@@ -226,7 +231,7 @@ func (a *App) assemble() (err error) {
 	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
 	a.keys = keys.NewService(a.work, a.registry, a.accountLimits().Of)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
-	return errors.Join(a.buildUsageConsumer(), a.buildErasureConsumer())
+	return errors.Join(a.buildUsageConsumer(), a.buildErasureConsumer(), a.buildNotifications())
 }
 
 // registered is what is registered of organizations, as a reader sees it.
@@ -346,9 +351,10 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
 	auditing := audit.NewService(audit.NewStore(a.views), a.registry)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
-	description := api.Describe(audit.OpenAPI, keys.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
+	description := api.Describe(audit.OpenAPI, keys.OpenAPI, notifications.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
 	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
 		registry.NewAPI(answers, a.registry, a.tokens, a.policies, a.deletions).Mount, keys.NewAPI(answers, a.keys).Mount)
+	answers.MountFor(router, changed, notifications.BillingScope, notifications.NewAPI(answers, a.webhooks, a.deliveries).Mount)
 	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
 	readers := directory{people.NewStore(a.views), registry.NewStore(a.views)}
@@ -358,7 +364,7 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, ofSignIn.Entrance())
 	ofPeople.MountCodes(router)
 	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies, a.deletions).Mount,
-		keys.NewPages(kit, a.keys).Mount, audit.NewPages(kit, auditing).Mount)
+		keys.NewPages(kit, a.keys).Mount, notifications.NewPages(kit, a.webhooks, a.deliveries).Mount, audit.NewPages(kit, auditing).Mount)
 }
 
 // newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.
@@ -410,7 +416,7 @@ func (a *App) Ready() error {
 // Run works until ctx ends. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.erase, a.plaintext.Run,
+	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.erase, a.notify, a.plaintext.Run,
 		a.signIn.Failures.Run, a.pruner.Run, a.serve, a.metrics.Run)
 }
 

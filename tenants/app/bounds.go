@@ -17,6 +17,7 @@ type BoundsConfig struct {
 	MaxMembers       int `help:"How many members an organization may have." env:"WEIR_MAX_MEMBERS" default:"500"`
 	MaxInvitations   int `help:"How many invitations of an organization may be open." env:"WEIR_MAX_INVITATIONS" default:"200"`
 	MaxSessions      int `help:"How many sessions a member may have open; the oldest ends." env:"WEIR_MAX_SESSIONS" default:"20"`
+	MaxWebhooks      int `help:"How many webhooks an organization may have." env:"WEIR_MAX_WEBHOOKS" default:"20"`
 
 	ChangesPerMinute int `help:"How many changes a minute, such as creating projects and keys, an organization's tokens may make, and its members; operators fifty times as many." env:"WEIR_CHANGES_PER_MINUTE" default:"120"`
 }
@@ -29,7 +30,7 @@ const defaultChanges = 120
 func (c BoundsConfig) limits() tenants.Limits {
 	return tenants.Limits{
 		Projects: c.MaxProjects, APIKeys: c.MaxAPIKeys, ServiceTokens: c.MaxServiceTokens, Members: c.MaxMembers,
-		Invitations: c.MaxInvitations, Sessions: c.MaxSessions,
+		Invitations: c.MaxInvitations, Sessions: c.MaxSessions, Webhooks: c.MaxWebhooks,
 	}.OrDefault()
 }
 
@@ -39,6 +40,7 @@ func (c BoundsConfig) validate() error {
 	for setting, value := range map[string]int{
 		"WEIR_MAX_PROJECTS": c.MaxProjects, "WEIR_MAX_API_KEYS": c.MaxAPIKeys, "WEIR_MAX_SERVICE_TOKENS": c.MaxServiceTokens,
 		"WEIR_MAX_MEMBERS": c.MaxMembers, "WEIR_MAX_INVITATIONS": c.MaxInvitations, "WEIR_MAX_SESSIONS": c.MaxSessions,
+		"WEIR_MAX_WEBHOOKS":       c.MaxWebhooks,
 		"WEIR_CHANGES_PER_MINUTE": c.ChangesPerMinute,
 	} {
 		if value < 0 {

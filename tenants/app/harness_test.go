@@ -58,6 +58,8 @@ type world struct {
 	bounds        app.BoundsConfig
 	dearPasswords bool // hash them as it is done in earnest
 
+	webhooks app.WebhookConfig
+
 	leakKeys string // file with the keys that sign leak reports; empty: none are taken
 }
 
@@ -67,6 +69,7 @@ func newWorld(t *testing.T) world {
 	t.Parallel()
 	return world{
 		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: testenv.Kafka(t), log: &journal{},
+		webhooks:    app.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}},
 		inForceWait: patience, // a slow machine makes a test slow, not red
 	}
 }
@@ -102,7 +105,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait, DeletionGrace: w.grace, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+		InForceWait: w.inForceWait, DeletionGrace: w.grace, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
 	if w.output != nil {
 		config.Output = w.output

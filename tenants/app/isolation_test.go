@@ -28,7 +28,9 @@ type probe struct {
 // exactly like what does not exist. The routes are those of the router: one that is added without a
 // probe fails here.
 func TestIsolation(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+	w := newWorld(t)
+	w.bounds.MaxWebhooks = 1000 // each call has one of its own
+	p := w.start(t, operatorToken)
 	a, b := p.tenant(t, "A"), p.tenant(t, "B")
 	weak := p.must(t, 201, "POST", "/v1/service-tokens",
 		text(map[string]any{"organization": a.organization, "name": "billing", "scopes": []string{"billing:read"}}))
@@ -61,7 +63,9 @@ func TestIsolation(t *testing.T) {
 
 // A foreign id and one that was never given differ in nothing but the id.
 func TestForeignLooksUnknown(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+	w := newWorld(t)
+	w.bounds.MaxWebhooks = 1000
+	p := w.start(t, operatorToken)
 	a, b := p.tenant(t, "A"), p.tenant(t, "B")
 	for _, probe := range probes() {
 		foreign := probe.call(t, p, b.token, a)
@@ -136,6 +140,16 @@ func probes() []probe {
 		{"GET /v1/invitations", send("GET", "/v1/invitations?organization={organization}", nil), [3]int{200, 200, 404}},
 		{"POST /v1/invitations/{id}/resend", onFreshInvitation("/resend"), [3]int{200, 200, 404}},
 		{"POST /v1/invitations/{id}/revoke", onFreshInvitation("/revoke"), [3]int{200, 200, 404}},
+		{"GET /v1/organizations/{organization}/webhooks", send("GET", "/v1/organizations/{organization}/webhooks", nil), [3]int{200, 200, 404}},
+		{"POST /v1/organizations/{organization}/webhooks", send("POST", "/v1/organizations/{organization}/webhooks", newWebhook), [3]int{201, 201, 404}},
+		{"GET /v1/organizations/{organization}/webhooks/{webhook}", onFreshWebhook("GET", "", ""), [3]int{200, 200, 404}},
+		{"PATCH /v1/organizations/{organization}/webhooks/{webhook}", onFreshWebhook("PATCH", "", `{"state":"off"}`), [3]int{200, 200, 404}},
+		{"DELETE /v1/organizations/{organization}/webhooks/{webhook}", onFreshWebhook("DELETE", "", ""), [3]int{200, 200, 404}},
+		{"POST /v1/organizations/{organization}/webhooks/{webhook}/rotate", onFreshWebhook("POST", "/rotate", ""), [3]int{200, 200, 404}},
+		{"POST /v1/organizations/{organization}/webhooks/{webhook}/test", onFreshWebhook("POST", "/test", ""), [3]int{202, 202, 404}},
+		{"POST /v1/organizations/{organization}/webhooks/{webhook}/replay", onFreshWebhook("POST", "/replay", `{"since":"2026-11-20T00:00:00Z"}`), [3]int{202, 202, 404}},
+		{"GET /v1/organizations/{organization}/webhooks/{webhook}/deliveries", onFreshWebhook("GET", "/deliveries", ""), [3]int{200, 200, 404}},
+		{"POST /v1/organizations/{organization}/webhooks/{webhook}/deliveries/{delivery}/replay", replayFresh, [3]int{202, 202, 404}},
 	}
 }
 
@@ -236,6 +250,42 @@ func onFreshInvitation(path string) func(*testing.T, *process, string, tenant) a
 		got.text = strings.ReplaceAll(got.text, id, "inv_zzzz")
 		return got
 	}
+}
+
+// newWebhook is to an endpoint that nobody has.
+var newWebhook = map[string]any{"url": "https://hooks.invalid/weir", "events": []string{"quota.exhausted"}}
+
+func freshWebhook(t *testing.T, p *process, a tenant) (path, id string) {
+	t.Helper()
+	path, id = "/v1/organizations/"+a.organization+"/webhooks", "whk_zzzz"
+	if !isStranger(a) {
+		id = p.must(t, 201, "POST", path, text(newWebhook)).get("id")
+	}
+	return path + "/" + id, id
+}
+
+// onFreshWebhook does something with a webhook that it has the operator make.
+func onFreshWebhook(method, suffix, body string) func(*testing.T, *process, string, tenant) answer {
+	return func(t *testing.T, p *process, token string, a tenant) answer {
+		t.Helper()
+		path, id := freshWebhook(t, p, a)
+		got := p.call(t, token, method, path+suffix, body)
+		got.text = strings.ReplaceAll(got.text, id, "whk_zzzz")
+		return got
+	}
+}
+
+// replayFresh has a message sent again that it has the operator send.
+func replayFresh(t *testing.T, p *process, token string, a tenant) answer {
+	t.Helper()
+	path, id := freshWebhook(t, p, a)
+	delivery := "msg_zzzz"
+	if !isStranger(a) {
+		delivery = p.must(t, 202, "POST", path+"/test", "").get("id")
+	}
+	got := p.call(t, token, "POST", path+"/deliveries/"+delivery+"/replay", "")
+	got.text = strings.NewReplacer(id, "whk_zzzz", delivery, "msg_zzzz").Replace(got.text)
+	return got
 }
 
 // deleteFresh deletes what it has the operator make.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/retention"
 )
 
@@ -29,14 +30,14 @@ func (c Config) auditKept() time.Duration {
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.pool, Tables: a.tables,
-		Fixed: slices.Concat(retention.Fixed(), audit.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
+		Fixed: slices.Concat(retention.Fixed(), audit.Fixed(), notifications.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
 		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
 
 func (a *App) tables(clock func() time.Time) []prune.Table {
 	return slices.Concat(retention.Tables(clock, bus.Forget(a.publisher, a.clock)), audit.Tables(clock, a.config.auditKept(), a.withdrawals.WithdrawFacts),
-		[]prune.Table{a.withdrawals}, a.config.Retention.Tables(clock))
+		[]prune.Table{a.withdrawals}, notifications.Tables(clock), a.config.Retention.Tables(clock))
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

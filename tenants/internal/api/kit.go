@@ -31,10 +31,19 @@ func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, description []b
 	document := httpapi.Document(description)
 	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
 	router.Get("/v1/tenants/openapi.json", document)
-	router.Group(func(admin chi.Router) {
-		admin.Use(k.Guard.RequireScope(AdminScope), changed.Limit(httpapi.Handle), body.Whole, k.Guard.RequireScope(AdminScope))
+	k.mount(router, changed, k.Guard.RequireScope(AdminScope), rooms)
+}
+
+// MountFor adds to router the routes of rooms for service tokens that have a scope, or tenants:admin.
+func (k *Kit) MountFor(router chi.Router, changed *changes.Limiter, scope string, rooms ...func(chi.Router)) {
+	k.mount(router, changed, k.Guard.RequireScope(scope, AdminScope), rooms)
+}
+
+func (k *Kit) mount(router chi.Router, changed *changes.Limiter, scoped func(http.Handler) http.Handler, rooms []func(chi.Router)) {
+	router.Group(func(group chi.Router) {
+		group.Use(scoped, changed.Limit(httpapi.Handle), body.Whole, scoped)
 		for _, mount := range rooms {
-			mount(admin)
+			mount(group)
 		}
 	})
 }

@@ -50,6 +50,11 @@ func ProblemOf(err error, what, id string) error {
 	case errors.Is(err, tenants.ErrKeyRotated):
 		return httpapi.NewProblem(http.StatusConflict, "api_key_rotated",
 			"The API key was rotated already: rotated_to names the key that takes its place. Rotate that one, or revoke this one.")
+	case errors.Is(err, tenants.ErrWebhookOff):
+		return httpapi.NewProblem(http.StatusConflict, "webhook_off", "The webhook is switched off. Switch it on first.")
+	case errors.Is(err, tenants.ErrWebhookRotated):
+		return httpapi.NewProblem(http.StatusConflict, "webhook_rotated",
+			"The webhook was rotated less than a day ago, and its old secret still signs too. Rotate it again when that has ended.")
 	case errors.Is(err, tenants.ErrBegun):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict, "The deletion has begun: nothing brings back what is being erased.")
 	case errors.Is(err, eventstore.ErrErased):

@@ -22,7 +22,7 @@ import (
 )
 
 // perOrganization is how many events furnish appends.
-const perOrganization = 22
+const perOrganization = 27
 
 // Neither a mistake nor a command that slipped in changes the audit: the application may not, and
 // who may is refused.
@@ -109,7 +109,7 @@ func TestTamperingIsFound(t *testing.T) {
 		"the first removed":    {[]string{`DELETE FROM audit_events WHERE organization = 'org_a' AND sequence = 1`}, "line 1 is missing"},
 		"the tail cut off":     {[]string{`DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 5`}, "line 6 is missing"},
 		"all removed":          {[]string{`DELETE FROM audit_events WHERE organization = 'org_a'`}, "line 1 is missing"},
-		"a line added":         {[]string{`INSERT INTO audit_events SELECT organization, 23, at, action, actor_kind, actor, actor_name, role, address, client, request, target_kind, target, target_name, before, after, stream, version, position + 1000, hash FROM audit_events WHERE organization = 'org_a' AND sequence = 22`}, "line 23 was added: no event has"},
+		"a line added":         {[]string{`INSERT INTO audit_events SELECT organization, 28, at, action, actor_kind, actor, actor_name, role, address, client, request, target_kind, target, target_name, before, after, stream, version, position + 1000, hash FROM audit_events WHERE organization = 'org_a' AND sequence = 27`}, "line 28 was added: no event has"},
 		"two lines exchanged":  {[]string{`UPDATE audit_events SET sequence = sequence + 100 WHERE organization = 'org_a' AND sequence IN (3, 4)`, `UPDATE audit_events SET sequence = 207 - sequence - 100 WHERE organization = 'org_a' AND sequence > 100`}, "line 3 was changed"},
 		"removed and repaired": {[]string{`DELETE FROM audit_events WHERE organization = 'org_a' AND sequence = 4`, `UPDATE audit_events SET sequence = sequence + 99 WHERE organization = 'org_a' AND sequence > 4`, `UPDATE audit_events SET sequence = sequence - 100 WHERE organization = 'org_a' AND sequence > 100`, repaired}, "line 4 was changed"},
 		"edited and repaired":  {[]string{`UPDATE audit_events SET actor = 'mem_x' WHERE organization = 'org_a' AND sequence = 4`, repaired}, "line 4 was changed: actor"},

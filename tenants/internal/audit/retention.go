@@ -116,6 +116,7 @@ SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organiza
 		AND (e.organization <> '*' OR NOT EXISTS (
 			SELECT FROM (SELECT organization FROM organizations UNION SELECT organization FROM deletions) o
 			JOIN audit_events line ON line.organization = o.organization AND line.actor = thing.id))
+	WHEN 'webhook' THEN NOT EXISTS (SELECT FROM webhooks t WHERE t.organization = e.organization AND t.id = thing.id)
 	WHEN 'member' THEN NOT EXISTS (SELECT FROM members t WHERE t.organization = e.organization AND t.id = thing.id)
 	WHEN 'passkey' THEN NOT EXISTS (SELECT FROM passkeys t WHERE t.organization = e.organization AND t.id = thing.id)
 	ELSE false END

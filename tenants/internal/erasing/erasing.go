@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/signin"
@@ -23,7 +24,7 @@ import (
 // what was published of them.
 func Tables(withdrawals *bus.Withdrawals) []erasure.Table {
 	first, last := []erasure.Table{events(withdrawals)}, []erasure.Table{settled(withdrawals), erasure.Parked()}
-	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), registry.Erasable(), last)
+	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), notifications.Erasable(), registry.Erasable(), last)
 }
 
 // streamsAtOnce is of how many streams one transaction erases the events: others wait for their

@@ -14,6 +14,7 @@ const (
 	ProjectsPath      = "/console/settings/projects"
 	APIKeysPath       = "/console/settings/api-keys"
 	ServiceTokensPath = "/console/settings/service-tokens"
+	WebhooksPath      = "/console/settings/webhooks"
 	SecurityPath      = "/console/settings/security"
 	DeletionsPath     = "/console/settings/deletions"
 	AuditPath         = "/console/settings/audit"
@@ -34,6 +35,7 @@ var settingsPages = []settingsPage{
 	{"Projects", ProjectsPath, tenants.ProjectsRead},
 	{"API Keys", APIKeysPath, tenants.APIKeysRead},
 	{"Service tokens", ServiceTokensPath, tenants.ServiceTokensRead},
+	{"Webhooks", WebhooksPath, tenants.WebhooksManage},
 	{"Security", SecurityPath, tenants.SecurityWrite},
 	{"Deletions", DeletionsPath, tenants.DeletionsManage},
 	{"Audit log", AuditPath, tenants.AuditRead},

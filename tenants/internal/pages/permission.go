@@ -83,6 +83,8 @@ func deed(p tenants.Permission) string {
 		return "read the errors"
 	case tenants.UsageRead:
 		return "see the usage"
+	case tenants.WebhooksManage:
+		return "see or change webhooks"
 	}
 	return "do this"
 }

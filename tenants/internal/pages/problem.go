@@ -32,6 +32,11 @@ func ProblemOf(err error, what, id string) error {
 	case errors.Is(err, tenants.ErrReused):
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
 			"This form was sent before with other values. Open the page again and fill it in anew.")
+	case errors.Is(err, tenants.ErrWebhookOff):
+		return httpapi.NewProblem(http.StatusConflict, "webhook_off", "The webhook is switched off. Switch it on first.")
+	case errors.Is(err, tenants.ErrWebhookRotated):
+		return httpapi.NewProblem(http.StatusConflict, "webhook_rotated",
+			"The webhook was rotated less than a day ago, and its old secret still signs too. Rotate it again when that has ended.")
 	case errors.Is(err, eventstore.ErrConflict):
 		return httpapi.Unavailable("Too many changes at once. Go back and send the form again.", time.Second)
 	}

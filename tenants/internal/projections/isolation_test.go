@@ -22,6 +22,7 @@ import (
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/query"
@@ -62,7 +63,7 @@ func TestEveryTableIsRowSecured(t *testing.T) {
 // nothing at all.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
 	pool := tenantstest.Open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "audit_events", "events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "webhooks", "audit_events", "events"} {
 		statement := "SELECT DISTINCT organization FROM " + table
 		err := pg.ReadAs(t.Context(), pool, "org_a", func(tx pgx.Tx) error {
 			rows, err := tx.Query(t.Context(), statement)
@@ -88,7 +89,7 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 // nothing foreign either.
 func TestQueriesNameTheOrganization(t *testing.T) {
 	pool := tenantstest.Open(t)
-	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "audit_events"} {
+	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "webhooks", "audit_events"} {
 		if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" NO FORCE ROW LEVEL SECURITY"); err != nil { // does not bind its owner
 			t.Fatal(err)
 		}
@@ -160,6 +161,10 @@ func asked(t *testing.T, reader *query.Reader, as string) map[string]int {
 	many("Passkeys", len(passkeys), err)
 	_, err = signin.NewStore(reader).Passkey(t.Context(), pg.Organization(as), "pky_b")
 	one("Passkey", err)
+	_, err = notifications.NewStore(reader).Webhook(t.Context(), pg.Organization(as), "org_b", "whk_b")
+	one("Webhook", err)
+	webhooks, err := notifications.NewStore(reader).Webhooks(t.Context(), pg.Organization(as), "org_b", start, 1)
+	many("Webhooks", len(webhooks), err)
 	return found
 }
 
@@ -218,13 +223,14 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 		invitations, err7 := people.NewStore(reader).Invitations(t.Context(), tenants.Installation, pg.Organization(of.Organization), start, 10)
 		sessions, err8 := signin.NewStore(reader).Sessions(t.Context(), pg.Organization(of.Organization), "mem_"+name, tenantstest.Noon)
 		passkeys, err9 := signin.NewStore(reader).Passkeys(t.Context(), pg.Organization(of.Organization), "mem_"+name)
-		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
+		webhooks, err10 := notifications.NewStore(reader).Webhooks(t.Context(), tenants.Installation, of.Organization, start, 10)
+		if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10); err != nil {
 			t.Fatal(err)
 		}
 		if len(members) != 1 || gone.RemovedAt.IsZero() || len(invitations) != 2 || len(sessions) != 1 {
 			t.Errorf("of %s: members %+v, gone %+v, invitations %+v, sessions %+v", name, members, gone, invitations, sessions)
 		}
-		all += fmt.Sprintln(organizations, projects, listed, tokens, members, gone, invitations, sessions, passkeys)
+		all += fmt.Sprintln(organizations, projects, listed, tokens, members, gone, invitations, sessions, passkeys, webhooks)
 	}
 	return all
 }

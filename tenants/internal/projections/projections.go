@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/people"
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/signin"
@@ -13,7 +14,7 @@ import (
 
 // All are the projections of every concept.
 func All() unitofwork.Projections {
-	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), signin.Projections())
+	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), signin.Projections(), notifications.Projections())
 }
 
 // NewEvents returns the store of a pool's events, which are projected and audited as they are

@@ -9,7 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/projections"
@@ -27,6 +29,15 @@ func Open(t *testing.T) *pgxpool.Pool {
 		furnish(t, projections.NewEvents(pool), name)
 	}
 	return pool
+}
+
+// WebhookKey is what the secrets of webhooks follow from.
+func WebhookKey() webhook.Keys {
+	keys, err := webhook.ParseKeys(httpapi.Secret(strings.Repeat("5a", 32)))
+	if err != nil {
+		panic(err)
+	}
+	return keys
 }
 
 func furnish(t *testing.T, events *unitofwork.Events, name string) {
@@ -65,6 +76,13 @@ func furnish(t *testing.T, events *unitofwork.Events, name string) {
 		{tenants.SessionStarted{Session: "ses_over_" + name, Organization: organization, Member: "mem_" + name,
 			Role: tenants.Admin, Digest: other, At: Noon, ExpiresAt: Noon.Add(time.Hour)},
 			tenants.SessionEnded{Session: "ses_over_" + name, At: Noon}},
+		{tenants.WebhookCreated{Webhook: "whk_" + name, Organization: organization, URL: "https://hooks.invalid/" + name, Events: []string{"error_group.created"},
+			Secret: tenants.WebhookSecret{Key: WebhookKey().Current(), Generation: 1}, At: Noon}},
+		{tenants.WebhookCreated{Webhook: "whk_off_" + name, Organization: organization, URL: "https://hooks.example/old", Events: []string{"quota.exhausted"},
+			Secret: tenants.WebhookSecret{Key: WebhookKey().Current(), Generation: 1}, At: Noon},
+			tenants.WebhookChanged{Webhook: "whk_off_" + name, URL: "https://hooks.example/off", Events: []string{"error_group.created"}, At: Noon},
+			tenants.WebhookRotated{Webhook: "whk_off_" + name, Secret: tenants.WebhookSecret{Key: WebhookKey().Current(), Generation: 2}, PreviousEnds: Noon, At: Noon},
+			tenants.WebhookSwitched{Webhook: "whk_off_" + name, Reason: "failed", At: Noon}},
 	} {
 		stream := eventstore.Stream{Organization: organization, Name: fmt.Sprint(i)}
 		origin := tenants.Origin{Actor: "mem_" + name, Kind: tenants.MemberActor}

@@ -1,0 +1,105 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Limits of one attempt.
+const (
+	attemptTimeout = 15 * time.Second // from the look-up of the name to the end of what is read of the answer
+	maxAnswer      = 1 << 10          // bytes of the answer that are read and kept
+	maxHeader      = 16 << 10
+)
+
+// ErrRedirect means that an endpoint sent the message elsewhere.
+var ErrRedirect = errors.New("the endpoint answered with a redirect, which is not followed")
+
+// Config is what a Client may do beyond the public network.
+type Config struct {
+	Networks []netip.Prefix // of one's own that may be reached as well, on any port, and without TLS
+	Roots    *x509.CertPool // authorities of certificates; nil: the system's
+}
+
+// A Client sends messages to whatever address people give it, and reaches only the public network and the networks of its Config.
+type Client struct {
+	reach  reach
+	secure *http.Client
+	plain  *http.Client // reaches the networks of the Config alone
+}
+
+// NewClient returns a client, to be used by all who send.
+func NewClient(config Config) *Client {
+	r := newReach(config.Networks)
+	return &Client{r, newHTTPClient(r.public, config.Roots), newHTTPClient(r.own, nil)}
+}
+
+// An Answer is what an endpoint said to a message.
+type Answer struct {
+	Status int    // 0: it said nothing
+	Text   string // how it begins
+}
+
+// OK reports whether the endpoint has taken the message.
+func (a Answer) OK() bool { return a.Status >= 200 && a.Status < 300 }
+
+// Send sends a message once. An error says why there is no answer, in words that its receiver may read.
+func (c *Client) Send(ctx context.Context, m Message) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	header, err := m.header()
+	if err != nil {
+		return Answer{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
+	if err != nil {
+		return Answer{}, err
+	}
+	request.Header = header
+	response, err := c.via(request.URL.Scheme).Do(request)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer response.Body.Close()
+	return read(response)
+}
+
+func (c *Client) via(scheme string) *http.Client {
+	if scheme == "http" {
+		return c.plain
+	}
+	return c.secure
+}
+
+// read takes the beginning of an answer. One that ends in the middle counts by its status.
+func read(response *http.Response) (Answer, error) {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	answer := Answer{response.StatusCode, strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\uFFFD")}
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		return answer, fmt.Errorf("status %d: %w", response.StatusCode, ErrRedirect)
+	}
+	return answer, nil
+}
+
+// newHTTPClient uses no proxy: that would look names up in our stead, and connect to whatever they are.
+func newHTTPClient(control control, roots *x509.CertPool) *http.Client {
+	return &http.Client{
+		Timeout:       attemptTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext:     newDialer(control).DialContext,
+			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: attemptTimeout,
+			MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // what is read is what is bounded
+			MaxIdleConns: 100, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
+		},
+	}
+}

@@ -1,0 +1,150 @@
+package webhook_test
+
+import (
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/webhook"
+)
+
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// an endpoint answers on this machine.
+func endpoint(t *testing.T, handle http.HandlerFunc) (*httptest.Server, *webhook.Client) {
+	t.Helper()
+	server := httptest.NewTLSServer(handle)
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	return server, webhook.NewClient(webhook.Config{Networks: []netip.Prefix{loopback}, Roots: roots})
+}
+
+func message(url string, with ...httpapi.Secret) webhook.Message {
+	return webhook.Message{ID: "msg_1", URL: url, Body: []byte(`{"type":"quota.exhausted"}`), At: time.Now(), With: with}
+}
+
+// Whoever has either secret finds its signature right, by the library that receivers use.
+func TestBothSecretsSign(t *testing.T) {
+	all := keys(t, first)
+	of := webhook.SecretName{Key: all.Current(), Endpoint: "whk_1", Generation: 2}
+	current := secret(t, all, of)
+	of.Generation = 1
+	old := secret(t, all, of)
+	server, client := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		for _, has := range []httpapi.Secret{current, old} {
+			receiver, _ := standardwebhooks.NewWebhook(has.Reveal())
+			if verified := receiver.Verify(body, r.Header); err != nil || verified != nil || r.Header.Get("webhook-id") != "msg_1" {
+				t.Errorf("%v: %v, %v", r.Header, err, verified)
+			}
+		}
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, "th\x00anks \xff"+strings.Repeat("!", 5000))
+	})
+	answer, err := client.Send(t.Context(), message(server.URL, current, old))
+	if err != nil || !answer.OK() || answer.Status != 202 || !strings.HasPrefix(answer.Text, "thanks \uFFFD!") || len(answer.Text) > 1030 {
+		t.Errorf("got %d %.20q of %d bytes, %v", answer.Status, answer.Text, len(answer.Text), err)
+	}
+}
+
+// A redirect leads nowhere.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var followed atomic.Bool
+	server, client := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		followed.Store(followed.Load() || r.URL.Path == "/elsewhere")
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	})
+	answer, err := client.Send(t.Context(), message(server.URL))
+	if !errors.Is(err, webhook.ErrRedirect) || answer.OK() || answer.Status != 307 || followed.Load() {
+		t.Errorf("got %d, %v; followed: %t", answer.Status, err, followed.Load())
+	}
+}
+
+// Headers without end are not read.
+func TestHeadersAreBounded(t *testing.T) {
+	server, client := endpoint(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 64<<10)) })
+	if answer, err := client.Send(t.Context(), message(server.URL)); err == nil || answer.Status != 0 {
+		t.Errorf("got %d, %v", answer.Status, err)
+	}
+}
+
+// A name is judged by the address that it comes to when the connection is made: one that leads home reaches nothing, with TLS and without.
+func TestNamesThatLeadHome(t *testing.T) {
+	var reached atomic.Bool
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) })
+	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)
+	defer secure.Close()
+	defer plain.Close()
+	client := webhook.NewClient(webhook.Config{})
+	for _, server := range []*httptest.Server{secure, plain} {
+		address := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+		if _, err := client.Send(t.Context(), message(address)); !errors.Is(err, webhook.ErrUnreachable) || reached.Load() {
+			t.Errorf("%s: %v, reached: %t", address, err, reached.Load())
+		}
+	}
+}
+
+// Without TLS only one's own networks are reached.
+func TestPlainTextStaysAtHome(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	for network, reachable := range map[string]bool{"127.0.0.0/8": true, "10.0.0.0/8": false} {
+		client := webhook.NewClient(webhook.Config{Networks: []netip.Prefix{netip.MustParsePrefix(network)}})
+		if answer, err := client.Send(t.Context(), message(server.URL)); answer.OK() != reachable || (err == nil) != reachable {
+			t.Errorf("with %s: %d, %v", network, answer.Status, err)
+		}
+	}
+}
+
+// What is not public is refused when it is written down, where that can be seen.
+func TestCheckURL(t *testing.T) {
+	public, home := webhook.NewClient(webhook.Config{}), webhook.NewClient(webhook.Config{Networks: []netip.Prefix{loopback}})
+	for address, want := range map[string][2]bool{ // by the one, by the other
+		"https://hooks.example/weir":            {true, true},
+		"https://hooks.example:8443/weir":       {true, true},
+		"https://8.8.8.8/":                      {true, true},
+		"https://[2606:4700::1]:1024/":          {true, true},
+		"https://hooks.example:25/":             {false, false},
+		"https://hooks.example:80/":             {false, false},
+		"http://hooks.example/":                 {false, true}, // reaches nothing but 127.0.0.0/8
+		"http://127.0.0.1:80/":                  {false, true},
+		"https://127.0.0.1/":                    {false, true},
+		"https://[::ffff:127.0.0.1]/":           {false, true},
+		"https://[::1]/":                        {false, false},
+		"https://10.0.0.1/":                     {false, false},
+		"https://172.16.9.9/":                   {false, false},
+		"https://192.168.0.1/":                  {false, false},
+		"https://100.64.0.1/":                   {false, false},
+		"https://169.254.169.254/latest":        {false, false},
+		"https://[fd00:ec2::254]/":              {false, false},
+		"https://[fe80::1]/":                    {false, false},
+		"https://[64:ff9b::a9fe:a9fe]/":         {false, false},
+		"https://[2002:7f00:1::]/":              {false, false},
+		"https://[::ffff:10.0.0.1]/":            {false, false},
+		"https://224.0.0.1/":                    {false, false},
+		"https://[ff02::1]/":                    {false, false},
+		"https://0.0.0.0/":                      {false, false},
+		"https://255.255.255.255/":              {false, false},
+		"ftp://hooks.example/":                  {false, false},
+		"hooks.example":                         {false, false},
+		"https:///weir":                         {false, false},
+		"https://hooks.example:99999999999999/": {false, false},
+	} {
+		for i, client := range []*webhook.Client{public, home} {
+			if err := client.CheckURL(address); (err == nil) != want[i] {
+				t.Errorf("%s: %v, want accepted: %t", address, err, want[i])
+			}
+		}
+	}
+}

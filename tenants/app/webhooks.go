@@ -1,0 +1,136 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants/internal/notifications"
+)
+
+// WebhookConfig is what webhooks are signed with, and where they may go beyond the public network.
+type WebhookConfig struct {
+	Keys     httpapi.Secret `help:"Keys that the secrets of webhooks follow from, each of 64 hexadecimal characters (openssl rand -hex 32), with commas between them: the first makes new secrets, the others those of webhooks from when they were first. Empty: there are no webhooks." env:"WEIR_WEBHOOK_KEYS"`
+	KeysFile string         `help:"File with these keys, instead." env:"WEIR_WEBHOOK_KEYS_FILE"`
+	Networks []string       `help:"Networks beside the public one that webhooks may reach, by any port and without TLS, such as 10.20.0.0/16. For development, and for receivers of one's own." env:"WEIR_WEBHOOK_NETWORKS"`
+	CAFile   string         `help:"File with certificates of authorities, in PEM, that webhooks trust beside the system's." env:"WEIR_WEBHOOK_CA_FILE"`
+}
+
+func (c WebhookConfig) validate() error {
+	_, keys := c.keys()
+	_, networks := c.networks()
+	return errors.Join(keys, networks)
+}
+
+func (c WebhookConfig) keys() (webhook.Keys, error) {
+	text := c.Keys
+	if c.KeysFile != "" {
+		if text != "" {
+			return webhook.Keys{}, errors.New("set one of WEIR_WEBHOOK_KEYS and WEIR_WEBHOOK_KEYS_FILE")
+		}
+		read, err := os.ReadFile(c.KeysFile)
+		if err != nil {
+			return webhook.Keys{}, fmt.Errorf("cannot read WEIR_WEBHOOK_KEYS_FILE: %w", err)
+		}
+		text = httpapi.Secret(read)
+	}
+	keys, err := webhook.ParseKeys(text)
+	if err != nil {
+		return keys, fmt.Errorf("WEIR_WEBHOOK_KEYS: %w", err)
+	}
+	return keys, nil
+}
+
+func (c WebhookConfig) networks() (networks []netip.Prefix, err error) {
+	for _, text := range c.Networks {
+		network, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("WEIR_WEBHOOK_NETWORKS has %q: use networks such as 10.20.0.0/16", text)
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, nil
+}
+
+func (c WebhookConfig) roots() (*x509.CertPool, error) {
+	if c.CAFile == "" {
+		return nil, nil //nolint:nilnil // the system's
+	}
+	text, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read WEIR_WEBHOOK_CA_FILE: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("WEIR_WEBHOOK_CA_FILE %q has no certificate", c.CAFile)
+	}
+	return roots, nil
+}
+
+func (c WebhookConfig) client() (*webhook.Client, error) {
+	networks, err := c.networks()
+	if err != nil {
+		return nil, err
+	}
+	roots, err := c.roots()
+	if err != nil {
+		return nil, err
+	}
+	return webhook.NewClient(webhook.Config{Networks: networks, Roots: roots}), nil
+}
+
+// buildNotifications makes what takes in facts and sends them to webhooks.
+func (a *App) buildNotifications() error {
+	keys, err := a.config.Webhooks.keys()
+	if err != nil {
+		return err
+	}
+	client, err := a.config.Webhooks.client()
+	if err != nil {
+		return err
+	}
+	a.webhooks = notifications.NewService(a.work, a.registry, keys, client)
+	a.sender = notifications.NewSender(notifications.SenderConfig{
+		Pool: a.pool, Work: a.work, Client: client, Keys: keys, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	a.deliveries = notifications.NewDeliveries(a.webhooks, a.sender.Wake)
+	for topic, group := range map[string]string{contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping} {
+		consumed, err := consumer.New(a.factsOf(topic, group), a.logger)
+		if err != nil {
+			return err
+		}
+		a.facts = append(a.facts, consumed)
+	}
+	return nil
+}
+
+func (a *App) factsOf(topic, group string) consumer.Config {
+	return consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: group, Topic: topic, Pool: a.pool,
+		AcceptLost: true, // facts are kept for a while, and nothing is rebuilt from them
+		Handle:     notifications.Facts{Clock: a.clock}.Consume,
+		Committed:  func([]sharedbus.Record) { a.sender.Wake() }, Metrics: a.metrics.Registerer,
+	}
+}
+
+// notify takes in facts and sends what follows from them.
+func (a *App) notify(ctx context.Context) error {
+	loops := []func(context.Context) error{a.sender.Run, a.sender.Measure}
+	for _, facts := range a.facts {
+		loops = append(loops, facts.Run)
+	}
+	return lifecycle.Run(ctx, loops...)
+}

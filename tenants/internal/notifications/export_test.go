@@ -1,0 +1,12 @@
+package notifications
+
+import "context"
+
+// ClaimForTest claims what is due and does nothing with it, as a process does that is killed then.
+func (s *Sender) ClaimForTest(ctx context.Context) (int, error) {
+	claimed, err := s.claim(ctx)
+	return len(claimed), err
+}
+
+// MeasureForTest looks at the tables once.
+func (s *Sender) MeasureForTest(ctx context.Context) error { return s.measure(ctx) }

@@ -1,0 +1,74 @@
+package notifications
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// measured is the time between two looks at the tables.
+const measured = 15 * time.Second
+
+type metrics struct {
+	attempts *prometheus.CounterVec
+	late     prometheus.Gauge
+	off      prometheus.Gauge
+}
+
+func newMetrics(registerer prometheus.Registerer) metrics {
+	make := promauto.With(registerer)
+	return metrics{
+		attempts: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_tenants_deliveries_total",
+			Help: "Attempts to send something to a webhook, by what the delivery is after it: taken, pending (it is tried again) or failed (it is not).",
+		}, []string{"state"}),
+		late: make.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_tenants_deliveries_late_seconds", Help: "For how long the delivery that waits longest has been due; 0: none is.",
+		}),
+		off: make.NewGauge(prometheus.GaugeOpts{Name: "weir_tenants_webhooks_off", Help: "Webhooks that are switched off, by people or because they failed."}),
+	}
+}
+
+func (m metrics) attempted(state State) { m.attempts.WithLabelValues(string(state)).Inc() }
+
+// Measure looks at the tables now and then until ctx ends.
+func (s *Sender) Measure(ctx context.Context) error {
+	ticker := time.NewTicker(measured)
+	defer ticker.Stop()
+	for {
+		if err := s.measure(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.Warn("cannot measure deliveries", slog.String("error", err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Sender) measure(ctx context.Context) error {
+	var off int64
+	var oldest *time.Time
+	err := s.asSystem(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM webhooks WHERE off_at IS NOT NULL), (SELECT min(next_at) FROM deliveries WHERE state = 'pending')`).
+			Scan(&off, &oldest)
+	})
+	if err != nil {
+		return err
+	}
+	s.metrics.off.Set(float64(off))
+	s.metrics.late.Set(lateness(oldest, s.Work.Now()))
+	return nil
+}
+
+func lateness(oldest *time.Time, now time.Time) float64 {
+	if oldest == nil {
+		return 0
+	}
+	return max(0, now.Sub(*oldest).Seconds())
+}

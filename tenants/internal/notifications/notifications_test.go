@@ -1,0 +1,301 @@
+package notifications_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+var noPosition query.Position
+
+func errNot(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// until waits until a delivery to a webhook is as it should be.
+func (r *room) until(t *testing.T, of notifications.Listed, ok func(notifications.Delivery) bool) notifications.Delivery {
+	t.Helper()
+	var last notifications.Delivery
+	testenv.Eventually(t, patience, func() error {
+		found := r.sent(t, of)
+		if len(found) != 1 || !ok(found[0]) {
+			return errNot("the deliveries are %+v", found)
+		}
+		last = found[0]
+		return nil
+	})
+	return last
+}
+
+// A fact goes to each webhook of its organization that wants it, once, however often it is published, with its data and a right signature.
+func TestAFactIsSent(t *testing.T) {
+	to := newReceiver(t, 204)
+	r := newRoom(t, to.Certificate())
+	r.run(t)
+	hook, secret := r.create(t, "org_a", to.URL+"/a")
+	other, _ := r.create(t, "org_b", to.URL+"/b")
+	fact := r.exhausted(t, "evt_1", "org_a")
+	r.consume(t, fact, fact)
+	r.consume(t, fact, r.record(t, "evt_2", "weir.ledger.v1.of_the_future", "org_a", map[string]string{}))
+	got := to.await(t, 1)[0]
+	verify(t, secret, got)
+	taken := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	if taken.Status != 204 || taken.Attempts != 1 || taken.ID != got.header.Get("webhook-id") || string(got.body) != taken.Body {
+		t.Errorf("kept %+v of %v %s", taken, got.header, got.body)
+	}
+	for _, part := range []string{`{"type":"quota.exhausted","timestamp":"`, `"data":{"organization":"org_a"`, `"quota":5,"used":5`} {
+		if !strings.Contains(taken.Body, part) {
+			t.Errorf("%s lacks %s", taken.Body, part)
+		}
+	}
+	if found := r.sent(t, other); len(found) != 0 || len(to.received()) != 1 {
+		t.Errorf("org_b is sent %+v; %d messages in all", found, len(to.received()))
+	}
+	if now, err := r.service.Webhook(t.Context(), caller("org_a"), "org_a", hook.ID); err != nil || now.TakenAt.IsZero() {
+		t.Errorf("the webhook is %+v, %v", now, err)
+	}
+}
+
+// What is not taken comes again with the same id, later and later.
+func TestFailuresComeAgain(t *testing.T) {
+	to := newReceiver(t, 503)
+	r := newRoom(t, to.Certificate())
+	r.run(t)
+	hook, secret := r.create(t, "org_a", to.URL)
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	id := to.await(t, 1)[0].header.Get("webhook-id")
+	for attempt := 1; attempt <= 2; attempt++ {
+		failed := r.until(t, hook, func(d notifications.Delivery) bool {
+			return d.Attempts == attempt && d.Status == 503 && !d.NextAt.Equal(d.AttemptedAt.Add(time.Minute))
+		})
+		pause, _ := webhook.Pause(attempt, 0)
+		if wait := failed.NextAt.Sub(failed.AttemptedAt); failed.State != notifications.Pending || wait > pause || wait < pause-pause/10 {
+			t.Errorf("after %d failures it is %s for %v, want at most %v", attempt, failed.State, wait, pause)
+		}
+		if attempt == 2 {
+			to.answers(200)
+		}
+		r.pass(pause)
+		to.await(t, attempt+1)
+	}
+	taken := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	for _, got := range to.received() {
+		verify(t, secret, got)
+		if got.header.Get("webhook-id") != id || taken.ID != id {
+			t.Errorf("the id is %q, then %q", id, got.header.Get("webhook-id"))
+		}
+	}
+}
+
+// A sender that dies with what it has claimed leaves it to others.
+func TestAClaimRunsOut(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	hook, _ := r.create(t, "org_a", to.URL)
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	if claimed, err := r.sender.ClaimForTest(t.Context()); err != nil || claimed != 1 {
+		t.Fatalf("claimed %d, %v", claimed, err)
+	}
+	if again, err := r.sender.ClaimForTest(t.Context()); err != nil || again != 0 {
+		t.Fatalf("claimed %d more, %v", again, err)
+	}
+	r.pass(time.Minute)
+	r.run(t)
+	if taken := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken }); taken.Attempts != 2 {
+		t.Errorf("it was %+v", taken)
+	}
+}
+
+// However much one organization has to be sent, another one is claimed with it, and no organization has more under way than its turns.
+func TestOrganizationsComeInTurn(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	r.create(t, "org_a", to.URL)
+	quiet, _ := r.create(t, "org_b", to.URL)
+	var flood []bus.Record
+	for i := range 50 {
+		flood = append(flood, r.exhausted(t, fmt.Sprint("evt_", i), "org_a"))
+	}
+	r.consume(t, flood...)
+	r.pass(time.Second)
+	r.consume(t, r.exhausted(t, "evt_quiet", "org_b"))
+	claimed, err := r.sender.ClaimForTest(t.Context())
+	if again, err2 := r.sender.ClaimForTest(t.Context()); err != nil || err2 != nil || claimed > 6 || again > 1 {
+		t.Errorf("claimed %d, %v, and then %d, %v", claimed, err, again, err2)
+	}
+	if found := r.sent(t, quiet); found[0].Attempts != 1 {
+		t.Errorf("org_b waits: %+v", found)
+	}
+}
+
+// Three days without success switch a webhook off, in the audit too. What is to be sent then has failed, until somebody switches it on and
+// sends it again.
+func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
+	to := newReceiver(t, 500)
+	r := newRoom(t, to.Certificate())
+	r.run(t)
+	hook, _ := r.create(t, "org_a", to.URL)
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	for attempt := 1; attempt <= webhook.Attempts; attempt++ {
+		to.await(t, attempt)
+		r.until(t, hook, func(d notifications.Delivery) bool {
+			return d.Attempts == attempt && d.Status == 500 && !d.NextAt.Equal(d.AttemptedAt.Add(time.Minute))
+		})
+		pause, _ := webhook.Pause(attempt, 0)
+		r.pass(pause)
+	}
+	off, err := r.service.Webhook(t.Context(), caller("org_a"), "org_a", hook.ID)
+	if err != nil || off.On() || off.OffReason == "" {
+		t.Fatalf("it is %+v, %v", off, err)
+	}
+	lines, err := audit.NewStore(query.NewReader(r.pool)).Events(t.Context(), "org_a", tenants.AuditFilter{Organization: "org_a", Action: "webhook.switched", Target: hook.ID}, 0, 10)
+	if err != nil || len(lines) != 1 || lines[0].Origin.Kind != tenants.SystemActor {
+		t.Errorf("the audit has %+v, %v", lines, err)
+	}
+	r.consume(t, r.exhausted(t, "evt_2", "org_a"))
+	for _, d := range r.sent(t, hook) {
+		if d.State != notifications.Failed {
+			t.Errorf("while it is off: %+v", d)
+		}
+	}
+	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook); !errors.Is(err, tenants.ErrWebhookOff) {
+		t.Errorf("a test of what is off: %v", err)
+	}
+	on := true
+	to.answers(200)
+	if err := r.service.Change(t.Context(), by("org_a"), hook, tenants.ChangeWebhook{On: &on}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.deliveries.ReplayFailed(t.Context(), by("org_a"), hook, time.Time{}); err != nil || n != 2 {
+		t.Fatalf("%d are sent again, %v", n, err)
+	}
+	to.await(t, webhook.Attempts+2)
+}
+
+// One that takes something meanwhile stays on, whatever becomes of a single message; 410 switches it off at once.
+func TestWhatSwitchesOff(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	r.run(t)
+	hook, _ := r.create(t, "org_a", to.URL)
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	to.answers(http.StatusGone)
+	replayed, err := r.deliveries.Replay(t.Context(), by("org_a"), hook, r.sent(t, hook)[0].ID)
+	if err != nil || replayed.State != notifications.Pending {
+		t.Fatalf("%+v, %v", replayed, err)
+	}
+	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed && d.Status == 410 })
+	testenv.Eventually(t, patience, func() error {
+		if off, err := r.service.Webhook(t.Context(), caller("org_a"), "org_a", hook.ID); err != nil || off.On() {
+			return errNot("it is %+v, %v", off, err)
+		}
+		return nil
+	})
+}
+
+// After a rotation both secrets sign, and each is shown once.
+func TestRotation(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	r.run(t)
+	hook, old := r.create(t, "org_a", to.URL)
+	fresh, err := r.service.Rotate(t.Context(), by("org_a"), hook)
+	if err != nil || fresh == old {
+		t.Fatalf("rotated: %v, %v", fresh == old, err)
+	}
+	if _, err := r.service.Rotate(t.Context(), by("org_a"), hook); !errors.Is(err, tenants.ErrWebhookRotated) {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook); err != nil {
+		t.Fatal(err)
+	}
+	got := to.await(t, 1)[0]
+	verify(t, old, got)
+	verify(t, fresh, got)
+}
+
+// Nothing is sent of what is to be deleted, nor of a fact that is older than the webhook, and a record that nobody can read is parked.
+func TestWhatIsNotSent(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	before := r.exhausted(t, "evt_0", "org_a")
+	r.pass(time.Second)
+	hook, _ := r.create(t, "org_a", to.URL)
+	foreign := r.exhausted(t, "evt_1", "org_b")
+	foreign.Headers = r.exhausted(t, "evt_1", "org_a").Headers
+	if err := r.tryConsume(t, foreign); !bus.IsPermanent(err) {
+		t.Errorf("of another organization than its header says: %v", err)
+	}
+	if _, err := r.pool.Exec(t.Context(), `SET weir.organization = '*'; UPDATE projects SET deletion = 'deleting' WHERE id = 'prj_a'; RESET weir.organization`); err != nil {
+		t.Fatal(err)
+	}
+	r.consume(t, before, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{Organization: "org_a", Project: "prj_a"}))
+	if found := r.sent(t, hook); len(found) != 0 {
+		t.Errorf("there are %+v", found)
+	}
+}
+
+// Members of other organizations, and addresses that lead home, get nowhere.
+func TestWhoAndWhere(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	hook, _ := r.create(t, "org_a", to.URL)
+	if _, err := r.service.Webhook(t.Context(), caller("org_b"), "org_a", hook.ID); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("by org_b: %v", err)
+	}
+	var invalid tenants.Invalid
+	for _, url := range []string{"https://10.0.0.1/", "http://169.254.169.254/", "gopher://hooks.example"} {
+		_, _, err := r.service.Create(t.Context(), by("org_a"), notifications.New{Organization: "org_a", URL: url, Events: []string{"quota.exhausted"}})
+		if !errors.As(err, &invalid) || invalid[0].Field != "url" {
+			t.Errorf("%s: %v", url, err)
+		}
+		if err := r.service.Change(t.Context(), by("org_a"), hook, tenants.ChangeWebhook{URL: &url}); !errors.As(err, &invalid) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// Attempts are counted by what became of them, and what is late is measured.
+func TestMetrics(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	hook, _ := r.create(t, "org_a", to.URL)
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	r.pass(90 * time.Second)
+	if err := r.sender.MeasureForTest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+# HELP weir_tenants_deliveries_late_seconds For how long the delivery that waits longest has been due; 0: none is.
+# TYPE weir_tenants_deliveries_late_seconds gauge
+weir_tenants_deliveries_late_seconds 90
+# HELP weir_tenants_webhooks_off Webhooks that are switched off, by people or because they failed.
+# TYPE weir_tenants_webhooks_off gauge
+weir_tenants_webhooks_off 2
+`
+	if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(want), "weir_tenants_deliveries_late_seconds", "weir_tenants_webhooks_off"); err != nil {
+		t.Error(err)
+	}
+	r.run(t)
+	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	testenv.Eventually(t, patience, func() error {
+		return testutil.GatherAndCompare(r.metrics, strings.NewReader(`
+# HELP weir_tenants_deliveries_total Attempts to send something to a webhook, by what the delivery is after it: taken, pending (it is tried again) or failed (it is not).
+# TYPE weir_tenants_deliveries_total counter
+weir_tenants_deliveries_total{state="taken"} 1
+`), "weir_tenants_deliveries_total")
+	})
+}

@@ -1,0 +1,270 @@
+package notifications
+
+import (
+	"embed"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/ui"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// Pages are the pages of webhooks.
+type Pages struct {
+	pages.Set
+	service    *Service
+	deliveries *Deliveries
+}
+
+// NewPages returns the pages of a service.
+func NewPages(kit *pages.Kit, service *Service, deliveries *Deliveries) Pages {
+	return Pages{kit.Of(templates), service, deliveries}
+}
+
+// Mount adds the pages to the settings. Where something is sent to, and what it is signed with, takes a fresh proof of who decides it.
+func (p Pages) Mount(settings chi.Router) {
+	const path = pages.WebhooksPath
+	may, confirmed := tenants.WebhooksManage, p.Confirmed
+	settings.Get(path, p.For(may, p.list))
+	settings.Get(path+"/new", confirmed(may, p.showNew))
+	settings.Post(path, confirmed(may, p.create))
+	settings.Get(path+"/{id}", p.For(may, p.of(p.showOne)))
+	settings.Get(path+"/{id}/edit", confirmed(may, p.of(p.showChange)))
+	settings.Post(path+"/{id}/edit", confirmed(may, p.of(p.change)))
+	settings.Get(path+"/{id}/rotate", confirmed(may, p.of(p.showRotate)))
+	settings.Post(path+"/{id}/rotate", confirmed(may, p.of(p.rotate)))
+	settings.Get(path+"/{id}/delete", p.For(may, p.of(p.showDelete)))
+	settings.Post(path+"/{id}/delete", p.For(may, p.of(p.remove)))
+	settings.Post(path+"/{id}/test", p.For(may, p.of(p.test)))
+	settings.Post(path+"/{id}/replay", p.For(may, p.of(p.replayFailed)))
+	settings.Post(path+"/{id}/deliveries/{delivery}/replay", p.For(may, p.of(p.replay)))
+}
+
+// of finds the webhook that the address names.
+func (p Pages) of(next func(w http.ResponseWriter, r *http.Request, of Listed) error) pages.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		id, caller := chi.URLParam(r, "id"), pages.CallerOf(r)
+		found, err := p.service.Webhook(r.Context(), caller, caller.Organization, id)
+		if err != nil {
+			return pages.ProblemOf(err, "webhook", id)
+		}
+		return problemOfPage(next(w, r, found), id)
+	}
+}
+
+// problemOfPage is pages.ProblemOf with what this room alone has.
+func problemOfPage(err error, id string) error {
+	switch {
+	case errors.Is(err, ErrNotConfigured):
+		return httpapi.NewProblem(http.StatusConflict, "webhooks_not_configured",
+			"This installation sends no webhooks: whoever runs it has to set WEIR_WEBHOOK_KEYS.")
+	case errors.Is(err, tenants.ErrShownOnce):
+		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
+			"This webhook was created already, and its secret was shown once. If you did not save it, rotate the webhook.")
+	}
+	return pages.ProblemOf(err, "webhook", id)
+}
+
+type listPage struct {
+	pages.Settings
+	Webhooks   []Listed
+	Pager      ui.Pager
+	Room       pages.ShownRoom
+	Configured bool
+}
+
+func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	caller := pages.CallerOf(r)
+	find := func(after query.Position, limit int) ([]Listed, error) {
+		return p.service.List(r.Context(), caller, caller.Organization, after, limit)
+	}
+	list, pager, err := pages.ListOf(r, find, placeOf)
+	if err != nil {
+		return err
+	}
+	page := listPage{Settings: shown, Webhooks: list, Pager: pager, Configured: p.service.Configured()}
+	if page.Room, err = pages.RoomOf(r, p.service.Room); err != nil {
+		return err
+	}
+	p.write(w, r, http.StatusOK, "webhooks", "Webhooks", page)
+	return nil
+}
+
+func (p Pages) write(w http.ResponseWriter, r *http.Request, status int, template, title string, page any) {
+	p.Write(w, r, status, template, ui.View{Title: title, Tabs: pages.Tabs(r, pages.WebhooksPath), Data: page, Flash: ui.TakeFlash(w, r, flashes)})
+}
+
+var flashes = map[string]string{
+	"webhook-changed":  "The webhook was changed.",
+	"webhook-deleted":  "The webhook was deleted. Nothing is sent to it any more.",
+	"webhook-tested":   "A test is sent. The newest delivery below shows what becomes of it.",
+	"webhook-replayed": "It is sent again.",
+}
+
+// A form is what a webhook is created or changed by.
+type form struct {
+	pages.Settings
+	Action string // of the form
+	Back   string
+	Button string
+	URL    ui.Field
+	Events []ui.Choice
+	Fault  string    // of the events
+	On     *ui.Field // nil: it is new
+	Secret bool      // is shown on the next page
+}
+
+func fillForm(shown pages.Settings, url string, events []string, fault error) form {
+	f := form{Settings: shown, URL: ui.Field{
+		Name: "url", Label: "Address", Type: "url", Value: url, Fault: pages.FaultOf(fault, "url"), MaxLength: 2000, Required: true, Autocomplete: "off",
+		Hint: "An https address that can be reached from the internet.",
+	}}
+	if pages.IsInvalid(fault) && f.URL.Fault == "" {
+		f.Fault = "Choose at least one."
+	}
+	for _, fact := range contract.PushedFacts() {
+		f.Events = append(f.Events, ui.Choice{Value: fact.Name, Text: "when " + fact.Means, Selected: slices.Contains(events, fact.Name)})
+	}
+	return f
+}
+
+func (p Pages) showNew(w http.ResponseWriter, r *http.Request) error {
+	return p.writeNew(w, r, http.StatusOK, New{Events: facts()}, nil)
+}
+
+func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, wanted New, fault error) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	page := fillForm(shown, wanted.URL, wanted.Events, fault)
+	page.Action, page.Back, page.Button, page.Secret = pages.WebhooksPath, pages.WebhooksPath, "Create webhook", true
+	p.write(w, r, status, "webhook-form", "Create a webhook", page)
+	return nil
+}
+
+func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	request := p.RequestOf(r)
+	wanted := New{Organization: request.Caller.Organization, URL: r.PostForm.Get("url"), Events: r.PostForm["events"]}
+	created, secret, err := p.service.Create(r.Context(), request, wanted)
+	if pages.IsInvalid(err) {
+		return p.writeNew(w, r, http.StatusUnprocessableEntity, wanted, err)
+	}
+	if err != nil {
+		return problemOfPage(err, wanted.Organization)
+	}
+	p.writeSecret(w, r, http.StatusCreated, created, secret)
+	return nil
+}
+
+type secretPage struct {
+	Webhook tenants.Webhook
+	Secret  ui.Code // this page is the only place where it is shown
+}
+
+func (p Pages) writeSecret(w http.ResponseWriter, r *http.Request, status int, of tenants.Webhook, secret httpapi.Secret) {
+	p.write(w, r, status, "webhook-secret", "Save the secret of your webhook now", secretPage{
+		of, ui.Code{ID: "secret", Label: "Your secret", Text: secret.Reveal(), Copy: "Copy secret", Secret: true},
+	})
+}
+
+func pathOf(of Listed) string { return pages.WebhooksPath + "/" + of.ID }
+
+func (p Pages) showChange(w http.ResponseWriter, r *http.Request, of Listed) error {
+	return p.writeChange(w, r, of, http.StatusOK, of.URL, of.Events, nil)
+}
+
+func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, status int, url string, events []string, fault error) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	state := stateOn
+	if !of.On() {
+		state = stateOff
+	}
+	page := fillForm(shown, url, events, fault)
+	page.Action, page.Back, page.Button = pathOf(of)+"/edit", pathOf(of), "Save"
+	page.On = &ui.Field{Name: "state", Label: "What happens", Choices: ui.Choose(state,
+		[2]string{stateOn, "is sent"}, [2]string{stateOff, "is kept, and sent when you replay it"})}
+	p.write(w, r, status, "webhook-form", "Change a webhook", page)
+	return nil
+}
+
+func (p Pages) change(w http.ResponseWriter, r *http.Request, of Listed) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	url, events, on := r.PostForm.Get("url"), append([]string{}, r.PostForm["events"]...), r.PostForm.Get("state") != stateOff
+	err := p.service.Change(r.Context(), p.RequestOf(r), of, tenants.ChangeWebhook{URL: &url, Events: events, On: &on})
+	if pages.IsInvalid(err) {
+		return p.writeChange(w, r, of, http.StatusUnprocessableEntity, url, events, err)
+	}
+	if err != nil {
+		return err
+	}
+	return pages.Done(w, r, "webhook-changed", pathOf(of))
+}
+
+// onePage is what a page about one webhook shows.
+type onePage struct {
+	pages.Settings
+	Webhook Listed
+	Two     bool // two secrets sign
+}
+
+func (p Pages) writeOne(w http.ResponseWriter, r *http.Request, of Listed, template, title string) error {
+	shown, err := p.Settings(r)
+	if err != nil {
+		return err
+	}
+	p.write(w, r, http.StatusOK, template, title, onePage{shown, of, len(of.Secrets(p.Clock())) > 1})
+	return nil
+}
+
+func (p Pages) showRotate(w http.ResponseWriter, r *http.Request, of Listed) error {
+	return p.writeOne(w, r, of, "webhook-rotate", "Rotate the secret of a webhook")
+}
+
+func (p Pages) rotate(w http.ResponseWriter, r *http.Request, of Listed) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	secret, err := p.service.Rotate(r.Context(), p.RequestOf(r), of)
+	if err != nil {
+		return err
+	}
+	p.writeSecret(w, r, http.StatusOK, of.Webhook, secret)
+	return nil
+}
+
+func (p Pages) showDelete(w http.ResponseWriter, r *http.Request, of Listed) error {
+	return p.writeOne(w, r, of, "webhook-delete", "Delete a webhook")
+}
+
+func (p Pages) remove(w http.ResponseWriter, r *http.Request, of Listed) error {
+	if err := pages.ReadForm(w, r); err != nil {
+		return err
+	}
+	if err := p.service.Delete(r.Context(), p.RequestOf(r), of); err != nil {
+		return err
+	}
+	return pages.Done(w, r, "webhook-deleted", pages.WebhooksPath)
+}

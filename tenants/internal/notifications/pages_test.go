@@ -1,0 +1,87 @@
+package notifications_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
+)
+
+// browse sends a request of org_a's billing member to the pages.
+func (r *room) browse(t *testing.T, method, path string, form url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	pages := notifications.NewPages(tenantstest.Pages(), r.service, r.deliveries)
+	return tenantstest.Call(t, func(router chi.Router) { pages.Mount(router) }, tenantstest.SignedIn("a", tenants.Billing), method, path, "", form)
+}
+
+const webhooksPath = "/console/settings/webhooks"
+
+// A member creates a webhook, sees its secret once, tries it, and sends again what failed.
+func TestPages(t *testing.T) {
+	to := newReceiver(t, 500)
+	r := newRoom(t, to.Certificate())
+	created := r.browse(t, "POST", webhooksPath, url.Values{"url": {to.URL}, "events": {"quota.exhausted"}, "form": {"form_1"}})
+	path := regexp.MustCompile(webhooksPath + `/whk_\w+`).FindString(created.Body.String())
+	if created.Code != 201 || !strings.Contains(created.Body.String(), "whsec_") || path == "" {
+		t.Fatalf("created: %d %s", created.Code, created.Body)
+	}
+	if again := r.browse(t, "POST", webhooksPath, url.Values{"url": {to.URL}, "events": {"quota.exhausted"}, "form": {"form_1"}}); again.Code != 409 {
+		t.Errorf("the same form again: %d %s", again.Code, again.Body)
+	}
+	if bad := r.browse(t, "POST", webhooksPath, url.Values{"url": {"https://10.0.0.1"}}); bad.Code != 422 ||
+		!strings.Contains(bad.Body.String(), `id="fault-url"`) {
+		t.Errorf("an address that leads home: %d %s", bad.Code, bad.Body)
+	}
+	if tested := r.browse(t, "POST", path+"/test", url.Values{"form": {"form_2"}}); tested.Code != 303 {
+		t.Fatalf("tested: %d %s", tested.Code, tested.Body)
+	}
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "webhook.test") || strings.Contains(shown, "whsec_") {
+		t.Errorf("the webhook: %s", shown)
+	}
+	off := url.Values{"url": {to.URL}, "events": {"quota.exhausted"}, "state": {"off"}}
+	if changed := r.browse(t, "POST", path+"/edit", off); changed.Code != 303 {
+		t.Fatalf("switched off: %d %s", changed.Code, changed.Body)
+	}
+	if refused := r.browse(t, "POST", path+"/replay", url.Values{"form": {"form_3"}}); refused.Code != 409 {
+		t.Errorf("sent again while it is off: %d", refused.Code)
+	}
+	off.Set("state", "on")
+	r.browse(t, "POST", path+"/edit", off)
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "Send all again that failed") {
+		t.Errorf("the failed one is not offered: %s", shown)
+	}
+	if again := r.browse(t, "POST", path+"/replay", url.Values{"form": {"form_3"}}); again.Code != 303 {
+		t.Errorf("sent again: %d %s", again.Code, again.Body)
+	}
+	if shown := r.browse(t, "GET", path, nil).Body.String(); !strings.Contains(shown, "waits") {
+		t.Errorf("after that: %s", shown)
+	}
+	if rotated := r.browse(t, "POST", path+"/rotate", url.Values{"form": {"form_4"}}); rotated.Code != 200 || !strings.Contains(rotated.Body.String(), "whsec_") {
+		t.Errorf("rotated: %d %s", rotated.Code, rotated.Body)
+	}
+	if deleted := r.browse(t, "POST", path+"/delete", url.Values{"form": {"form_5"}}); deleted.Code != 303 || r.browse(t, "GET", path, nil).Code != http.StatusNotFound {
+		t.Errorf("deleted: %d %s", deleted.Code, deleted.Body)
+	}
+}
+
+// Without keys nobody is offered what can't be made.
+func TestPagesWithoutKeys(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	r.service = notifications.NewService(r.work, organizations{}, webhook.Keys{}, webhook.NewClient(webhook.Config{}))
+	if shown := r.browse(t, "GET", webhooksPath, nil).Body.String(); !strings.Contains(shown, "WEIR_WEBHOOK_KEYS") || strings.Contains(shown, "/new") {
+		t.Errorf("the list: %s", shown)
+	}
+	if created := r.browse(t, "POST", webhooksPath, url.Values{"url": {"https://hooks.example"}, "events": {"quota.exhausted"}}); created.Code != 409 {
+		t.Errorf("created: %d", created.Code)
+	}
+}

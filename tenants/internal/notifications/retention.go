@@ -1,0 +1,60 @@
+package notifications
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// kept is for how long a delivery is kept, and perWebhook how many of one webhook are.
+const (
+	kept       = 30 * 24 * time.Hour
+	perWebhook = 10_000
+)
+
+// Tables are the tables of the room that age.
+func Tables(clock func() time.Time) []prune.Table {
+	return []prune.Table{oldDeliveries{prune.Rows{
+		Table: "deliveries", Bound: "30 days, and 10,000 of each webhook", Age: "created_at", Before: prune.Ago(kept, clock),
+	}, perWebhook}}
+}
+
+// oldDeliveries are those that are old, and the oldest of webhooks that have too many.
+type oldDeliveries struct {
+	prune.Rows
+	perWebhook int
+}
+
+const crowded = `
+DELETE FROM deliveries d USING (
+	SELECT w.organization, w.id AS webhook, edge.created_at, edge.id FROM webhooks w CROSS JOIN LATERAL (
+		SELECT e.created_at, e.id FROM deliveries e WHERE e.organization = w.organization AND e.webhook = w.id
+		 ORDER BY e.created_at DESC, e.id DESC OFFSET $1 LIMIT 1) edge) beyond
+ WHERE d.organization = beyond.organization AND d.webhook = beyond.webhook AND (d.created_at, d.id) <= (beyond.created_at, beyond.id)`
+
+// Prune implements prune.Table.
+func (o oldDeliveries) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if removed, more, err = o.Rows.Prune(ctx, tx); err != nil || more {
+		return removed, more, err
+	}
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return removed, false, err
+	}
+	tag, err := tx.Exec(ctx, crowded, o.perWebhook)
+	return removed + tag.RowsAffected(), false, err
+}
+
+// Fixed are the bounds of the others.
+func Fixed() []prune.Bound {
+	return []prune.Bound{{Table: "webhooks", Keeps: "20 of an organization", By: "WEIR_MAX_WEBHOOKS"}}
+}
+
+// Erasable are the tables of the room, in the order in which they are erased.
+func Erasable() []erasure.Table {
+	return []erasure.Table{erasure.Rows("webhooks", erasure.OfOrganization), erasure.Rows("deliveries", erasure.OfProject)}
+}

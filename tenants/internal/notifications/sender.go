@@ -1,0 +1,278 @@
+package notifications
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// Bounds of sending.
+const (
+	workers    = 32          // deliveries under way in this process
+	perTurn    = 4           // of one organization that are claimed at once; one that has as many under way waits
+	lease      = time.Minute // longer than an attempt takes: what is claimed and not settled by then comes again
+	look       = time.Second // between looks for what is due, where nobody wakes the sender
+	maxFailure = 500         // bytes
+)
+
+// Why a webhook is switched off.
+const (
+	reasonFailed = "Nothing that was sent was taken for three days."
+	reasonGone   = "The endpoint answered 410 Gone."
+)
+
+// SenderConfig is what a Sender works with. All of it is required.
+type SenderConfig struct {
+	Pool    *pgxpool.Pool
+	Work    *unitofwork.Writer
+	Client  *webhook.Client
+	Keys    webhook.Keys
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger
+}
+
+// A Sender sends what is due, each delivery until it is taken or has failed for good. Replicas share the work.
+type Sender struct {
+	SenderConfig
+	metrics metrics
+	wake    chan struct{}
+
+	mu       sync.Mutex
+	underWay map[string]int // deliveries by organization; bounded by workers
+	busy     int
+}
+
+// NewSender returns a sender.
+func NewSender(config SenderConfig) *Sender {
+	return &Sender{
+		SenderConfig: config, metrics: newMetrics(config.Metrics), wake: make(chan struct{}, 1), underWay: map[string]int{},
+	}
+}
+
+// Wake has the sender look at once.
+func (s *Sender) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends until ctx ends. What is under way then is sent again by whoever is next.
+func (s *Sender) Run(ctx context.Context) error {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		claimed, err := s.claim(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.Logger.Warn("cannot look for what is to be sent", slog.String("error", err.Error()))
+		}
+		for _, d := range claimed {
+			wg.Go(func() { s.deliver(ctx, d) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		case <-s.wake:
+		}
+	}
+}
+
+// room is how many deliveries may begin, and which organizations have enough under way.
+func (s *Sender) room() (free int, enough []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	enough = []string{}
+	for organization, n := range s.underWay {
+		if n >= perTurn {
+			enough = append(enough, organization)
+		}
+	}
+	return workers - s.busy, enough
+}
+
+func (s *Sender) claim(ctx context.Context) (claimed []due, err error) {
+	free, enough := s.room()
+	if free == 0 {
+		return nil, nil
+	}
+	now := s.Work.Now()
+	err = s.asSystem(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, claim, now, perTurn, free, now.Add(lease), enough)
+		if err != nil {
+			return err
+		}
+		claimed, err = pgx.CollectRows(rows, scanDue)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.begin(claimed)
+	return claimed, nil
+}
+
+func (s *Sender) begin(claimed []due) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range claimed {
+		s.underWay[d.Organization]++
+		s.busy++
+	}
+}
+
+func (s *Sender) end(d due) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	if s.underWay[d.Organization]--; s.underWay[d.Organization] == 0 {
+		delete(s.underWay, d.Organization)
+	}
+}
+
+// deliver sends once and keeps what became of it. Where that can't be kept, or ctx ends, the delivery comes again.
+func (s *Sender) deliver(ctx context.Context, d due) {
+	defer s.Wake()
+	defer s.end(d)
+	answer, err := s.send(ctx, d)
+	if ctx.Err() != nil {
+		return
+	}
+	after := s.judge(d, answer, err)
+	if err := s.keep(ctx, after); err != nil && ctx.Err() == nil {
+		s.Logger.Warn("cannot keep what became of a delivery", slog.String("delivery", d.ID), slog.String("error", err.Error()))
+		return
+	}
+	s.metrics.attempted(after.State)
+}
+
+func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
+	now := s.Work.Now()
+	var secrets []httpapi.Secret
+	for _, name := range d.to.Secrets(now) {
+		secret, err := s.Keys.Secret(webhook.SecretName{Key: name.Key, Endpoint: d.to.ID, Generation: name.Generation})
+		if err != nil {
+			return webhook.Answer{}, err
+		}
+		secrets = append(secrets, secret)
+	}
+	return s.Client.Send(ctx, webhook.Message{ID: d.ID, URL: d.to.URL, Body: []byte(d.Body), At: now, With: secrets})
+}
+
+// An outcome is a delivery after an attempt.
+type outcome struct {
+	due
+	switchOff string // why its webhook is switched off, unless something else was taken meanwhile; empty: it is not
+	at        time.Time
+}
+
+// judge decides what follows from an answer, or from none.
+func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
+	after := outcome{due: d, at: s.Work.Now()}
+	after.Status, after.Answer, after.Failure = answer.Status, answer.Text, ""
+	if err != nil {
+		after.Failure = clip(err.Error())
+	}
+	if err == nil && answer.OK() {
+		after.State = Taken
+		return after
+	}
+	pause, more := webhook.Pause(d.Attempts, rand.Float64()) //nolint:gosec // it spreads load
+	after.NextAt = after.at.Add(pause)
+	switch {
+	case answer.Status == http.StatusGone:
+		after.State, after.switchOff = Failed, reasonGone
+	case !more:
+		after.State, after.switchOff = Failed, reasonFailed
+	}
+	return after
+}
+
+func clip(text string) string {
+	if len(text) > maxFailure {
+		text = text[:maxFailure] + "…"
+	}
+	return text
+}
+
+// keep keeps an outcome, with what follows for its webhook, unless another attempt has begun since.
+func (s *Sender) keep(ctx context.Context, after outcome) error {
+	if after.switchOff != "" {
+		return s.giveUp(ctx, after)
+	}
+	return s.asSystem(ctx, func(tx pgx.Tx) error {
+		_, err := settleIn(ctx, tx, after)
+		return err
+	})
+}
+
+func settleIn(ctx context.Context, tx pgx.Tx, after outcome) (settled bool, err error) {
+	tag, err := tx.Exec(ctx, settle, after.Organization, after.ID, after.Attempts, after.AttemptedAt, after.State, after.NextAt, after.Status,
+		after.Answer, after.Failure)
+	if err != nil || tag.RowsAffected() == 0 || after.State != Taken {
+		return tag.RowsAffected() == 1, err
+	}
+	_, err = tx.Exec(ctx, `UPDATE webhooks SET taken_at = greatest(taken_at, $3) WHERE organization = $1 AND id = $2`, after.Organization, after.Webhook, after.at)
+	return true, err
+}
+
+// giveUp switches the webhook off as well, in the same transaction, unless it has taken something since the delivery was begun.
+func (s *Sender) giveUp(ctx context.Context, after outcome) error {
+	u, err := s.Work.BeginHidden(ctx, after.Organization, unitofwork.BySystem("webhooks"))
+	if err != nil {
+		return err
+	}
+	defer u.Rollback(ctx)
+	settled, err := settleIn(ctx, u.Tx(), after)
+	if err != nil || !settled {
+		return err
+	}
+	found, err := NewStore(u.Reader()).Webhook(ctx, pg.Organization(after.Organization), after.Organization, after.Webhook)
+	if errors.Is(err, tenants.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if after.switchOff == reasonGone || !found.TakenAt.After(after.BegunAt) {
+		if err := s.switchOff(ctx, u, after); err != nil {
+			return err
+		}
+	}
+	return u.Keep(ctx)
+}
+
+func (s *Sender) switchOff(ctx context.Context, u *unitofwork.Unit, after outcome) error {
+	_, err := unitofwork.Change(ctx, u, stream(after.Organization, after.Webhook),
+		func(w tenants.Webhook) ([]tenants.Event, error) { return w.SwitchOff(after.switchOff, after.at) })
+	if err == nil {
+		s.Logger.Warn("a webhook was switched off", slog.String("organization", after.Organization), slog.String("webhook", after.Webhook),
+			slog.String("reason", after.switchOff))
+	}
+	return err
+}
+
+func (s *Sender) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return pg.InTx(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}

@@ -1,0 +1,162 @@
+package notifications
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// idPrefix is that of the ids of webhooks.
+const idPrefix = "whk_"
+
+// ErrNotConfigured means that the installation has no keys that secrets could follow from.
+var ErrNotConfigured = errors.New("the installation has no WEIR_WEBHOOK_KEYS")
+
+// Organizations finds what webhooks belong to, as far as a caller reaches it.
+type Organizations interface {
+	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
+}
+
+// A Service decides about webhooks. Its errors are those of unitofwork.Writer, and ErrNotConfigured.
+type Service struct {
+	work          *unitofwork.Writer
+	store         Store
+	organizations Organizations
+	keys          webhook.Keys
+	client        *webhook.Client
+}
+
+// NewService returns a service. client says which addresses may be reached.
+func NewService(work *unitofwork.Writer, organizations Organizations, keys webhook.Keys, client *webhook.Client) *Service {
+	return &Service{work, NewStore(work.Views), organizations, keys, client}
+}
+
+// Configured reports whether there can be webhooks here.
+func (s *Service) Configured() bool { return s.keys.Current() != "" }
+
+// facts are the names of what can be sent.
+func facts() (names []string) {
+	for _, fact := range contract.PushedFacts() {
+		names = append(names, fact.Name)
+	}
+	return names
+}
+
+// New is a webhook that a caller asks for.
+type New struct {
+	Organization string
+	URL          string
+	Events       []string
+}
+
+// Create creates a webhook of an organization that the caller reaches. Its secret is in this answer alone.
+func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted New) (w tenants.Webhook, secret httpapi.Secret, err error) {
+	if !s.Configured() {
+		return w, "", ErrNotConfigured
+	}
+	cmd := tenants.CreateWebhook{
+		Organization: wanted.Organization, URL: wanted.URL, Events: wanted.Events, Known: facts(), Key: s.keys.Current(), At: s.work.Now(),
+		ID: s.work.NewID(request, idPrefix, wanted.Organization),
+	}
+	if err := s.check(cmd.Check(), &wanted.URL); err != nil {
+		return w, "", err
+	}
+	if _, err := s.organizations.Organization(ctx, request.Caller, cmd.Organization); err != nil {
+		return w, "", err
+	}
+	w, err = unitofwork.CreateOnce(ctx, s.work, request, tenants.WebhooksManage, stream(cmd.Organization, cmd.ID),
+		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Create(cmd) }, unitofwork.Room{Count: count, As: []tenants.Countable{tenants.CountWebhooks}})
+	if err != nil {
+		return w, "", err
+	}
+	secret, err = s.secret(w)
+	return w, secret, err
+}
+
+// check adds to the faults of a command that of an address which messages can't reach.
+func (s *Service) check(err error, address *string) error {
+	var invalid tenants.Invalid
+	if err != nil && !errors.As(err, &invalid) {
+		return err
+	}
+	faulty := false
+	for _, fault := range invalid {
+		faulty = faulty || fault.Field == "url"
+	}
+	if address != nil && !faulty && s.client.CheckURL(*address) != nil {
+		invalid = append(invalid, tenants.BadWebhookURL(*address))
+	}
+	if len(invalid) > 0 {
+		return invalid
+	}
+	return nil
+}
+
+func (s *Service) secret(w tenants.Webhook) (httpapi.Secret, error) {
+	return s.keys.Secret(webhook.SecretName{Key: w.Secret.Key, Endpoint: w.ID, Generation: w.Secret.Generation})
+}
+
+// Change changes a webhook that the caller reaches, or switches it off or on.
+func (s *Service) Change(ctx context.Context, request unitofwork.Request, of Listed, wanted tenants.ChangeWebhook) error {
+	wanted.Known, wanted.At = facts(), s.work.Now()
+	if err := s.check(wanted.Check(), wanted.URL); err != nil {
+		return err
+	}
+	return s.decide(ctx, request, of, func(w tenants.Webhook) ([]tenants.Event, error) { return w.Change(wanted) })
+}
+
+// Rotate gives a webhook that the caller reaches another secret, which is in this answer alone.
+func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Listed) (secret httpapi.Secret, err error) {
+	if !s.Configured() {
+		return "", ErrNotConfigured
+	}
+	rotated, err := unitofwork.Once(ctx, s.work, request, tenants.WebhooksManage, stream(of.Organization, of.ID),
+		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Rotate(s.keys.Current(), s.work.Now()) })
+	if err != nil {
+		return "", err
+	}
+	return s.secret(rotated)
+}
+
+// Delete ends a webhook that the caller reaches. What was sent to it is forgotten.
+func (s *Service) Delete(ctx context.Context, request unitofwork.Request, of Listed) error {
+	return s.decide(ctx, request, of, func(w tenants.Webhook) ([]tenants.Event, error) { return w.Delete(s.work.Now()) })
+}
+
+func (s *Service) decide(ctx context.Context, request unitofwork.Request, of Listed, decide func(tenants.Webhook) ([]tenants.Event, error)) error {
+	_, err := unitofwork.Once(ctx, s.work, request, tenants.WebhooksManage, stream(of.Organization, of.ID), decide)
+	return err
+}
+
+// Webhook returns a webhook of an organization, if the caller reaches it.
+func (s *Service) Webhook(ctx context.Context, caller tenants.Caller, organization, id string) (Listed, error) {
+	if !caller.Reaches(organization) || !tenants.IsID(id) {
+		return Listed{}, tenants.ErrNotFound
+	}
+	return s.store.Webhook(ctx, pg.Organization(caller.Organization), organization, id)
+}
+
+// List lists the webhooks of an organization that the caller reaches.
+func (s *Service) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]Listed, error) {
+	if _, err := s.organizations.Organization(ctx, caller, organization); err != nil {
+		return nil, err
+	}
+	return s.store.Webhooks(ctx, pg.Organization(caller.Organization), organization, after, limit)
+}
+
+// Room is how many webhooks the organization of a caller has, and may have.
+func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
+	return s.work.RoomLeft(ctx, caller, tenants.CountWebhooks, count)
+}
+
+func stream(organization, id string) eventstore.Stream {
+	return unitofwork.Stream(organization, "webhook", id)
+}

@@ -1,0 +1,301 @@
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// WebhookOverlap is how long the secret of before signs too, after a rotation.
+const WebhookOverlap = 24 * time.Hour
+
+// maxWebhookURL is the longest address of an endpoint, in bytes.
+const maxWebhookURL = 2000
+
+// Why something is not done with a webhook.
+var (
+	ErrWebhookOff = errors.New("the webhook is switched off")
+	// ErrWebhookRotated means that two secrets are in use already.
+	ErrWebhookRotated = errors.New("the webhook was rotated before, and its old secret still signs")
+)
+
+// A Webhook is an endpoint of an organization that has facts sent to it.
+type Webhook struct {
+	ID           string // empty until it is created
+	Organization string
+	URL          string
+	Events       []string // names of facts, sorted, each once
+	Secret       WebhookSecret
+	Previous     WebhookSecret // signs too until PreviousEnds
+	PreviousEnds time.Time
+	CreatedAt    time.Time
+	OffAt        time.Time // zero: it is on
+	OffReason    string
+	DeletedAt    time.Time // zero: it is there
+}
+
+// A WebhookSecret names a secret, which is kept nowhere: it follows from a key of the installation.
+type WebhookSecret struct {
+	Key        string `json:"key"` // id of that key
+	Generation int    `json:"generation"`
+}
+
+// WebhookCreated starts a webhook.
+type WebhookCreated struct {
+	Webhook      string        `json:"webhook"`
+	Organization string        `json:"organization"`
+	URL          string        `json:"url"`
+	Events       []string      `json:"events"`
+	Secret       WebhookSecret `json:"secret"`
+	At           time.Time     `json:"at"`
+}
+
+// EventName implements Event.
+func (WebhookCreated) EventName() string { return "tenants.v1.webhook_created" }
+
+func (e WebhookCreated) audit() auditForm { return auditForm{"webhook.created", e.At, &Webhook{}} }
+
+// Publication implements Event.
+func (WebhookCreated) Publication() Publication { return Unpublished }
+
+// WebhookChanged has other facts sent to a webhook, or sends them elsewhere.
+type WebhookChanged struct {
+	Webhook string    `json:"webhook"`
+	URL     string    `json:"url"`
+	Events  []string  `json:"events"`
+	At      time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (WebhookChanged) EventName() string { return "tenants.v1.webhook_changed" }
+
+func (e WebhookChanged) audit() auditForm { return auditForm{"webhook.changed", e.At, &Webhook{}} }
+
+// Publication implements Event.
+func (WebhookChanged) Publication() Publication { return Unpublished }
+
+// WebhookRotated gives a webhook another secret. The one of before signs too for a while.
+type WebhookRotated struct {
+	Webhook      string        `json:"webhook"`
+	Secret       WebhookSecret `json:"secret"`
+	PreviousEnds time.Time     `json:"previous_ends"`
+	At           time.Time     `json:"at"`
+}
+
+// EventName implements Event.
+func (WebhookRotated) EventName() string { return "tenants.v1.webhook_rotated" }
+
+func (e WebhookRotated) audit() auditForm { return auditForm{"webhook.rotated", e.At, &Webhook{}} }
+
+// Publication implements Event.
+func (WebhookRotated) Publication() Publication { return Unpublished }
+
+// WebhookSwitched switches a webhook off, or on again.
+type WebhookSwitched struct {
+	Webhook string    `json:"webhook"`
+	On      bool      `json:"on"`
+	Reason  string    `json:"reason,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (WebhookSwitched) EventName() string { return "tenants.v1.webhook_switched" }
+
+func (e WebhookSwitched) audit() auditForm { return auditForm{"webhook.switched", e.At, &Webhook{}} }
+
+// Publication implements Event.
+func (WebhookSwitched) Publication() Publication { return Unpublished }
+
+// WebhookDeleted ends a webhook.
+type WebhookDeleted struct {
+	Webhook string    `json:"webhook"`
+	At      time.Time `json:"at"`
+}
+
+// EventName implements Event.
+func (WebhookDeleted) EventName() string { return "tenants.v1.webhook_deleted" }
+
+func (e WebhookDeleted) audit() auditForm { return auditForm{"webhook.deleted", e.At, &Webhook{}} }
+
+// Publication implements Event.
+func (WebhookDeleted) Publication() Publication { return Unpublished }
+
+// CreateWebhook asks for a new webhook of an organization, which exists.
+type CreateWebhook struct {
+	ID           string
+	Organization string
+	URL          string
+	Events       []string
+	Known        []string // the facts that there are
+	Key          string   // that the secret follows from
+	At           time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil. Whether an address may be reached is for whoever sends.
+func (c CreateWebhook) Check() error {
+	faults := append(checkGiven("organization", c.Organization), checkWebhookURL(c.URL)...)
+	return append(faults, checkWebhookEvents(c.Events, c.Known)...).orNil()
+}
+
+func checkWebhookURL(address string) Invalid {
+	if address == "" || len(address) > maxWebhookURL || strings.ContainsAny(address, "@#") || strings.ContainsFunc(address, notInURL) {
+		return Invalid{BadWebhookURL(address)}
+	}
+	return nil
+}
+
+func notInURL(r rune) bool { return r <= ' ' || r >= 0x7f }
+
+// BadWebhookURL is the fault of an address that nothing is sent to.
+func BadWebhookURL(address string) Fault {
+	return Fault{"url", fmt.Sprintf("url is %q.", address), fmt.Sprintf("Use the https address of a public endpoint, by port 443 or one from 1024, of at "+
+		"most %d characters, without a user or a fragment, such as https://hooks.example.com/weir.", maxWebhookURL)}
+}
+
+func checkWebhookEvents(events, known []string) (faults Invalid) {
+	if len(events) == 0 || len(events) > len(known) {
+		faults = append(faults, Fault{"events", fmt.Sprintf("There are %d events.", len(events)), "Send some of " + strings.Join(known, ", ") + ", each once."})
+	}
+	for i, event := range events[:min(len(events), len(known))] {
+		if !slices.Contains(known, event) {
+			faults = append(faults, Fault{fmt.Sprintf("events/%d", i), fmt.Sprintf("The event is %q.", event), oneOf(known)})
+		}
+	}
+	return faults
+}
+
+// Create decides on a new webhook. Asked again for the same one it fails with ErrShownOnce, for another one with ErrReused.
+func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
+	if err := cmd.Check(); err != nil {
+		return nil, err
+	}
+	created := WebhookCreated{
+		Webhook: cmd.ID, Organization: cmd.Organization, URL: cmd.URL, Events: sorted(cmd.Events), Secret: WebhookSecret{cmd.Key, 1}, At: cmd.At,
+	}
+	switch {
+	case w.ID == "":
+		return []Event{created}, nil
+	case w.URL == created.URL && slices.Equal(w.Events, created.Events):
+		return nil, ErrShownOnce
+	}
+	return nil, ErrReused
+}
+
+// ChangeWebhook asks for a webhook to be different; nil: as it is.
+type ChangeWebhook struct {
+	URL    *string
+	Events []string
+	On     *bool
+	Known  []string
+	At     time.Time
+}
+
+// Check returns Invalid with every fault of the command, or nil.
+func (c ChangeWebhook) Check() error {
+	var faults Invalid
+	if c.URL != nil {
+		faults = append(faults, checkWebhookURL(*c.URL)...)
+	}
+	if c.Events != nil {
+		faults = append(faults, checkWebhookEvents(c.Events, c.Known)...)
+	}
+	return faults.orNil()
+}
+
+// Change decides on what is to be different. What is so already is decided no more.
+func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
+	if err := errors.Join(cmd.Check(), w.there()); err != nil {
+		return nil, err
+	}
+	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, At: cmd.At}
+	if cmd.URL != nil {
+		changed.URL = *cmd.URL
+	}
+	if cmd.Events != nil {
+		changed.Events = sorted(cmd.Events)
+	}
+	if changed.URL != w.URL || !slices.Equal(changed.Events, w.Events) {
+		events = append(events, changed)
+	}
+	if cmd.On != nil && *cmd.On != w.On() {
+		events = append(events, WebhookSwitched{Webhook: w.ID, On: *cmd.On, At: cmd.At})
+	}
+	return events, nil
+}
+
+// SwitchOff decides to send nothing more, because of what became of what was sent.
+func (w Webhook) SwitchOff(reason string, at time.Time) ([]Event, error) {
+	if w.ID == "" || !w.DeletedAt.IsZero() || !w.On() {
+		return nil, nil
+	}
+	return []Event{WebhookSwitched{Webhook: w.ID, Reason: reason, At: at}}, nil
+}
+
+// Rotate decides on another secret, which follows from a key. While two are in use there is no third.
+func (w Webhook) Rotate(key string, at time.Time) ([]Event, error) {
+	if err := w.there(); err != nil {
+		return nil, err
+	}
+	if at.Before(w.PreviousEnds) {
+		return nil, ErrWebhookRotated
+	}
+	return []Event{WebhookRotated{
+		Webhook: w.ID, Secret: WebhookSecret{key, w.Secret.Generation + 1}, PreviousEnds: at.Add(WebhookOverlap), At: at,
+	}}, nil
+}
+
+// Delete decides to end the webhook.
+func (w Webhook) Delete(at time.Time) ([]Event, error) {
+	if err := w.there(); err != nil {
+		return nil, err
+	}
+	return []Event{WebhookDeleted{Webhook: w.ID, At: at}}, nil
+}
+
+func (w Webhook) there() error {
+	if w.ID == "" || !w.DeletedAt.IsZero() {
+		return ErrNotFound
+	}
+	return nil
+}
+
+// On reports whether facts are sent.
+func (w Webhook) On() bool { return w.OffAt.IsZero() }
+
+// Secrets are those that sign at a time, the newest first.
+func (w Webhook) Secrets(now time.Time) []WebhookSecret {
+	if now.Before(w.PreviousEnds) {
+		return []WebhookSecret{w.Secret, w.Previous}
+	}
+	return []WebhookSecret{w.Secret}
+}
+
+// Apply brings the webhook forward.
+func (w *Webhook) Apply(event Event) {
+	switch e := event.(type) {
+	case WebhookCreated:
+		*w = Webhook{ID: e.Webhook, Organization: e.Organization, URL: e.URL, Events: e.Events, Secret: e.Secret, CreatedAt: e.At}
+	case WebhookChanged:
+		w.URL, w.Events = e.URL, e.Events
+	case WebhookRotated:
+		w.Previous, w.PreviousEnds, w.Secret = w.Secret, e.PreviousEnds, e.Secret
+	case WebhookSwitched:
+		w.OffAt, w.OffReason = e.At, e.Reason
+		if e.On {
+			w.OffAt = time.Time{}
+		}
+	case WebhookDeleted:
+		w.DeletedAt = e.At
+	default:
+		panic(fmt.Sprintf("BUG: a webhook does not know %T", event))
+	}
+}
+
+func (w *Webhook) audited() (Target, Fields) {
+	return Target{"webhook", w.ID, w.URL}, Fields{
+		"url": w.URL, "events": w.Events, "on": w.On(), "reason": w.OffReason, "secret_generation": w.Secret.Generation,
+		"previous_ends": w.PreviousEnds, "deleted": !w.DeletedAt.IsZero(),
+	}
+}
