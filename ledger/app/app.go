@@ -135,7 +135,7 @@ func (a *App) buildConsumers() (err error) {
 		return err
 	}
 	a.outcomes, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerOutcomes, Topic: contract.TopicOutcomes, Pool: a.pool,
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerOutcomes, Topic: contract.TopicOutcomes, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: true, // nothing is charged by it: what was so long ago is past
 		Handle:     handler.Outcomes, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)

@@ -85,11 +85,12 @@ func TestUsagePages(t *testing.T) {
 	r.awaitAccount("acme")
 	awaitReady(t, ledger)
 	first := visit(ledger, session, "").Body.String()
-	_, next, found := strings.Cut(first, `<a href="/console/usage?`)
-	if next, _, _ = strings.Cut(next, `"`); !found {
+	before, _, found := strings.Cut(first, `" rel="next"`)
+	if !found {
 		t.Fatalf("there is no next page:\n%s", first)
 	}
-	second := visit(ledger, session, "?"+html.UnescapeString(next)).Body.String()
+	next := before[strings.LastIndex(before, `"/console/usage`)+len(`"/console/usage`):]
+	second := visit(ledger, session, html.UnescapeString(next)).Body.String()
 	if rows := strings.Count(first, "Logs accepted") + strings.Count(second, "Logs accepted"); rows != 30 {
 		t.Errorf("%d charges on two pages, want 30", rows)
 	}
