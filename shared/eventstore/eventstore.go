@@ -46,8 +46,7 @@ type Recorded[E any] struct {
 	Erased   bool // only its place is left
 }
 
-// Store keeps streams of events of type E. Memory and eventstorepg.Store are its two
-// implementations.
+// Store keeps streams of events of type E. See eventstorepg.Store.
 type Store[E any] interface {
 	// Read returns the events of a stream, oldest first; none of a missing one. The version of a
 	// stream is the number of its events.
