@@ -206,10 +206,8 @@ func (a *App) buildConsumer() (err error) {
 	if err != nil {
 		return err
 	}
-	a.tenants, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupIngestTenants, Topic: contract.TopicTenants, Pool: a.pool, Erased: erasure.IsErased,
-		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
-		Handle:     erasure.Consume, Metrics: a.metrics.Registerer,
+	a.tenants, err = erasure.NewConsumer(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupIngestTenants, Pool: a.pool, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	return err
 }

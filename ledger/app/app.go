@@ -128,7 +128,7 @@ func (a *App) buildConsumers() (err error) {
 	}
 	a.tenants, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Pool: a.pool, Erased: erasure.IsErased,
-		AcceptLost: true, // the topic is compacted: what its beginning lacks was taken back
+		AcceptLost: true, // the topic is compacted: what its beginning lacks was withdrawn
 		Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {

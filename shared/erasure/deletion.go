@@ -5,11 +5,13 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
@@ -30,6 +32,14 @@ func Bound() prune.Bound {
 type Deletion struct {
 	Organization string
 	Project      string
+}
+
+// NewConsumer returns a consumer of deletions, configured by from except for Topic, Handle, Erased
+// and AcceptLost.
+func NewConsumer(from consumer.Config, logger *slog.Logger) (*consumer.Consumer, error) {
+	from.Topic, from.Handle, from.Erased = contract.TopicTenants, Consume, IsErased
+	from.AcceptLost = true // the topic is compacted: what its beginning lacks was withdrawn
+	return consumer.New(from, logger)
 }
 
 // Consume begins the erasure of deletions on weir.tenants.v1, in the transaction that moves the
