@@ -34,14 +34,13 @@ var mixedMigrations = []string{"0001_registry.sql", "0005_people.sql", "0007_key
 // foreignReads are the tables that a room reads beside its own, in one query with them, with the
 // reason.
 var foreignReads = map[string][]string{
-	"keys":   {"members", "projects"},       // the names of who asked for a key, and of its project
-	"people": {"passkeys", "organizations"}, // how many owners can sign in without a password; whether the organization is to be deleted
-	"signin": {"members", "organizations"},  // whether a device is of the member who signs in; whether the organization is to be deleted
+	"keys": {"members", "projects"}, // the names of who asked for a key, and of its project
+	// how many owners can sign in without a password; whether the organization is to be deleted; what has to go before a removed member
+	"people": {"passkeys", "organizations", "sessions", "devices", "sign_in_failures"},
+	"signin": {"members", "organizations"}, // whether a device is of the member who signs in; whether the organization is to be deleted
 	// whose things are gone, so that what the audit and the events have of them can go
 	"audit":         {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
 	"notifications": {"organizations", "projects"}, // whether they are to be deleted
-	// which rows of others have to be gone first
-	"retention": {"members", "sessions", "passkeys", "devices", "sign_in_failures", "api_keys"},
 }
 
 var (

@@ -12,8 +12,12 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/notifications"
-	"github.com/weirlog/weir/tenants/internal/retention"
+	"github.com/weirlog/weir/tenants/internal/people"
+	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
 // auditDays is the default: a year, and some time to look back at it.
@@ -30,13 +34,15 @@ func (c Config) auditKept() time.Duration {
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.pool, Tables: a.tables,
-		Fixed: slices.Concat(retention.Fixed(), audit.Fixed(), notifications.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
+		Fixed: slices.Concat(registry.Fixed(), audit.Fixed(), notifications.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
 		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
 
 func (a *App) tables(clock func() time.Time) []prune.Table {
-	return slices.Concat(retention.Tables(clock, bus.Forget(a.publisher, a.clock)), audit.Tables(clock, a.config.auditKept(), a.withdrawals.WithdrawFacts),
+	forget := bus.Forget(a.publisher, a.clock)
+	return slices.Concat([]prune.Table{challenge.Table(clock)}, signin.Tables(clock), people.Tables(clock), keys.Tables(clock, forget),
+		registry.Tables(clock, forget), audit.Tables(clock, a.config.auditKept(), a.withdrawals.WithdrawFacts),
 		[]prune.Table{a.withdrawals}, notifications.Tables(clock), a.config.Retention.Tables(clock))
 }
 

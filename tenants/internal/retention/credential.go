@@ -17,29 +17,36 @@ type Credential struct{ Organization, ID, Hash string }
 // Forget removes credentials from all services. It may be called again with the same.
 type Forget func(ctx context.Context, credentials []Credential) error
 
-// endedCredentials are keys or tokens that ended long ago. Services forget them first: a deleted
-// row could not be found again.
-type endedCredentials struct {
-	table, keeps string
-	ended        string // the time, in SQL
-	before       func() time.Time
-	forget       Forget
+// EndedKept is how long an ended credential is kept: its users get the reason of the refusal.
+const EndedKept = 90 * 24 * time.Hour
+
+// Credentials are a table of keys or tokens, which go EndedKept after their end. Services forget
+// them first: a deleted row could not be found again.
+type Credentials struct {
+	Table  string
+	Bound  string // see prune.Table.Keeps
+	Ended  string // when a credential ended, in SQL
+	Clock  func() time.Time
+	Forget Forget
 }
 
-func (e endedCredentials) Name() string { return e.table }
+// Name implements prune.Table.
+func (c Credentials) Name() string { return c.Table }
 
-func (e endedCredentials) Keeps() string { return e.keeps }
+// Keeps implements prune.Table.
+func (c Credentials) Keeps() string { return c.Bound }
 
-// credentialsAtOnce is how many are forgotten in one transaction.
-const credentialsAtOnce = 500
+// atOnce is how many are forgotten in one transaction.
+const atOnce = 500
 
-func (e endedCredentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+// Prune implements prune.Table.
+func (c Credentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
 	rows, err := tx.Query(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(
-		SELECT ctid FROM %[1]s WHERE %[2]s < $1 LIMIT %[3]d FOR UPDATE SKIP LOCKED)) RETURNING organization, id, hash`, e.table, e.ended, credentialsAtOnce),
-		e.before())
+		SELECT ctid FROM %[1]s WHERE %[2]s < $1 LIMIT %[3]d FOR UPDATE SKIP LOCKED)) RETURNING organization, id, hash`, c.Table, c.Ended, atOnce),
+		c.Clock().Add(-EndedKept))
 	if err != nil {
 		return 0, false, err
 	}
@@ -47,14 +54,15 @@ func (e endedCredentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, 
 	if err != nil || len(gone) == 0 {
 		return 0, false, err
 	}
-	return int64(len(gone)), len(gone) == credentialsAtOnce, e.forget(ctx, gone)
+	return int64(len(gone)), len(gone) == atOnce, c.Forget(ctx, gone)
 }
 
-func (e endedCredentials) Oldest(ctx context.Context, tx pgx.Tx) (at time.Time, err error) {
+// Oldest implements prune.Table.
+func (c Credentials) Oldest(ctx context.Context, tx pgx.Tx) (at time.Time, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return at, err
 	}
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT created_at FROM %s ORDER BY created_at LIMIT 1`, e.table)).Scan(&at)
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT created_at FROM %s ORDER BY created_at LIMIT 1`, c.Table)).Scan(&at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}

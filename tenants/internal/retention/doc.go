@@ -1,4 +1,3 @@
-// Package retention removes what the rooms' tables have kept long enough: which rows, and when. It
-// may touch all of these tables, but not the audit and the events, whose retention is package
-// audit's.
+// Package retention removes credentials that ended long ago, once all services have forgotten them:
+// the rooms name their tables. It may touch the tables that it is given.
 package retention

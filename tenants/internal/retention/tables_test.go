@@ -14,7 +14,12 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/people"
+	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/retention"
+	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
@@ -23,7 +28,10 @@ const day = 24 * time.Hour
 // pruneAt keeps the tables within their bounds, as of a time.
 func pruneAt(t *testing.T, pool *pgxpool.Pool, now time.Time, forget retention.Forget) error {
 	t.Helper()
-	tables := func(clock func() time.Time) []prune.Table { return retention.Tables(clock, forget) }
+	tables := func(clock func() time.Time) []prune.Table {
+		return slices.Concat([]prune.Table{challenge.Table(clock)}, signin.Tables(clock), people.Tables(clock), keys.Tables(clock, forget),
+			registry.Tables(clock, forget))
+	}
 	return prune.New(prune.Config{
 		Pool: pool, Tables: tables, Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
