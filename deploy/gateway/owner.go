@@ -25,6 +25,7 @@ func Modules() []Module {
 var nouns = map[string]Module{
 	"logs":           Ingest,
 	"error-groups":   Grouping,
+	"accounts":       Ledger,
 	"organizations":  Tenants,
 	"projects":       Tenants,
 	"api-keys":       Tenants,

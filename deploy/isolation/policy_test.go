@@ -49,6 +49,7 @@ var policies = []policy{
 	{route: "GET /v1/organizations/{organization}/balance", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/entries", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/usage", who: tokens("billing:read")},
+	{route: "GET /v1/accounts", who: billingOperators},
 	{route: "GET /v1/organizations/{organization}/refusals", who: tokens("billing:read")},
 
 	// Organizations and what is theirs.
@@ -258,6 +259,13 @@ var (
 		as, refusal := readers.passes(p)
 		if refusal == 0 && p.access == "project" { // as if there were nothing but its own project
 			refusal = http.StatusNotFound
+		}
+		return as, refusal
+	}}
+	billingOperators = gate{line: "billingOperators", passes: func(p principal) (*tenant, int) {
+		as, refusal := tokens("billing:read").passes(p)
+		if refusal == 0 && as != nil {
+			refusal = http.StatusForbidden
 		}
 		return as, refusal
 	}}

@@ -29,11 +29,19 @@ type api struct {
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
+	return newAPIFor(t, map[string]string{token: "acme"})
+}
+
+// newAPIFor is newAPI with these tokens, each of an organization, or with "" of the installation.
+func newAPIFor(t *testing.T, tokens map[string]string) *api {
+	t.Helper()
 	credentials := identity.NewCredentials(time.Now)
-	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialServiceToken, ID: "tok_1", Organization: "acme",
-		Scopes: []string{http.ScopeRead}, State: contract.CredentialActive, Version: 1})
-	if err := credentials.Apply(contract.CredentialKey(token), issued); err != nil {
-		t.Fatal(err)
+	for secret, organization := range tokens {
+		issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialServiceToken, ID: "tok_" + secret[len(secret)-1:], Organization: organization,
+			Scopes: []string{http.ScopeRead}, State: contract.CredentialActive, Version: 1})
+		if err := credentials.Apply(contract.CredentialKey(secret), issued); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a := &api{Ledger: ledgertest.New(t)}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})

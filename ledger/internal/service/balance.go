@@ -24,6 +24,9 @@ type Balance struct {
 	At           time.Time
 }
 
+// State is that of the organization, by the balance.
+func (b Balance) State() string { return b.Organization.State(b.Book) }
+
 // longestBooking is more than a transaction that books may take: the bus ends it sooner.
 const longestBooking = 2 * time.Minute
 
