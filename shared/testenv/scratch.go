@@ -12,11 +12,14 @@ import (
 // three hundred files, and each test makes one, which takes five times the CPU on a disk, and
 // waits.
 func Scratch(pattern string) (string, error) {
-	if os.Getenv("TMPDIR") == "" && hasRoom(inMemory) {
+	if InMemory() {
 		return os.MkdirTemp(inMemory, pattern)
 	}
 	return os.MkdirTemp("", pattern)
 }
+
+// InMemory reports whether the data of servers for tests goes to memory.
+func InMemory() bool { return os.Getenv("TMPDIR") == "" && hasRoom(inMemory) }
 
 // inMemory is Linux's file system in memory. In a container it is small by default.
 const inMemory = "/dev/shm"

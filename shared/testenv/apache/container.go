@@ -20,5 +20,6 @@ func ContainerSettings(port int) map[string]string {
 		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":         "0",
 		"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":             "1000",
 		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false",
+		"JAVA_TOOL_OPTIONS":                              "-XX:TieredStopAtLevel=1", // of quickStart what images don't choose themselves
 	}
 }

@@ -124,13 +124,17 @@ func setDefault(name, value string) error {
 }
 
 // Postgres starts a container of an image that behaves as the official one: POSTGRES_USER,
-// POSTGRES_PASSWORD, POSTGRES_DB, port 5432.
-func Postgres(ctx context.Context, image string) (*Container, error) {
+// POSTGRES_PASSWORD, POSTGRES_DB, PGDATA, port 5432. Its data can be in memory.
+func Postgres(ctx context.Context, image string, inMemory bool) (*Container, error) {
 	password := rand.Text()
-	c, err := run(ctx, image, testcontainers.WithExposedPorts("5432/tcp"),
+	options := []testcontainers.ContainerCustomizer{testcontainers.WithExposedPorts("5432/tcp"),
 		testcontainers.WithEnv(map[string]string{"POSTGRES_USER": "postgres", "POSTGRES_PASSWORD": password, "POSTGRES_DB": "postgres"}),
-		testcontainers.WithCmdArgs("-c", "max_connections=200", "-c", "fsync=off"),
-		testcontainers.WithWaitStrategy(wait.ForListeningPort("5432/tcp").WithStartupTimeout(startTime)))
+		testcontainers.WithCmdArgs("-c", "max_connections=200", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
+		testcontainers.WithWaitStrategy(wait.ForListeningPort("5432/tcp").WithStartupTimeout(startTime))}
+	if inMemory {
+		options = append(options, testcontainers.WithEnv(map[string]string{"PGDATA": "/memory/data"}), testcontainers.WithTmpfs(map[string]string{"/memory": ""}))
+	}
+	c, err := run(ctx, image, options...)
 	if err != nil {
 		return nil, err
 	}

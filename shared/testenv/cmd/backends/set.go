@@ -143,7 +143,7 @@ func (s *set) jarsKafka(ctx context.Context) error {
 func onDisk(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
 
 func (s *set) containerDatabase(ctx context.Context) error {
-	c, err := containers.Postgres(ctx, testenv.PostgresImage())
+	c, err := containers.Postgres(ctx, testenv.PostgresImage(), testenv.InMemory())
 	if err != nil {
 		return err
 	}
