@@ -107,7 +107,9 @@ ON_KAFKA = bin/backends -backend=kafka --
 test-kafka test-containers: TESTS = $(BACKED)
 test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus with the race detector, and against three
 	$(BACKENDS) -slowest=10 -- sh -c '\
-		$(ON_KAFKA) sh -c "{ $(if $(IN_BUS),$(GO) test $(subst ",\",$(RACE)) -tags=apache $(TESTFLAGS) $(IN_BUS),:) && $(RECONNECT); }" & bus=$$!; \
+		$(ON_KAFKA) sh -c "$(RECONNECT) & reconnect=\$$!; \
+			$(if $(IN_BUS),$(GO) test $(subst ",\",$(RACE)) -tags=apache $(TESTFLAGS) $(IN_BUS),:); bus=\$$?; \
+			wait \$$reconnect && exit \$$bus" & bus=$$!; \
 		$(if $(REST),$(ON_KAFKA) env $(UNRACED) $(REST),:); others=$$?; \
 		wait $$bus && exit $$others'
 
