@@ -40,7 +40,8 @@ func TestGoldenHashes(t *testing.T) {
 	}
 }
 
-// The strictest level tells more apart than the deciding one, and the deciding one follows from it.
+// The strictest level distinguishes more than the deciding one, and the deciding one follows from
+// it.
 func TestLevels(t *testing.T) {
 	var g Grouper
 	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat org.junit.X.y(X.java:1)")

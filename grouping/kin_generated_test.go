@@ -235,7 +235,7 @@ Traceback (most recent call last):
 SyntaxError: invalid syntax`)},
 }}
 
-// Which frames tell where an error is.
+// Which frames locate an error.
 var depthKin = []kin{{
 	name: "shallow callers",
 	base: thrown("com.acme.Declined", "card was declined", `

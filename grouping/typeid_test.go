@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Names of classes and codes keep every character that tells them apart.
+// Names of classes and codes keep every character that distinguishes them.
 func TestOrdinaryTypesKeepTheirNames(t *testing.T) {
 	for _, typ := range []string{
 		"Http2Error", "OAuth2Exception", "SHA256Error", "java.lang.ArrayIndexOutOfBoundsException", "E11000", "ORA-00942", "HTTP404", "Error::V1::NotFound",

@@ -14,8 +14,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// The oracle says slowly and plainly what a body is worth, on top of an independent, strict JSON
-// reader.
+// The oracle validates a body slowly and plainly, on top of an independent, strict JSON reader.
 
 type oracleMember struct {
 	name  string

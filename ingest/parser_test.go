@@ -99,7 +99,7 @@ func manyMembers(n int) string {
 	return b.String() + `"logs":[` + goodEntry + `]}`
 }
 
-// An invalid JSON text is told with the byte at which it breaks.
+// The error for invalid JSON names the byte at which it breaks.
 func TestParseTellsOffset(t *testing.T) {
 	for body, offset := range map[string]int{
 		`{"logs":[1}`:               10,
@@ -237,7 +237,7 @@ func TestParseLimitsCompactSize(t *testing.T) {
 	}
 }
 
-// At most 100 faults are told, and that there were more.
+// At most 100 faults are listed, and that there were more.
 func TestParseCapsFaults(t *testing.T) {
 	batch, _ := parse(t, `{"logs":[`+strings.Repeat("{},", 999)+goodEntry+`]}`)
 	if len(batch.Faults) != 100 || !batch.FaultsTruncated || batch.Rejected != 999 || len(batch.Accepted) != 1 {

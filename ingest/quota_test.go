@@ -77,7 +77,7 @@ func TestQuotaContended(t *testing.T) {
 	}
 }
 
-// Nothing is admitted for an organization that the ledger does not know or has suspended.
+// Nothing is admitted for an organization that has no account or is suspended.
 func TestQuotaUnknownAndSuspended(t *testing.T) {
 	if verdict := (&ingest.Quota{}).Check(november); verdict != ingest.Unknown {
 		t.Fatal(verdict)

@@ -183,9 +183,9 @@ func TestBooksRefuse(t *testing.T) {
 	}
 }
 
-// Whatever happens: every period's balances sum to zero and are what the transfers make of them, no
-// account but the issuer is below zero, there is overage only where nothing of the grant is left,
-// and each threshold is said once.
+// Whatever happens: every period's balances sum to zero and follow from the transfers, no account
+// but the issuer is below zero, there is overage only without any grant left, and each threshold is
+// announced once.
 func TestBooksStaySound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// refuse is a refusal of a request by a replica that knew of an allowance.
+// refuse is a refusal of a request by a replica with an allowance.
 func refuse(when string, quota int64) step {
 	return func(b *Books) error {
 		at := causeAt(when, FromOutcomes)

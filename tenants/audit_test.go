@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// -add writes the golden files that are missing. It never touches one that exists: what was told
-// stays told like that.
+// -add writes the golden files that are missing. It never touches one that exists: what was written
+// to an audit stays as it is.
 var add = flag.Bool("add", false, "write the golden files that are missing")
 
 // Every event reads in the audit as ever: a form that changed would not match the lines that were

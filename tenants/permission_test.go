@@ -14,8 +14,7 @@ var update = flag.Bool("update", false, "write the table of permissions anew")
 
 const permissionsFile = "testdata/permissions.txt"
 
-// Who may do what is this table. It changes only where somebody means it to: a change of the table
-// is a change of what people may do.
+// This table is who may do what. A change of it changes what people may do.
 func TestPermissions(t *testing.T) {
 	got := permissionTable()
 	if *update {
@@ -62,8 +61,7 @@ func word(may bool) string {
 	return "-"
 }
 
-// Whoever is refused is told of somebody who is not: every permission has at least one role, and
-// its roles have it.
+// Every permission has at least one role to ask, and its roles have it.
 func TestRolesWithPermission(t *testing.T) {
 	for _, permission := range tenants.Permissions() {
 		asked := tenants.RolesWith(permission)

@@ -26,8 +26,8 @@ func TestSecurityPolicyDecisions(t *testing.T) {
 	})
 }
 
-// Only owners switch passwords off, and only while one of them can come in otherwise; back on they
-// may always. Whoever does not speak of passwords leaves them as they are.
+// Only owners switch passwords off, and only while one of them can sign in otherwise; they may
+// always switch them on. A request without that field leaves them as they are.
 func TestSwitchingPasswords(t *testing.T) {
 	yes, no := true, false
 	set := func(off *bool, by tenants.Role, owners int) func(tenants.SecurityPolicy) ([]tenants.Event, error) {

@@ -38,8 +38,8 @@ var eventConsumers = map[string][]string{
 	"TypeQuotaRefused":        {"ledger/internal/bus"},
 }
 
-// Each event type is consumed where eventConsumers says so and nowhere else: a new type has to be
-// decided upon.
+// Each event type is consumed exactly where eventConsumers lists it: a new type has to be decided
+// upon.
 func TestEventTypesHaveTheirConsumers(t *testing.T) {
 	declared, found := map[string]bool{}, map[string][]string{}
 	for _, p := range all(t) {

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// bounded is how the comment of a map begins to say what bounds it.
+// bounded begins the comment of a map's bound.
 const bounded = "bounded by "
 
-// A map that goroutines share, because it stands beside a lock or is a sync.Map, lives as long as
-// the process: its comment says what bounds it. Maps by number have partitions or brokers as keys,
-// of which there are few.
+// A map that goroutines share, because it is beside a lock or is a sync.Map, lives as long as the
+// process: its comment names its bound. Maps by number have partitions or brokers as keys, of which
+// there are few.
 func TestSharedMapsSayTheirBound(t *testing.T) {
 	found := 0
 	for _, p := range all(t) {

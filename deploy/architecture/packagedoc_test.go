@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// How many sentences say what a package is and what it may touch: fewer leave one of them out, more
+// How many sentences describe a package and what it may touch: fewer leave one of them out, more
 // are for its README.
 const minSentences, maxSentences = 2, 4
 
@@ -47,7 +47,7 @@ func undocumented(importPath, name string, file *ast.File) []string {
 	return nil
 }
 
-// Every package has a doc.go that says in a few sentences what it is and what it may touch, and no
+// Every package has a doc.go with a few sentences on what it is and what it may touch, and no
 // second package comment.
 func TestPackagesAreDocumented(t *testing.T) {
 	for _, p := range all(t) {

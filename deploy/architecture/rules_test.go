@@ -30,7 +30,7 @@ func module(importPath string) string {
 	return room
 }
 
-// middle are the modules between shared and deploy. They speak by events alone.
+// middle are the modules between shared and deploy. They communicate by events alone.
 var middle = []string{"ingest", "ledger", "grouping", "tenants"}
 
 // mayImport is the one rule: shared <- {ingest, ledger, grouping, tenants} <- deploy.
@@ -50,8 +50,8 @@ func siblings(p goPackage) (found []string) {
 
 const busPath = prefix + "shared/bus"
 
-// busParts says which other parts of the bus each part may import, directly; all may import the bus
-// itself, which imports none of them.
+// busParts are the other parts of the bus that each part may import, directly; all may import the
+// bus itself, which imports none of them.
 var busParts = map[string][]string{
 	"":                {},
 	"internal/wire":   {},
@@ -141,11 +141,11 @@ var agreed = []string{calendar, prefix + "shared/contract/entryfield", prefix + 
 
 const calendar = prefix + "shared/contract/calendar"
 
-// isPure reports whether a package does no I/O and knows no clock.
+// isPure reports whether a package does no I/O and has no clock.
 func isPure(p goPackage) bool { return isDomain(p) || slices.Contains(agreed, p.ImportPath) }
 
-// outside are packages of the standard library by which a program reaches the world around it. What
-// a domain needs of that world, such as the time, is an argument.
+// outside are packages of the standard library that do I/O. What a domain needs of them, such as
+// the time, is an argument.
 var outside = []string{
 	"context", "crypto/rand", "database", "embed", "expvar", "io/fs", "io/ioutil", "log", "math/rand", "net", "os",
 	"path/filepath", "plugin", "runtime", "syscall", "testing",

@@ -15,7 +15,7 @@ import (
 // tenantRooms are the concepts of tenants: each keeps, serves and shows one of them.
 var tenantRooms = []string{"keys", "people", "signin", "registry", "audit", "notifications"}
 
-// roomsKnow are the rooms that know another one, with the reason. All others ask by an interface of
+// roomsKnow are the rooms that import another one, with the reason. All others use an interface of
 // their own.
 var roomsKnow = map[[2]string]string{}
 

@@ -59,7 +59,7 @@ func (b *tab) notice(event any) {
 			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 		}()
 	case *cdplog.EventEntryAdded:
-		if e.Entry.Source != cdplog.EntrySourceNetwork || strings.Contains(e.Entry.URL, "/assets/") { // a page may say 404
+		if e.Entry.Source != cdplog.EntrySourceNetwork || strings.Contains(e.Entry.URL, "/assets/") { // a page may answer 404
 			b.blame(fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
 		}
 	case *network.EventRequestWillBeSent:

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// What changes something is refused when a browser says that another site sent it, whatever the
-// body is called, and nothing has happened: no form of the console is left out.
+// A change is refused when a browser reports that another site sent it, whatever the body is
+// called, and nothing has happened: no form of the console is left out.
 func TestForgery(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")

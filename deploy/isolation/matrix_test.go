@@ -16,7 +16,7 @@ import (
 )
 
 // Every route has a policy, every policy a route, and every route is reached through the gateway: a
-// module's route that the gateway leads elsewhere would be open or dead, and nobody would know.
+// module's route that the gateway sends elsewhere would be open or dead, unnoticed.
 func TestEveryRouteHasAPolicy(t *testing.T) {
 	w := newWorld(t)
 	routes, listed := w.routes(t), map[string]bool{}
@@ -59,7 +59,7 @@ func TestMatrix(t *testing.T) {
 	all := w.principals(t, a, b)
 	w.refuses(t, a, b, all)
 	if t.Failed() {
-		return // one side says enough
+		return // one side suffices
 	}
 	for _, p := range policies {
 		t.Run(p.route, func(t *testing.T) {

@@ -257,8 +257,8 @@ func TestOneGroup(t *testing.T) {
 	}
 }
 
-// A key sees its organization's groups and nothing else. Whatever belongs to another is answered
-// like what does not exist, and a statement that forgets to say whose rows it wants sees none.
+// A key sees its organization's groups and nothing else. What belongs to another is answered like
+// what does not exist, and a statement without an organization sees no rows.
 func TestIsolation(t *testing.T) {
 	r := newRig(t)
 	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
@@ -376,7 +376,7 @@ func TestKeysThatReadLess(t *testing.T) {
 	}
 }
 
-// Who reads groups uses the key: that is told when it happens first, and when the process ends.
+// Reading groups is a use of the key, published when it happens first, and when the process ends.
 func TestReadsAreUses(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")

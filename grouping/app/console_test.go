@@ -36,14 +36,14 @@ func newPane(t *testing.T) *pane {
 	return &pane{rig: r, app: grouping}
 }
 
-// project tells of a project.
+// project publishes a project.
 func (p *pane) project(organization, project, name string) {
 	p.t.Helper()
 	p.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, organization,
 		contract.ProjectCreated{Organization: organization, Project: project, Name: name})
 }
 
-// fail tells of one entry with an error.
+// fail publishes one entry with an error.
 func (p *pane) fail(organization, project, errorType, text string, trace ...string) {
 	p.t.Helper()
 	line, _ := json.Marshal(map[string]any{
@@ -81,7 +81,7 @@ func (p *pane) await(session, path, text string) (body string) {
 var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 
 // The list shows each kind of error once with its count, a group shows its samples and why it is
-// one; whatever a text holds, it stays a text.
+// one; texts stay texts.
 func TestErrorPages(t *testing.T) {
 	p := newPane(t)
 	p.project("org_1", "prj_1", "Shop"+hostile)

@@ -8,9 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A flood of types that never come again is counted exactly in one group that says so, while
-// another organization's new group, and those that were there before the flood, are as they would
-// be without it.
+// A flood of unique types is counted exactly in one overflow group, while another organization's
+// new group, and older groups, are as they would be without it.
 func TestAFloodOfTypes(t *testing.T) {
 	r := newRig(t)
 	r.config.NewGroupsPerHour = 10

@@ -34,11 +34,11 @@ const partitions = 4
 // is only given away after its session has timed out.
 const patience = 60 * time.Second
 
-// noon is when the events of the tests happen, unless they say otherwise.
+// noon is when the events of the tests happen by default.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A rig is a broker with the topics of the others, a database, and what the other services would
-// say and read there.
+// A rig is a broker with the topics of other services, a database, and what they would publish and
+// read there.
 type rig struct {
 	*contracttest.Others
 	t      testing.TB
@@ -85,7 +85,7 @@ func (r *rig) start() (process *app.App, stop func()) {
 	return process, testenv.Run(r.t, process.Run)
 }
 
-// project says that a project exists and returns an API key of its organization.
+// project publishes a project and returns an API key of its organization.
 func (r *rig) project(organization, project string) (key string) {
 	r.t.Helper()
 	r.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, project,
@@ -185,7 +185,8 @@ func (r *rig) number(query string, args ...any) (n int) {
 	return n
 }
 
-// awaitFacts waits until as many facts were said, and returns the titles of the groups, sorted.
+// awaitFacts waits until as many facts were published, and returns the titles of the groups,
+// sorted.
 func (r *rig) awaitFacts(n int) (titles []string) {
 	r.t.Helper()
 	testenv.Eventually(r.t, patience, func() error {

@@ -19,7 +19,7 @@ const labelled = `{"id":"1","group":"A","project":"p","created":"2013-01-01T00:0
 {"id":"7","group":"E","project":"q","created":"2013-01-07T00:00:00Z","type":"E","dup_unlinked":true,"stack_trace":["at a.A.f(A.java:4)"]}
 {"id":"8","group":"A","project":"q","created":"2013-01-07T00:00:00Z","type":"E","primary":false}`
 
-// What became of each report follows from what people said of it and where it went.
+// The verdict on each report follows from its true group and its assigned one.
 func TestJudge(t *testing.T) {
 	reports, err := read(strings.NewReader(labelled))
 	if err != nil || len(reports) != 7 {
@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The whole report can be made of a small file; without one it says what a file holds.
+// The whole report can be made of a small file; without one the format is printed.
 func TestRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "errors.jsonl")
 	if err := os.WriteFile(path, []byte(labelled), 0o600); err != nil {

@@ -94,8 +94,8 @@ func TestKeyUsesArePublished(t *testing.T) {
 	}
 }
 
-// A key that comes over plain HTTP is said to be exposed; one that only a proxy says so of, as
-// that; unknown ones never.
+// A key that comes over plain HTTP is reported as exposed; one that only a proxy reports, as that;
+// unknown ones never.
 func TestExposedKeysAreSaid(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)

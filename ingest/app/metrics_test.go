@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was accepted, rejected and refused is in the metrics; nothing in them tells of whom.
+// What was accepted, rejected and refused is in the metrics, without any tenant.
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

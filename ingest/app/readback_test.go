@@ -99,8 +99,8 @@ func TestReadBackLargeRequest(t *testing.T) {
 	})
 }
 
-// A key that is for its own project reads that and nothing else, which looks as if it were not
-// there; one that may only write reads nothing and is told so. Both write as any other.
+// A project's key reads that project and nothing else, which looks as if it were not there; a
+// write-only key reads nothing and gets the reason. Both write as any other.
 func TestKeysThatReadLess(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -34,7 +34,7 @@ import (
 // patience is how long a test waits for what has to happen.
 const patience = 60 * time.Second
 
-// A rig is a broker, a database, and what tenants and ledger would say; replicas of ingest are
+// A rig is a broker, a database, and what tenants and ledger would publish; replicas of ingest are
 // started on it.
 type rig struct {
 	*contracttest.Others
@@ -91,7 +91,7 @@ func certificate(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) 
 	return certFile, keyFile, roots
 }
 
-// account is what the ledger says of an organization; change may be nil.
+// account is the ledger's account of an organization; change may be nil.
 func (r *rig) account(organization string, change func(*contract.Account)) contract.Account {
 	r.t.Helper()
 	r.version++
@@ -107,7 +107,7 @@ func (r *rig) account(organization string, change func(*contract.Account)) contr
 	return account
 }
 
-// key is what tenants say of a new API key; change may be nil.
+// key is a new API key as tenants publishes it; change may be nil.
 func (r *rig) key(organization, project string, change func(*contract.Credential)) string {
 	r.t.Helper()
 	credential := contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"}

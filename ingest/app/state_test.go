@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// What a replica knows of credentials and accounts is kept where WEIR_STATE_DIR says, and the next
-// one begins with it: it lets in the same keys, and knows what was revoked in between.
+// Credentials and accounts are kept in WEIR_STATE_DIR, and the next replica begins with them: it
+// admits the same keys, and has revocations from in between.
 func TestStateIsKept(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -85,8 +85,8 @@ func TestChargedOnce(t *testing.T) {
 	})
 }
 
-// An organization's logs may be consumed before the news that it exists: they are charged, and its
-// account is published with them as soon as the news is there.
+// An organization's logs may be consumed before its creation: they are charged, and its account is
+// published with them as soon as that is consumed.
 func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -108,8 +108,8 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r.verify()
 }
 
-// What exceeds the quota is charged as overage and turns the account exhausted; each threshold is
-// said once.
+// What exceeds the quota is charged as overage and exhausts the account; each threshold is
+// announced once.
 func TestExhausted(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -265,7 +265,7 @@ func TestWhoMayRead(t *testing.T) {
 	}
 }
 
-// Balance, entries and usage say the same, and the balance says how much of the log it contains.
+// Balance, entries and usage agree, and the balance names how much of the log it contains.
 func TestReadingBooks(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()

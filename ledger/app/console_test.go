@@ -23,8 +23,7 @@ func visit(ledger *app.App, session, query string) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// The usage page shows what the books say, to members of the organization alone; whatever a text
-// holds, it stays a text.
+// The usage page shows the books, to members of the organization alone; texts stay texts.
 func TestUsagePage(t *testing.T) {
 	const hostile = `"><script>alert(1)</script>`
 	r := newRig(t)

@@ -53,7 +53,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// The command refuses a configuration with which it can't run, and says all that is wrong at once.
+// The command refuses an unusable configuration, with all faults at once.
 func TestCommandRefuses(t *testing.T) {
 	command := exec.CommandContext(t.Context(), build(t, "ledger"))
 	command.Env = append(os.Environ(), "WEIR_LISTEN=:0", "WEIR_TIER_SCALE_BYTES=-5")
@@ -98,7 +98,7 @@ func (p *running) Write(line []byte) (int, error) {
 	return p.log.Write(line)
 }
 
-// await waits until the process has said that it works on partitions of the logs. A process that
+// await waits until the process has logged that it works on partitions of the logs. A process that
 // dies while it joins the group is another matter: how fast that is noticed is up to the broker.
 func (p *running) await(t testing.TB, partitions string) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// refused is the refusal of a request by a replica of ingest that knew of a quota.
+// refused is the refusal of a request by a replica of ingest with a quota.
 func refused(organization, request string, quota int64) contract.QuotaRefused {
 	now := time.Now().UTC()
 	return contract.QuotaRefused{
@@ -32,7 +32,7 @@ func TestARefusalExhaustsTheAccount(t *testing.T) {
 	r.Accept(logs("acme", 728))
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "acme", refused("acme", "req_1", 1000))
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "acme", refused("acme", "req_1", 1000))  // again
-	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "other", refused("other", "req_2", 999)) // it did not know the quota of now
+	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "other", refused("other", "req_2", 999)) // it had an outdated quota
 	r.PublishEvent(contract.TopicOutcomes, contract.TypeQuotaRefused, "nobody", refused("nobody", "req_3", 999))
 	testenv.Eventually(t, patience, func() error {
 		r.mu.Lock()

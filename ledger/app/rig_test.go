@@ -32,8 +32,8 @@ const partitions = 4
 // only given away after its session has timed out.
 const patience = 60 * time.Second
 
-// A rig is a broker with the topics that others write, a database, and what the other services
-// would say and read there.
+// A rig is a broker with the topics of other services, a database, and what they would publish and
+// read there.
 type rig struct {
 	*contracttest.Others
 	t      testing.TB
@@ -105,7 +105,7 @@ func (r *rig) start() (ledger *app.App, stop func()) {
 	return ledger, testenv.Run(r.t, ledger.Run)
 }
 
-// create says that an organization exists.
+// create publishes that an organization exists.
 func (r *rig) create(organization, tier string) {
 	r.t.Helper()
 	r.PublishEvent(contract.TopicTenants, contract.TypeOrganizationCreated, organization, contract.OrganizationCreated{

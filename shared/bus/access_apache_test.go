@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/apache"
 )
 
-// An Apache Kafka lets us in by each mechanism, and answers that a password is wrong where the
-// embedded broker hangs up.
+// Apache Kafka accepts each mechanism, and answers that a password is wrong where the embedded
+// broker hangs up.
 func TestSignedInAtApacheKafka(t *testing.T) {
 	node, err := apache.Start(t.Context(), apache.Config{Dir: t.TempDir(), Brief: true, Users: map[string]string{"weir": "open-sesame"}})
 	if err != nil {

@@ -138,7 +138,7 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	bustest.Applied(t, pool, tr.confirmed(), bustest.Patience)
 }
 
-// When nothing answers, every caller learns within the delivery timeout what became of its message,
+// When nothing answers, every caller gets the outcome of its message within the delivery timeout,
 // and Close does not hang.
 func TestPublishIntoABlackHole(t *testing.T) {
 	t.Parallel()

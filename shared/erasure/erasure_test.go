@@ -257,7 +257,7 @@ func TestWritersKnow(t *testing.T) {
 	})
 }
 
-// waits is nil once somebody waits for the lock.
+// waits is nil once another transaction waits for the lock.
 func waits(t *testing.T, pool *pgxpool.Pool) error {
 	t.Helper()
 	var waiting bool
@@ -269,7 +269,7 @@ func waits(t *testing.T, pool *pgxpool.Pool) error {
 	return err
 }
 
-// Parked records of a deleted project go, and one whose header is no text stands in nobody's way.
+// Parked records of a deleted project go, and one whose header is no text does not stop that.
 func TestParked(t *testing.T) {
 	pool := pgtest.Open(t, "erasureparkedtest", bus.Migrations())
 	system(t, pool, func(tx pgx.Tx) error {

@@ -31,8 +31,7 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 	}
 }
 
-// Only a key that works is worth a word, and one word is enough for a while; nothing is published
-// of what is no key.
+// Only a valid key is published, once in a while; nothing is published of other texts.
 func TestWatchSays(t *testing.T) {
 	now := start
 	clock := func() time.Time { return now }
@@ -77,7 +76,7 @@ func TestWatchSays(t *testing.T) {
 	}
 }
 
-// Whoever floods is passed over; the one who sees never waits.
+// A flood is dropped; See never waits.
 func TestSeeNeverWaits(t *testing.T) {
 	w := NewWatch(identity.NewCredentials(time.Now), nil, time.Now, slog.New(slog.DiscardHandler))
 	for range 10 * maxSeen {

@@ -80,8 +80,8 @@ func TestKeysAreServedInTurn(t *testing.T) {
 	})
 }
 
-// A key that has too many waiting is told at once; others still may wait, until all together are
-// too many.
+// A key with too many waiters is refused at once; others still may wait, until all together are too
+// many.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 2, Queued: 3})

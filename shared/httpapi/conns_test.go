@@ -42,7 +42,7 @@ func ask(t *testing.T, conn net.Conn, trust *tls.Config) (*tls.Conn, *http.Respo
 	return secured, answer(t, bufio.NewReader(secured))
 }
 
-// isClosed reports whether the server closes a connection on which it has nothing to say.
+// isClosed reports whether the server closes an idle connection.
 func isClosed(conn net.Conn, within time.Duration) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(within))
 	_, err := conn.Read(make([]byte, 1))
@@ -51,8 +51,8 @@ func isClosed(conn net.Conn, within time.Duration) bool {
 
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 
-// Hundreds of sockets that say nothing, or begin a handshake and stop, keep nobody else out: all
-// but a few are closed.
+// Hundreds of sockets that send nothing, or begin a handshake and stop, block nobody else: all but
+// a few are closed.
 func TestSilentSocketsKeepNobodyOut(t *testing.T) {
 	for name, says := range map[string]string{"nothing": "", "the first byte of a handshake": "\x16", "half a request": "GET / HT"} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestHandshakesAreQueued(t *testing.T) {
 	}
 }
 
-// deaf never hears of an answer.
+// deaf never gets an answer.
 type deaf struct{ net.Conn }
 
 func (deaf) Read([]byte) (int, error) { select {} }

@@ -54,8 +54,7 @@ func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Reques
 
 func key(b byte) []byte { return []byte{b, 31: 0} }
 
-// A cursor leads on in the list that it was made for, in any process with the same key, and nowhere
-// else.
+// A cursor continues the list that it was made for, in any process with the same key, and no other.
 func TestACursorIsOfOneList(t *testing.T) {
 	var made string
 	const query = "/v1/things?level=warn&level=error&project=p"
@@ -116,7 +115,7 @@ func TestACursorIsNotMadeUp(t *testing.T) {
 	})
 }
 
-// Without its key a process reads no cursors, and says that this passes.
+// Without its key a process reads no cursors, and reports a transient failure.
 func TestCursorsWaitForTheirKey(t *testing.T) {
 	problem := ask(t, nil, "org_1", "/v1/things", func(r *http.Request) error { return httpapi.DecodeCursor(r, "AA", &position{}) })
 	if problem == nil || problem.Code != httpapi.CodeUnavailable || problem.Header.Get("Retry-After") == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Who has a document is told so, without it.
+// A client with the current document gets a 304.
 func TestDocument(t *testing.T) {
 	serve := httpapi.Document([]byte(`{"openapi": "3.1.0"}`))
 	ask := func(tag string) *httptest.ResponseRecorder {

@@ -25,7 +25,7 @@ func refusing(t *testing.T, asked *atomic.Int32) http.Handler {
 		asked.Add(1)
 		return NewProblem(http.StatusTooManyRequests, "rate_limited", "Too many.").RetryAfter(time.Second)
 	}))
-	router.Post("/written", func(w http.ResponseWriter, _ *http.Request) { // of no length that could be told at its beginning
+	router.Post("/written", func(w http.ResponseWriter, _ *http.Request) { // of unknown length at its beginning
 		asked.Add(1)
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, strings.Repeat("x", 5000))

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Anybody is told which parts are not ready; why is in the log alone.
+// Clients see which parts are not ready; the reason is only logged.
 func TestReadyShowsNothingOfTheInside(t *testing.T) {
 	why := errors.New("dial tcp 10.1.2.3:5432: connection refused")
 	for want, err := range map[string]error{

@@ -38,8 +38,8 @@ func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *htt
 	return listener.Addr().String(), lender.Client(), seen
 }
 
-// Who saw a key in plaintext, and who only says so: a proxy's word is never taken for the first,
-// nor is an outsider's header for anything.
+// A key seen in plaintext, and one only reported so: a proxy's report is never taken for the first,
+// nor an outsider's header for anything.
 func TestSeePlaintext(t *testing.T) {
 	everywhere, nowhere := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")
 	for name, c := range map[string]struct {

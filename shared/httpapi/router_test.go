@@ -66,7 +66,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// At most 100 faults are listed, and the answer says that there are more.
+// At most 100 faults are listed, and the answer marks that there are more.
 func TestProblemTruncatesItsFaults(t *testing.T) {
 	recorder, _ := call(t, func(http.ResponseWriter, *http.Request) error {
 		problem := httpapi.NewProblem(http.StatusBadRequest, "invalid_entry", "All are wrong.")
@@ -153,8 +153,8 @@ func TestReadJSONRefuses(t *testing.T) {
 	}
 }
 
-// A query that can't be read is refused; what is dropped without a word would widen a search. A
-// path that knows other methods names them, and HEAD is GET without a body.
+// An unreadable query is refused, as a dropped filter would widen a search. A path with other
+// methods names them, and HEAD is GET without a body.
 func TestQueriesAndMethods(t *testing.T) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	router.Get("/list", func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, http.StatusOK, "all") })

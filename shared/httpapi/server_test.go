@@ -100,7 +100,7 @@ func TestServerRefusesPlainHTTP(t *testing.T) {
 	}
 }
 
-// A trusted proxy that ends TLS may say so; nobody else may.
+// A trusted proxy may end TLS; nobody else may.
 func TestServerTrustsItsProxies(t *testing.T) {
 	address, _ := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	request, _ := http.NewRequest(http.MethodGet, "http://"+address+"/", nil)
@@ -115,8 +115,8 @@ func TestServerTrustsItsProxies(t *testing.T) {
 	}
 }
 
-// A trusted proxy that was spoken to in plaintext says so, even where it speaks TLS to us; two
-// voices are none.
+// A trusted proxy's report of plaintext counts, even over TLS; two contradictory headers count as
+// none.
 func TestServerBelievesItsProxies(t *testing.T) {
 	address, client := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	for _, c := range []struct {

@@ -73,8 +73,8 @@ func code(answer *httptest.ResponseRecorder) string {
 	return problem.Code
 }
 
-// Until a process knows the credentials it says that, to everybody alike: never that a credential
-// is not valid, and nothing of what it waits for but the name that is for everybody.
+// Until a process has the credentials it answers that to all alike: never that a credential is
+// invalid, and none of the reason but the public name.
 func TestStarting(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	g.starting = httpapi.Part("keys and projects", errors.New("weir.credentials.v1 is not read yet: dial tcp 10.1.2.3:9092"))
@@ -94,8 +94,8 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// Every kind of credential is limited, is told so on every answer, and gets tokens back as time
-// goes by. A request that two guards look at counts once.
+// Every kind of credential is limited, sees that on every answer, and gets tokens back in time. A
+// request that passes two guards counts once.
 func TestReadsAreLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d", "/session": "1"} {
 		g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
@@ -172,7 +172,7 @@ func TestStrangersAreLimited(t *testing.T) {
 	}
 }
 
-// Uses of API keys are told, also those of a key that has ended; of other credentials nothing is.
+// Uses of API keys are reported, also of an ended key; of other credentials none are.
 func TestUsesAreReported(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
 	for _, step := range [][2]string{{"/key", "a"}, {"/key", "b"}, {"/key", "c"}, {"/key", "f"}, {"/token", "d"}, {"/session", "1"}, {"/key", "a"}} {
@@ -199,8 +199,7 @@ func BenchmarkRequireAPIKey(b *testing.B) {
 	}
 }
 
-// A key that may only write is refused where somebody reads, and told so; it is counted as any
-// other.
+// A write-only key is refused on reading routes, with the reason; it is counted as any other.
 func TestKeysThatOnlyWrite(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	key := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive}

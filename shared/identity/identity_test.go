@@ -149,8 +149,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// A directory lists the projects of one organization by name, each once however often it is told
-// of.
+// A directory lists the projects of one organization by name, each once however often it is
+// published.
 func TestDirectoryProjects(t *testing.T) {
 	directory := identity.NewDirectory()
 	for _, fact := range []string{

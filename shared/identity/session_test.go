@@ -88,8 +88,8 @@ func TestRequireSession(t *testing.T) {
 	}
 }
 
-// Sessions that ended long ago take no room after a restart; an API key is remembered, so that its
-// holder can be told.
+// Long ended sessions take no room after a restart; an API key is kept, so that its holder gets the
+// reason.
 func TestPastSessionsAreForgotten(t *testing.T) {
 	credentials := known(t)
 	past := session(contract.CredentialActive)

@@ -83,9 +83,9 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 	return seen
 }
 
-// Whoever leaves records of an organization for later comes to the same verdicts as who reads all
-// in order: which of two requests with one Idempotency-Key counts does not depend on who was over a
-// share. The order of an organization's records in a partition is what it hangs on.
+// A consumer that defers records of an organization comes to the same verdicts as one that reads
+// all in order: which of two requests with one Idempotency-Key counts does not depend on shares,
+// but on the order of an organization's records in a partition.
 func TestWhoIsLateAgrees(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -23,8 +23,8 @@ func (m *modelBucket) refill(now int64, limit int) {
 }
 
 // Three levels behave like three textbook buckets of which a request takes one token each or none,
-// under random arrivals: admission, whole tokens left at the tightest level, and that waiting as
-// told always helps.
+// under random arrivals: admission, whole tokens left at the tightest level, and that waiting for
+// RetryAfter always helps.
 func TestTakeAgreesWithModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 200 {
@@ -102,7 +102,7 @@ func TestTakeBurst(t *testing.T) {
 	}
 }
 
-// A request that one level refuses takes no token from the others, and is told of that level.
+// A request that one level refuses takes no token from the others, and the result is of that level.
 func TestTakeAllOrNone(t *testing.T) {
 	organization, key := &rate.Bucket{}, &rate.Bucket{}
 	limits := []rate.Limit{

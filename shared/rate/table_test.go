@@ -13,8 +13,8 @@ func ask(key int) rate.Ask[int] {
 	return rate.Ask[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
 }
 
-// A key gets its burst at once, then one more each interval; waiting as told always helps, and one
-// key takes nothing from another.
+// A key gets its burst at once, then one more each interval; waiting for RetryAfter always helps,
+// and one key takes nothing from another.
 func TestTable(t *testing.T) {
 	table := rate.NewTable[int](10)
 	for i := range 3 {

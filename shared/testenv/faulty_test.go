@@ -142,7 +142,7 @@ func TestRedisIsEmpty(t *testing.T) {
 	}
 }
 
-// redis says a command in a database and returns the first line of the answer.
+// redis runs a command in a database and returns the first line of the answer.
 func redis(ctx context.Context, address, line string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -132,7 +132,7 @@ func TestSessionsByTheAPI(t *testing.T) {
 	n.knows(t, second.secret(), nil)
 }
 
-// A session is told from others by what its browser says, whatever that is.
+// A session is distinguished from others by its browser's User-Agent, shown as text.
 func TestClientsAreShownAsText(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -148,8 +148,7 @@ func TestClientsAreShownAsText(t *testing.T) {
 	}
 }
 
-// Only tests ask for cheap hashes of passwords: whoever asks for nothing gets those that are slow
-// to guess at.
+// Only tests ask for cheap hashes of passwords: the default is slow to guess.
 func TestPasswordsAreDear(t *testing.T) {
 	w := newWorld(t)
 	w.dearPasswords = true

@@ -64,8 +64,7 @@ func TestAuditHasWhoAndWhat(t *testing.T) {
 	}
 }
 
-// The filters find what they say, together and each alone, and pages go on where the one before
-// ended.
+// The filters work together and each alone, and pages continue where the one before ended.
 func TestAuditIsFiltered(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -154,8 +153,8 @@ func (p *process) csv(t *testing.T, path, accept string) [][]string {
 	return rows
 }
 
-// Members whose role may read the audit see who did what in words, find it without scripts, and
-// take it away as a file.
+// Members whose role may read the audit see who did what as text, find it without scripts, and take
+// it away as a file.
 func TestAuditPage(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -187,7 +186,7 @@ func TestAuditPage(t *testing.T) {
 	}
 }
 
-// What can't be a filter is said beside its field, and nothing is shown instead of too much.
+// An invalid filter is reported beside its field, and nothing is shown instead of too much.
 func TestAuditPageRefuses(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

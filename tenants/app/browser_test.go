@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A browser keeps cookies and says of its forms that they come from the console itself.
+// A browser keeps cookies and marks its forms as sent from the console itself.
 type browser struct {
 	p       *process
 	address string

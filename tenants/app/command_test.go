@@ -133,8 +133,7 @@ func (p *process) answers(t *testing.T, token, path string, status int) {
 	})
 }
 
-// What can't be done is notes with the way out, and nothing is printed that a script could take for
-// a result.
+// A refusal is notes with a remedy, and nothing is printed that a script could take for a result.
 func TestRefusalsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -179,8 +178,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The audit of each organization and of the installation is verified, and what was tampered with is
-// told.
+// The audit of each organization and of the installation is verified, and tampering is reported.
 func TestVerifyAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Passwords that anybody would try first are refused wherever one is set, with what to do instead,
-// and never shown.
+// Common passwords are refused wherever one is set, with a remedy, and never shown.
 func TestCommonPasswordsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

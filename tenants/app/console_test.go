@@ -96,8 +96,8 @@ func TestOtherSitesCanDoNothing(t *testing.T) {
 	}
 }
 
-// A key is made with a few clicks, shown once, works, can be told from others, and is revoked with
-// a reason.
+// A key is made with a few clicks, shown once, works, is recognizable, and is revoked with a
+// reason.
 func TestAPIKeyByTheConsole(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -156,7 +156,7 @@ func TestAPIKeyByTheConsole(t *testing.T) {
 	}
 }
 
-// What can't be accepted is said beside its field, and nothing that was typed is lost.
+// A fault is shown beside its field, and no input is lost.
 func TestFaultsStandBesideTheirFields(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -247,7 +247,7 @@ func TestRolesInTheConsole(t *testing.T) {
 	}
 }
 
-// refused reports whether a page says that a role may not do this, and whom to ask.
+// refused reports whether a page refuses a role, and names whom to ask.
 func refused(got page, role tenants.Role) bool {
 	return got.status == 403 && strings.Contains(got.body, "Your role here is "+string(role)) && strings.Contains(got.body, "Ask ")
 }

@@ -85,7 +85,7 @@ func TestDeletedIsGone(t *testing.T) {
 	p.stop() // in the middle: another one goes on
 	p = w.start(t, operatorToken)
 	for _, of := range []tenants.Deletable{project, organization} {
-		p.deletion(t, of, tenants.Erasing) // nobody reports before it has begun
+		p.deletion(t, of, tenants.Erasing) // no module reports before it has begun
 		others.erased(of)
 	}
 	for _, of := range []tenants.Deletable{project, organization} {

@@ -10,7 +10,7 @@ import (
 
 const deviceCookie = "__Host-weir-device"
 
-// guess lets strangers of ever new networks try to sign in as a member until they are told to wait.
+// guess lets strangers of ever new networks try to sign in as a member until they are refused.
 func (p *process) guess(t *testing.T, email string) {
 	t.Helper()
 	for i := range 11 {

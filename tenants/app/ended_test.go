@@ -60,8 +60,8 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
 }
 
-// Whoever lost their role, or was removed, while the broker is away issues and changes nothing by
-// the session that still tells of it.
+// A member who lost their role, or was removed, while the broker is away issues and changes nothing
+// by a session that still has it.
 func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}

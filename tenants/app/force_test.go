@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A neighbour is another service: all it knows of tenants is what is on the broker.
+// A neighbour is another service, which sees of tenants only what is on the broker.
 type neighbour struct {
 	*identity.Credentials
 	mu      sync.Mutex
@@ -65,8 +65,7 @@ func (w world) follow(t *testing.T) *neighbour {
 	return n
 }
 
-// knows waits until a neighbour answers for a secret with want, and returns who it takes the holder
-// for.
+// knows waits until a neighbour answers for a secret with want, and returns the holder that it has.
 func (n *neighbour) knows(t *testing.T, secret string, want error) identity.Principal {
 	t.Helper()
 	var holder identity.Principal
@@ -107,7 +106,7 @@ func TestCredentialsAreInForceEverywhere(t *testing.T) {
 	}
 }
 
-// An end that comes by itself is known beforehand: nobody has to be told again.
+// An expiry is published beforehand: it needs no further event.
 func TestExpiryIsPublished(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -132,7 +131,7 @@ func TestExpiryIsPublished(t *testing.T) {
 	})
 }
 
-// Others are told what happened, in order, as CloudEvents.
+// Facts are published in order, as CloudEvents.
 func TestFactsArePublished(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -13,7 +13,7 @@ func invitation(organization, email, role string) map[string]any {
 
 var invitationCode = regexp.MustCompile(`^weirinv_[0-9a-f]{48}$`)
 
-// An invitation shows its code once, is made once per person, and says what became of it.
+// An invitation shows its code once, is made once per person, and shows its state.
 func TestInvitations(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -68,7 +68,7 @@ func TestInvitations(t *testing.T) {
 	}
 }
 
-// Whoever invites can't tell whether an address is somebody's in another organization.
+// An inviter can't find out whether an address is somebody's in another organization.
 func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")

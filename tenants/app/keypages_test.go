@@ -14,7 +14,7 @@ import (
 var wholeKey = regexp.MustCompile(`weir_[0-9a-f]{48}`)
 
 // A key gets its end and its limit by the form, waits for its first event, is rotated with a click,
-// tells who still uses it, and is renamed.
+// shows who still uses it, and is renamed.
 func TestKeyPages(t *testing.T) {
 	w := newWorld(t)
 	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)

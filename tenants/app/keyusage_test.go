@@ -64,7 +64,7 @@ func (i *ingestor) exposed(a tenant, how string) {
 		Organization: a.organization, Project: a.project, APIKey: a.key, How: how, At: time.Now(), Address: "192.0.2.7"})
 }
 
-// until waits until a key is told in a way.
+// until waits until a key is shown in a way.
 func (p *process) until(t *testing.T, key string, holds func(answer) bool) (got answer) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -81,8 +81,8 @@ func usage(a answer) map[string]any {
 	return usage
 }
 
-// What ingest says of keys adds up, once per record, also across a restart; what concerns nobody
-// changes nothing, and what can't be true holds nobody up.
+// Published uses of keys add up, once per record, also across a restart; unknown ones change
+// nothing, and impossible ones stop nothing.
 func TestKeyUsageAddsUp(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)
@@ -97,7 +97,7 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	second := first
 	second.Accepted, second.Rejected, second.Refused, second.FirstAcceptedAt, second.LastUsedAt, second.Address = 2, 4, 1, &later, later, "192.0.2.8"
 	i.used(second)
-	i.used(contract.KeyUsed{Organization: acme.organization, Project: acme.project, APIKey: acme.key, Read: 6, LastUsedAt: at}) // before the rotation, told late
+	i.used(contract.KeyUsed{Organization: acme.organization, Project: acme.project, APIKey: acme.key, Read: 6, LastUsedAt: at}) // before the rotation, published late
 	i.used(contract.KeyUsed{Organization: acme.organization, Project: acme.project, APIKey: acme.key, Read: 5, LastUsedAt: later, Address: "192.0.2.8", Client: "checkout/1"})
 	for _, nobody := range []contract.KeyUsed{
 		{Organization: "org_other", APIKey: acme.key, Accepted: 100, LastUsedAt: later}, // another's name on our key
@@ -131,8 +131,8 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	}
 }
 
-// A key that was seen in plaintext is flagged, and revoked everywhere where the organization wants
-// that; what a proxy says of its client never revokes anything.
+// A key that was seen in plaintext is flagged, and revoked everywhere by the organization's policy;
+// a proxy's report never revokes anything.
 func TestExposedKeys(t *testing.T) {
 	w := newWorld(t)
 	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)

@@ -147,8 +147,7 @@ func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	}
 }
 
-// A report that can't be acted on at all leaves one short line in the log, however much it tells
-// of.
+// A report that can't be acted on at all leaves one short line in the log, whatever its size.
 func TestLeaksThatAllFail(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -168,7 +167,7 @@ func TestLeaksThatAllFail(t *testing.T) {
 	}
 }
 
-// Nobody who can't sign learns anything, or makes anything happen.
+// Without a signature nobody learns anything, or causes anything.
 func TestForgedLeakReports(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/tenants/app"
 )
 
-// full reports whether an answer says that there may be no more of something, and how to go on.
+// full reports whether an answer names a limit that is reached, and a remedy.
 func full(got answer, what string, limit int) bool {
 	return got.status == 409 && got.get("code") == "limit_reached" && got.body["limit"] == float64(limit) &&
 		strings.Contains(got.get("detail"), fmt.Sprintf("%d %s", limit, what)) && strings.Contains(got.get("detail"), "raise the limit")

@@ -101,8 +101,8 @@ func TestSignInByProvider(t *testing.T) {
 	}
 }
 
-// Who a member is at the provider is found out once, by the verified address. From then on the
-// address counts for nothing: neither whoever gets it there is let in, nor does a member become
+// A member's identity at the provider is found once, by the verified address. From then on the
+// address does not count: neither is another holder of it admitted, nor does a member become
 // another one by changing theirs.
 func TestProviderIdentityStays(t *testing.T) {
 	_, p, provider := withProvider(t)

@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// The origin of the console is what the settings say, or localhost where somebody tries things out;
-// nothing else.
+// The origin of the console is the setting, or localhost; nothing else.
 func TestOrigin(t *testing.T) {
 	for name, c := range map[string]struct {
 		given, listen, want string

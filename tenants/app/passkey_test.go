@@ -124,8 +124,8 @@ func TestSignInByPasskey(t *testing.T) {
 	}
 }
 
-// A reset leaves no passkey of before: whoever had the password had time to add one. They are told
-// so, and the audit says it.
+// A reset leaves no old passkey: somebody with the password had time to add one. The member and the
+// audit see that.
 func TestResetRemovesPasskeys(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	key, holder := b.register(t, "Key"), n.knows(t, b.secret(), nil)
@@ -256,8 +256,8 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// A count of uses that does not grow means that there may be a copy: from then on the passkey lets
-// nobody in, and its member is told.
+// A count of uses that does not grow means that there may be a copy: from then on the passkey
+// admits nobody, and its member sees why.
 func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	b, laptop, _, _ := passkeyOwner(t)
 	copied := *laptop
@@ -278,8 +278,8 @@ func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	}
 }
 
-// A device that has a passkey here is told so, and the same one is not registered twice, nor for
-// somebody else.
+// A device with a passkey here is refused with that reason: the same one is not registered twice,
+// nor for somebody else.
 func TestPasskeysAreUnique(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	question := b.asked(t, passkeysPage)

@@ -10,7 +10,7 @@ import (
 
 const securityPage = "/console/settings/security"
 
-// policyForm is the security page's form, with what it says of passwords.
+// policyForm is the security page's form, with its setting of passwords.
 func policyForm(passwords string) map[string]string {
 	return map[string]string{"leaked_keys": "notify", "plain_http_keys": "flag", "passwords": passwords}
 }
@@ -114,9 +114,8 @@ func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// Only owners switch passwords, also over the API; a request that does not speak of them leaves
-// them as they are; and the operator's command is the way back for an organization whose owners are
-// locked out.
+// Only owners switch passwords, also over the API; a request without that field leaves them as they
+// are; and the operator's command is the way back for an organization whose owners are locked out.
 func TestWhoSwitchesPasswords(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

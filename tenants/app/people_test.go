@@ -100,8 +100,8 @@ func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// What became of a code is told only to whoever holds it. An address that is taken elsewhere is
-// told to whoever joins.
+// The state of a code is shown only to its holder. An address that is taken elsewhere is revealed
+// to the invited.
 func TestCodesDiscloseToTheirHolderOnly(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -308,7 +308,7 @@ func TestCodesGoWithTheOperator(t *testing.T) {
 	}
 }
 
-// The only owner is told so, beside the field, and stays.
+// The only owner gets the reason beside the field, and stays.
 func TestTheOnlyOwnerInTheConsole(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -325,7 +325,7 @@ func TestTheOnlyOwnerInTheConsole(t *testing.T) {
 	}
 }
 
-// A code is worth what whoever handed it out may still do: they may have kept it.
+// A code has the rights of its issuer now: they may have kept it.
 func TestCodesGoWithTheirIssuer(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

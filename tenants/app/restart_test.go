@@ -15,8 +15,7 @@ import (
 
 const otherOperatorToken = "weirsvc_fedcba9876543210fedcba9876543210fedcba9876543210"
 
-// A restart decides nothing and tells nobody anything new. What was told last may be told again, as
-// the same.
+// A restart decides and publishes nothing new. The last record may be published again, unchanged.
 func TestRestartChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

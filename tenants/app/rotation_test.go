@@ -45,7 +45,7 @@ func TestRotation(t *testing.T) {
 	n.knows(t, at.get("key"), nil)
 }
 
-// What can't be rotated says so, nothing is created, and the same request has one effect.
+// A refused rotation has its reason, nothing is created, and the same request has one effect.
 func TestRotationRefusals(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

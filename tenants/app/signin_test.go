@@ -62,7 +62,7 @@ func TestSignInAndOut(t *testing.T) {
 	}
 }
 
-// A session has 12 hours unless it is used, and everybody is told when they end.
+// A session has 12 hours unless it is used, and its expiry is published.
 func TestSessionExpires(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -17,7 +17,7 @@ func (p *process) failuresReported(t *testing.T, organization string) []map[stri
 	return p.must(t, 200, "GET", "/v1/audit-events?organization="+organization+"&action=member.sign_ins_failed", "").items(t)
 }
 
-// awaitFailures waits until so many lines are there, and returns what the newest says.
+// awaitFailures waits until so many lines are there, and returns the newest's failures.
 func (p *process) awaitFailures(t *testing.T, organization string, lines int) map[string]any {
 	t.Helper()
 	var reported []map[string]any

@@ -72,8 +72,8 @@ func TestRequestsAreCountedWhole(t *testing.T) {
 	}
 }
 
-// Entries are told by their own members: the environment is the key's where the entry has none, the
-// time is that of acceptance where the entry's can't be read, and an empty payload is grouped by
+// Entries are read by their own members: the environment is the key's where the entry has none, the
+// time is that of acceptance where the entry's is unreadable, and an empty payload is grouped by
 // the entry's message.
 func TestEntries(t *testing.T) {
 	pool := open(t)

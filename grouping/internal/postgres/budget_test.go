@@ -50,9 +50,8 @@ func expectKinds(t *testing.T, pool *pgxpool.Pool, want map[string]int64) {
 	}
 }
 
-// What a project's budget has no room for is counted in one group that says so; what belongs to
-// groups goes on joining them, the next hour has its own budget, and another project has nothing to
-// do with it.
+// New errors over a project's budget are counted in its overflow; those of known groups still join
+// them, the next hour has its own budget, and another project is not affected.
 func TestNewGroupsAreBounded(t *testing.T) {
 	pool := open(t)
 	other := accepted("A", 0)
@@ -74,7 +73,7 @@ func TestNewGroupsAreBounded(t *testing.T) {
 	}
 }
 
-// The overflow is a group like others: it says what it is, has times, levels, environments and
+// The overflow is a group like others: it has a description, times, levels, environments and
 // samples, and is created once.
 func TestOverflow(t *testing.T) {
 	pool := open(t)
@@ -169,8 +168,8 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 	}
 }
 
-// expectBudgetsKept checks that the groups hold every error once, and that budgets tell how many
-// groups there are.
+// expectBudgetsKept checks that the groups hold every error once, and that budgets count the
+// groups.
 func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors, budget int) {
 	t.Helper()
 	if n := system(t, pool, `SELECT sum(count) FROM error_groups`); n != int64(errors) {

@@ -55,8 +55,8 @@ func kept(typ string, accepted time.Duration, days int) grouping.Occurrence {
 
 const day = 24 * time.Hour
 
-// A group goes with its hashes and samples, 30 days after the retention of what was last seen of
-// it, whatever its entries say of their time.
+// A group goes with its hashes and samples, 30 days after the retention of its last entries,
+// whatever their own times.
 func TestGroupsExpire(t *testing.T) {
 	pool := open(t)
 	late := kept("Late", 0, 7)

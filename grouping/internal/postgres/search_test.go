@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A search that is told that it is enough ends with what was found, says so, and goes on from
-// there: one that looks for a needle looks at the whole list, a page at a time.
+// A search at its bound ends with what was found, reports that, and continues from there: one for a
+// rare word reads the whole list, a page at a time.
 func TestSearchesEnd(t *testing.T) {
 	const groups = 5000
 	pool := open(t)
@@ -86,7 +86,7 @@ func TestPagesHaveASize(t *testing.T) {
 	}
 }
 
-// Samples are bounded, where they are kept and where they are shown, and tell what is missing.
+// Samples are bounded, where they are kept and where they are shown, and mark what is missing.
 func TestSamplesAreBounded(t *testing.T) {
 	const largest = 64 << 10
 	pool := open(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 )
 
-// A group's count is exact, its times are those of the entries in whatever order they come, its
-// levels and environments are all that were seen; what was said of it at first stays.
+// A group's count is exact, its times are those of the entries in any order, its levels and
+// environments are all that were seen; its first description stays.
 func TestApply(t *testing.T) {
 	pool := open(t)
 	late := seen("E", time.Hour)
@@ -159,8 +159,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Each filter keeps what it says, alone and with others; pages join to the whole list, the one last
-// seen first.
+// Each filter works, alone and with others; pages join to the whole list, the newest first.
 func TestGroups(t *testing.T) {
 	pool := open(t)
 	b, c := seen("BetaError", time.Minute), seen("GammaError", 2*time.Minute)

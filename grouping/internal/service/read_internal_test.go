@@ -59,7 +59,7 @@ func TestReadsTakeTurns(t *testing.T) {
 	wait.Wait()
 }
 
-// A page whose time is over is incomplete and says where to go on.
+// A page whose time is over is incomplete and has a cursor.
 func TestPagesHaveATime(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

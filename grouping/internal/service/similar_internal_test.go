@@ -20,8 +20,8 @@ func candidate(id, message string, calls ...string) postgres.Candidate {
 	return postgres.Candidate{Group: postgres.Group{ID: id}, Outline: grouping.OutlineOf(about.Language, about.Exceptions)}
 }
 
-// The groups that share most of the trace and the message come first, and it is said which calls
-// only one of the two has.
+// The groups that share most of the trace and the message come first, with the calls that only one
+// of the two has.
 func TestRank(t *testing.T) {
 	ranked := rank(candidate("of", "card was declined", "charge", "pay", "checkout", "main"), []postgres.Candidate{
 		candidate("top alone", "no connection", "charge", "retry", "work"),

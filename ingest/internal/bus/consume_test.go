@@ -305,7 +305,7 @@ func TestCopiesAreKeptOnce(t *testing.T) {
 	}
 }
 
-// A record that is not what it says is named, so that the bus can park it and keep the others.
+// A record that differs from its headers is named, so that the bus can park it and keep the others.
 func TestABrokenRecordIsNamed(t *testing.T) {
 	r := newRig(t)
 	broken := map[string]bus.Record{

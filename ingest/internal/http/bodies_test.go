@@ -197,7 +197,7 @@ func TestZstdWindowsAreCounted(t *testing.T) {
 	var small bytes.Buffer
 	w.Reset(&small)
 	_, _ = w.Write(body(100))
-	_ = w.Flush() // the frame can't know its size any more
+	_ = w.Flush() // the frame has no size then
 	_ = w.Close()
 	done := make(chan int)
 	go func() { done <- serve(in, newPost(&small, "Content-Encoding", "zstd")).Code }()
@@ -234,8 +234,7 @@ func TestZstdBodies(t *testing.T) {
 	}
 }
 
-// What is sent in vain is charged to its organization, and once that is too much, it is refused
-// unread; others are not.
+// Waste is charged to its organization, which is refused unread over its limit; others are not.
 func TestWasteIsCharged(t *testing.T) {
 	const perSecond = 1000
 	valid, invalid := sampleEntry(1), `{"level":"loud","message":"`+strings.Repeat("x", 50_000)+`"}`
@@ -345,8 +344,8 @@ func TestRequestsUnderWay(t *testing.T) {
 	})
 }
 
-// Over real connections: an organization whose bodies stand still while they hold all memory for
-// large bodies is told to come again as soon as another needs some of it, and that one is served.
+// Over real connections: an organization whose bodies stall while they hold all memory for large
+// bodies is refused as soon as another needs some of it, and that one is served.
 func TestLargeBodiesGiveWay(t *testing.T) {
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {

@@ -34,7 +34,7 @@ var (
 	start  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
-// memoryLog takes what is published and answers as it is told.
+// memoryLog takes what is published and answers as configured.
 type memoryLog struct {
 	mu       sync.Mutex
 	accepted []ingest.Acceptance // without their lines
@@ -223,8 +223,8 @@ func TestQuotaRefusesARepetitionAlone(t *testing.T) {
 	}
 }
 
-// Over the memory of its organization a request waits for earlier ones, and is told to come again
-// if that takes too long; what was lent comes back.
+// Over the memory of its organization a request waits for earlier ones, and is refused if that
+// takes too long; what was lent comes back.
 func TestOverloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -267,7 +267,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		wait.Go(func() {
 			for range 4 {
 				for serve(in, newPost(struct{ io.Reader }{bytes.NewReader(large)})).Code != 200 {
-					time.Sleep(time.Millisecond) // as a client would that is told to come back
+					time.Sleep(time.Millisecond) // as a client does on Retry-After
 				}
 				good.Add(1)
 				var memory runtime.MemStats

@@ -39,8 +39,7 @@ func TestParseSearch(t *testing.T) {
 	}
 }
 
-// What is not understood is refused with its name: a filter that is passed over would show what was
-// not asked for.
+// What is not understood is refused with its name: an ignored filter would show too much.
 func TestParseSearchRefuses(t *testing.T) {
 	for _, c := range []struct{ name, value, pointer, code string }{
 		{"from", "yesterday", "?from", "invalid_timestamp"},

@@ -21,7 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A tape finds entries 0 to n-1, a few at a time, and fails at one of them where fail says so.
+// A tape finds entries 0 to n-1, a few at a time, and fails at one of them if fail is set.
 type tape struct {
 	n      int
 	failAt int // 0: never

@@ -20,7 +20,7 @@ func TestThousandths(t *testing.T) {
 	}
 }
 
-// Every reason has words.
+// Every reason has a text.
 func TestWords(t *testing.T) {
 	for reason := ledger.Issued; reason <= ledger.Settled; reason++ {
 		if words(reason) == reason.String() {

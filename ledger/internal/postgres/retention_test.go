@@ -133,7 +133,7 @@ func TestFoldWaitsForChecks(t *testing.T) {
 	}
 }
 
-// Ranges go after 8 days, but for the newest of each partition, which says how far it was applied.
+// Ranges go after 8 days, but for the newest of each partition, which marks how far it was applied.
 func TestRangesGo(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

@@ -77,7 +77,8 @@ func TestUnknownOrganization(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// The news of an organization may come twice, and out of order with its logs: it takes effect once.
+// The creation of an organization may come twice, and out of order with its logs: it takes effect
+// once.
 func TestPlanStartsOnce(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -90,7 +91,7 @@ func TestPlanStartsOnce(t *testing.T) {
 }
 
 // Writers of the same organizations, in any order, wait for each other: no byte is lost, and each
-// threshold is said once.
+// threshold is announced once.
 func TestConcurrentCharges(t *testing.T) {
 	l := ledgertest.New(t)
 	const organizations, writers, batches = 5, 4, 25

@@ -22,9 +22,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// One organization's flood moves nobody else: what lies behind thousands of its records, in the
-// same partition, takes effect among the first, and each record once. Without lanes it waits until
-// the flood is through.
+// One organization's flood delays nobody else: what comes after thousands of its records, in the
+// same partition, takes effect among the first, and each record once. Without lanes it waits for
+// the flood.
 func TestAFloodHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	const flood = 2000
@@ -93,8 +93,8 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 	}
 }
 
-// Those who are behind take turns: who left little behind is through long before who left much, and
-// not because it came first.
+// Lanes that are behind take turns: one with a small backlog is through long before one with a
+// large one, and not because it came first.
 func TestLanesTakeTurns(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.turns", bustest.Database(t)
@@ -115,8 +115,7 @@ func TestLanesTakeTurns(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// Whoever sends alone, and is not late, is left in order: nothing is deferred, nothing is read
-// twice.
+// A lane alone that is not late stays in order: nothing is deferred, nothing is read twice.
 func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.intime", bustest.Database(t)
@@ -217,8 +216,8 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	bustest.Applied(t, pool, 1000, 4*bustest.Patience)
 }
 
-// What goes wrong with the records of one lane and may pass holds up no other, and is tried until
-// it has passed. Records of the first share are in order with the others' and are let through here.
+// A transient fault in one lane's records delays no other, and is retried until it has passed.
+// Records of the first share are in order with the others' and pass here.
 func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.fails", bustest.Database(t)
@@ -399,8 +398,8 @@ func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	testenv.Eventually(t, bustest.Patience, consumer.Ready)
 }
 
-// Deferred records that the log does not have any more stop their lane, loudly, and nobody else; it
-// stays so after a restart, until somebody decides. That is in force at once, though nothing is
+// Deferred records that left the log stop their lane, with an error in the log, and nobody else;
+// also after a restart, until a person decides. That takes effect at once, though nothing is
 // published and no member comes or goes.
 func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	t.Parallel()

@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A consumer that has never read a partition whose beginning is gone stops there, after a restart
-// as well, and says what to do: a module that is rebuilt too late would else lack it silently. With
-// the loss accepted it goes on with what the log has then.
+// A consumer that has never read a partition whose beginning is gone stops there, also after a
+// restart, and reports a remedy: a module rebuilt too late would lack it silently. With the loss
+// accepted it continues with what the log has.
 func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lost", bustest.Database(t)
@@ -48,8 +48,7 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	testenv.Eventually(t, bustest.Patience, consumer.Ready)
 	stop()
 
-	// Whoever accepts a loss once does not accept the next one: a position that the log left behind
-	// stops all the same.
+	// Accepting one loss does not accept the next: a position that the log left behind still stops.
 	if _, err := pool.Exec(context.Background(), `UPDATE bus_positions SET next = 5 WHERE partition = 0`); err != nil {
 		t.Fatal(err)
 	}

@@ -107,8 +107,8 @@ func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// Nobody is held to a share while nobody is late, where there is no lane, or where nobody could
-// remember it.
+// There are no shares while the consumer is in time, without lanes, or without room for another
+// lane.
 func TestNoShares(t *testing.T) {
 	for name, c := range map[string]struct {
 		lane string

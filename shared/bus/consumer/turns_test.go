@@ -42,8 +42,8 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	return a, ctx
 }
 
-// A partition in which a lane's turn came to nothing gets none for a moment, and the lane's others
-// do; it is not forgotten.
+// A partition in which a lane's turn failed gets none for a moment, and the lane's others do; it is
+// not dropped.
 func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a, _ := behind(t, 0, 1)
 	wantNext := func(want int) {
@@ -85,8 +85,7 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	}
 }
 
-// What was read for a turn that starts elsewhere by now is read again: the turn before came to
-// nothing.
+// What was read for a turn that now starts elsewhere is read again: the turn before failed.
 func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.turns.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 15, last: 19}, next: 20}
@@ -135,8 +134,7 @@ func (m *answers) moved(context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Whose attempts end is asked whether one of them was committed; what is committed is noted, and
-// nobody guesses.
+// Before giving up, a lane asks whether an attempt was committed, and records it if so.
 func TestGivingUpALaneAsksFirst(t *testing.T) {
 	failed, silent := errors.New("the effect failed"), errors.New("the database does not answer")
 	for name, c := range map[string]struct {

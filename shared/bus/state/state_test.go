@@ -147,8 +147,7 @@ func TestReaderWaitsForItsTopic(t *testing.T) {
 	}
 }
 
-// A record that can't be applied keeps out none of those behind it, is logged with its place, and
-// is counted.
+// A record that can't be applied stops none after it, is logged with its place, and is counted.
 func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.unreadable"
@@ -274,8 +273,7 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 	}
 }
 
-// A reader that a broker refuses again and again logs it, above the level of what passes by itself,
-// and goes on once it may.
+// A reader that a broker keeps refusing logs it above debug level, and continues once it may.
 func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	t.Parallel()
 	const topic = "test.kept.away"

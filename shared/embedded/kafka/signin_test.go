@@ -76,8 +76,8 @@ func secret(user, password string) sasl.Mechanism {
 	return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
 }
 
-// Nobody who has not signed in gets an answer to anything, whatever he asks for: else he could
-// write himself an operator's credentials, and read everybody's logs.
+// An unauthenticated client gets no answer to anything: else it could write itself an operator's
+// credentials, and read everybody's logs.
 func TestStrangersAreTurnedAway(t *testing.T) {
 	b, _, log := guarded(t, t.TempDir())
 	for key := range int16(kmsg.MaxKey + 1) {

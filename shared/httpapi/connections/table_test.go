@@ -31,7 +31,7 @@ func table(limits Limits, registry prometheus.Registerer) *Table {
 	}})
 }
 
-// crowd has a table admit n connections from address, and says what they do.
+// crowd has a table admit n connections from address, each in a state.
 func crowd(t *Table, n int, address string, state State) []*peer {
 	var peers []*peer
 	for range n {
@@ -134,7 +134,7 @@ weir_http_connections_closed_total{reason="refused"} 1
 	}
 }
 
-// A trusted proxy speaks for many: it is bound by the total alone, and gives way last.
+// A trusted proxy stands for many clients: it is bound by the total alone, and gives way last.
 func TestProxies(t *testing.T) {
 	tab := table(Limits{Total: 20, PerNetwork: 4}, nil)
 	proxied := crowd(tab, 18, "10.0.0.1", Idle)
@@ -193,7 +193,7 @@ func TestSlowReadersAreClosed(t *testing.T) {
 	}
 }
 
-// The limits fit the number of files; what can't be is said at the start.
+// The limits fit the number of files; impossible ones are refused at the start.
 func TestLimitsWithinFiles(t *testing.T) {
 	for _, c := range []struct {
 		asked Limits

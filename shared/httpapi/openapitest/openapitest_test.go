@@ -53,7 +53,7 @@ const (
 
 var left = map[string]string{"X-Left": "3"}
 
-// cases are requests and answers, and what is said of them; nothing where they are as described.
+// cases are requests and answers, with their expected faults; none where they match.
 var cases = map[string]struct {
 	request string // method, path and body
 	answer  answer

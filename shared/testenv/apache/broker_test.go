@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A node is alone: whatever would wait for a second one must be told that there is none.
+// A node is alone: whatever would wait for a second one must be configured not to.
 func TestPropertiesAreOfASingleNode(t *testing.T) {
 	got := node{id: 1, addr: "127.0.0.1:9092", controller: "127.0.0.1:9093", voters: "1@127.0.0.1:9093", copies: 1, dir: "/data"}.properties()
 	for _, line := range []string{

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// echo is a server that says what it receives, and the network before it.
+// echo is an echo server, and the network before it.
 func echo(t *testing.T) *fault.Network {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

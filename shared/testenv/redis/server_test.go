@@ -44,8 +44,7 @@ func serve(t *testing.T, dir string, now *time.Time) func() client {
 	}
 }
 
-// says sends each command and compares the answer's lines, which are given behind an arrow: _ is
-// any.
+// says sends each command and compares the answer's lines, which follow an arrow: _ is any.
 func (c client) says(dialogue string) {
 	c.t.Helper()
 	for line := range strings.Lines(strings.TrimSpace(dialogue)) {

@@ -180,8 +180,8 @@ func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	}
 }
 
-// A replica that knows of no audit leaves lines out; whoever appends next writes them, in the order
-// of commits.
+// A replica without an audit leaves lines out; the next append writes them, in the order of
+// commits.
 func TestAuditCatchesUp(t *testing.T) {
 	pool := tenantstest.Open(t)
 	want := checkAudit(t, pool, "org_a")
@@ -196,7 +196,7 @@ func TestAuditCatchesUp(t *testing.T) {
 	}
 }
 
-// Whoever decides at the same time as others: the lines have no gap and follow from each other.
+// Concurrent decisions: the lines have no gap and follow from each other.
 func TestAuditUnderConcurrency(t *testing.T) {
 	pool := tenantstest.Open(t)
 	var group sync.WaitGroup

@@ -51,7 +51,7 @@ func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 }
 
 // Lines of what is deleted keep who did what, and the chain holds: while it is erased, and after
-// that by what its end says of them.
+// that by its last event.
 func TestReducedLinesAreAttested(t *testing.T) {
 	pool := tenantstest.Open(t)
 	decided(t, pool, 0, tenants.DeletionRequested{Deletable: doomed, At: tenantstest.Noon}, tenants.DeletionBegun{Deletable: doomed, At: tenantstest.Noon})

@@ -18,7 +18,7 @@ import (
 	schema "github.com/weirlog/weir/tenants/internal"
 )
 
-// However many events nobody is told of come first, the key after them is published.
+// However many unpublished events come first, the key after them is published.
 func TestPublicationGoesOnBehindSilence(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	store := newEvents(pool)
@@ -80,7 +80,7 @@ func newEvents(pool *pgxpool.Pool) *events {
 	return eventstorepg.New(pool, eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}, nil)
 }
 
-// Every event is published, or says that it is not: one that nobody can publish would hold up all
+// Every event is published, or marked as unpublished: one that can't be published would block all
 // credentials behind it, revocations too.
 func TestEveryEventIsPublished(t *testing.T) {
 	for _, event := range tenants.Events() {

@@ -132,7 +132,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// Somebody who is to have no more keys is told so, but can exchange one that leaked.
+// At the limit of keys the reason is shown, but a leaked one can be exchanged.
 func TestRoom(t *testing.T) {
 	r := open(t)
 	r.work.Limits.APIKeys = 1
@@ -235,8 +235,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// What becomes of a key that others may have is what the policy says, decided by the system; what
-// is no key of ours is passed over.
+// An exposed key is treated by the policy, as the system; an unknown one is ignored.
 func TestLeaks(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)

@@ -114,7 +114,7 @@ func TestReadKeysRefuses(t *testing.T) {
 }
 
 // Keys are fetched when they are needed, and kept; a new key is found a minute later, and strangers
-// make nobody ask more often. When the publisher is away, the keys of before go on for a day.
+// cause no more requests. While the publisher is away, the old keys stay valid for a day.
 func TestFetchKeys(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	var asked atomic.Int32

@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Whoever is refused reads what for: every permission has words of its own.
+// A refusal names its deed: every permission has a text.
 func TestDeeds(t *testing.T) {
 	seen := map[string]tenants.Permission{deed("something else"): "something else"}
 	for _, permission := range tenants.Permissions() {
@@ -18,7 +18,7 @@ func TestDeeds(t *testing.T) {
 	}
 }
 
-// Whoever is refused reads whom to ask.
+// A refusal names whom to ask.
 func TestWhoMay(t *testing.T) {
 	for permission, want := range map[tenants.Permission]string{
 		tenants.OwnersManage:  "Ask an owner",

@@ -7,8 +7,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// What a role may look at is written twice: here, and where the other modules decide about their
-// pages. Both say the same.
+// What a role may look at is defined twice: here, and in the other modules. Both must agree.
 func TestReadsAreThoseOfOtherModules(t *testing.T) {
 	for _, role := range append(tenants.Roles(), "unknown") {
 		for _, read := range identity.Reads() {

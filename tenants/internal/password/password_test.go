@@ -22,7 +22,7 @@ func hasher(t *testing.T) *password.Hasher {
 	return h
 }
 
-// A hash is of one password, salted, and says how it was made.
+// A hash is of one password, salted, and has its parameters.
 func TestHash(t *testing.T) {
 	h := hasher(t)
 	first, err := h.Hash(t.Context(), nobody, "correct horse")

@@ -32,8 +32,8 @@ func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
 	synctest.Wait()
 }
 
-// However many networks guess at once, who is known is served at once, and a stranger is told at
-// once to come later: nobody's memory or time grows with their number.
+// However many networks guess at once, known askers are served at once, and a stranger is refused
+// at once: no memory or time grows with their number.
 func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHasher(t)
@@ -95,7 +95,7 @@ func TestOneOrganizationLeavesTurnsToOthers(t *testing.T) {
 	})
 }
 
-// Nobody waits for longer than patience, and is told to come again.
+// Nobody waits for longer than patience; then they are refused for now.
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHasher(t)

@@ -129,7 +129,7 @@ func (s *site) publish(t *testing.T) {
 	}
 }
 
-// A browser keeps cookies and says of its forms that they come from the console itself.
+// A browser keeps cookies and marks its forms as sent from the console itself.
 type browser struct {
 	s       *site
 	address string

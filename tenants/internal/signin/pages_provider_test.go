@@ -53,8 +53,8 @@ func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email st
 	return back
 }
 
-// The first time members read what it means that the provider knows them, and that there is a
-// password beside it.
+// The first time members read what the provider's identity means, and that there is a password
+// beside it.
 func TestFirstSignInByProvider(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	b := s.browser("192.0.2.1")

@@ -47,8 +47,7 @@ func TestUnitIsKeptOrDropped(t *testing.T) {
 	}
 }
 
-// A member acts in the role that they have now; a token, and who acts at the server, as their
-// scopes say.
+// A member acts in their present role; a token, and a caller at the server, by their scopes.
 func TestRequire(t *testing.T) {
 	work := tenantstest.NewWriter(tenantstest.Open(t))
 	member := func(id string) unitofwork.Request {
