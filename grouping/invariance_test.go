@@ -72,7 +72,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// Of a stack of a thousand calls those in the middle count for nothing, and those that are shown say whose code they are.
+// Of a stack of a thousand calls those in the middle do not count, and the shown ones are marked as
+// own or foreign.
 func TestLongStacks(t *testing.T) {
 	stack := func(middle string) (e Error) {
 		e.Type = "TypeError"

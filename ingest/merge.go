@@ -38,9 +38,9 @@ func (c *Candidate) span() (s Span, ok bool) {
 	return s, s.class != 0 || floorDiv(c.Min.Seconds, secondsOfHour) == s.hour // blocks of old may reach over many hours
 }
 
-// Merges says which of the small blocks of a project and day, which come in the order of their
-// receipt, are to be merged, each run into one block or as few as hold it, and when the next may
-// be; zero: not before there are more blocks.
+// Merges decides which of the small blocks of a project and day, in the order of their receipt, are
+// to be merged, each run into one block or as few as hold it, and when the next may be; zero: not
+// before there are more blocks.
 func Merges(small []Candidate, dayEnds, now time.Time) (runs [][]Candidate, next time.Time) {
 	spans := map[Span][]Candidate{}
 	var order []Span

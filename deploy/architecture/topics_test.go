@@ -63,7 +63,7 @@ func constants() map[string]contract.Topic {
 	return byConstant
 }
 
-// writtenByOthers says what is wrong with the packages that write a topic.
+// writtenByOthers finds what is wrong with the packages that write a topic.
 func writtenByOthers(topic contract.Topic, packages []string) (found []string) {
 	if len(packages) == 0 {
 		found = append(found, fmt.Sprintf("nobody is found to write %s", topic.Name))

@@ -51,7 +51,7 @@ func TestCanary(t *testing.T) {
 	}
 	for _, c := range canaries {
 		if !strings.HasPrefix(c.secret, "weir") {
-			continue // nobody can tell a password from a word where none is expected
+			continue // a password can't be distinguished from a word where none is expected
 		}
 		for _, r := range misplaced(c.secret, a) {
 			w.observe(t, answers, r)

@@ -92,7 +92,7 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	isUnmarked(t, w.tables(t), projects...)
 }
 
-// What records may be like. One that has fewer entries than it says is parked.
+// Variants of records. One with fewer entries than its header counts is parked.
 func readable(*contract.LogsAccepted)          {}
 func unreadable(record *contract.LogsAccepted) { record.Entries = 2 }
 func firstOfTwo(record *contract.LogsAccepted) { record.Parts = 2 }

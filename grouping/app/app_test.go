@@ -155,8 +155,8 @@ func TestPoisonIsParked(t *testing.T) {
 	}
 }
 
-// What JSON can say and Postgres can't hold is kept as far as people can read it: no text parks a
-// record, or shows as anything but itself where it can.
+// What JSON allows and Postgres can't store is kept as far as people can read it: no text parks a
+// record, or is shown altered without need.
 func TestOddTexts(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")

@@ -24,7 +24,7 @@ const (
 
 var errClockUnknown = errors.New("the clock is not compared with the database's yet")
 
-// A clockWatch says whether entries may be stamped by this machine's clock.
+// A clockWatch decides whether this machine's clock may stamp entries.
 type clockWatch struct {
 	pool    *pgxpool.Pool
 	machine func() time.Time // nil: whoever moves the clock is believed

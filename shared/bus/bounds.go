@@ -18,7 +18,7 @@ const (
 	leastParkedDays = 8  // the ledger accounts for each offset of the days whose ranges it keeps
 )
 
-// Validate says what is wrong.
+// Validate returns what is wrong.
 func (r Retention) Validate() error {
 	if r.ParkedDays != 0 && r.ParkedDays < leastParkedDays {
 		return fmt.Errorf("WEIR_PARKED_DAYS is %d: parked records are kept for at least %d days", r.ParkedDays, leastParkedDays)

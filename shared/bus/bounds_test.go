@@ -30,7 +30,7 @@ func TestStoppedLanesStay(t *testing.T) {
 	}
 }
 
-// Parked records go after so many days as the setting says, by default after 90.
+// Parked records go after the set number of days, by default after 90.
 func TestParkedRecordsAge(t *testing.T) {
 	pool := pgtest.Open(t, "bus", bus.Migrations())
 	bustest.AsSystem(t, pool, `INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, header_names, header_values, reason, failed_at)

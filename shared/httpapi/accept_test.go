@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A client gets what it says that it would rather have, and the first that is offered where it says nothing of that.
+// A client gets its preferred type, and the first that is offered without a preference.
 func TestPreferred(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": TypeJSON, "*/*": TypeJSON, "application/json": TypeJSON, "application/x-ndjson": TypeLines, "application/json;q=0.5, application/x-ndjson": TypeLines,

@@ -168,7 +168,7 @@ func BenchmarkNote(b *testing.B) {
 	})
 }
 
-// What a client says of itself is kept for each of many keys, so only a part of what is long.
+// A client's User-Agent is kept for each of many keys, so only a part of a long one.
 func TestNoteKeepsLittleOfALongClient(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	m.Note(key("key_1"), Accepted, home, "curl "+strings.Repeat("x", 1<<20))

@@ -43,16 +43,16 @@ func NewClient(config Config) *Client {
 	return &Client{r, newHTTPClient(r.public, config.Roots), newHTTPClient(r.own, nil)}
 }
 
-// An Answer is what an endpoint said to a message.
+// An Answer is an endpoint's answer to a message.
 type Answer struct {
-	Status int    // 0: it said nothing
+	Status int    // 0: no answer
 	Text   string // how it begins
 }
 
 // OK reports whether the endpoint has taken the message.
 func (a Answer) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Send sends a message once. An error says why there is no answer, in words that its receiver may read.
+// Send sends a message once. An error is why there is no answer, in words for its receiver.
 func (c *Client) Send(ctx context.Context, m Message) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()

@@ -23,7 +23,7 @@ const keyBytes = 32
 type Keys struct{ all []masterKey }
 
 type masterKey struct {
-	id  string // tells keys apart and reveals nothing of them
+	id  string // identifies the key and reveals nothing of it
 	raw []byte
 }
 
@@ -52,7 +52,7 @@ func (k Keys) Current() string {
 	return k.all[0].id
 }
 
-// A SecretName tells secrets apart.
+// A SecretName identifies a secret.
 type SecretName struct {
 	Key        string // id
 	Endpoint   string

@@ -16,7 +16,7 @@ type ThrottleLimit struct {
 // company is for how long somebody who has sent a body counts as being there.
 const company = 5 * time.Second
 
-// maxThrottled is how many holders are told apart.
+// maxThrottled is how many holders are kept apart.
 const maxThrottled = 4096
 
 // A Throttle slows down the large bodies of a holder that brings more of them than its share while others send bodies: the processor, the

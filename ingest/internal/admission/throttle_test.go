@@ -35,7 +35,7 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
-// While a holder is over its share, it may not begin more bodies than the limit says; others may.
+// A holder over its share may not begin more bodies than the limit; others may.
 func TestThrottleFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2}, time.Now)

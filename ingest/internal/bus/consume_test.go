@@ -34,7 +34,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig { return newRigOf(t, postgres.DefaultLimits()) }
 
-// newRigOf has a store whose pages may take as much as limits say.
+// newRigOf has a store whose pages are bounded by limits.
 func newRigOf(t *testing.T, limits postgres.Limits) *rig {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
@@ -170,7 +170,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Each criterion narrows the search as the interface says.
+// Each criterion narrows the search as in the interface.
 func TestCriteria(t *testing.T) {
 	r := newRig(t)
 	early, late := entry(0, "info", `"cart opened"`), entry(10, "error", `"Checkout FAILED\u0021"`)

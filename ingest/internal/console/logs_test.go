@@ -152,7 +152,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// A page without entries says how to get some.
+// A page without entries shows how to get some.
 func TestEmptyPagesTeach(t *testing.T) {
 	handler := router(t, &shelf{})
 	for query, want := range map[string]string{"": "No logs yet", "?q=checkout": "No entry matches"} {

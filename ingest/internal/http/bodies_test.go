@@ -318,7 +318,7 @@ func TestWasteOfAnonymousClients(t *testing.T) {
 	}
 }
 
-// An organization that has as many requests under way as it may is told so at once, and no other.
+// An organization at its limit of requests under way is refused at once, and no other.
 func TestRequestsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}

@@ -25,7 +25,7 @@ const (
 )
 
 // stream answers with a line per matching entry. It takes page by page, each in its turn and
-// transaction, and holds one at a time. If it ends early, its trailers say so.
+// transaction, and holds one at a time. If it ends early, its trailers mark that.
 func (l *Logs) stream(w http.ResponseWriter, r *http.Request, who identity.Principal, search ingest.Search) error {
 	left, bounded := search.Limit, r.URL.Query().Get("limit") != ""
 	search.MaxBytes = streamPage

@@ -82,7 +82,7 @@ func (f *tape) read(t *testing.T, query string, clock func() time.Time) (lines [
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), answer, err
 }
 
-// All that matches comes, a line an entry, page by page, and the trailers say that this was all.
+// All matches come, a line an entry, page by page, and the trailers mark the answer as complete.
 func TestLinesToTheEnd(t *testing.T) {
 	f := &tape{n: 30}
 	lines, answer, err := f.read(t, "", time.Now)
@@ -107,8 +107,8 @@ func TestLinesToALimit(t *testing.T) {
 	}
 }
 
-// An answer that has to end before its end says so where it can, and is cut where it can't: a part
-// is never taken for all.
+// An answer that ends early marks that where it can, and is cut where it can't: a part is never
+// taken for all.
 func TestLinesThatEndEarly(t *testing.T) {
 	overloaded := httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", "Too much.")
 	lines, answer, err := (&tape{n: 30, failAt: 14, fail: overloaded}).read(t, "", time.Now)

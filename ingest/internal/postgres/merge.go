@@ -147,7 +147,8 @@ func (m *Merger) as(ctx context.Context, h heap, fn func(tx pgx.Tx) error) error
 	})
 }
 
-// merge is one transaction, and says when the heap is due next; zero: when there are more blocks.
+// merge is one transaction, and returns when the heap is due next; zero: when there are more
+// blocks.
 func (m *Merger) merge(ctx context.Context, h heap, now time.Time) (next time.Time, err error) {
 	w := &merging{m: m, heap: h, now: now}
 	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {

@@ -61,8 +61,8 @@ func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions .
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
 }
 
-// A day goes with each retention apart, once the whole of it is past, with what says where its
-// blocks lie.
+// Days of each retention go separately, once the whole day is past, with the rows that locate their
+// blocks.
 func TestPartitionsGoPastTheirRetention(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay.Add(23*time.Hour), 7, 30)

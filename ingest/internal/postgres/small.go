@@ -96,7 +96,7 @@ func dueHeaps(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (heaps [
 	return heaps, all, err
 }
 
-// key are the columns that tell a heap, for queries of $1 to $4.
+// key are the columns that identify a heap, for queries of $1 to $4.
 const heapKey = `organization = $1 AND project = $2 AND retention = $3 AND day = $4::date`
 
 func (h heap) args(more ...any) []any {
@@ -109,8 +109,8 @@ func (h heap) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool,
 	return tag.RowsAffected() == 1, err
 }
 
-// release has the heap looked at again when it is due next; zero: it goes. Where blocks have come
-// since it was claimed, they have said when.
+// release has the heap looked at again when it is due next; zero: it goes. Blocks that came since
+// it was claimed have set when.
 func (h heap) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (err error) {
 	if next.IsZero() {
 		_, err = tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+heapKey+` AND due_at = $5`, h.args(claimed)...)
@@ -141,10 +141,10 @@ func (h heap) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ingest.Candidate, error) { return scanHeader(row, h.day) })
 }
 
-// errGone says that somebody else has taken blocks meanwhile.
+// errGone means that another process has taken blocks meanwhile.
 var errGone = errors.New("blocks to be merged are gone")
 
-// takeQuery removes blocks of a heap. It names the partition by what tells it.
+// takeQuery removes blocks of a heap. It names the partition by its columns.
 const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
 	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
 		AND b.received_at = t.received_at AND b.block = t.block RETURNING data`

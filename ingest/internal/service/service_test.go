@@ -76,8 +76,8 @@ func (p *published) Publish(_ context.Context, accepted ingest.Acceptance) (inge
 	return ingest.Outcome{Fate: ingest.Published}, nil
 }
 
-// A batch is kept as long as its organization's account says when it is accepted; an account that
-// changes holds for what comes after.
+// A batch has the retention of its organization's account at acceptance; a changed account holds
+// for later ones.
 func TestAcceptStampsRetention(t *testing.T) {
 	log := &published{}
 	s := newService(log)

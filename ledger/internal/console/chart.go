@@ -93,7 +93,8 @@ func idOf(use ledger.Use, by postgres.Dimension) string {
 	return use.Project
 }
 
-// addSeries makes series of the largest totals, the largest first, and one of all others. places says which is whose.
+// addSeries makes series of the largest totals, the largest first, and one of all others. places
+// maps each name to its series.
 func (c *chart) addSeries(totals map[string]int64, name func(id string) string) (places map[string]int) {
 	ids := make([]string, 0, len(totals))
 	for id, total := range totals {

@@ -35,7 +35,7 @@ type usageList struct {
 	organization string
 }
 
-// body shows what the list is told apart by, empty or not, and nothing else.
+// body shows the dimensions of the list, empty or not, and nothing else.
 func (l usageList) body(u ledger.Use) usageBody {
 	body := usageBody{At: u.Hour, Requests: u.Requests, Entries: u.Entries, Bytes: u.Bytes, Errors: u.Errors, KeyInBody: u.KeyInBody}
 	if l.Bucket == postgres.ByDay {
@@ -123,7 +123,7 @@ func usageListOf(r *http.Request) (list usageList, err error) {
 	return list, err
 }
 
-// exportUsage answers with all of the list, or as many items as its limit says.
+// exportUsage answers with the whole list, up to its limit.
 func (a *API) exportUsage(w http.ResponseWriter, r *http.Request, list usageList, mediaType string) error {
 	left := -1
 	if r.URL.Query().Has("limit") {

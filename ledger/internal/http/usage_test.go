@@ -47,7 +47,8 @@ func (a *api) used(t *testing.T) {
 	}
 }
 
-// Usage is told apart by what is asked for, and adds up to the same at each level of time; what was not accepted only shows by outcome.
+// Usage is split by the dimensions asked for, and adds up to the same at each level of time; what
+// was not accepted only shows by outcome.
 func TestUsageBy(t *testing.T) {
 	a := newAPI(t)
 	a.used(t)
@@ -146,7 +147,8 @@ func (a *api) refusal(request string, bytes, remaining int64, exhausts bool) led
 		PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: ledger.Cause{Event: request, Source: ledger.FromOutcomes, At: a.Now(), Project: "project", Key: "key"}}
 }
 
-// A refusal says which request crossed the line, who had used how much by then, when it ends and what would end it.
+// A refusal explains which request crossed the line, who had used how much by then, when it ends
+// and what would end it.
 func TestWhyARequestWasRefused(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

@@ -43,7 +43,7 @@ type RefusalCursor struct {
 // RefusalPlace is the place of a refusal in the list.
 func RefusalPlace(r ledger.Refusal) RefusalCursor { return RefusalCursor{r.Cause.At, r.Cause.Event} }
 
-// A RefusalQuery says which refusals are wanted: those in [From, To), behind After, at most Limit.
+// A RefusalQuery selects refusals in [From, To), after After, at most Limit.
 type RefusalQuery struct {
 	From, To time.Time
 	After    RefusalCursor

@@ -53,7 +53,7 @@ func (b Bucket) end(t time.Time) time.Time {
 	return start
 }
 
-// A Dimension is by what usage is told apart, beside time.
+// A Dimension splits usage, beside time.
 type Dimension string
 
 // The dimensions.
@@ -70,8 +70,8 @@ func Dimensions() []Dimension {
 	return []Dimension{ByProject, ByKey, ByEnvironment, ByOutcome, ByReason}
 }
 
-// A UsageQuery says which usage is wanted: that of the buckets of which any moment lies in [From, To), behind After, at most Limit.
-// By neither outcome nor reason, it is that of what was accepted.
+// A UsageQuery selects the usage of buckets that overlap [From, To), after After, at most Limit. By
+// neither outcome nor reason, it is that of what was accepted.
 type UsageQuery struct {
 	Bucket   Bucket
 	By       map[Dimension]bool
@@ -91,12 +91,14 @@ type UsageCursor struct {
 	Reason      string    `json:"r,omitempty"`
 }
 
-// UsagePlace is the place in the list of usage that begins at its Hour; what it is not told apart by is empty.
+// UsagePlace is the place in the list of usage that begins at its Hour; dimensions not asked for
+// are empty.
 func UsagePlace(u ledger.Use) UsageCursor {
 	return UsageCursor{u.Hour, u.Project, u.Key, u.Environment, u.Outcome, u.Reason}
 }
 
-// Usages lists usage, the latest first. Hour is when its bucket begins, and what it is not told apart by is empty.
+// Usages lists usage, the latest first. Hour is when its bucket begins, and dimensions not asked
+// for are empty.
 func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q UsageQuery) ([]ledger.Use, error) {
 	text, arguments := q.sql(organization)
 	rows, err := tx.Query(ctx, text, arguments...)

@@ -13,8 +13,8 @@ import (
 // unkeyed is usage of before keys were counted apart, and requests at all.
 const unkeyed = `outcome = 'accepted' AND key = '' AND requests = 0 AND entries > 0`
 
-// verifyUsage compares, per organization, project and key, what usage says with what the log was charged for. Where a project has usage without
-// keys, its keys are compared together.
+// verifyUsage compares usage with the charges, per organization, project and key. Where a project
+// has usage without keys, its keys are compared together.
 func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.UsageIsCharges, `WITH old AS (SELECT DISTINCT organization, project FROM usage_days WHERE `+unkeyed+`),
 		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers WHERE source = 0 AND reason = 2 GROUP BY 1, 2, 3),

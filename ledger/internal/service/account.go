@@ -18,7 +18,8 @@ type Account struct {
 	LastActivity time.Time // the hour in which it sent anything last; zero: never, or longer ago than usage is kept
 }
 
-// An AccountQuery says which accounts are wanted: those whose organization's id contains a text, in a state, behind a place, at most Limit.
+// An AccountQuery selects accounts whose organization's id contains a text, in a state, after a
+// place, at most Limit.
 type AccountQuery struct {
 	Containing string
 	State      string // empty: any
@@ -45,7 +46,8 @@ func (s *Service) Accounts(ctx context.Context, query AccountQuery) (found []Acc
 	return found, next, err
 }
 
-// accounts reads the accounts of ids until there are enough; one id more than lookedAt says that there are further ones.
+// accounts reads the accounts of ids until there are enough; one id more than lookedAt means that
+// there are more.
 func (s *Service) accounts(ctx context.Context, tx pgx.Tx, query AccountQuery, ids []string) (found []Account, next string, err error) {
 	last, err := postgres.LastActivity(ctx, tx, ids)
 	if err != nil {

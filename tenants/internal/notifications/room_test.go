@@ -171,7 +171,7 @@ func (r *room) sent(t *testing.T, of notifications.Listed) []notifications.Deliv
 	return found
 }
 
-// A receiver is an endpoint on this machine. It answers with what answer says, and keeps what it was sent.
+// A receiver is an endpoint on this machine. It answers with answer, and keeps what it was sent.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex

@@ -34,7 +34,7 @@ type Service struct {
 	client        *webhook.Client
 }
 
-// NewService returns a service. client says which addresses may be reached.
+// NewService returns a service. client decides which addresses may be reached.
 func NewService(work *unitofwork.Writer, organizations Organizations, keys webhook.Keys, client *webhook.Client) *Service {
 	return &Service{work, NewStore(work.Views), organizations, keys, client}
 }
