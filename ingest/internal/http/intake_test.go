@@ -21,6 +21,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
@@ -371,6 +372,7 @@ func (d *discard) WriteHeader(int)             {}
 // network and broker.
 func BenchmarkPost(b *testing.B) {
 	in := newIntake(b, nothing{}, plenty)
+	in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: &outcomesLog{}})
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Clock})
 	router.Post("/v1/logs", httpapi.Handle(in.Post))
 	text := body(100)
