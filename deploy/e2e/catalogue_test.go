@@ -31,6 +31,7 @@ var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 var exceptions = map[string]string{
 	"bus_positions":     "how far a consumer has applied a partition, which holds records of all tenants",
 	"bus_relays":        "who publishes an outbox, which holds facts of all tenants",
+	"checked_ranges":    "how far a partition is checked, which holds records of all tenants",
 	"cursor_key":        "one row for the installation: what signs the cursors of the module's lists",
 	"gap_stretches":     "which stretches of a partition are summed up, which hold records of all tenants",
 	"inbox":             "ids of batches that had their effect, drawn at random, without content",

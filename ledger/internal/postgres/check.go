@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,20 +12,67 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// CheckRange compares a range with the transfers that its transaction wrote.
-func CheckRange(ctx context.Context, tx pgx.Tx, r ledger.Range) ([]ledger.Violation, error) {
-	var bytes int64
-	var events int
-	err := tx.QueryRow(ctx, `SELECT coalesce(sum(amount), 0)::bigint, count(DISTINCT "offset") FROM transfers
-		WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 AND source = $4 AND reason = $5
-			AND partition = $6 AND "offset" >= $7 AND "offset" < $8`,
-		r.Booked, r.From, r.To, ledger.FromLogs, ledger.Charged, r.Partition, r.First, r.Next).Scan(&bytes, &events)
-	if err != nil || (bytes == r.ChargedBytes && events <= r.Charged) {
+// CheckRanges compares ranges of one partition, in their order, with the transfers that their
+// transactions wrote.
+func CheckRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]ledger.Violation, error) {
+	found, err := chargedIn(ctx, tx, ranges)
+	if err != nil {
+		return nil, fmt.Errorf("cannot add up the transfers of %d ranges: %w", len(ranges), err)
+	}
+	var violations []ledger.Violation
+	for i, r := range ranges {
+		if found[i].bytes == r.ChargedBytes && found[i].events <= r.Charged {
+			continue
+		}
+		violations = append(violations, ledger.Violation{Invariant: ledger.RangeIsTransfers, Detail: fmt.Sprintf(
+			"partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d",
+			r.Partition, r.First, r.Next, r.ChargedBytes, r.Charged, found[i].bytes, found[i].events)})
+	}
+	return violations, nil
+}
+
+// charged is what the transfers of a range come to.
+type charged struct {
+	bytes  int64
+	events int
+}
+
+// chargedIn adds up the transfers of ranges, which lie together in the order of their booking.
+func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]charged, error) {
+	found := make([]charged, len(ranges))
+	if len(ranges) == 0 {
+		return found, nil
+	}
+	firsts, booked, whole := make([]int64, len(ranges)), make([]time.Time, len(ranges)), ranges[0]
+	for i, r := range ranges {
+		firsts[i], booked[i] = r.First, r.Booked
+		whole.From, whole.To, whole.Next = earlier(whole.From, r.From), later(whole.To, r.To), r.Next
+		whole.Booked = earlier(whole.Booked, r.Booked)
+	}
+	rows, err := tx.Query(ctx, `SELECT n, bytes, events FROM (
+			SELECT width_bucket("offset", $1::bigint[]) AS n, booked_at, sum(amount)::bigint AS bytes, count(DISTINCT "offset") AS events FROM transfers
+			 WHERE booked_at BETWEEN $3 AND $4 AND effective_at BETWEEN $5 AND $6 AND source = $7 AND reason = $8
+			   AND partition = $9 AND "offset" >= $10 AND "offset" < $11 GROUP BY 1, 2) t
+		WHERE booked_at = ($2::timestamptz[])[n]`,
+		firsts, booked, whole.Booked, slices.MaxFunc(booked, time.Time.Compare), whole.From, whole.To, ledger.FromLogs, ledger.Charged,
+		whole.Partition, whole.First, whole.Next)
+	if err != nil {
 		return nil, err
 	}
-	return []ledger.Violation{{Invariant: ledger.RangeIsTransfers, Detail: fmt.Sprintf(
-		"partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d",
-		r.Partition, r.First, r.Next, r.ChargedBytes, r.Charged, bytes, events)}}, nil
+	var n int
+	var sum charged
+	_, err = pgx.ForEachRow(rows, []any{&n, &sum.bytes, &sum.events}, func() error {
+		found[n-1] = sum
+		return nil
+	})
+	return found, err
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func compare(organization string, book ledger.Book, sum ledger.Balances) []ledger.Violation {

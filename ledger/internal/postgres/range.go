@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/shared/contract"
 )
 
 const rangeColumns = `partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at`
@@ -27,20 +26,11 @@ func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// RangesAfter reads at most limit ranges of each partition from the given positions. Ranges of a
-// partition commit in order, so none appears before one that was read.
-func RangesAfter(ctx context.Context, tx pgx.Tx, from contract.Positions, limit int) ([]ledger.Range, error) {
-	var partitions []int
-	var offsets []int64
-	for partition, offset := range from {
-		partitions, offsets = append(partitions, partition), append(offsets, offset)
-	}
-	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM bus_positions p
-		LEFT JOIN unnest($1::int[], $2::bigint[]) AS f (partition, start) USING (partition)
-		CROSS JOIN LATERAL (SELECT first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at
-			FROM ranges WHERE ranges.partition = p.partition AND first_offset >= coalesce(f.start, 0)
-			ORDER BY first_offset LIMIT $3) r
-		WHERE group_name = $4 AND topic = $5`, partitions, offsets, limit, contract.GroupLedger, contract.TopicLogs)
+// RangesOf reads at most limit ranges of a partition from an offset, in their order. They commit in
+// order, so none appears before one that was read.
+func RangesOf(ctx context.Context, tx pgx.Tx, partition int, from int64, limit int) ([]ledger.Range, error) {
+	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM ranges WHERE partition = $1 AND first_offset >= $2 ORDER BY first_offset LIMIT $3`,
+		partition, from, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ func Fixed() []prune.Bound {
 		{Table: "organizations", Keeps: "a row for each organization", By: "the organizations that there are"},
 		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
 		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
+		{Table: "checked_ranges", Keeps: "a row for each partition of the log", By: "the log's partitions"},
 		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
 	}

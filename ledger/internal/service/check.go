@@ -3,9 +3,9 @@ package service
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,15 +20,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Bounds of one round of checks, so that checking stays a small part of the work.
+// Bounds of what is claimed at once, so that checking stays a small part of the work.
 const (
-	rangesPerRound = 100 // of each partition
-	booksPerRound  = 20
+	rangesAtOnce = 100
+	booksAtOnce  = 20
 )
 
 // A Report counts what the checks have looked at, and lists what they have found.
 type Report struct {
-	Rounds     int64
+	Rounds     int64              // of this process
 	Ranges     int64              // compared with their transfers
 	Reread     int64              // read again from the log
 	Violations []ledger.Violation // the first 100
@@ -40,17 +40,16 @@ type Log interface {
 	Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error)
 }
 
-// A Checker compares what was just applied: each range with its transfers, the books of the latest
-// range with theirs (see postgres.BookCheck), and one range a round with the log. Findings are
-// logged as errors.
+// A Checker compares what was applied: each range with its transfers, and of what is claimed at
+// once the books of the latest range with theirs (see postgres.BookCheck), and one range with the
+// log. Replicas share the ranges. Findings are logged as errors.
 type Checker struct {
 	CheckerConfig
 	metrics *checkMetrics
 	books   postgres.BookCheck
 
-	mu      sync.Mutex
-	report  Report
-	checked contract.Positions // nil before the first round
+	mu     sync.Mutex
+	report Report
 }
 
 // CheckerConfig is what a Checker works with.
@@ -75,7 +74,7 @@ func (c *Checker) Report() Report {
 	return c.report
 }
 
-// Run checks every Interval until ctx ends. It begins with what is applied from now on.
+// Run checks what nobody has checked every Interval until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
 	ticker := time.NewTicker(c.Interval)
 	defer ticker.Stop()
@@ -91,30 +90,54 @@ func (c *Checker) Run(ctx context.Context) error {
 	}
 }
 
+// runOnce is a round: it checks until nothing is left that nobody else is at.
 func (c *Checker) runOnce(ctx context.Context) error {
-	ranges, found, err := c.checkDatabase(ctx)
-	if err != nil {
+	if err := c.asSystem(ctx, func(tx pgx.Tx) error { return postgres.FollowRanges(ctx, tx) }); err != nil {
+		return fmt.Errorf("cannot begin to check ranges: %w", err)
+	}
+	for {
+		if more, err := c.checkSome(ctx); !more || err != nil {
+			return errors.Join(err, c.endRound(ctx))
+		}
+	}
+}
+
+// checkSome claims ranges and checks them. Whatever fails behind the claim, nobody looks at them again.
+func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
+	ranges, found, err := c.checkRanges(ctx)
+	if err != nil || len(ranges) == 0 {
+		return false, err
+	}
+	ofBooks, err := c.checkBooks(ctx, ranges[len(ranges)-1])
+	ofLog, reread, failed := c.reread(ctx, ranges)
+	c.note(len(ranges), reread, slices.Concat(found, ofBooks, ofLog))
+	return true, errors.Join(err, failed)
+}
+
+// checkRanges compares ranges with their transfers, in the transaction that claims them.
+func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
+	err = c.asSystem(ctx, func(tx pgx.Tx) error {
+		if ranges, err = postgres.ClaimRanges(ctx, tx, rangesAtOnce); err != nil {
+			return err
+		}
+		found, err = postgres.CheckRanges(ctx, tx, ranges)
 		return err
-	}
-	violations, reread, err := c.reread(ctx, ranges)
-	c.note(len(ranges), reread, append(found, violations...)) // whatever became of the log: these ranges are not looked at again
-	return err
+	})
+	return ranges, found, err
 }
 
-// reread compares one of the ranges with the log, and returns how many it has compared.
-func (c *Checker) reread(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, int, error) {
-	if len(ranges) == 0 {
-		return nil, 0, nil
-	}
-	found, err := c.Log.Check(ctx, ranges[len(ranges)/2:][:1])
-	if err != nil {
-		return nil, 0, fmt.Errorf("cannot compare a range with the log: %w", err)
-	}
-	return found, 1, nil
+func (c *Checker) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return pg.InTx(ctx, c.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
 }
 
-func (c *Checker) checkDatabase(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
-	checked, now := maps.Clone(c.checked), c.Clock()
+// checkBooks compares books that a range wrote to with their transfers, and so the usage.
+func (c *Checker) checkBooks(ctx context.Context, last ledger.Range) (found []ledger.Violation, err error) {
+	now := c.Clock()
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
 		if err := postgres.HoldDays(ctx, tx); err != nil {
 			return err
@@ -122,49 +145,56 @@ func (c *Checker) checkDatabase(ctx context.Context) (ranges []ledger.Range, fou
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		if checked == nil {
-			checked, err = postgres.Positions(ctx, tx)
+		if found, err = c.books.Of(ctx, tx, last, now, booksAtOnce); err != nil {
 			return err
 		}
-		if ranges, err = postgres.RangesAfter(ctx, tx, checked, rangesPerRound); err != nil || len(ranges) == 0 {
-			return err
-		}
-		for _, r := range ranges {
-			checked[r.Partition] = max(checked[r.Partition], r.Next)
-			violations, err := postgres.CheckRange(ctx, tx, r)
-			if err != nil {
-				return err
-			}
-			found = append(found, violations...)
-		}
-		violations, err := c.books.Of(ctx, tx, ranges[len(ranges)-1], now, booksPerRound)
-		if err != nil {
-			return err
-		}
-		usage, err := postgres.CheckUsage(ctx, tx, ranges[len(ranges)-1], booksPerRound)
-		found = slices.Concat(found, violations, usage)
+		usage, err := postgres.CheckUsage(ctx, tx, last, booksAtOnce)
+		found = append(found, usage...)
 		return err
 	})
-	if err == nil {
-		c.checked = checked
+	return found, err
+}
+
+// reread compares one of the ranges with the log, and returns how many it has compared.
+func (c *Checker) reread(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, int, error) {
+	found, err := c.Log.Check(ctx, ranges[len(ranges)/2:][:1])
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot compare a range with the log: %w", err)
 	}
-	return ranges, found, err
+	return found, 1, nil
 }
 
 func (c *Checker) note(ranges, reread int, found []ledger.Violation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.report.Rounds++
-	c.report.At = c.Clock()
 	c.report.Ranges += int64(ranges)
 	c.report.Reread += int64(reread)
-	c.metrics.checked(ranges, reread, found, c.checked)
+	c.metrics.checked(ranges, reread, found)
 	for _, v := range found {
 		c.Logger.Error("an invariant of the books does not hold", slog.String("invariant", v.Invariant), slog.String("detail", v.Detail))
 		if len(c.report.Violations) < 100 {
 			c.report.Violations = append(c.report.Violations, v)
 		}
 	}
+}
+
+// endRound shows how far all replicas are.
+func (c *Checker) endRound(ctx context.Context) error {
+	var through contract.Positions
+	var oldest time.Time
+	err := c.asSystem(ctx, func(tx pgx.Tx) (err error) {
+		through, oldest, err = postgres.CheckedRanges(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read what is checked: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Rounds++
+	c.report.At = c.Clock()
+	c.metrics.ended(through, oldest, c.report.At)
+	return nil
 }
 
 // Verify checks all of the database, and the log as far as it is kept, and returns what does not
@@ -214,14 +244,21 @@ func byPartition(ranges []ledger.Range) map[int][]ledger.Range {
 }
 
 func allRanges(ctx context.Context, tx pgx.Tx) (all []ledger.Range, err error) {
-	for from := (contract.Positions{}); ; {
-		ranges, err := postgres.RangesAfter(ctx, tx, from, rangesPerRound)
-		if err != nil || len(ranges) == 0 {
-			return all, err
-		}
-		for _, r := range ranges {
-			from[r.Partition] = max(from[r.Partition], r.Next)
-		}
-		all = append(all, ranges...)
+	positions, err := postgres.Positions(ctx, tx)
+	if err != nil {
+		return nil, err
 	}
+	for partition := range positions {
+		for from := int64(0); ; {
+			ranges, err := postgres.RangesOf(ctx, tx, partition, from, rangesAtOnce)
+			if err != nil {
+				return nil, err
+			}
+			if len(ranges) == 0 {
+				break
+			}
+			from, all = ranges[len(ranges)-1].Next, append(all, ranges...)
+		}
+	}
+	return all, nil
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -15,6 +16,7 @@ type checkMetrics struct {
 	rounds, ranges, reread prometheus.Counter
 	violations             *prometheus.CounterVec
 	verified               *prometheus.GaugeVec
+	lag                    prometheus.Gauge
 }
 
 func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
@@ -30,8 +32,11 @@ func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
 			Name: "weir_ledger_violations_total", Help: "Times that an invariant of the books did not hold. Anything but 0 is an alarm.",
 		}, []string{"invariant"}),
 		verified: metrics.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_ledger_verified_offset", Help: "Through which offset of weir.logs.v1 what this process saw applied is checked.",
+			Name: "weir_ledger_verified_offset", Help: "Through which offset of weir.logs.v1 the replicas have checked what was applied.",
 		}, []string{"partition"}),
+		lag: metrics.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_ledger_check_lag_seconds", Help: "Age of the oldest range that no replica had checked at the end of a round; 0 where all were.",
+		}),
 	}
 	for _, invariant := range ledger.Invariants() {
 		m.violations.WithLabelValues(invariant) // shown as 0, so that the first one is a step that an alarm can see
@@ -39,15 +44,23 @@ func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
 	return m
 }
 
-// checked notes a round.
-func (m *checkMetrics) checked(ranges, reread int, found []ledger.Violation, through contract.Positions) {
-	m.rounds.Inc()
+// checked notes what was checked at once.
+func (m *checkMetrics) checked(ranges, reread int, found []ledger.Violation) {
 	m.ranges.Add(float64(ranges))
 	m.reread.Add(float64(reread))
 	for _, violation := range found {
 		m.violations.WithLabelValues(violation.Invariant).Inc()
 	}
+}
+
+// ended notes a round: through which offsets all is checked, and when the oldest was booked that is not.
+func (m *checkMetrics) ended(through contract.Positions, oldest, now time.Time) {
+	m.rounds.Inc()
 	for partition, next := range through {
 		m.verified.WithLabelValues(strconv.Itoa(partition)).Set(float64(next))
+	}
+	m.lag.Set(0)
+	if !oldest.IsZero() {
+		m.lag.Set(now.Sub(oldest).Seconds())
 	}
 }
