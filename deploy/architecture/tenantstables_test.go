@@ -40,7 +40,7 @@ var foreignReads = map[string][]string{
 	"signin": {"members", "organizations"}, // whether a device is of the member who signs in; whether the organization is to be deleted
 	// whose things are gone, so that what the audit and the events have of them can go
 	"audit":         {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
-	"notifications": {"organizations", "projects"}, // whether they are to be deleted
+	"notifications": {"organizations", "projects", "members"}, // whether they are to be deleted; who gets mail
 }
 
 var (

@@ -41,6 +41,8 @@ type Config struct {
 
 	Webhooks WebhookConfig `embed:"" prefix:"webhook-"`
 
+	Mail MailConfig `embed:"" prefix:"smtp-"`
+
 	AuditDays int `help:"For how many days the audit keeps a line." env:"WEIR_AUDIT_DAYS" default:"400"`
 
 	InForceWait time.Duration `help:"How long an answer may wait for a new or revoked credential to be in force." env:"WEIR_IN_FORCE_WAIT" default:"1s"`
@@ -81,7 +83,7 @@ func (c Config) Validate() error {
 	if _, err := c.operator(); c.OperatorToken != "" && err != nil {
 		errs = append(errs, fmt.Errorf("WEIR_OPERATOR_TOKEN is no service token: %w", err))
 	}
-	errs = append(errs, c.Bounds.validate(), c.Webhooks.validate())
+	errs = append(errs, c.Bounds.validate(), c.Webhooks.validate(), c.Mail.validate())
 	origin, err := c.origin()
 	return errors.Join(append(errs, err, c.OIDC.validate(origin))...)
 }

@@ -102,11 +102,15 @@ func (a *App) buildNotifications() error {
 	if err != nil {
 		return err
 	}
+	mailer, err := a.mailer()
+	if err != nil {
+		return err
+	}
 	a.webhooks = notifications.NewService(a.work, a.registry, keys, client)
 	a.sender = notifications.NewSender(notifications.SenderConfig{
-		Pool: a.pool, Work: a.work, Client: client, Keys: keys, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Pool: a.pool, Work: a.work, Client: client, Keys: keys, Mailer: mailer, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
-	a.deliveries = notifications.NewDeliveries(a.webhooks, a.sender.Wake)
+	a.deliveries = notifications.NewDeliveries(a.webhooks, a.sender)
 	for topic, group := range map[string]string{contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping} {
 		consumed, err := consumer.New(a.factsOf(topic, group), a.logger)
 		if err != nil {
@@ -121,7 +125,7 @@ func (a *App) factsOf(topic, group string) consumer.Config {
 	return consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: group, Topic: topic, Pool: a.pool,
 		AcceptLost: true, // facts are kept for a while, and nothing is rebuilt from them
-		Handle:     notifications.Facts{Clock: a.clock}.Consume,
+		Handle:     notifications.Facts{Clock: a.clock, Mail: a.config.Mail.configured()}.Consume,
 		Committed:  func([]sharedbus.Record) { a.sender.Wake() }, Metrics: a.metrics.Registerer,
 	}
 }

@@ -20,11 +20,12 @@ type Deliveries struct {
 	work  *unitofwork.Writer
 	store Store
 	wake  func() // of the Sender
+	mail  bool   // is sent from here
 }
 
-// NewDeliveries returns the deliveries of a service's webhooks. wake is called when there is something to send.
-func NewDeliveries(service *Service, wake func()) *Deliveries {
-	return &Deliveries{service.work, service.store, wake}
+// NewDeliveries returns the deliveries of a service's webhooks, which sender sends.
+func NewDeliveries(service *Service, sender *Sender) *Deliveries {
+	return &Deliveries{service.work, service.store, sender.Wake, sender.Mailer != nil}
 }
 
 // List lists the deliveries to a webhook that the caller reaches, the newest first; in any state where none is named.

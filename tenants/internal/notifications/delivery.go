@@ -22,11 +22,12 @@ func States() []State { return []State{Pending, Taken, Failed} }
 // failureOff is why nothing was sent to a webhook that was off.
 const failureOff = "The webhook was switched off."
 
-// A Delivery is one message to one webhook.
+// A Delivery is one message to one webhook, or by mail to one member.
 type Delivery struct {
 	Organization string
 	ID           string
-	Webhook      string
+	Webhook      string // id; empty: it goes by mail
+	Member       string // id; empty: it goes to a webhook
 	Type         string
 	Body         string
 	CreatedAt    time.Time
@@ -43,5 +44,6 @@ type Delivery struct {
 // A due delivery is one to be sent now, with where to.
 type due struct {
 	Delivery
-	to tenants.Webhook
+	to     tenants.Webhook
+	reader addressee
 }

@@ -19,7 +19,10 @@ import (
 )
 
 // Facts makes deliveries of what other modules publish.
-type Facts struct{ Clock func() time.Time }
+type Facts struct {
+	Clock func() time.Time
+	Mail  bool // is sent from here
+}
 
 // A fact is what is sent of an event.
 type fact struct {
@@ -50,6 +53,9 @@ func (f Facts) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) err
 	for _, fact := range facts {
 		if !gone.Has(fact.Organization, fact.project) {
 			batch.Queue(addFact, fact.Organization, fact.ID, fact.project, fact.name, string(fact.body), now, fact.Time, failureOff)
+			if f.Mail && mailTextOf(fact.name) != nil && now.Sub(fact.Time) < mailedWithin {
+				batch.Queue(addMails, fact.Organization, fact.ID, fact.project, fact.name, string(fact.body), now)
+			}
 		}
 	}
 	return tx.SendBatch(ctx, &batch).Close()

@@ -81,6 +81,7 @@ type listPage struct {
 	Pager      ui.Pager
 	Room       pages.ShownRoom
 	Configured bool
+	Mail       bool
 }
 
 func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
@@ -96,7 +97,7 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := listPage{Settings: shown, Webhooks: list, Pager: pager, Configured: p.service.Configured()}
+	page := listPage{Settings: shown, Webhooks: list, Pager: pager, Configured: p.service.Configured(), Mail: p.deliveries.mail}
 	if page.Room, err = pages.RoomOf(r, p.service.Room); err != nil {
 		return err
 	}

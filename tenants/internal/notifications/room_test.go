@@ -40,6 +40,7 @@ type room struct {
 	deliveries *notifications.Deliveries
 	sender     *notifications.Sender
 	metrics    *prometheus.Registry
+	mailed     bool
 
 	mu  sync.Mutex
 	now time.Time
@@ -78,7 +79,7 @@ func newRoom(t *testing.T, trusted *x509.Certificate) *room {
 	r.work.Clock = r.clock
 	r.service = notifications.NewService(r.work, organizations{}, tenantstest.WebhookKey(), client)
 	r.sender = r.newSender(client)
-	r.deliveries = notifications.NewDeliveries(r.service, r.sender.Wake)
+	r.deliveries = notifications.NewDeliveries(r.service, r.sender)
 	return r
 }
 
@@ -157,7 +158,7 @@ func (r *room) consume(t *testing.T, records ...bus.Record) {
 func (r *room) tryConsume(t *testing.T, records ...bus.Record) error {
 	t.Helper()
 	return pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		return notifications.Facts{Clock: r.clock}.Consume(t.Context(), tx, records)
+		return notifications.Facts{Clock: r.clock, Mail: r.mailed}.Consume(t.Context(), tx, records)
 	})
 }
 

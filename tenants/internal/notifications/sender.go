@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/mail"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
@@ -35,12 +36,13 @@ const (
 	reasonGone   = "The endpoint answered 410 Gone."
 )
 
-// SenderConfig is what a Sender works with. All of it is required.
+// SenderConfig is what a Sender works with. All of it is required but Mailer.
 type SenderConfig struct {
 	Pool    *pgxpool.Pool
 	Work    *unitofwork.Writer
 	Client  *webhook.Client
 	Keys    webhook.Keys
+	Mailer  *Mailer // nil: no mail is sent
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
 }
@@ -164,6 +166,9 @@ func (s *Sender) deliver(ctx context.Context, d due) {
 
 func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
 	now := s.Work.Now()
+	if d.Member != "" {
+		return webhook.Answer{}, s.mail(ctx, d, now)
+	}
 	var secrets []httpapi.Secret
 	for _, name := range d.to.Secrets(now) {
 		secret, err := s.Keys.Secret(webhook.SecretName{Key: name.Key, Endpoint: d.to.ID, Generation: name.Generation})
@@ -173,6 +178,16 @@ func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
 		secrets = append(secrets, secret)
 	}
 	return s.Client.Send(ctx, webhook.Message{ID: d.ID, URL: d.to.URL, Body: []byte(d.Body), At: now, With: secrets})
+}
+
+// errNoMail means that a mail was to be sent by a configuration that is gone.
+var errNoMail = errors.New("there is no mail server any more")
+
+func (s *Sender) mail(ctx context.Context, d due, now time.Time) error {
+	if s.Mailer == nil {
+		return errNoMail
+	}
+	return s.Mailer.send(ctx, d, now)
 }
 
 // An outcome is a delivery after an attempt.
@@ -189,7 +204,7 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 	if err != nil {
 		after.Failure = clip(err.Error())
 	}
-	if err == nil && answer.OK() {
+	if err == nil && (answer.OK() || d.Member != "") {
 		after.State = Taken
 		return after
 	}
@@ -198,6 +213,8 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 	switch {
 	case answer.Status == http.StatusGone:
 		after.State, after.switchOff = Failed, reasonGone
+	case d.Member != "" && (!more || errors.Is(err, mail.ErrRefused)):
+		after.State = Failed
 	case !more:
 		after.State, after.switchOff = Failed, reasonFailed
 	}
@@ -261,6 +278,9 @@ func (s *Sender) giveUp(ctx context.Context, after outcome) error {
 func (s *Sender) switchOff(ctx context.Context, u *unitofwork.Unit, after outcome) error {
 	_, err := unitofwork.Change(ctx, u, stream(after.Organization, after.Webhook),
 		func(w tenants.Webhook) ([]tenants.Event, error) { return w.SwitchOff(after.switchOff, after.at) })
+	if err == nil && s.Mailer != nil {
+		err = mailOff(ctx, u.Tx(), after)
+	}
 	if err == nil {
 		s.Logger.Warn("a webhook was switched off", slog.String("organization", after.Organization), slog.String("webhook", after.Webhook),
 			slog.String("reason", after.switchOff))

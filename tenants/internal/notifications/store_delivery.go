@@ -11,11 +11,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-const deliveryColumns = `d.organization, d.id, d.webhook, d.type, d.body, d.created_at, d.state, d.begun_at, d.next_at, d.attempts, d.attempted_at, d.status,
-	d.answer, d.failure`
+const deliveryColumns = `d.organization, d.id, d.webhook, d.member, d.type, d.body, d.created_at, d.state, d.begun_at, d.next_at, d.attempts, d.attempted_at,
+	d.status, d.answer, d.failure`
 
 func (d *Delivery) fields(attempted **time.Time) []any {
-	return []any{&d.Organization, &d.ID, &d.Webhook, &d.Type, &d.Body, &d.CreatedAt, &d.State, &d.BegunAt, &d.NextAt, &d.Attempts, attempted, &d.Status,
+	return []any{&d.Organization, &d.ID, &d.Webhook, &d.Member, &d.Type, &d.Body, &d.CreatedAt, &d.State, &d.BegunAt, &d.NextAt, &d.Attempts, attempted, &d.Status,
 		&d.Answer, &d.Failure}
 }
 
@@ -86,13 +86,15 @@ WITH RECURSIVE waiting AS (
     UPDATE deliveries d SET next_at = $4, attempts = attempts + 1, attempted_at = $1 FROM claimed c
      WHERE d.organization = c.organization AND d.id = c.id RETURNING d.*
 )
-SELECT ` + deliveryColumns + `, w.url, w.key, w.generation, w.previous_key, w.previous_generation, w.previous_ends
-  FROM taken d JOIN webhooks w ON w.organization = d.organization AND w.id = d.webhook`
+SELECT ` + deliveryColumns + `, coalesce(w.url, ''), coalesce(w.key, ''), coalesce(w.generation, 0), coalesce(w.previous_key, ''),
+       coalesce(w.previous_generation, 0), w.previous_ends, coalesce(m.email, ''), coalesce(m.name, ''), o.name
+  FROM taken d JOIN organizations o ON o.organization = d.organization LEFT JOIN webhooks w ON w.organization = d.organization AND w.id = d.webhook
+  LEFT JOIN members m ON m.organization = d.organization AND m.id = d.member AND m.removed_at IS NULL AND m.role IN ('owner', 'billing')`
 
 func scanDue(row pgx.CollectableRow) (d due, err error) {
 	var attempted, previousEnds *time.Time
 	err = row.Scan(append(d.fields(&attempted), &d.to.URL, &d.to.Secret.Key, &d.to.Secret.Generation, &d.to.Previous.Key, &d.to.Previous.Generation,
-		&previousEnds)...)
+		&previousEnds, &d.reader.email, &d.reader.name, &d.reader.organization)...)
 	d.AttemptedAt, d.to.PreviousEnds = query.OrZero(attempted), query.OrZero(previousEnds)
 	d.to.Organization, d.to.ID = d.Organization, d.Webhook
 	return d, err

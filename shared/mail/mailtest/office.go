@@ -1,0 +1,117 @@
+package mailtest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/mail"
+)
+
+// Password is that of Office.
+const Password = "sesame"
+
+// An Office is a mail server that keeps what it takes. It refuses nobody@ for good, and busy@ for now.
+type Office struct {
+	Address string      // host:port
+	Trust   *tls.Config // has its authority
+
+	mu    sync.Mutex
+	taken []string
+}
+
+// Open starts a server that has TLS, and asks for Password.
+func Open(t testing.TB) *Office {
+	t.Helper()
+	certified := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
+	certified.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(certified.Certificate())
+	office := &Office{Trust: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	server := smtp.NewServer(office)
+	server.TLSConfig = certified.TLS
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	office.Address = listener.Addr().String()
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return office
+}
+
+// NewSession implements smtp.Backend.
+func (o *Office) NewSession(*smtp.Conn) (smtp.Session, error) { return &visit{office: o}, nil }
+
+type visit struct {
+	office *Office
+	known  bool
+}
+
+func (v *visit) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+func (v *visit) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, _, password string) error {
+		if v.known = password == Password; !v.known {
+			return errors.New("wrong")
+		}
+		return nil
+	}), nil
+}
+
+func (v *visit) Mail(string, *smtp.MailOptions) error {
+	if !v.known {
+		return smtp.ErrAuthRequired
+	}
+	return nil
+}
+
+func (v *visit) Rcpt(to string, _ *smtp.RcptOptions) error {
+	switch {
+	case strings.HasPrefix(to, "nobody@"):
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	case strings.HasPrefix(to, "busy@"):
+		return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "try again"}
+	}
+	return nil
+}
+
+func (v *visit) Data(from io.Reader) error {
+	text, err := io.ReadAll(from)
+	v.office.mu.Lock()
+	defer v.office.mu.Unlock()
+	v.office.taken = append(v.office.taken, string(text))
+	return err
+}
+
+func (v *visit) Reset() {}
+
+func (v *visit) Logout() error { return nil }
+
+// Taken lists the messages that were taken, as they were sent.
+func (o *Office) Taken() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.taken)
+}
+
+// Server is the server for whoever has a password.
+func (o *Office) Server(t testing.TB, password string) *mail.Server {
+	t.Helper()
+	server, err := mail.ParseServer(httpapi.Secret("smtp://weir:"+password+"@"+o.Address), "Weir <weir@example.com>", o.Trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}

@@ -1,0 +1,60 @@
+package mail_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/mail"
+	"github.com/weirlog/weir/shared/mail/mailtest"
+)
+
+func message(to string) mail.Message {
+	return mail.Message{ID: "msg_1", To: to, Name: "Ada Ä", Subject: "Quota exhausted", Text: "Nothing is left.", HTML: "<p>Nothing is left.</p>", At: time.Now()}
+}
+
+// A message arrives as text and as HTML, over TLS, with an id that stays the same.
+func TestSend(t *testing.T) {
+	office := mailtest.Open(t)
+	if err := office.Server(t, mailtest.Password).Send(t.Context(), message("ada@example.com")); err != nil {
+		t.Fatal(err)
+	}
+	taken := office.Taken()
+	if len(taken) != 1 {
+		t.Fatalf("taken: %q", taken)
+	}
+	for _, part := range []string{"Message-ID: <msg_1@weir>", "Subject: Quota exhausted", "<ada@example.com>", "Nothing is left.", "<p>Nothing is left.</p>", "auto-generated"} {
+		if !strings.Contains(taken[0], part) {
+			t.Errorf("it lacks %q:\n%s", part, taken[0])
+		}
+	}
+}
+
+// What a server refuses for good is told from what passes.
+func TestRefusals(t *testing.T) {
+	office := mailtest.Open(t)
+	for to, refused := range map[string]bool{"nobody@example.com": true, "busy@example.com": false} {
+		if err := office.Server(t, mailtest.Password).Send(t.Context(), message(to)); err == nil || errors.Is(err, mail.ErrRefused) != refused {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+	err := office.Server(t, "wrong-5eed").Send(t.Context(), message("ada@example.com"))
+	if err == nil || errors.Is(err, mail.ErrRefused) || strings.Contains(fmt.Sprint(err), "5eed") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+}
+
+// An address that is none is refused, and the password in it is not shown.
+func TestParseServer(t *testing.T) {
+	for _, address := range []string{"http://mail.example", "smtp://:5eed@", "smtp://u:5eed@mail.example:99999", "%5eed"} {
+		if _, err := mail.ParseServer(httpapi.Secret(address), "weir@example.com", nil); err == nil || strings.Contains(err.Error(), "5eed") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if _, err := mail.ParseServer("smtps://mail.example", "nobody", nil); err == nil {
+		t.Error("a sender without an address is taken")
+	}
+}

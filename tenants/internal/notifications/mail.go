@@ -1,0 +1,138 @@
+package notifications
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	htmltemplate "html/template"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/mail"
+	"github.com/weirlog/weir/shared/webhook"
+)
+
+// mailTexts have a text for each type of delivery that goes by mail: its first line is the subject.
+//
+//go:embed mails/*.txt
+var mailTexts embed.FS
+
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"bytes": inBytes}).ParseFS(mailTexts, "mails/*.txt"))
+
+var page = htmltemplate.Must(htmltemplate.New("").Parse(`<!doctype html><meta charset="utf-8"><title>{{.Subject}}</title>
+{{range .Paragraphs}}<p>{{.Text}}{{with .Link}}<a href="{{.}}">{{.}}</a>{{end}}</p>
+{{end}}`))
+
+// mailTextOf is the text of deliveries of a type; nil: they don't go by mail.
+func mailTextOf(deliveryType string) *template.Template { return texts.Lookup(deliveryType + ".txt") }
+
+// mailedWithin is how old a fact may be that somebody gets mail of: an installation that begins to send mail does not begin with old ones.
+const mailedWithin = 24 * time.Hour
+
+// addMails adds a delivery for each owner and billing member.
+var addMails = `
+INSERT INTO deliveries (organization, id, webhook, member, project, type, body, created_at, state, begun_at, next_at)
+SELECT m.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || m.id, 'UTF8')), 'hex'), 32), '', m.id, $3, $4, $5, $6, 'pending', $6, $6
+  FROM members m WHERE m.organization = $1 AND m.removed_at IS NULL AND m.role IN ('owner', 'billing') AND ` + fmt.Sprintf(visible, "m", "$3::text") + `
+ ORDER BY m.created_at, m.id LIMIT 100
+ON CONFLICT (organization, id) DO NOTHING`
+
+// A Mailer writes mail and hands it over.
+type Mailer struct {
+	Server *mail.Server
+	Origin string // of links, such as https://weir.example
+}
+
+// errNoReader means that nobody is left to read a mail.
+var errNoReader = errors.New("whoever it is for is no owner or billing member any more")
+
+// An addressee is the member whom a delivery goes to; empty: a webhook gets it.
+type addressee struct{ email, name, organization string }
+
+// send writes a delivery as mail and hands it over.
+func (m *Mailer) send(ctx context.Context, d due, now time.Time) error {
+	if d.reader.email == "" {
+		return fmt.Errorf("%w: %w", mail.ErrRefused, errNoReader)
+	}
+	written, err := m.write(d)
+	if err != nil {
+		return fmt.Errorf("%w: %w", mail.ErrRefused, err)
+	}
+	written.ID, written.To, written.Name, written.At = d.ID, d.reader.email, d.reader.name, now
+	return m.Server.Send(ctx, written)
+}
+
+func (m *Mailer) write(d due) (written mail.Message, err error) {
+	text := mailTextOf(d.Type)
+	if text == nil {
+		return written, fmt.Errorf("there is no text for %q", d.Type)
+	}
+	var payload struct{ Data map[string]any }
+	decoder := json.NewDecoder(strings.NewReader(d.Body))
+	decoder.UseNumber()
+	if err := decoder.Decode(&payload); err != nil {
+		return written, err
+	}
+	var all bytes.Buffer
+	if err := text.Execute(&all, map[string]any{"Organization": d.reader.organization, "Origin": m.Origin, "Data": payload.Data}); err != nil {
+		return written, err
+	}
+	written.Subject, written.Text, _ = strings.Cut(all.String(), "\n\n")
+	written.HTML, err = asHTML(written)
+	return written, err
+}
+
+// A paragraph may end in a link of ours.
+type paragraph struct{ Text, Link string }
+
+func asHTML(written mail.Message) (string, error) {
+	var paragraphs []paragraph
+	for text := range strings.SplitSeq(strings.TrimSpace(written.Text), "\n\n") {
+		p := paragraph{Text: text}
+		if at := strings.LastIndex(text, ": https://"); at >= 0 {
+			p = paragraph{text[:at+2], text[at+2:]}
+		}
+		paragraphs = append(paragraphs, p)
+	}
+	var html strings.Builder
+	err := page.Execute(&html, map[string]any{"Subject": written.Subject, "Paragraphs": paragraphs})
+	return html.String(), err
+}
+
+// inBytes is a number of bytes in the largest unit of which there is one.
+func inBytes(number any) string {
+	size, err := strconv.ParseFloat(fmt.Sprint(number), 64)
+	if err != nil {
+		return fmt.Sprint(number)
+	}
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	unit := 0
+	for ; size >= 1024 && unit < len(units)-1; unit++ {
+		size /= 1024
+	}
+	return strconv.FormatFloat(size, 'f', min(unit, 1), 64) + " " + units[unit]
+}
+
+// mailOff adds mails that a webhook was switched off.
+func mailOff(ctx context.Context, tx pgx.Tx, after outcome) error {
+	data, err := json.Marshal(map[string]string{"organization": after.Organization, "webhook": after.Webhook, "url": after.to.URL, "reason": after.switchOff})
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(webhook.Payload{Type: typeOff, Timestamp: after.at, Data: data})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, addMails, after.Organization, "off "+after.ID+" "+after.at.String(), "", typeOff, string(body), after.at)
+	return err
+}
+
+// typeOff is that of mails about a webhook that was switched off.
+const typeOff = "webhook.switched_off"

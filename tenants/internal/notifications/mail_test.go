@@ -1,0 +1,121 @@
+package notifications_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/mail/mailtest"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/notifications"
+)
+
+// billed adds a billing member of org_a, and has mail sent from the room.
+func (r *room) billed(t *testing.T, office *mailtest.Office, email string) {
+	t.Helper()
+	added := tenants.MemberAdded{Member: "mem_bill", Organization: "org_a", Email: email, Name: "Bill", Role: tenants.Billing, PasswordHash: "x", At: r.clock()}
+	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 0, nil, added); err != nil {
+		t.Fatal(err)
+	}
+	r.mailed, r.sender.Mailer = true, &notifications.Mailer{Server: office.Server(t, mailtest.Password), Origin: "https://weir.example"}
+}
+
+// mails are the states of what goes to the billing member.
+func (r *room) mails(t *testing.T) (states []notifications.State) {
+	t.Helper()
+	err := pg.ReadAs(t.Context(), r.pool, "org_a", func(tx pgx.Tx) error {
+		rows, err := tx.Query(t.Context(), `SELECT state FROM deliveries WHERE member = 'mem_bill' ORDER BY created_at`)
+		if err != nil {
+			return err
+		}
+		states, err = pgx.CollectRows(rows, pgx.RowTo[notifications.State])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return states
+}
+
+func (r *room) untilMailed(t *testing.T, want notifications.State, attempted bool) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		var attempts int
+		err := pg.ReadAs(t.Context(), r.pool, "org_a", func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE member = 'mem_bill' AND failure <> ''`).Scan(&attempts)
+		})
+		if states := r.mails(t); err != nil || len(states) != 1 || states[0] != want || attempted && attempts == 0 {
+			return errors.Join(err, errNot("the mails are %q", states))
+		}
+		return nil
+	})
+}
+
+// Whoever pays gets mail when nothing is left, once, and admins get none.
+func TestMail(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	r.run(t)
+	fact := r.record(t, "evt_1", contract.TypeQuotaExhausted, "org_a", contract.QuotaExhausted{Organization: "org_a", Quota: 3 << 29, Used: 3 << 29})
+	r.consume(t, fact, fact)
+	r.untilMailed(t, notifications.Taken, false)
+	taken := office.Taken()
+	if len(taken) != 1 {
+		t.Fatalf("%d mails: %q", len(taken), taken)
+	}
+	for _, part := range []string{"<bill@example.com>", "Subject: a has used up its quota", "1.5 GiB of 1.5 GiB", "https://weir.example/console/usage"} {
+		if !strings.Contains(taken[0], part) {
+			t.Errorf("it lacks %q:\n%s", part, taken[0])
+		}
+	}
+}
+
+// What the server never takes is given up, what it may take later comes again.
+func TestMailThatIsNotTaken(t *testing.T) {
+	for email, want := range map[string]notifications.State{"nobody@example.com": notifications.Failed, "busy@example.com": notifications.Pending} {
+		to, office := newReceiver(t, 200), mailtest.Open(t)
+		r := newRoom(t, to.Certificate())
+		r.billed(t, office, email)
+		r.run(t)
+		r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+		r.untilMailed(t, want, true)
+	}
+}
+
+// A webhook that was switched off is reported by mail.
+func TestMailOfAWebhookThatIsOff(t *testing.T) {
+	to, office := newReceiver(t, http.StatusGone), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	r.run(t)
+	hook, _ := r.create(t, "org_a", to.URL)
+	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook); err != nil {
+		t.Fatal(err)
+	}
+	r.untilMailed(t, notifications.Taken, false)
+	if taken := office.Taken(); len(taken) != 1 || !strings.Contains(taken[0], "Subject: A webhook of a was switched off") || !strings.Contains(taken[0], "410 Gone") {
+		t.Errorf("the mails are %q", taken)
+	}
+}
+
+// Nobody gets mail of what is long past, nor of what has no text.
+func TestNoMail(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	old := r.exhausted(t, "evt_1", "org_a")
+	r.pass(24 * time.Hour)
+	r.consume(t, old, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{Organization: "org_a", Project: "prj_a"}))
+	if states := r.mails(t); len(states) != 0 {
+		t.Errorf("the mails are %q", states)
+	}
+}
