@@ -173,7 +173,7 @@ func TestPostAnswers(t *testing.T) {
 	}
 }
 
-// A change of a credential or an account is in force within a second.
+// A change of a credential or an account is in force soon.
 func TestPostFollowsState(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -181,7 +181,7 @@ func TestPostFollowsState(t *testing.T) {
 	key := r.key("org_a", "prj_a", nil)
 	within := func(what string, status int, code string) {
 		t.Helper()
-		testenv.Eventually(t, time.Second, func() error {
+		testenv.Eventually(t, patience, func() error {
 			if got := p.post(key, bodyOf(entry("m"))); got.status != status || code != "" && got.code() != code {
 				return fmt.Errorf("%s: %d %s", what, got.status, got.text)
 			}

@@ -67,7 +67,7 @@ func TestSilentSocketsKeepNobodyOut(t *testing.T) {
 				t.Errorf("another network is answered with %d", response.StatusCode)
 			}
 			for i, conn := range silent[:180] {
-				if !isClosed(conn, time.Second) {
+				if !isClosed(conn, 30*time.Second) {
 					t.Fatalf("socket %d of 200 is still open", i)
 				}
 			}
@@ -89,7 +89,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		}
 	}
 	ask(t, from(t, "127.0.0.1", address), trust)
-	if !isClosed(idle[0], 10*time.Second) {
+	if !isClosed(idle[0], 30*time.Second) {
 		t.Error("the oldest idle connection is still open")
 	}
 	if _, response := ask(t, idle[19], trust); response.StatusCode != http.StatusOK {

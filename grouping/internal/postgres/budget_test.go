@@ -231,7 +231,7 @@ func TestAFloodLocksNobody(t *testing.T) {
 		if _, err := (postgres.Writer{NewGroups: 1}).Apply(t.Context(), tx, tally.Counts()); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // only a lock would make it wait for this transaction
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // only a lock would make it wait for this transaction
 		defer cancel()
 		return applyWithin(ctx, pool, 1, other, accepted("Known", 4))
 	})

@@ -79,7 +79,7 @@ func produce(t *testing.T, addr, topic string, records ...*kgo.Record) {
 // consume reads a topic from its start until n records came.
 func consume(t *testing.T, addr, topic string, n int) []*kgo.Record {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c := client(t, addr, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	var records []*kgo.Record

@@ -162,7 +162,7 @@ func updates(n int) []*kgo.Record {
 func checkState(t *testing.T, b *Broker) {
 	t.Helper()
 	produce(t, b.Addr(), "test.state", kgo.KeyStringRecord("end", "end"))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c := client(t, b.Addr(), kgo.ConsumeTopics("test.state"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	state := map[string]string{}

@@ -57,7 +57,7 @@ func guarded(t *testing.T, dir string) (b *Broker, password string, log *logBuff
 // ping asks for the topics once.
 func ping(t *testing.T, b *Broker, mechanism sasl.Mechanism) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	opts := []kgo.Opt{kgo.SeedBrokers(b.Addr()), kgo.DisableClientMetrics(), kgo.RequestRetries(0)}
 	if mechanism != nil {
