@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -57,18 +58,18 @@ func (m *Merger) Run(ctx context.Context) error {
 // RunOnce merges all that is due.
 func (m *Merger) RunOnce(ctx context.Context) error { return m.run(ctx, 0) }
 
-// run goes through what is due until nothing is, by turns of the organizations: one with many heaps
-// keeps nobody waiting.
+// run goes through what is due until nothing is, by turns of the organizations: one with many heaps keeps nobody waiting, nor does one that fails.
 func (m *Merger) run(ctx context.Context, rest int) error {
+	var failed []error
 	for ctx.Err() == nil {
 		heaps, err := m.due(ctx)
 		if err != nil || len(heaps) == 0 {
-			return err
+			return errors.Join(append(failed, err)...)
 		}
 		for _, h := range heaps {
 			took, err := m.visit(ctx, h)
 			if err != nil {
-				return fmt.Errorf("of project %s on %s: %w", h.project, h.day.begins.Format(time.DateOnly), err)
+				failed = append(failed, fmt.Errorf("of project %s on %s: %w", h.project, h.day.begins.Format(time.DateOnly), err))
 			}
 			if pause(ctx, time.Duration(rest)*took); ctx.Err() != nil {
 				return nil

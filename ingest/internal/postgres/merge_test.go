@@ -242,8 +242,32 @@ func TestAMergeBringsNothingBack(t *testing.T) {
 	}
 }
 
-// Replicas that merge at once take each block once, and a heap that can't be merged does not keep
-// the others waiting.
+// What can't be merged stays as it is, is looked at again later, and keeps nobody waiting.
+func TestADamagedBlockKeepsNobodyWaiting(t *testing.T) {
+	r := newRig(t)
+	var blocks []postgres.Block
+	for i := range int64(40) {
+		blocks = append(blocks, r.block(fmt.Sprint("org_", i%2), "prj_1", r.entry(noon.Unix()+i, "")))
+	}
+	r.keep(blocks...)
+	r.system(func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE blocks SET data = '' WHERE block = $1`, blocks[2].ID)
+		return err
+	})
+	later := time.Now().AddDate(0, 0, 7)
+	err := r.merger(r.store(postgres.DefaultLimits()), func() time.Time { return later }).RunOnce(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "prj_1 on 2026-11-21") {
+		t.Errorf("%v, want one that names the project and the day", err)
+	}
+	if damaged, others := r.count(`SELECT count(*) FROM blocks WHERE organization = 'org_0'`), r.count(`SELECT count(*) FROM blocks WHERE organization = 'org_1'`); damaged != 20 || others != 1 {
+		t.Errorf("%d blocks beside the damaged one, want 20; %d of the other organization, want 1", damaged, others)
+	}
+	if again := r.count(`SELECT count(*) FROM small_blocks WHERE due_at > $1`, later); again != 1 {
+		t.Errorf("%d heaps are looked at later, want 1", again)
+	}
+}
+
+// Replicas that merge at once take each block once.
 func TestReplicasShareMerges(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block
