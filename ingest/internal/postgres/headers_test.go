@@ -91,7 +91,7 @@ func TestSmallBlocksComeOutOfAnIndex(t *testing.T) {
 			gen_random_uuid(), i * 12, 0, i * 12 + 20, 0, 4, 1, CASE WHEN i % 10 = 0 THEN 100 ELSE 70000 END, '', '', 90 FROM generate_series(0, 20000) AS i`)
 		return err
 	})
-	h := heap{"org_1", "prj_1", dayOf(90, firstDay.AddDate(0, 0, 1))}
+	h := projectDay{"org_1", "prj_1", dayOf(90, firstDay.AddDate(0, 0, 1))}
 	for _, analyzed := range []bool{false, true} {
 		if analyzed {
 			if _, err := pool.Exec(t.Context(), `ANALYZE blocks`); err != nil {

@@ -38,10 +38,10 @@ func NewMerger(config MergerConfig) *Merger { return &Merger{config, newMergeMet
 const (
 	mergeInterval = time.Second
 	restFor       = 3                // times as long as it has worked it rests, so that it never takes more than a quarter of a processor
-	roundOf       = 256              // heaps at once
+	roundOf       = 256              // projects' days at once
 	mergeBytes    = 4 << 20          // of text in one transaction, and one large block beyond it
 	claimedFor    = time.Minute      // by who may have died since
-	failedFor     = 10 * time.Minute // a heap that can't be merged rests
+	failedFor     = 10 * time.Minute // what can't be merged rests
 )
 
 // Run merges until ctx ends. A failure is logged and tried again.
@@ -58,15 +58,15 @@ func (m *Merger) Run(ctx context.Context) error {
 // RunOnce merges all that is due.
 func (m *Merger) RunOnce(ctx context.Context) error { return m.run(ctx, 0) }
 
-// run goes through what is due until nothing is, by turns of the organizations: one with many heaps keeps nobody waiting, nor does one that fails.
+// run goes through what is due until nothing is, by turns of the organizations: one with many projects keeps nobody waiting, nor does one that fails.
 func (m *Merger) run(ctx context.Context, rest int) error {
 	var failed []error
 	for ctx.Err() == nil {
-		heaps, err := m.due(ctx)
-		if err != nil || len(heaps) == 0 {
+		days, err := m.due(ctx)
+		if err != nil || len(days) == 0 {
 			return errors.Join(append(failed, err)...)
 		}
-		for _, h := range heaps {
+		for _, h := range days {
 			took, err := m.visit(ctx, h)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("of project %s on %s: %w", h.project, h.day.begins.Format(time.DateOnly), err))
@@ -91,33 +91,32 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (m *Merger) due(ctx context.Context) (heaps []heap, err error) {
+func (m *Merger) due(ctx context.Context) (days []projectDay, err error) {
 	now, all := m.now(), backlog{}
 	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		heaps, all, err = dueHeaps(ctx, tx, now, roundOf)
+		days, all, err = dueProjectDays(ctx, tx, now, roundOf)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what is to be merged: %w", err)
 	}
-	m.metrics.due.Set(float64(all.heaps))
+	m.metrics.due.Set(float64(all.days))
 	m.metrics.late.Set(0)
-	if all.heaps > 0 {
+	if all.days > 0 {
 		m.metrics.late.Set(now.Sub(all.since).Seconds())
 	}
-	return heaps, nil
+	return days, nil
 }
 
 // now is as exact as the database keeps times: it has to be found again.
 func (m *Merger) now() time.Time { return m.Clock().UTC().Truncate(time.Microsecond) }
 
-// visit merges what is worth it of a heap, unless another replica does. The heap is claimed and
-// released in transactions of their own: who keeps blocks writes the same row, and must not wait
-// for a merge.
-func (m *Merger) visit(ctx context.Context, h heap) (took time.Duration, err error) {
+// visit merges what is worth it of a project and day, unless another replica does. It is claimed and released in transactions of their own: who
+// keeps blocks writes the same row, and must not wait for a merge.
+func (m *Merger) visit(ctx context.Context, h projectDay) (took time.Duration, err error) {
 	begun := time.Now() //nolint:forbidigo // how long it has worked, whatever the day
 	now := m.now()
 	claimed, mine := now.Add(claimedFor), false
@@ -138,8 +137,8 @@ func (m *Merger) visit(ctx context.Context, h heap) (took time.Duration, err err
 	return time.Since(begun), err
 }
 
-// as runs fn as the heap's organization.
-func (m *Merger) as(ctx context.Context, h heap, fn func(tx pgx.Tx) error) error {
+// as runs fn as the organization of h.
+func (m *Merger) as(ctx context.Context, h projectDay, fn func(tx pgx.Tx) error) error {
 	return pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(h.organization)); err != nil {
 			return err
@@ -148,10 +147,9 @@ func (m *Merger) as(ctx context.Context, h heap, fn func(tx pgx.Tx) error) error
 	})
 }
 
-// merge is one transaction, and returns when the heap is due next; zero: when there are more
-// blocks.
-func (m *Merger) merge(ctx context.Context, h heap, now time.Time) (next time.Time, err error) {
-	w := &merging{m: m, heap: h, now: now}
+// merge is one transaction, and says when it is due next; zero: when there are more blocks.
+func (m *Merger) merge(ctx context.Context, h projectDay, now time.Time) (next time.Time, err error) {
+	w := &merging{m: m, of: h, now: now}
 	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
 		w.tx = tx
 		next, err = w.run(ctx)
@@ -172,7 +170,7 @@ func (m *Merger) merge(ctx context.Context, h heap, now time.Time) (next time.Ti
 type merging struct {
 	m       *Merger
 	tx      pgx.Tx
-	heap    heap
+	of      projectDay
 	now     time.Time
 	taken   int
 	written []*Block
@@ -185,11 +183,11 @@ func (w *merging) run(ctx context.Context) (next time.Time, err error) {
 	if err != nil || deleted {
 		return time.Time{}, err
 	}
-	small, err := w.heap.load(ctx, w.tx)
+	small, err := w.of.load(ctx, w.tx)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("cannot list small blocks: %w", err)
 	}
-	runs, next := ingest.Merges(small, w.heap.day.ends(), w.now)
+	runs, next := ingest.Merges(small, w.of.day.ends(), w.now)
 	for size := 0; len(runs) > 0 && size < mergeBytes; runs = runs[1:] {
 		if err := w.merge(ctx, runs[0]); err != nil {
 			return time.Time{}, err
@@ -204,16 +202,16 @@ func (w *merging) run(ctx context.Context) (next time.Time, err error) {
 	return w.now, w.finish(ctx) // again: what was written may be merged further
 }
 
-// begin reports whether the heap's project is deleted.
+// begin reports whether the project is deleted.
 func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
 	if err := pg.AsSystem(ctx, w.tx); err != nil {
 		return false, err
 	}
-	erased, err := erasure.Among(ctx, w.tx, []string{w.heap.organization})
-	if err != nil || erased.Has(w.heap.organization, w.heap.project) {
+	erased, err := erasure.Among(ctx, w.tx, []string{w.of.organization})
+	if err != nil || erased.Has(w.of.organization, w.of.project) {
 		return true, err
 	}
-	if err := pg.AsOrganization(ctx, w.tx, pg.Organization(w.heap.organization)); err != nil {
+	if err := pg.AsOrganization(ctx, w.tx, pg.Organization(w.of.organization)); err != nil {
 		return false, err
 	}
 	_, err = w.tx.Exec(ctx, planning)
@@ -222,7 +220,7 @@ func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
 
 // merge takes a run of blocks and keeps what it makes of them in mind.
 func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
-	data, err := w.heap.take(ctx, w.tx, run)
+	data, err := w.of.take(ctx, w.tx, run)
 	if err != nil {
 		return fmt.Errorf("cannot take %d small blocks: %w", len(run), err)
 	}
@@ -251,8 +249,8 @@ func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
 
 // block lies where those lay that it is made of, the last of which was received at a time.
 func (w *merging) block(made ingest.Block, received time.Time) *Block {
-	b := &Block{Block: made, ID: w.m.NewID(), Retention: w.heap.day.retention, Organization: w.heap.organization, Project: w.heap.project}
-	if b.at = b.latest(); dayOf(b.Retention, b.at) != w.heap.day { // it was kept later than it was received
+	b := &Block{Block: made, ID: w.m.NewID(), Retention: w.of.day.retention, Organization: w.of.organization, Project: w.of.project}
+	if b.at = b.latest(); dayOf(b.Retention, b.at) != w.of.day { // it was kept later than it was received
 		b.at = received
 	}
 	return b
@@ -261,15 +259,15 @@ func (w *merging) block(made ingest.Block, received time.Time) *Block {
 // finish writes the blocks. The number of the merge comes last: others of the organization wait for
 // its row.
 func (w *merging) finish(ctx context.Context) error {
-	if err := w.m.Store.copy(ctx, w.tx, w.heap.day, w.written); err != nil {
+	if err := w.m.Store.copy(ctx, w.tx, w.of.day, w.written); err != nil {
 		return err
 	}
-	if err := noteReaches(ctx, w.tx, map[day][]*Block{w.heap.day: w.written}); err != nil {
+	if err := noteReaches(ctx, w.tx, map[day][]*Block{w.of.day: w.written}); err != nil {
 		return err
 	}
-	merge, err := w.heap.countMerge(ctx, w.tx)
+	merge, err := w.of.countMerge(ctx, w.tx)
 	if err != nil {
 		return fmt.Errorf("cannot count a merge: %w", err)
 	}
-	return w.heap.noteMerged(ctx, w.tx, merge, w.written, w.now)
+	return w.of.noteMerged(ctx, w.tx, merge, w.written, w.now)
 }

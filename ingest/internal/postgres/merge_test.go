@@ -263,7 +263,7 @@ func TestADamagedBlockKeepsNobodyWaiting(t *testing.T) {
 		t.Errorf("%d blocks beside the damaged one, want 20; %d of the other organization, want 1", damaged, others)
 	}
 	if again := r.count(`SELECT count(*) FROM small_blocks WHERE due_at > $1`, later); again != 1 {
-		t.Errorf("%d heaps are looked at later, want 1", again)
+		t.Errorf("%d projects' days are looked at later, want 1", again)
 	}
 }
 
@@ -292,9 +292,8 @@ func TestReplicasShareMerges(t *testing.T) {
 	}
 }
 
-// What comes while a heap is merged is looked at soon, and a heap that is claimed by somebody who
-// has died is looked at after a while.
-func TestAHeapIsLookedAtAgain(t *testing.T) {
+// What comes after a merge is looked at soon; what is left of an hour, when it is closed.
+func TestSmallBlocksAreLookedAtAgain(t *testing.T) {
 	r := newRig(t)
 	now := noon
 	clock := func() time.Time { return now }
@@ -333,8 +332,8 @@ func TestAHeapIsLookedAtAgain(t *testing.T) {
 	}
 	now = noon.Add(time.Minute)
 	merge()
-	if left, heaps := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT count(*) FROM small_blocks`); left != 1 || heaps != 0 {
-		t.Errorf("%d blocks, want one of sixteen; %d heaps", left, heaps)
+	if left, due := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT count(*) FROM small_blocks`); left != 1 || due != 0 {
+		t.Errorf("%d blocks, want one of sixteen; %d due", left, due)
 	}
 	keep(16)
 	now = now.Add(time.Minute)
@@ -344,7 +343,7 @@ func TestAHeapIsLookedAtAgain(t *testing.T) {
 	due(now.Add(10 * time.Second))
 	now = noon.Add(3 * time.Hour)
 	merge()
-	if left, heaps := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT count(*) FROM small_blocks`); left != 2 || heaps != 0 {
-		t.Errorf("%d blocks, want the large one and one; %d heaps", left, heaps)
+	if left, due := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT count(*) FROM small_blocks`); left != 2 || due != 0 {
+		t.Errorf("%d blocks, want the large one and one; %d due", left, due)
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// countMerge returns the number of this merge, the last statement of its transaction but for those
-// that need it: other merges of the organization wait here.
-func (h heap) countMerge(ctx context.Context, tx pgx.Tx) (merge int64, err error) {
+// countMerge returns the number of this merge, the last statement of its transaction but for those that need it: other merges of the
+// organization wait here.
+func (h projectDay) countMerge(ctx context.Context, tx pgx.Tx) (merge int64, err error) {
 	err = tx.QueryRow(ctx, `INSERT INTO merge_counts VALUES ($1, 1) ON CONFLICT (organization) DO UPDATE SET merges = merge_counts.merges + 1 RETURNING merges`,
 		h.organization).Scan(&merge)
 	return merge, err
 }
 
 // noteMerged notes what a merge has written, for pages that have passed what it took.
-func (h heap) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, blocks []*Block, now time.Time) error {
+func (h projectDay) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, blocks []*Block, now time.Time) error {
 	var batch pgx.Batch
 	for _, b := range blocks {
 		batch.Queue(`INSERT INTO merged_blocks (organization, project, retention, merge, block, received_at, min_seconds, min_nanos, max_seconds, max_nanos, merged_at)

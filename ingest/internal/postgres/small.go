@@ -16,13 +16,13 @@ import (
 // gatherFor is how long small blocks gather before they are looked at.
 const gatherFor = 10 * time.Second
 
-// A heap are the small blocks of a project and day: a row of small_blocks.
-type heap struct {
+// A projectDay is a project and a day on which small blocks of it were received: a row of small_blocks.
+type projectDay struct {
 	organization, project string
 	day                   day
 }
 
-func (h heap) compare(other heap) int {
+func (h projectDay) compare(other projectDay) int {
 	return cmp.Or(cmp.Compare(h.organization, other.organization), cmp.Compare(h.project, other.project),
 		cmp.Compare(h.day.retention, other.day.retention), h.day.begins.Compare(other.day.begins))
 }
@@ -30,14 +30,14 @@ func (h heap) compare(other heap) int {
 // noteSmall has the small ones among blocks looked at soon. Most of the time their row is due
 // anyway, and nothing is written.
 func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time.Time) error {
-	heaps := heapsOf(blocks)
-	if len(heaps) == 0 {
+	noted := projectDaysOf(blocks)
+	if len(noted) == 0 {
 		return nil
 	}
 	var organizations, projects []string
 	var retentions []int16
 	var days []time.Time
-	for _, h := range heaps {
+	for _, h := range noted {
 		organizations, projects = append(organizations, h.organization), append(projects, h.project)
 		retentions, days = append(retentions, int16(h.day.retention)), append(days, h.day.begins) //nolint:gosec // bounded by the contract
 	}
@@ -53,69 +53,66 @@ func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time
 	return nil
 }
 
-// heapsOf are in the order of their keys: transactions that write the same rows wait for each other
-// in one order.
-func heapsOf(blocks map[day][]*Block) (heaps []heap) {
-	seen := map[heap]bool{}
+// projectDaysOf are in the order of their keys: transactions that write the same rows wait for each other in one order.
+func projectDaysOf(blocks map[day][]*Block) (days []projectDay) {
+	seen := map[projectDay]bool{}
 	for d, list := range blocks {
 		for _, b := range list {
-			h := heap{b.Organization, b.Project, d}
+			h := projectDay{b.Organization, b.Project, d}
 			if b.Bytes < ingest.SmallBlockBytes && !seen[h] {
 				seen[h] = true
-				heaps = append(heaps, h)
+				days = append(days, h)
 			}
 		}
 	}
-	slices.SortFunc(heaps, heap.compare)
-	return heaps
+	slices.SortFunc(days, projectDay.compare)
+	return days
 }
 
-// A backlog is how many heaps are due, and since when the first of them is.
+// A backlog is how many of them are due, and since when the first of them is.
 type backlog struct {
-	heaps int
+	days  int
 	since time.Time
 }
 
-// dueHeaps are at most limit heaps that are due, in turns of the organizations, and all of those
-// that are.
-func dueHeaps(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (heaps []heap, all backlog, err error) {
+// dueProjectDays are at most limit that are due, in turns of the organizations, and all of those that are.
+func dueProjectDays(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (days []projectDay, all backlog, err error) {
 	rows, err := tx.Query(ctx, `SELECT organization, project, retention, day::timestamp AT TIME ZONE 'UTC', count(*) OVER (), min(due_at) OVER ()
 		FROM (SELECT *, row_number() OVER (PARTITION BY organization ORDER BY due_at) AS turn FROM small_blocks WHERE due_at <= $1) AS due
 		ORDER BY turn, due_at LIMIT $2`, now, limit)
 	if err != nil {
 		return nil, all, err
 	}
-	var h heap
+	var h projectDay
 	var retention int
 	var begins time.Time
-	_, err = pgx.ForEachRow(rows, []any{&h.organization, &h.project, &retention, &begins, &all.heaps, &all.since}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&h.organization, &h.project, &retention, &begins, &all.days, &all.since}, func() error {
 		h.day = dayOf(retention, begins)
-		heaps = append(heaps, h)
+		days = append(days, h)
 		return nil
 	})
-	return heaps, all, err
+	return days, all, err
 }
 
-// key are the columns that identify a heap, for queries of $1 to $4.
-const heapKey = `organization = $1 AND project = $2 AND retention = $3 AND day = $4::date`
+// projectDayKey are the columns that tell one, for queries of $1 to $4.
+const projectDayKey = `organization = $1 AND project = $2 AND retention = $3 AND day = $4::date`
 
-func (h heap) args(more ...any) []any {
+func (h projectDay) args(more ...any) []any {
 	return append([]any{h.organization, h.project, int16(h.day.retention), h.day.begins}, more...) //nolint:gosec // bounded by the contract
 }
 
-// claim has nobody else look at a heap until a time; false where somebody else was faster.
-func (h heap) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool, error) {
-	tag, err := tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+heapKey+` AND due_at <= $5`, h.args(now, until)...)
+// claim has nobody else look at it until a time; false where somebody else was faster.
+func (h projectDay) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+projectDayKey+` AND due_at <= $5`, h.args(now, until)...)
 	return tag.RowsAffected() == 1, err
 }
 
-// release has the heap looked at again when it is due next; zero: it goes. Blocks that came since
-// it was claimed have set when.
-func (h heap) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (err error) {
+// release has it looked at again when it is due next; zero: it goes. Where blocks have come since it was claimed, they have said when.
+func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (err error) {
 	if next.IsZero() {
-		_, err = tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+heapKey+` AND due_at = $5`, h.args(claimed)...)
+		_, err = tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+projectDayKey+` AND due_at = $5`, h.args(claimed)...)
 	} else {
-		_, err = tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+heapKey+` AND due_at = $5`, h.args(claimed, next)...)
+		_, err = tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+projectDayKey+` AND due_at = $5`, h.args(claimed, next)...)
 	}
 	return err
 }
@@ -124,16 +121,16 @@ func (h heap) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (
 // merged.
 const smallAtOnce = 4096
 
-// smallQuery lists the small blocks of a heap in the order of their receipt.
+// smallQuery lists the small blocks of a project and day in the order of their receipt.
 var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, text_bytes, ''::bytea FROM blocks
 	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
 	ORDER BY received_at LIMIT %d`, ingest.SmallBlockBytes, smallAtOnce)
 
-func (h heap) queryArgs() []any {
+func (h projectDay) queryArgs() []any {
 	return []any{int16(h.day.retention), h.day.begins, h.day.ends(), h.organization, h.project} //nolint:gosec // bounded by the contract
 }
 
-func (h heap) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, error) {
+func (h projectDay) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, error) {
 	rows, err := tx.Query(ctx, smallQuery, h.queryArgs()...)
 	if err != nil {
 		return nil, err
@@ -144,13 +141,13 @@ func (h heap) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, error) {
 // errGone means that another process has taken blocks meanwhile.
 var errGone = errors.New("blocks to be merged are gone")
 
-// takeQuery removes blocks of a heap. It names the partition by its columns.
+// takeQuery removes blocks of a project and day. It names the partition by what tells it.
 const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
 	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
 		AND b.received_at = t.received_at AND b.block = t.block RETURNING data`
 
 // take removes blocks and returns what they hold.
-func (h heap) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candidate) ([][]byte, error) {
+func (h projectDay) take(ctx context.Context, tx pgx.Tx, blocks []ingest.Candidate) ([][]byte, error) {
 	ids, received := make([]string, len(blocks)), make([]time.Time, len(blocks))
 	for i := range blocks {
 		ids[i], received[i] = uuidText(blocks[i].ID), blocks[i].ReceivedAt
