@@ -49,7 +49,7 @@ func BenchmarkDay(b *testing.B) {
 	brokers := testenv.Kafka(b)
 	const unsummed = dayPartitions * 2 * ingest.StretchOffsets
 	fill(b, brokers, unsummed, make([]byte, 700))
-	for _, organizations := range []int{100, 1000} {
+	for _, organizations := range []int{100, 300} {
 		b.Run(fmt.Sprintf("organizations=%d", organizations), func(b *testing.B) {
 			g, pool := newGap(b, brokers)
 			saveDay(b, pool, organizations)

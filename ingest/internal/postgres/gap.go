@@ -74,8 +74,14 @@ func ForgetStretches(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ing
 // A StretchRun are stretches of one partition, from one to before another.
 type StretchRun struct{ From, To ingest.Stretch }
 
-// SumStretches sums runs of stretches by organization, partition and day of acceptance, in pieces
-// that end where a stretch does.
+// summing has sums added up in memory: of a day there are millions of rows, which the planner would sort on disk.
+const summing = `SET LOCAL work_mem = '256MB'; SET LOCAL enable_sort = off`
+
+const sumQuery = `SELECT organization, partition, day, sum(bytes)::bigint, max(stretch)
+	FROM gap_charges JOIN unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) AS run (partition, first, after, each) USING (partition)
+	WHERE topic = $1 AND stretch >= first AND stretch < after GROUP BY organization, partition, day, (stretch - first) / each`
+
+// SumStretches returns what runs of stretches come to, by organization, partition and day of acceptance, in pieces that end where a stretch does.
 func SumStretches(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []StretchRun) ([]ingest.Charge, error) {
 	var partitions []int
 	var from, to, each []int64
@@ -83,10 +89,10 @@ func SumStretches(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []Stretch
 		partitions, from, to = append(partitions, r.From.Partition), append(from, r.From.Number), append(to, r.To.Number)
 		each = append(each, max(1, (r.To.Number-r.From.Number+gapPieces-1)/gapPieces))
 	}
-	rows, err := tx.Query(ctx, `SELECT organization, partition, day, sum(bytes)::bigint, max(stretch)
-		FROM gap_charges JOIN unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) AS run (partition, first, after, each) USING (partition)
-		WHERE topic = $1 AND stretch >= first AND stretch < after GROUP BY organization, partition, day, (stretch - first) / each`,
-		topic, partitions, from, to, each)
+	if _, err := tx.Exec(ctx, summing); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, sumQuery, topic, partitions, from, to, each)
 	if err != nil {
 		return nil, err
 	}
