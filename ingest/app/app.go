@@ -312,7 +312,8 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
 	defer a.finishOutcomes()
-	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.clockWatch.run, a.endpoint.Run, a.metrics.Run}
+	loops := []func(context.Context) error{a.publishUses, a.outcomes.Run, a.watch.Run, a.runLogStore, a.readGap, a.resolve, a.clockWatch.run,
+		a.endpoint.Run, a.metrics.Run}
 	for _, state := range a.states {
 		loops = append(loops, state.Run)
 	}

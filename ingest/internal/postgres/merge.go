@@ -67,16 +67,17 @@ func (m *Merger) run(ctx context.Context, rest int) error {
 			return errors.Join(append(failed, err)...)
 		}
 		for _, h := range days {
+			if ctx.Err() != nil {
+				break
+			}
 			took, err := m.visit(ctx, h)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("of project %s on %s: %w", h.project, h.day.begins.Format(time.DateOnly), err))
 			}
-			if pause(ctx, time.Duration(rest)*took); ctx.Err() != nil {
-				return nil
-			}
+			pause(ctx, time.Duration(rest)*took)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -134,7 +135,7 @@ func (m *Merger) visit(ctx context.Context, h projectDay) (took time.Duration, e
 	if failed := m.as(ctx, h, func(tx pgx.Tx) error { return h.release(ctx, tx, claimed, next) }); err == nil {
 		err = failed
 	}
-	return time.Since(begun), err
+	return time.Since(begun), err //nolint:forbidigo // as above
 }
 
 // as runs fn as the organization of h.
@@ -147,7 +148,7 @@ func (m *Merger) as(ctx context.Context, h projectDay, fn func(tx pgx.Tx) error)
 	})
 }
 
-// merge is one transaction, and says when it is due next; zero: when there are more blocks.
+// merge is one transaction, and returns when it is due next; zero: when there are more blocks.
 func (m *Merger) merge(ctx context.Context, h projectDay, now time.Time) (next time.Time, err error) {
 	w := &merging{m: m, of: h, now: now}
 	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {

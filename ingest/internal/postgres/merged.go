@@ -21,9 +21,10 @@ func (h projectDay) countMerge(ctx context.Context, tx pgx.Tx) (merge int64, err
 func (h projectDay) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, blocks []*Block, now time.Time) error {
 	var batch pgx.Batch
 	for _, b := range blocks {
-		batch.Queue(`INSERT INTO merged_blocks (organization, project, retention, merge, block, received_at, min_seconds, min_nanos, max_seconds, max_nanos, merged_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, h.organization, h.project, h.day.retention, merge, b.ID, b.at,
-			b.Min.Seconds, b.Min.Nanos, b.Max.Seconds, b.Max.Nanos, now)
+		batch.Queue(`INSERT INTO merged_blocks
+			(organization, project, retention, merge, block, received_at, min_seconds, min_nanos, max_seconds, max_nanos, merged_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			h.organization, h.project, h.day.retention, merge, b.ID, b.at, b.Min.Seconds, b.Min.Nanos, b.Max.Seconds, b.Max.Nanos, now)
 	}
 	return tx.SendBatch(ctx, &batch).Close()
 }

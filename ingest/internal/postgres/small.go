@@ -94,7 +94,7 @@ func dueProjectDays(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (d
 	return days, all, err
 }
 
-// projectDayKey are the columns that tell one, for queries of $1 to $4.
+// projectDayKey are the columns that identify one, for queries of $1 to $4.
 const projectDayKey = `organization = $1 AND project = $2 AND retention = $3 AND day = $4::date`
 
 func (h projectDay) args(more ...any) []any {
@@ -107,7 +107,7 @@ func (h projectDay) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) 
 	return tag.RowsAffected() == 1, err
 }
 
-// release has it looked at again when it is due next; zero: it goes. Where blocks have come since it was claimed, they have said when.
+// release has it looked at again when it is due next; zero: it goes. Blocks that came since it was claimed have set when.
 func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (err error) {
 	if next.IsZero() {
 		_, err = tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+projectDayKey+` AND due_at = $5`, h.args(claimed)...)
@@ -141,7 +141,7 @@ func (h projectDay) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, er
 // errGone means that another process has taken blocks meanwhile.
 var errGone = errors.New("blocks to be merged are gone")
 
-// takeQuery removes blocks of a project and day. It names the partition by what tells it.
+// takeQuery removes blocks of a project and day. It names the partition by its columns.
 const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
 	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
 		AND b.received_at = t.received_at AND b.block = t.block RETURNING data`
