@@ -29,11 +29,11 @@ type Config struct {
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
 	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
 
-	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour create; what is new beyond that is counted in one group of the project that says so." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
+	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour create; what is new beyond that is counted in one group of the project, which is described as that." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
 
 	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
 
-	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and says what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
+	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
 
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 

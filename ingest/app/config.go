@@ -52,7 +52,7 @@ type Config struct {
 	SearchBytes int           `help:"How much one page looks through, bytes of entries and of the headers of blocks; then the same." env:"WEIR_INGEST_SEARCH_BYTES" default:"268435456"`
 	AnswerBytes int64         `help:"Most bytes of search results in memory at once, shared among organizations; beyond its share one gets 429 overloaded." env:"WEIR_INGEST_ANSWER_BYTES" default:"67108864"`
 
-	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and says what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
+	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
 
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 

@@ -49,7 +49,7 @@ type Config struct {
 
 	BooksMonths int `help:"For how many months after its end the books of a period are kept." env:"WEIR_LEDGER_BOOKS_MONTHS" default:"120"`
 
-	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and says what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
+	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
 
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 

@@ -15,7 +15,7 @@ import (
 )
 
 type demoCommand struct {
-	DataDir   string        `help:"Data directory of a running weir; its dev.env says where to send and as whom." env:"WEIR_DATA_DIR" default:".weir"`
+	DataDir   string        `help:"Data directory of a running weir; its dev.env has the address and the credentials." env:"WEIR_DATA_DIR" default:".weir"`
 	Duration  time.Duration `help:"How long to send." default:"1m"`
 	PerMinute int           `help:"Posts a minute. The demo organization may make 1,800." default:"600"`
 	Seed      uint64        `help:"The same seed makes the same traffic, but for the time." default:"1"`

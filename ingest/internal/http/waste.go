@@ -23,7 +23,7 @@ func wasteOf(batch *ingest.Batch, came int64) int64 {
 func wastedTooMuch(who string, wait time.Duration) *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited,
 		"Too many bytes came of which nothing could be accepted, for this "+who+". "+
-			"Correct what the answers before told, and send again after the time in Retry-After.").
+			"Correct the faults of the earlier answers, and send again after the time in Retry-After.").
 		RetryAfter(wait)
 }
 

@@ -23,7 +23,7 @@ const auditPage = 1000
 func WriteAll(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events) error {
 	behind, err := unaudited(ctx, pool)
 	if err != nil {
-		return fmt.Errorf("cannot tell what the audit lacks: %w", err)
+		return fmt.Errorf("cannot find what the audit lacks: %w", err)
 	}
 	for _, organization := range behind {
 		if err := auditBehind(ctx, pool, events, organization); err != nil {

@@ -41,7 +41,7 @@ func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization str
 	err = tx.QueryRow(ctx, `SELECT coalesce((SELECT max(position) FROM events WHERE organization = $1), 0)
 		<= coalesce((SELECT position FROM bus_relays WHERE name = $2), 0)`, organization, RelayName).Scan(&published)
 	if err != nil {
-		return false, fmt.Errorf("cannot tell whether all of %q is published: %w", organization, err)
+		return false, fmt.Errorf("cannot find whether all of %q is published: %w", organization, err)
 	}
 	return published, nil
 }
@@ -79,7 +79,7 @@ func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, streams []events
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, stream FROM events JOIN unnest($1::text[], $2::text[]) s (organization, stream)
 		USING (organization, stream) WHERE name = ANY($3)`, organizations, names, factualEvents())
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell of which streams facts are published: %w", err)
+		return nil, fmt.Errorf("cannot find of which streams facts are published: %w", err)
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
 }
