@@ -14,11 +14,15 @@ CREATE POLICY organization ON group_budgets USING (organization = current_settin
 
 -- Only stricter hashes are counted by group, and most groups have none. A group's row changes place whenever it is seen
 -- again, since last_seen is in indexes: room left in its page would stay empty.
-DROP INDEX group_hashes_of_group;
-CREATE INDEX group_hashes_of_group ON group_hashes (organization, error_group) WHERE level = 'trace';
-ALTER TABLE error_groups SET (fillfactor = 100);
-DROP INDEX error_groups_similar;
-CREATE INDEX error_groups_similar ON error_groups (organization, similar_hash);
+-- All indexes are built before one is dropped, which locks readers out.
+CREATE INDEX group_hashes_of_group_traced ON group_hashes (organization, error_group) WHERE level = 'trace';
+CREATE INDEX error_groups_similar_everywhere ON error_groups (organization, similar_hash);
 
 -- The list of all projects.
 CREATE INDEX error_groups_of_organization ON error_groups (organization, last_seen DESC, id DESC);
+
+ALTER TABLE error_groups SET (fillfactor = 100);
+DROP INDEX group_hashes_of_group;
+ALTER INDEX group_hashes_of_group_traced RENAME TO group_hashes_of_group;
+DROP INDEX error_groups_similar;
+ALTER INDEX error_groups_similar_everywhere RENAME TO error_groups_similar;
