@@ -1,13 +1,15 @@
 package bus
 
 import (
+	"strconv"
+
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
 )
 
 // Lanes defer an organization that sends more than its share: a lane is an organization. A record
-// costs the bytes of its entries, which are parsed only if one has an error.
+// costs the bytes of its entries, which are parsed only if one has an error, and perError for each of those.
 func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
@@ -15,9 +17,17 @@ func organization(record bus.Record) string { return record.Header(contract.Head
 // unread is the cost of a record whose entries are not parsed.
 const unread = 512
 
+// perError is what an error costs beside its text: a new kind of 100 bytes takes the database as long as parsing thousands. Without it one
+// transaction could create all the groups that the projects of an organization may have.
+const perError = 2 << 10
+
 func cost(record bus.Record) int {
-	if record.Header(contract.HeaderErrors) == "0" {
+	errors, err := strconv.Atoi(record.Header(contract.HeaderErrors))
+	if err == nil && errors <= 0 {
 		return unread
 	}
-	return unread + len(record.Value)
+	return unread + len(record.Value) + perError*min(max(errors, 0), len(record.Value)/leastError)
 }
+
+// leastError is fewer bytes than any entry with an error has: what a header says of them is believed no further.
+const leastError = 32
