@@ -37,6 +37,7 @@ const (
 type Result struct {
 	Attack  string
 	Does    string
+	Lawful  bool                    // the noisy tenant stays within every limit: it need not be refused
 	Took    [views][2]time.Duration // p50 and p99 of each view; zero where there was none
 	Probes  int                     // posts that were measured
 	Refused int64                   // posts of quiet organizations
@@ -178,7 +179,7 @@ func (r *run) beside(ctx context.Context, a attack) (result Result, of measure.T
 	if err != nil {
 		return result, of, fmt.Errorf("cannot begin the attack %q: %w", a.name, err)
 	}
-	result = r.watch(ctx, Result{Attack: a.name, Does: a.does}, r.Each)
+	result = r.watch(ctx, Result{Attack: a.name, Does: a.does, Lawful: a.lawful}, r.Each)
 	result.Answers, err = attacker.stop()
 	if err != nil {
 		return result, of, fmt.Errorf("the attack %q: %w", a.name, err)

@@ -26,11 +26,13 @@ func TestTableMarksWhatMissed(t *testing.T) {
 	fine.Attack, fine.Answers, fine.Took[Search][1] = "fine", refused, 399*time.Millisecond
 	slow.Attack, slow.Answers, slow.Took[Search][1], slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 401*time.Millisecond, 1, 600<<20
 	var text strings.Builder
-	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow})
+	lawful := quick
+	lawful.Attack, lawful.Lawful, lawful.Answers = "lawful", true, &Outcome{Times: map[string]int64{"200": 3}}
+	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow, lawful})
 	if err != nil || missed != 4 {
 		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was never refused", missed, err)
 	}
-	for _, want := range []string{"10.0/401!", "10.0/399 ", "600 MB!", " 1! ", "7 × 200!", "1 × 429 rate_limited\n"} {
+	for _, want := range []string{"10.0/401!", "10.0/399 ", "600 MB!", " 1! ", "7 × 200!", "3 × 200 (within its limits)\n", "1 × 429 rate_limited\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
 		}

@@ -41,7 +41,7 @@ func Write(out io.Writer, config Config, results []Result) (missed int, err erro
 	}
 	explain(out, results)
 	fmt.Fprintf(out, "\nGoals: each p99 under twice the one alone or under %s; no post refused, nothing failed; at most %d MB;\n"+
-		"settled, then drained, within %s; the noisy one refused at least once. Missed: %d.\n",
+		"settled, then drained, within %s; the noisy one refused at least once, unless it is within its limits. Missed: %d.\n",
 		goalView, goalMemory>>20, settleTimeout, missed)
 	return missed, nil
 }
@@ -71,7 +71,11 @@ func (r Result) cells(alone Result) (cells []string, missed int) {
 		cell("-", true)
 		return cells, missed
 	}
-	cell(r.Answers.String(), r.Answers.Refused())
+	text := r.Answers.String()
+	if r.Lawful && !r.Answers.Refused() {
+		text += " (within its limits)"
+	}
+	cell(text, r.Lawful || r.Answers.Refused())
 	return cells, missed
 }
 
