@@ -19,7 +19,7 @@ const unread = 512
 
 // perError is what an error costs beside its text: a new kind of 100 bytes takes the database as long as parsing thousands. Without it one
 // transaction could create all the groups that the projects of an organization may have.
-const perError = 2 << 10
+const perError = 4 << 10
 
 func cost(record bus.Record) int {
 	errors, err := strconv.Atoi(record.Header(contract.HeaderErrors))

@@ -177,6 +177,9 @@ func (r *reading) grow() error {
 	return r.growSmall(next)
 }
 
+// begunBody is how much of a body may have come and be sent again all the same.
+const begunBody = 8 << 20
+
 func (r *reading) growSmall(kind int) error {
 	if err := r.growLoan(int64(bufferSizes[kind])); err != nil {
 		return err
@@ -189,6 +192,9 @@ func (r *reading) growSmall(kind int) error {
 }
 
 func (r *reading) growLarge() error {
+	if r.buffer.large.usable < begunBody && r.bodies.throttle.Full(r.holder, r.bodies.large.LoansOf(r.holder)-1) {
+		return errThrottled // it has begun together with others, before their holder was over its share
+	}
 	r.wire.pace.pause(r.bodies.throttle.Take(r.holder, r.buffer.growth()))
 	if err := r.growLoan(r.buffer.growth()); err != nil {
 		return err
