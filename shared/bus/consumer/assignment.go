@@ -32,6 +32,7 @@ type assignment struct {
 	reader     *laneReader
 	limit      *batchLimit // of transactions with what comes in the order of the log
 	before     int         // lanes that had a part of the transaction before, where anybody looked
+	filled     string      // the lane of which one record was all of it
 	spent      timing      // of the last transaction
 	goals      goals
 	offsets    *groupOffsets
@@ -93,6 +94,9 @@ func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
 	}
 	if len(g.shares.lanes) > 0 {
 		a.before = len(g.shares.lanes)
+	}
+	if len(g.records) > 0 {
+		a.filled = g.shares.filling()
 	}
 	a.arrived(g.reached)
 	return nil

@@ -34,7 +34,7 @@ func (c *Consumer) maxBatch() amount { return amount{c.cfg.MaxRecords, c.cfg.Max
 func (a *assignment) gather() *gathering {
 	return &gathering{
 		lanes: a.consumer.cfg.Lanes, backlogs: a.backlogs, turns: a.turns,
-		shares:    shares{limit: a.limit.limit(a.consumer.maxBatch()), before: a.before, lanes: make(map[string]amount)},
+		shares:    shares{limit: a.limit.limit(a.consumer.maxBatch()), before: a.before, filled: a.filled, lanes: make(map[string]amount)},
 		deferring: make(map[laneKey]bool), reached: make(map[int]int64),
 	}
 }

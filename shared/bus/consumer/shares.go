@@ -44,7 +44,8 @@ const (
 // shares decides which records a transaction holds, by each lane's share.
 type shares struct {
 	limit  amount
-	before int // lanes that had a part of the transaction before
+	before int    // lanes that had a part of the transaction before
+	filled string // the lane of which one record alone was all of it; "": none
 	taken  amount
 	lanes  map[string]amount
 }
@@ -58,12 +59,13 @@ type laneState struct {
 }
 
 // admit decides about one record. A lane's first record in a transaction is always admitted, unless
-// the lane is behind somewhere: a lane that sends little is never deferred. In a full transaction
+// the lane is behind somewhere, or one record of it was all of the transaction before: a lane that
+// sends little is never deferred. In a full transaction
 // some lane exceeds its share, which is computed for one lane more than there are, unless more than
 // maxShares send alike: so a few never keep a consumer late with what comes in order.
 func (r *shares) admit(lane string, size amount, s laneState) decision {
 	has := r.lanes[lane]
-	over := s.elsewhere || has.records > 0 && !has.plus(size).within(r.share())
+	over := s.elsewhere || lane == r.filled || has.records > 0 && !has.plus(size).within(r.share())
 	switch {
 	case s.behind:
 		return defers
@@ -77,6 +79,16 @@ func (r *shares) admit(lane string, size amount, s laneState) decision {
 		r.lanes[lane] = has.plus(size)
 	}
 	return applies
+}
+
+// filling is the lane of which one record alone was the transaction, which holds no more.
+func (r *shares) filling() string {
+	for lane, has := range r.lanes {
+		if r.taken.records == 1 && has.records == 1 && has.fills(r.limit) {
+			return lane
+		}
+	}
+	return ""
 }
 
 // share is what one lane may have.

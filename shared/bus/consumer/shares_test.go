@@ -3,6 +3,7 @@ package consumer
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -11,19 +12,20 @@ import (
 type flow struct {
 	limit  amount
 	before int
+	filled string
 	behind map[string]bool
 }
 
 // transact decides about records until the transaction is full, and returns what each lane got, and
 // how far the log is read.
 func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]amount, read int) {
-	r := shares{limit: f.limit, before: f.before, lanes: map[string]amount{}}
+	r := shares{limit: f.limit, before: f.before, filled: f.filled, lanes: map[string]amount{}}
 	got = map[string]amount{}
 	for _, lane := range log {
 		size := amount{1, cost(lane), cost(lane)}
 		switch r.admit(lane, size, laneState{behind: f.behind[lane], late: true, mayDefer: true}) {
 		case waits:
-			f.before = len(r.lanes)
+			f.before, f.filled = len(r.lanes), r.filling()
 			return got, read
 		case defers:
 			f.behind[lane] = true
@@ -122,4 +124,23 @@ func TestNoShares(t *testing.T) {
 			t.Errorf("%s: %d records, want 100", name, n)
 		}
 	}
+}
+
+// Records that each take more than a transaction should defer their lane at the second of them: what
+// stands behind a hundred of them waits for one.
+func TestSharesOfRecordsLargerThanTransactions(t *testing.T) {
+	log := strings.Split(strings.Repeat("noisy ", 100)+"quiet quiet", " ")
+	cost := func(lane string) int { return map[string]int{"noisy": 1000, "quiet": 1}[lane] }
+	f := &flow{limit: amount{100, 100, 1 << 20}, behind: map[string]bool{}}
+	for transaction := 1; len(log) > 0; transaction++ {
+		got, read := f.transact(log, cost)
+		if got["quiet"].records > 0 {
+			if transaction > 2 {
+				t.Errorf("the quiet lane waits for %d transactions", transaction-1)
+			}
+			return
+		}
+		log = log[read:]
+	}
+	t.Error("the quiet lane gets nothing")
 }
