@@ -77,8 +77,8 @@ const (
 	likeWords = 0.15
 )
 
-// Likeness, from 0 to 1, combines the alignment of the frames, the innermost own ones, the type and
-// the words of the messages.
+// Likeness is from 0 to 1. It combines the alignment of the frames, the innermost own ones, the type
+// and the words of the message.
 func (o Outline) Likeness(p Outline) float64 {
 	likeness := likeCalls*alignment(o.calls, p.calls) + likeSite*prefix(o.site, p.site) + likeWords*shared(o.words, p.words)
 	if o.kind == p.kind {
