@@ -110,6 +110,9 @@ func (q *Quota) Apply(account Account) bool {
 		return false
 	}
 	q.account, q.known = account, true
+	if q.spentPeriod.Equal(account.Period.Start) {
+		q.spentLimit = min(q.spentLimit, account.Limit) // so that any raise from here on counts as one
+	}
 	q.settle()
 	return true
 }

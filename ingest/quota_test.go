@@ -60,6 +60,27 @@ func TestQuotaExhausts(t *testing.T) {
 	}
 }
 
+// A quota that was lowered while it was exhausted is restored by any raise, also one that does not reach what did not suffice.
+func TestLoweredQuotaIsRestored(t *testing.T) {
+	now := november.Add(time.Hour)
+	q := newQuota(account(150, 60))
+	if _, verdict := q.Reserve(now, 91); verdict != ingest.Exhausted {
+		t.Fatalf("too large: %v", verdict)
+	}
+	lowered := account(100, 60)
+	lowered.Version = 2
+	q.Apply(lowered)
+	if verdict := q.Check(now); verdict != ingest.Exhausted {
+		t.Errorf("lowered: %v", verdict)
+	}
+	raised := account(120, 60)
+	raised.Version = 3
+	q.Apply(raised)
+	if verdict := q.Check(now); verdict != ingest.Admitted {
+		t.Errorf("raised: %v", verdict)
+	}
+}
+
 // What is under way never exhausts a quota: it may still fail.
 func TestQuotaContended(t *testing.T) {
 	now := november.Add(time.Hour)

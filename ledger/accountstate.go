@@ -10,25 +10,28 @@ type AccountState struct {
 	Organization      Organization
 	Book              Book // of the latest period
 	Tier              Tier
+	State             string
 	RequestsPerMinute int
 	RetentionDays     int   // of what is accepted now
-	NextQuota         int64 // of the period after Book's
+	Overage           int64 // how much overage is accepted in a period
+	NextQuota         int64 // of the period after Book's: its plan's alone, for what is left of grants is not certain until then
+	NextOverage       int64 // in that period
 	Version           int64 // grows with every change
 }
 
 // AccountState is the state of an organization at an instant.
 func (t Tiers) AccountState(o Organization, book Book, version int64, at time.Time) (AccountState, error) {
-	tier := o.Plans.At(at)
-	terms, err := t.Terms(tier)
+	plan, next := o.Plans.At(at), o.Plans.At(book.Period.End)
+	terms, err := plan.Terms(t)
 	if err != nil {
 		return AccountState{}, fmt.Errorf("organization %q: %w", o.ID, err)
 	}
-	next, err := t.Terms(o.Plans.At(book.Period.End))
+	nextTerms, err := next.Terms(t)
 	if err != nil {
 		return AccountState{}, fmt.Errorf("organization %q: %w", o.ID, err)
 	}
 	return AccountState{
-		Organization: o, Book: book, Tier: tier, RequestsPerMinute: terms.RequestsPerMinute, RetentionDays: terms.RetentionDays,
-		NextQuota: next.Quota, Version: version,
+		Organization: o, Book: book, Tier: plan.Tier, State: o.State(book, at), RequestsPerMinute: terms.RequestsPerMinute,
+		RetentionDays: terms.RetentionDays, Overage: plan.overageAllowed(), NextQuota: nextTerms.Quota, NextOverage: next.overageAllowed(), Version: version,
 	}, nil
 }

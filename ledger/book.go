@@ -8,46 +8,57 @@ type Book struct {
 	Balances Balances
 	Reached  int   // the highest threshold already announced, in percent
 	Refused  int64 // the largest allowance of the period that did not cover a request; 0: none
+	Pool     int64 // what is left of the organization's grants: they belong to no period
 }
 
-// Granted is the whole allowance of the period so far, in bytes.
-func (b Book) Granted() int64 { return b.Balances[Grant] + b.Balances[Consumed] }
+// Granted is all that there was to use in the period so far, in bytes: what is left of it, and what was used, has expired or was taken back.
+func (b Book) Granted() int64 { return b.Allowance() + b.Balances[Expired] + b.Balances[Voided] }
 
-// Used is what was charged in the period, whether the allowance covered it or not, in bytes.
+// Allowance is Granted without what can't be used any more.
+func (b Book) Allowance() int64 { return b.Balances[Allowance] + b.Balances[Consumed] + b.Pool }
+
+// Used is what was charged in the period, whether anything covered it or not, in bytes.
 func (b Book) Used() int64 { return b.Balances[Consumed] + b.Balances[Overage] }
 
-// Remaining is what is left of the allowance, in bytes, never below zero.
-func (b Book) Remaining() int64 { return b.Balances[Grant] }
+// Remaining is what is left of the plan's allowance and of grants, in bytes, never below zero.
+func (b Book) Remaining() int64 { return b.Balances[Allowance] + b.Pool }
 
-// refuses reports whether the allowance did not cover a request, and was not raised since: nothing
+// refuses reports whether what a plan allows did not cover a request, and was not raised since: nothing
 // more is accepted.
-func (b Book) refuses() bool { return b.Refused > 0 && b.Granted() <= b.Refused }
+func (b Book) refuses(plan Plan) bool { return b.Refused > 0 && b.limit(plan) <= b.Refused }
 
-// exhausted reports whether there was an allowance and nothing of it is left, or it refuses.
-func (b Book) exhausted() bool { return b.Granted() > 0 && (b.Remaining() == 0 || b.refuses()) }
+// limit is how much may be used in the period.
+func (b Book) limit(plan Plan) int64 { return b.Allowance() + plan.overageAllowed() }
+
+// isOut reports whether there was an allowance, and nothing more is accepted under a plan.
+func (b Book) isOut(plan Plan) bool {
+	return b.Allowance() > 0 && (b.Remaining() == 0 && b.Balances[Overage] >= plan.overageAllowed() || b.refuses(plan))
+}
 
 // A move is a transfer before it has an organization, a cause and a line.
 type move struct {
 	from, to Account
 	amount   int64
 	reason   Reason
+	grant    *Grant // whose bytes they are; nil: the plan's
 }
 
-// charge splits bytes between what is left of the grant and overage.
-func (b Book) charge(bytes int64) []move {
-	covered := min(bytes, b.Balances[Grant])
-	return []move{
-		{Grant, Consumed, covered, Charged},
-		{Issuer, Overage, bytes - covered, Charged},
-	}
-}
-
-// issue adds to the grant, and lets it cover what was overage until now.
+// issue adds to the plan's allowance, and lets it cover what was overage until now.
 func (b Book) issue(bytes int64, reason Reason) []move {
 	settled := min(bytes, b.Balances[Overage])
 	return []move{
-		{Issuer, Grant, bytes, reason},
-		{Overage, Issuer, settled, Settled},
-		{Grant, Consumed, settled, Settled},
+		{from: Issuer, to: Allowance, amount: bytes, reason: reason},
+		{from: Overage, to: Issuer, amount: settled, reason: Settled},
+		{from: Allowance, to: Consumed, amount: settled, reason: Settled},
+	}
+}
+
+// issueGrant is issue for a grant.
+func (b Book) issueGrant(grant *Grant, reason Reason) []move {
+	settled := min(grant.Amount, b.Balances[Overage])
+	return []move{
+		{from: Issuer, to: Credit, amount: grant.Amount, reason: reason, grant: grant},
+		{from: Overage, to: Issuer, amount: settled, reason: Settled},
+		{from: Credit, to: Consumed, amount: settled, reason: Settled, grant: grant},
 	}
 }

@@ -12,6 +12,7 @@ import (
 // a time.
 type Books struct {
 	Organization Organization
+	Grants       []*Grant // those that are live
 	Transfers    []Transfer
 	Events       []Event
 
@@ -20,59 +21,119 @@ type Books struct {
 	lines int
 }
 
-// OpenBooks opens an organization's books. books has to hold every period that will be written to,
-// if it exists.
-func OpenBooks(organization Organization, tiers Tiers, books ...Book) *Books {
+// OpenBooks opens an organization's books. books has to hold every period that will be written to, if it exists, and grants those that
+// are live.
+func OpenBooks(organization Organization, tiers Tiers, grants []Grant, books ...Book) *Books {
 	opened := make(map[int64]*Book, len(books)+1)
 	for _, book := range books {
 		opened[book.Period.Start.Unix()] = &book
 	}
-	return &Books{Organization: organization, tiers: tiers, books: opened}
+	b := &Books{Organization: organization, tiers: tiers, books: opened}
+	for _, grant := range grants {
+		b.Grants = append(b.Grants, &grant)
+	}
+	return b
 }
 
 // All lists the books by their periods' starts.
 func (b *Books) All() []Book {
 	all := make([]Book, 0, len(b.books))
 	for _, book := range b.books {
-		all = append(all, *book)
+		all = append(all, b.seen(book))
 	}
 	slices.SortFunc(all, func(x, y Book) int { return x.Period.Start.Compare(y.Period.Start) })
 	return all
 }
 
-// Charge books accepted logs in the period of their acceptance. The first charge of a period issues
-// its grant.
+// seen is a book with what is left of the grants.
+func (b *Books) seen(book *Book) Book {
+	seen := *book
+	seen.Pool = b.Organization.Pool
+	return seen
+}
+
+// Charge books accepted logs in the period in which they were accepted, or, where that is closed, in the earliest that is open. The first
+// charge of a period issues its allowance.
 func (b *Books) Charge(c Charge) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
 	b.lines = 0
-	book, err := b.touch(c.Cause.At, c.Cause)
+	at, reason := c.Cause.At, Charged
+	if b.Organization.isClosed(at) {
+		at, reason = b.Organization.ClosedThrough, Late
+	}
+	book, err := b.touch(at, c.Cause)
 	if err != nil {
 		return err
 	}
 	first := len(b.Transfers)
-	b.post(book, c.Cause, book.charge(c.Bytes)...)
+	b.post(book, c.Cause, b.burn(book, c.Bytes, c.Cause.At, reason)...)
 	if len(b.Transfers) > first {
 		b.Transfers[first].Entries = c.Entries
+	}
+	if reason == Late {
+		b.late(book, c, first)
 	}
 	return nil
 }
 
-// StartPlan gives a provisional organization its first plan: every period with charges gets its
-// allowance. It changes nothing where there is a plan, so the event may come twice.
+// late has the transfers of a charge, from the first on, name the period that was closed before it came.
+func (b *Books) late(book *Book, c Charge, first int) {
+	of := b.periodAt(c.Cause.At).Start
+	b.concern(first, of)
+	if len(b.Transfers) > first {
+		b.Events = append(b.Events, Event{
+			Kind: BooksAdjusted, Organization: b.Organization.ID, Book: b.seen(book), Cause: c.Cause, Subject: c.Cause.Event, Amount: -c.Bytes, Of: of,
+		})
+	}
+}
+
+// concern has the transfers from first on name the period that they make good.
+func (b *Books) concern(first int, of time.Time) {
+	for i := range b.Transfers[first:] {
+		b.Transfers[first+i].Of = of
+	}
+}
+
+// burn splits bytes between what is left of the plan's allowance and of grants, in the order in which they are used, and overage.
+func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []move {
+	moves := make([]move, 0, 2)
+	left, planned := bytes, false
+	plan := func() {
+		covered := min(left, book.Balances[Allowance])
+		moves, left, planned = append(moves, move{from: Allowance, to: Consumed, amount: covered, reason: reason}), left-covered, true
+	}
+	for _, grant := range burnOrder(b.Grants, at) {
+		if !planned && !grant.beforePlan(book.Period.End) {
+			plan()
+		}
+		covered := min(left, grant.Remaining)
+		moves, left = append(moves, move{from: Credit, to: Consumed, amount: covered, reason: reason, grant: grant}), left-covered
+	}
+	if !planned {
+		plan()
+	}
+	return append(moves, move{from: Issuer, to: Overage, amount: left, reason: reason})
+}
+
+// StartPlan gives a provisional organization its first plan: every period that already has charges gets its allowance.
+// An organization that has a plan is left as it is, so the same news may come twice.
 func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	if !b.Organization.Provisional() {
 		return nil
 	}
-	if _, err := b.tiers.Terms(plan.Tier); err != nil {
+	if _, err := plan.Terms(b.tiers); err != nil {
 		return err
 	}
 	b.lines = 0
-	b.Organization.Plans = Plans{plan}
+	b.Organization.Plans, b.Organization.ClosedThrough = Plans{plan}, b.periodAt(plan.From).Start
 	for _, book := range b.All() {
-		if err := b.grant(b.books[book.Period.Start.Unix()], cause); err != nil {
+		if err := b.grantAllowance(b.books[book.Period.Start.Unix()], cause); err != nil {
 			return err
+		}
+		if book.Period.Start.Before(b.Organization.ClosedThrough) {
+			b.Organization.ClosedThrough = book.Period.Start
 		}
 	}
 	_, err := b.touch(plan.From, cause)
@@ -81,21 +142,25 @@ func (b *Books) StartPlan(plan Plan, cause Cause) error {
 
 // At is the book of the period of t as it would be if it were touched then. It changes nothing.
 func (b *Books) At(t time.Time) (Book, error) {
-	period := calendar.PeriodAt(t, b.Organization.AnchorDay)
+	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
-		return *book, nil
+		return b.seen(book), nil
 	}
-	untouched := OpenBooks(b.Organization, b.tiers)
+	untouched := OpenBooks(b.Organization, b.tiers, nil)
 	book, err := untouched.touch(t, Cause{At: t})
 	if err != nil {
 		return Book{}, err
 	}
-	return *book, nil
+	return b.seen(book), nil
+}
+
+func (b *Books) periodAt(t time.Time) calendar.Period {
+	return calendar.PeriodAt(t, b.Organization.AnchorDay)
 }
 
 // touch opens the book of the period that holds t, with its allowance, if it is not open yet.
 func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
-	period := calendar.PeriodAt(t, b.Organization.AnchorDay)
+	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
 		return book, nil
 	}
@@ -104,12 +169,12 @@ func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	if b.Organization.Provisional() {
 		return book, nil
 	}
-	return book, b.grant(book, cause)
+	return book, b.grantAllowance(book, cause)
 }
 
-// grant issues the allowance of the tier that is in force when the period starts.
-func (b *Books) grant(book *Book, cause Cause) error {
-	terms, err := b.tiers.Terms(b.Organization.Plans.At(book.Period.Start))
+// grantAllowance issues the allowance of the plan that is in force when the period starts.
+func (b *Books) grantAllowance(book *Book, cause Cause) error {
+	terms, err := b.Organization.Plans.At(book.Period.Start).Terms(b.tiers)
 	if err != nil {
 		return err
 	}
@@ -117,9 +182,26 @@ func (b *Books) grant(book *Book, cause Cause) error {
 	return nil
 }
 
+// grant finds a live grant; nil where there is none.
+func (b *Books) grant(id string) *Grant {
+	for _, g := range b.Grants {
+		if g.ID == id && g.live() {
+			return g
+		}
+	}
+	return nil
+}
+
 // post books the moves that move anything, and notes what became true by them.
 func (b *Books) post(book *Book, cause Cause, moves ...move) {
-	before := *book
+	wasOut, before := b.isOut(book, cause.At), *book
+	b.apply(book, cause, moves...)
+	book.Refused = min(book.Refused, b.seen(book).limit(b.Organization.Plans.At(cause.At))) // so that any grant raises it
+	b.announce(book, before, wasOut, cause)
+}
+
+// apply is post without saying anything.
+func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 	for _, m := range moves {
 		if m.amount == 0 {
 			continue
@@ -128,24 +210,50 @@ func (b *Books) post(book *Book, cause Cause, moves ...move) {
 			Organization: b.Organization.ID, Period: book.Period,
 			From: m.from, To: m.to, Amount: m.amount, Reason: m.reason, Cause: cause, Line: b.lines,
 		}
+		if m.grant != nil {
+			transfer.Grant = m.grant.ID
+			b.Organization.Pool += m.grant.take(m)
+			m.grant.end(cause.At)
+		}
 		book.Balances.Apply(transfer)
 		b.Transfers = append(b.Transfers, transfer)
 		b.lines++
 	}
-	b.announce(book, before, cause)
 }
 
-// announce records each threshold reached for the first time in a period, and each exhaustion.
-func (b *Books) announce(book *Book, before Book, cause Cause) {
-	for _, percent := range crossed(*book) {
+// isOut reports whether nothing of a book is left at an instant, nor allowed.
+func (b *Books) isOut(book *Book, at time.Time) bool {
+	if at.Before(book.Period.Start) {
+		at = book.Period.Start
+	}
+	return b.seen(book).isOut(b.Organization.Plans.At(at))
+}
+
+// announce notes each threshold the first time it is reached in a period, and each time that the organization has used up what it may
+// use, that it may go on, and that overage begins.
+func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
+	for _, percent := range crossed(b.seen(book)) {
 		book.Reached = percent
-		b.emit(ThresholdReached, *book, percent, cause)
+		b.Events = append(b.Events, Event{
+			Kind: ThresholdReached, Organization: b.Organization.ID, Book: b.seen(book), Percent: percent, Cause: cause,
+		})
 	}
-	if book.exhausted() && !before.exhausted() {
-		b.emit(QuotaExhausted, *book, 0, cause)
+	if before.Balances[Overage] == 0 && book.Balances[Overage] > 0 && b.Organization.Plans.At(cause.At).Overage {
+		b.emit(OverageBegun, book, cause)
+	}
+	switch isOut := b.isOut(book, cause.At); {
+	case isOut && !wasOut:
+		b.emit(QuotaExhausted, book, cause)
+	case wasOut && !isOut:
+		b.emit(QuotaRestored, book, cause)
 	}
 }
 
-func (b *Books) emit(kind EventKind, book Book, percent int, cause Cause) {
-	b.Events = append(b.Events, Event{Kind: kind, Organization: b.Organization.ID, Book: book, Percent: percent, Cause: cause})
+func (b *Books) emit(kind EventKind, book *Book, cause Cause) {
+	b.Events = append(b.Events, Event{Kind: kind, Organization: b.Organization.ID, Book: b.seen(book), Cause: cause})
+}
+
+// emitGrant is emit for what became of a grant.
+func (b *Books) emitGrant(kind EventKind, g *Grant, cause Cause) {
+	b.Events = append(b.Events, Event{Kind: kind, Organization: b.Organization.ID, Cause: cause, Grant: *g})
 }

@@ -69,14 +69,21 @@ func newBooks(tier Tier) *Books {
 	if tier != "" {
 		organization.Plans = Plans{{From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tier: tier}}
 	}
-	return OpenBooks(organization, smallTiers())
+	return OpenBooks(organization, smallTiers(), nil)
 }
 
 // describe lists the transfers as "from>to amount reason" of each period's month.
 func describe(transfers []Transfer) string {
 	var lines []string
 	for _, t := range transfers {
-		lines = append(lines, fmt.Sprintf("%s %s>%s %d %s", t.Period.Start.Format("01"), t.From, t.To, t.Amount, t.Reason))
+		line := fmt.Sprintf("%s %s>%s %d %s", t.Period.Start.Format("01"), t.From, t.To, t.Amount, t.Reason)
+		if t.Grant != "" {
+			line += " " + t.Grant
+		}
+		if !t.Of.IsZero() {
+			line += " of " + t.Of.Format("01")
+		}
+		lines = append(lines, line)
 	}
 	return strings.Join(lines, "; ")
 }
@@ -89,6 +96,20 @@ func describeEvents(events []Event) string {
 			lines = append(lines, fmt.Sprintf("%d%% by %s", e.Percent, e.Cause.Event))
 		case QuotaExhausted:
 			lines = append(lines, "exhausted by "+e.Cause.Event)
+		case QuotaRestored:
+			lines = append(lines, "restored")
+		case OverageBegun:
+			lines = append(lines, "overage")
+		case TierChanged:
+			lines = append(lines, fmt.Sprintf("%s>%s", e.Before, e.After))
+		case GrantExpiring:
+			lines = append(lines, e.Grant.ID+" expires soon")
+		case GrantHasExpired:
+			lines = append(lines, e.Grant.ID+" expired")
+		case PeriodClosed:
+			lines = append(lines, e.Book.Period.Start.Format("01")+" closed")
+		case BooksAdjusted:
+			lines = append(lines, fmt.Sprintf("adjusted by %d", e.Amount))
 		}
 	}
 	return strings.Join(lines, "; ")
@@ -190,20 +211,22 @@ func TestBooksStaySound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		books := newBooks([]Tier{"", Indie, Scale}[random.IntN(3)])
-		for range 60 {
-			_ = randomStep(random)(books)
+		for n := range 60 {
+			_ = randomStep(random, n)(books)
 			checkSound(t, books)
 		}
 		checkOnce(t, books.Events)
 	}
 }
 
-func randomStep(random *rand.Rand) step {
-	when := time.Date(2026, 10, 1+random.IntN(80), random.IntN(24), 0, 0, 0, time.UTC).Format(time.RFC3339)
+// randomStep is the n-th step.
+func randomStep(random *rand.Rand, n int) step {
+	at := time.Date(2026, 10, 1+random.IntN(80), random.IntN(24), 0, 0, 0, time.UTC)
 	if random.IntN(12) == 0 {
-		return startPlan(when, Indie)
+		return startPlan(at.Format(time.RFC3339), Indie)
 	}
-	return charge(when, random.Int64N(40))
+	c := Charge{Organization: "acme", Bytes: random.Int64N(40), Entries: 1, Cause: Cause{Event: fmt.Sprint("charge ", n), At: at}}
+	return func(b *Books) error { return b.Charge(c) }
 }
 
 func checkSound(t testing.TB, books *Books) {
@@ -222,9 +245,9 @@ func checkSound(t testing.TB, books *Books) {
 		switch b := book.Balances; {
 		case b.Sum() != 0:
 			t.Fatalf("%v sums to %d", b, b.Sum())
-		case b[Grant] < 0 || b[Consumed] < 0 || b[Overage] < 0:
+		case b[Allowance] < 0 || b[Consumed] < 0 || b[Overage] < 0:
 			t.Fatalf("%v: below zero", b)
-		case b[Overage] > 0 && b[Grant] > 0:
+		case b[Overage] > 0 && b[Allowance] > 0:
 			t.Fatalf("%v: overage beside a grant", b)
 		case replayed[book.Period] != nil && *replayed[book.Period] != b:
 			t.Fatalf("%v, the transfers say %v", b, *replayed[book.Period])
@@ -253,7 +276,7 @@ func TestBatchesMakeNoDifference(t *testing.T) {
 	for i := range int64(40) {
 		c := charge(d1, i%7)
 		perform(t, whole, c)
-		stored = OpenBooks(stored.Organization, smallTiers(), stored.All()...)
+		stored = OpenBooks(stored.Organization, smallTiers(), nil, stored.All()...)
 		perform(t, stored, c)
 		transfers, events = append(transfers, stored.Transfers...), append(events, stored.Events...)
 	}
@@ -286,14 +309,14 @@ func TestThresholdsOfTheLargestQuota(t *testing.T) {
 
 // The state follows from what remains; suspension is above it.
 func TestState(t *testing.T) {
-	full, empty := Book{Balances: Balances{-9, 9, 0, 0}}, Book{Balances: Balances{-9, 0, 9, 0}}
+	full, empty := Book{Balances: Balances{Issuer: -9, Allowance: 9}}, Book{Balances: Balances{Issuer: -9, Consumed: 9}}
 	tests := []struct {
 		suspended bool
 		book      Book
 		want      string
 	}{{false, full, Active}, {false, empty, Exhausted}, {true, full, Suspended}, {true, empty, Suspended}}
 	for _, test := range tests {
-		if got := (Organization{Suspended: test.suspended}).State(test.book); got != test.want {
+		if got := (Organization{Suspended: test.suspended}).State(test.book, time.Time{}); got != test.want {
 			t.Errorf("suspended %v, %v: %q, want %q", test.suspended, test.book, got, test.want)
 		}
 	}

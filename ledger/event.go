@@ -12,6 +12,13 @@ type EventKind uint8
 const (
 	ThresholdReached EventKind = iota + 1
 	QuotaExhausted
+	QuotaRestored
+	OverageBegun
+	TierChanged
+	GrantExpiring
+	GrantHasExpired
+	PeriodClosed
+	BooksAdjusted
 	eventKindsEnd
 )
 
@@ -27,16 +34,38 @@ func EventKinds() (kinds []EventKind) {
 type Event struct {
 	Kind         EventKind
 	Organization string
-	Book         Book // after the transfers that made it true
+	Book         Book // after the transfers that made it true; zero where it is about a grant
 	Percent      int  // of a ThresholdReached
 	Cause        Cause
+
+	Before, After Tier      // of a TierChanged
+	Grant         Grant     // of what became of one
+	Subject       string    // id of a BooksAdjusted
+	Amount        int64     // of a BooksAdjusted: the bytes that the organization got back, or below zero was charged
+	Of            time.Time // start of the period that was wrong; zero: no other than the Book's
 }
 
 // ID identifies an event: the same whenever it is decided again.
 func (e Event) ID() string {
 	start := e.Book.Period.Start.Format(time.DateOnly)
-	if e.Kind == ThresholdReached {
+	switch e.Kind {
+	case ThresholdReached:
 		return fmt.Sprintf("%s/%s/threshold/%d", e.Organization, start, e.Percent)
+	case QuotaExhausted:
+		return fmt.Sprintf("%s/%s/exhausted/%s", e.Organization, start, e.Cause.Event)
+	case QuotaRestored:
+		return fmt.Sprintf("%s/%s/restored/%s", e.Organization, start, e.Cause.Event)
+	case OverageBegun:
+		return fmt.Sprintf("%s/%s/overage/%s", e.Organization, start, e.Cause.Event)
+	case TierChanged:
+		return fmt.Sprintf("%s/%s/tier/%s", e.Organization, start, e.Cause.Event)
+	case GrantExpiring:
+		return fmt.Sprintf("%s/grant/%s/expiring", e.Organization, e.Grant.ID)
+	case GrantHasExpired:
+		return fmt.Sprintf("%s/grant/%s/expired", e.Organization, e.Grant.ID)
+	case PeriodClosed:
+		return fmt.Sprintf("%s/%s/closed", e.Organization, start)
+	default:
+		return fmt.Sprintf("%s/%s/adjusted/%s", e.Organization, start, e.Subject)
 	}
-	return fmt.Sprintf("%s/%s/exhausted/%s", e.Organization, start, e.Cause.Event)
 }

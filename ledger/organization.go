@@ -3,6 +3,8 @@ package ledger
 import (
 	"errors"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // States of an organization.
@@ -26,6 +28,10 @@ type Organization struct {
 	AnchorDay int // 1..31
 	Plans     Plans
 	Suspended bool
+
+	Pool          int64     // what is left of the grants that are in force, in bytes
+	ClosedThrough time.Time // periods that end by then are closed
+	Decisions     int64     // how many were made about it
 }
 
 // Provisional reports whether the ledger has only seen logs of the organization so far.
@@ -33,34 +39,25 @@ func (o Organization) Provisional() bool {
 	return len(o.Plans) == 0
 }
 
-// State is the organization's state while its books of the period are book.
-func (o Organization) State(book Book) string {
+// State is the organization's state at an instant, of which book is the period's.
+func (o Organization) State(book Book, at time.Time) string {
+	plan := o.Plans.At(at)
 	switch {
 	case o.Suspended:
 		return Suspended
-	case book.Remaining() == 0 || book.refuses():
+	case book.Remaining() == 0 && book.Balances[Overage] >= plan.overageAllowed(), book.refuses(plan):
 		return Exhausted
 	}
 	return Active
 }
 
-// A Plan is the tier that holds from an instant on.
-type Plan struct {
-	From time.Time
-	Tier Tier
-}
-
-// Plans are an organization's plans in the order of their instants: its timeline.
-type Plans []Plan
-
-// At is the tier in force at t; before the first plan, the first plan's tier.
-func (p Plans) At(t time.Time) Tier {
-	tier := p[0].Tier
-	for _, plan := range p[1:] {
-		if plan.From.After(t) {
-			break
-		}
-		tier = plan.Tier
+// BookedIn is the period in which what was accepted at an instant is booked: its own, or the earliest that is open.
+func (o Organization) BookedIn(at time.Time) calendar.Period {
+	if o.isClosed(at) {
+		at = o.ClosedThrough
 	}
-	return tier
+	return calendar.PeriodAt(at, o.AnchorDay)
 }
+
+// isClosed reports whether what was accepted at an instant can't be booked in its own period any more.
+func (o Organization) isClosed(at time.Time) bool { return at.Before(o.ClosedThrough) }

@@ -27,16 +27,21 @@ func (r *Range) Add(charge Charge) {
 	r.Next = charge.Cause.Offset + 1
 	r.Records++
 	r.Bytes += charge.Bytes
-	if charge.Cause.At.Before(r.From) {
-		r.From = charge.Cause.At
-	}
-	if charge.Cause.At.After(r.To) {
-		r.To = charge.Cause.At
-	}
+	r.Reach(charge.Cause.At)
 }
 
 // Charge notes a request that a record of the range completes.
 func (r *Range) Charge(request Charge) {
 	r.Charged++
 	r.ChargedBytes += request.Bytes
+}
+
+// Reach takes an instant at which something counts into the range: what came late counts from the beginning of a later period.
+func (r *Range) Reach(at time.Time) {
+	if at.Before(r.From) {
+		r.From = at
+	}
+	if at.After(r.To) {
+		r.To = at
+	}
 }

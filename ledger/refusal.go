@@ -37,7 +37,7 @@ func (r Refusal) Validate() error {
 // Refuse exhausts the period for every replica until its allowance is larger than the one refused.
 // A refusal based on an outdated, smaller allowance changes nothing.
 func (b *Books) Refuse(r Refusal) error {
-	if !r.Exhausts || b.Organization.Provisional() {
+	if !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At) {
 		return nil
 	}
 	if period := calendar.PeriodAt(r.Cause.At, b.Organization.AnchorDay); !period.Start.Equal(r.PeriodStart) {
@@ -48,8 +48,8 @@ func (b *Books) Refuse(r Refusal) error {
 	if err != nil {
 		return err
 	}
-	before := *book
-	book.Refused = max(book.Refused, min(r.Quota, book.Granted()))
-	b.announce(book, before, r.Cause)
+	before, wasOut := *book, b.isOut(book, r.Cause.At)
+	book.Refused = max(book.Refused, min(r.Quota, b.seen(book).limit(b.Organization.Plans.At(r.Cause.At))))
+	b.announce(book, before, wasOut, r.Cause)
 	return nil
 }

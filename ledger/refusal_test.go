@@ -48,6 +48,7 @@ func TestRefusalExhausts(t *testing.T) {
 		{"a stale replica after it was raised", []step{charge(november, 72), raise(november, 10), refuse(later, 100)}, later, Active, 0},
 		{"a stale replica that knew of more", []step{charge(november, 72), refuse(november, 500)}, later, Exhausted, 1},
 		{"the next period", []step{charge(november, 72), refuse(november, 100)}, december, Active, 1},
+		{"lowered, and raised by less", []step{give("11-02", "g", 50), refuse(november, 150), decide("11-10T01", Revoked{Grant: "g"}), raise(later, 1)}, later, Active, 1},
 		{"of another period than it claims", []step{func(b *Books) error {
 			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC), Exhausts: true,
 				Cause: causeAt(november, FromOutcomes)})
@@ -63,7 +64,7 @@ func TestRefusalExhausts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := b.Organization.State(book); got != c.want {
+			if got := b.Organization.State(book, at(t, c.at)); got != c.want {
 				t.Errorf("%s, want %s: %+v", got, c.want, book)
 			}
 			announced := 0

@@ -21,8 +21,8 @@ func crossed(after Book) []int {
 // reached reports whether the use is at least percent of the allowance. Without an allowance
 // nothing is reached.
 func reached(b Book, percent int) bool {
-	granted := b.Granted()
-	return granted > 0 && b.Used() >= mulDivUp(granted, int64(percent), 100)
+	allowance := b.Allowance()
+	return allowance > 0 && b.Used() >= mulDivUp(allowance, int64(percent), 100)
 }
 
 // mulDivUp is a*b/c rounded up, without overflow between; a and b are not negative, c is positive.

@@ -13,12 +13,20 @@ type Reason uint8
 
 // The reasons. Their numbers are stored.
 const (
-	Issued  Reason = 1 // the allowance of a period
-	Charged Reason = 2 // accepted log entries
-	Settled Reason = 3 // earlier overage, covered by a later grant
+	Issued    Reason = 1 // the allowance of a period, or a grant
+	Charged   Reason = 2 // accepted log entries
+	Settled   Reason = 3 // earlier overage, covered since
+	Late      Reason = 4 // entries that came after the period was closed in which they were accepted
+	Prorated  Reason = 5 // what a larger plan allows for the rest of a period
+	Lapsed    Reason = 6 // unused by the time at which it had to be
+	TakenBack Reason = 7 // a grant that was voided
+	Corrected Reason = 8 // an adjustment
 )
 
-var reasonNames = map[Reason]string{Issued: "issued", Charged: "charged", Settled: "settled"}
+var reasonNames = map[Reason]string{
+	Issued: "issued", Charged: "charged", Settled: "settled", Late: "late", Prorated: "prorated", Lapsed: "expired", TakenBack: "voided",
+	Corrected: "adjusted",
+}
 
 func (r Reason) String() string {
 	if name, ok := reasonNames[r]; ok {
@@ -32,9 +40,10 @@ type Source uint8
 
 // The sources.
 const (
-	FromLogs     Source = 0
-	FromTenants  Source = 1
-	FromOutcomes Source = 2
+	FromLogs      Source = 0
+	FromTenants   Source = 1
+	FromOutcomes  Source = 2
+	FromDecisions Source = 3 // the offset is the number of the organization's decision
 )
 
 // A Cause is the event that made a transfer necessary. (Source, Partition, Offset) identifies it.
@@ -65,7 +74,9 @@ type Transfer struct {
 	Entries      int   // how many log entries it pays for; counted on the first transfer of a charge only
 	Reason       Reason
 	Cause        Cause
-	Line         int // numbers the transfers of one cause from 0
+	Line         int       // numbers the transfers of one cause from 0
+	Grant        string    // id of the grant whose bytes they are; empty: none's
+	Of           time.Time // start of the period that it makes good; zero: none
 }
 
 // Effective is when a transfer counts: when its cause happened, or the period's start where that

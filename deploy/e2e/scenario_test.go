@@ -62,6 +62,7 @@ func scenario(t *testing.T, in installation, disturb func(ctx context.Context, u
 	t.Run("refusals", func(t *testing.T) { refusals(t, ctx, in, main) })
 	t.Run("revocation", func(t *testing.T) { revocation(t, ctx, in) })
 	t.Run("quota", func(t *testing.T) { quota(t, ctx, in) })
+	t.Run("upgrade", func(t *testing.T) { upgrade(t, ctx, in) })
 	t.Run("rate", func(t *testing.T) { rate(t, ctx, in) })
 	t.Run("nothing refused was kept", func(t *testing.T) { verify(t, ctx, in, main, sentMain) })
 }

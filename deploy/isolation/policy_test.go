@@ -51,6 +51,12 @@ var policies = []policy{
 	{route: "GET /v1/organizations/{organization}/usage", who: tokens("billing:read")},
 	{route: "GET /v1/accounts", who: billingOperators},
 	{route: "GET /v1/organizations/{organization}/refusals", who: tokens("billing:read")},
+	{route: "GET /v1/organizations/{organization}/subscription", who: tokens("billing:read")},
+	{route: "PUT /v1/organizations/{organization}/subscription", who: tokens("billing:write"), body: `{"tier":"scale"}`},
+	{route: "GET /v1/organizations/{organization}/grants", who: tokens("billing:read")},
+	{route: "POST /v1/organizations/{organization}/grants", who: tokens("billing:write"), body: `{"amount":1}`, want: 201},
+	{route: "POST /v1/organizations/{organization}/grants/{grant}/void", who: tokens("billing:write"), path: "/v1/organizations/{organization}/grants/{grant}/void"},
+	{route: "POST /v1/organizations/{organization}/adjustments", who: tokens("billing:write"), body: `{"amount":1}`, want: 201},
 
 	// Organizations and what is theirs.
 	{route: "POST /v1/organizations", who: operators, body: `{"name":"C","tier":"indie"}`, want: 201},

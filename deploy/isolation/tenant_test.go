@@ -85,6 +85,7 @@ func (w *world) tenant(t *testing.T, name string) *tenant {
 	second := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": made.things["second"], "environment": "prod", "name": name + "'s other key"})
 	made.things["group"] = made.group(t, made.things["project"], made.key)
 	made.things["second-group"] = made.group(t, made.things["second"], second.get("key"))
+	made.things["grant"] = w.operate(t, "POST", "/v1/organizations/"+made.things["organization"]+"/grants", map[string]any{"amount": 1, "reason": name + "'s grant"}).get("id")
 	return made
 }
 

@@ -3,10 +3,12 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,6 +57,7 @@ type App struct {
 	projects    *state.Reader // their names, for people
 	accounts    *bus.Accounts
 	checker     *service.Checker
+	advancer    *service.Advancer
 	pruner      *prune.Pruner
 	plaintext   *exposure.Watch
 	handler     nethttp.Handler
@@ -88,7 +91,9 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build() (err error) {
-	a.service = &service.Service{Reads: a.reads, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock}
+	a.service = &service.Service{
+		Reads: a.reads, Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Ahead: a.clockAhead,
+	}
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
@@ -104,6 +109,9 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
 		Logger: a.logger, Metrics: a.metrics.Registerer,
 	})
+	a.advancer = &service.Advancer{
+		Service: a.service, Pool: a.pool, CaughtUp: a.logs.Ready, Interval: advanceInterval, Logger: a.logger, Wake: a.relay.Wake,
+	}
 	a.pruner = a.newPruner()
 	if err := a.buildAPI(); err != nil {
 		return err
@@ -149,6 +157,20 @@ const (
 	batchBytes    = 32 << 20 // the records come with their lines
 	checkInterval = 10 * time.Second
 )
+
+// advanceInterval is how often it is looked what is due.
+const advanceInterval = time.Second
+
+// clockAhead is how far the clock is ahead of the database's, which has nothing to say where the configuration brings one.
+func (a *App) clockAhead(ctx context.Context) (time.Duration, error) {
+	if a.config.Clock != nil {
+		return 0, nil
+	}
+	return pg.ClockAhead(ctx, a.pool, a.clock)
+}
+
+// newID is unlike any other.
+func newID() string { return strings.ToLower(rand.Text()) }
 
 func (a *App) buildAPI() error {
 	proxies, err := httpapi.ParseProxies(a.config.TrustedProxies)
@@ -213,7 +235,7 @@ func (a *App) Run(ctx context.Context) error {
 		Module: "ledger", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.accounts.Run, a.checker.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
+		a.accounts.Run, a.checker.Run, a.advancer.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.

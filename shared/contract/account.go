@@ -20,12 +20,14 @@ type Account struct {
 	Organization      string    `json:"organization"`
 	Tier              string    `json:"tier"`
 	RequestsPerMinute int       `json:"requests_per_minute"`
-	AnchorDay         int       `json:"anchor_day"`   // 1..31: the day of the month on which a period starts
-	PeriodStart       time.Time `json:"period_start"` // inclusive
-	PeriodEnd         time.Time `json:"period_end"`   // exclusive
-	Quota             int64     `json:"quota"`        // bytes granted for this period
-	NextQuota         int64     `json:"next_quota"`   // bytes that a following period grants
-	Used              int64     `json:"used"`         // bytes charged in this period
+	AnchorDay         int       `json:"anchor_day"`                 // 1..31: the day of the month on which a period starts
+	PeriodStart       time.Time `json:"period_start"`               // inclusive
+	PeriodEnd         time.Time `json:"period_end"`                 // exclusive
+	Quota             int64     `json:"quota"`                      // bytes granted for this period
+	NextQuota         int64     `json:"next_quota"`                 // bytes that a following period grants
+	OverageCap        int64     `json:"overage_cap,omitempty"`      // bytes beyond Quota that are accepted
+	NextOverageCap    int64     `json:"next_overage_cap,omitempty"` // bytes beyond NextQuota
+	Used              int64     `json:"used"`                       // bytes charged in this period
 	State             string    `json:"state"`
 	RetentionDays     int       `json:"retention_days,omitempty"` // see Retention
 	Counted           Positions `json:"counted"`                  // everything below these offsets of weir.logs.v1 is in Used

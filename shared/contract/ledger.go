@@ -13,7 +13,7 @@ type ThresholdReached struct {
 	At           time.Time `json:"at"`    // when that batch was accepted
 }
 
-// QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the period's quota.
+// QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the period's quota, nor of the overage that is accepted.
 type QuotaExhausted struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -21,4 +21,73 @@ type QuotaExhausted struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
+}
+
+// QuotaRestored is a fact on weir.ledger.v1: what was exhausted is so no more, by a grant, another plan or the next period.
+type QuotaRestored struct {
+	Organization string    `json:"organization"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Quota        int64     `json:"quota"`
+	Used         int64     `json:"used"`
+	At           time.Time `json:"at"`
+}
+
+// OverageBegun is a fact on weir.ledger.v1: more than the quota is used from now on, which the plan accepts.
+type OverageBegun struct {
+	Organization string    `json:"organization"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Quota        int64     `json:"quota"`
+	Used         int64     `json:"used"`
+	At           time.Time `json:"at"`
+}
+
+// TierChanged is a fact on weir.ledger.v1: another tier is in force.
+type TierChanged struct {
+	Organization string    `json:"organization"`
+	Before       string    `json:"before"`
+	Tier         string    `json:"tier"`
+	At           time.Time `json:"at"`
+}
+
+// GrantExpiring is a fact on weir.ledger.v1: what is left of a grant expires in a week.
+type GrantExpiring struct {
+	Organization string    `json:"organization"`
+	Grant        string    `json:"grant"`
+	Remaining    int64     `json:"remaining"`
+	ExpiresAt    time.Time `json:"expires_at"`
+	At           time.Time `json:"at"`
+}
+
+// GrantExpired is a fact on weir.ledger.v1: a grant has ended, and what was left of it with it.
+type GrantExpired struct {
+	Organization string    `json:"organization"`
+	Grant        string    `json:"grant"`
+	Expired      int64     `json:"expired"`
+	At           time.Time `json:"at"`
+}
+
+// PeriodClosed is a fact on weir.ledger.v1: nothing is booked in a period any more, and this is what it came to.
+type PeriodClosed struct {
+	Organization string    `json:"organization"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Granted      int64     `json:"granted"`
+	Consumed     int64     `json:"consumed"` // of what was granted
+	Overage      int64     `json:"overage"`
+	Expired      int64     `json:"expired"`
+	Voided       int64     `json:"voided"`
+	At           time.Time `json:"at"`
+}
+
+// Adjusted is a fact on weir.ledger.v1: what was charged is made good in a period that is open: by somebody's decision, or because entries came
+// after their period was closed.
+type Adjusted struct {
+	Organization  string     `json:"organization"`
+	Adjustment    string     `json:"adjustment"`                // its id, or the event that came late
+	Bytes         int64      `json:"bytes"`                     // given back, or below zero charged
+	PeriodStart   time.Time  `json:"period_start"`              // where it is booked
+	OfPeriodStart *time.Time `json:"of_period_start,omitempty"` // the period that was wrong
+	At            time.Time  `json:"at"`
 }

@@ -59,7 +59,7 @@ func accountChanged(r bus.Record, accounts Accounts) error {
 	accounts.Apply(string(r.Key), account.RequestsPerMinute, ingest.Account{
 		Period:    calendar.Period{Start: account.PeriodStart.UTC(), End: account.PeriodEnd.UTC()},
 		AnchorDay: account.AnchorDay,
-		Limit:     account.Quota, NextLimit: account.NextQuota, Used: account.Used,
+		Limit:     account.Quota + account.OverageCap, NextLimit: account.NextQuota + account.NextOverageCap, Used: account.Used,
 		Exhausted:     account.State == contract.AccountExhausted,
 		Suspended:     account.State == contract.AccountSuspended,
 		RetentionDays: account.Retention(),

@@ -56,10 +56,10 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	if err != nil {
 		return err
 	}
-	if err := c.Service.NoteApplied(ctx, tx, rangesOf(charges, requests, booked)); err != nil {
+	if err := c.Service.NoteApplied(ctx, tx, reachLate(rangesOf(charges, requests, booked), events)); err != nil {
 		return err
 	}
-	return saveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
+	return SaveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
 }
 
 func parseLogs(records []bus.Record) ([]ledger.Charge, []contract.LogsAccepted, error) {
@@ -133,6 +133,19 @@ func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledge
 	return ranges
 }
 
+// reachLate has ranges reach to where that counts which came late.
+func reachLate(ranges []ledger.Range, events []ledger.Event) []ledger.Range {
+	for _, event := range events {
+		if event.Kind != ledger.BooksAdjusted {
+			continue
+		}
+		for i := range ranges {
+			ranges[i].Reach(event.Book.Period.Start)
+		}
+	}
+	return ranges
+}
+
 // Tenants starts plans of new organizations and withdraws the accounts of deleted ones. It ignores
 // other events.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
@@ -150,7 +163,7 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 		}
 		events = append(events, its...)
 	}
-	return saveEvents(ctx, tx, events) // the last of all, as in Logs: who waits for a lock must not have others wait that hold it
+	return SaveEvents(ctx, tx, events) // the last of all, as in Logs: who waits for a lock must not have others wait that hold it
 }
 
 // tenant passes over tombstones too: what they take back has had its effect.

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// saveEvents puts events into the outbox.
-func saveEvents(ctx context.Context, tx pgx.Tx, events []ledger.Event) error {
+// SaveEvents puts events into the outbox.
+func SaveEvents(ctx context.Context, tx pgx.Tx, events []ledger.Event) error {
 	facts := make([]outbox.Fact, len(events))
 	for i, event := range events {
 		facts[i] = outboxFact(event)
@@ -23,25 +23,48 @@ func saveEvents(ctx context.Context, tx pgx.Tx, events []ledger.Event) error {
 // outboxFact is an event as the outbox keeps it.
 func outboxFact(event ledger.Event) outbox.Fact {
 	kind, body := eventBody(event)
-	return outbox.Fact{Organization: event.Organization, ID: event.ID(), Type: kind, At: event.Cause.At, Body: body}
+	return outbox.Fact{Organization: event.Organization, ID: event.ID(), Type: kind, At: event.Cause.At, Body: encode(body)}
 }
 
 // eventBody is an event as weir.ledger.v1 carries it.
-func eventBody(event ledger.Event) (kind string, body []byte) {
-	var value any
-	switch event.Kind {
+func eventBody(e ledger.Event) (kind string, body any) {
+	book, at := e.Book, e.Cause.At
+	start, end, quota, used := book.Period.Start, book.Period.End, book.Allowance(), book.Used()
+	switch e.Kind {
 	case ledger.ThresholdReached:
-		kind, value = contract.TypeThresholdReached, contract.ThresholdReached{
-			Organization: event.Organization, PeriodStart: event.Book.Period.Start, Percent: event.Percent,
-			Quota: event.Book.Granted(), Used: event.Book.Used(), Batch: event.Cause.Batch, At: event.Cause.At,
+		return contract.TypeThresholdReached, contract.ThresholdReached{
+			Organization: e.Organization, PeriodStart: start, Percent: e.Percent, Quota: quota, Used: used, Batch: e.Cause.Batch, At: at,
 		}
 	case ledger.QuotaExhausted:
-		kind, value = contract.TypeQuotaExhausted, contract.QuotaExhausted{
-			Organization: event.Organization, PeriodStart: event.Book.Period.Start, PeriodEnd: event.Book.Period.End,
-			Quota: event.Book.Granted(), Used: event.Book.Used(), At: event.Cause.At,
+		return contract.TypeQuotaExhausted, contract.QuotaExhausted{Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at}
+	case ledger.QuotaRestored:
+		return contract.TypeQuotaRestored, contract.QuotaRestored{Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at}
+	case ledger.OverageBegun:
+		return contract.TypeOverageBegun, contract.OverageBegun{Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at}
+	case ledger.TierChanged:
+		return contract.TypeTierChanged, contract.TierChanged{Organization: e.Organization, Before: string(e.Before), Tier: string(e.After), At: at}
+	case ledger.GrantExpiring:
+		return contract.TypeGrantExpiring, contract.GrantExpiring{
+			Organization: e.Organization, Grant: e.Grant.ID, Remaining: e.Grant.Remaining, ExpiresAt: e.Grant.Expires, At: at,
 		}
-	default:
-		panic(fmt.Sprintf("BUG: no contract for an event of kind %d", event.Kind))
+	case ledger.GrantHasExpired:
+		return contract.TypeGrantExpired, contract.GrantExpired{Organization: e.Organization, Grant: e.Grant.ID, Expired: e.Grant.Expired, At: at}
+	case ledger.PeriodClosed:
+		balances := book.Balances
+		return contract.TypePeriodClosed, contract.PeriodClosed{
+			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Granted: book.Granted(), Consumed: balances[ledger.Consumed],
+			Overage: balances[ledger.Overage], Expired: balances[ledger.Expired], Voided: balances[ledger.Voided], At: at,
+		}
+	case ledger.BooksAdjusted:
+		return contract.TypeAdjusted, newAdjusted(e)
 	}
-	return kind, encode(value)
+	panic(fmt.Sprintf("BUG: no contract for an event of kind %d", e.Kind))
+}
+
+func newAdjusted(e ledger.Event) contract.Adjusted {
+	adjusted := contract.Adjusted{Organization: e.Organization, Adjustment: e.Subject, Bytes: e.Amount, PeriodStart: e.Book.Period.Start, At: e.Cause.At}
+	if !e.Of.IsZero() {
+		adjusted.OfPeriodStart = &e.Of
+	}
+	return adjusted
 }

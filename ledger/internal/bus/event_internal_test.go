@@ -45,7 +45,7 @@ func members(t *testing.T, text []byte) []string {
 func TestEveryEventIsMapped(t *testing.T) {
 	want, ids := published(t, contract.TopicLedger), map[string]bool{}
 	for _, kind := range ledger.EventKinds() {
-		event := ledger.Event{Kind: kind, Organization: "acme", Percent: 80, Cause: ledger.Cause{Event: "e", Batch: "b", At: time.Now()}}
+		event := ledger.Event{Kind: kind, Organization: "acme", Percent: 80, Of: time.Now(), Cause: ledger.Cause{Event: "e", Batch: "b", At: time.Now()}}
 		fact := outboxFact(event)
 		if got := members(t, fact.Body); !slices.Equal(got, want[fact.Type]) {
 			t.Errorf("kind %d: members %v, want %v of %q", kind, got, want[fact.Type], fact.Type)

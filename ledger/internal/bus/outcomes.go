@@ -31,7 +31,7 @@ func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record
 	if err := c.Service.Count(ctx, tx, booked, tallies); err != nil {
 		return err
 	}
-	return saveEvents(ctx, tx, events) // the last of all, as in Logs
+	return SaveEvents(ctx, tx, events) // the last of all, as in Logs
 }
 
 func parseOutcomes(records []bus.Record) (refusals []ledger.Refusal, tallies []ledger.Tally, err error) {

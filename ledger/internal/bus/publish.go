@@ -187,8 +187,8 @@ func newAccount(state ledger.AccountState, counted contract.Positions) contract.
 	return contract.Account{
 		Organization: o.ID, Tier: string(state.Tier), RequestsPerMinute: state.RequestsPerMinute, AnchorDay: o.AnchorDay,
 		PeriodStart: book.Period.Start.UTC(), PeriodEnd: book.Period.End.UTC(),
-		Quota: book.Granted(), NextQuota: state.NextQuota, Used: book.Used(), State: o.State(book),
-		RetentionDays: state.RetentionDays, Counted: counted, Version: state.Version,
+		Quota: book.Allowance(), NextQuota: state.NextQuota, OverageCap: state.Overage, NextOverageCap: state.NextOverage,
+		Used: book.Used(), State: state.State, RetentionDays: state.RetentionDays, Counted: counted, Version: state.Version,
 	}
 }
 

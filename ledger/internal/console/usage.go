@@ -103,10 +103,10 @@ type usagePage struct {
 
 func newUsagePage(b service.Balance) usagePage {
 	page := usagePage{
-		Known: true, Tier: string(b.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
+		Known: true, Tier: string(b.Plan.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
 		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,
 		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
-		Overage: b.Book.Balances[ledger.Overage], State: b.Organization.State(b.Book),
+		Overage: b.Book.Balances[ledger.Overage], State: b.State(),
 	}
 	page.PerMille = thousandths(page.Consumed, page.Granted)
 	page.Percent = page.PerMille / 10
@@ -169,6 +169,16 @@ func words(reason ledger.Reason) string {
 		return "Logs accepted"
 	case ledger.Settled:
 		return "Earlier overage covered"
+	case ledger.Late:
+		return "Logs accepted in a closed period"
+	case ledger.Prorated:
+		return "Larger plan, for the rest of the period"
+	case ledger.Lapsed:
+		return "Expired unused"
+	case ledger.TakenBack:
+		return "Grant voided"
+	case ledger.Corrected:
+		return "Adjustment"
 	}
 	return reason.String()
 }

@@ -24,7 +24,7 @@ type accountBody struct {
 
 func newAccountBody(a service.Account) accountBody {
 	body := accountBody{
-		Organization: a.Organization.ID, Tier: string(a.Tier), State: a.State(), Period: periodBody{a.Book.Period.Start, a.Book.Period.End},
+		Organization: a.Organization.ID, Tier: string(a.Plan.Tier), State: a.State(), Period: periodBody{a.Book.Period.Start, a.Book.Period.End},
 		Granted: a.Book.Granted(), Consumed: a.Book.Used(), Remaining: a.Book.Remaining(),
 	}
 	if !a.LastActivity.IsZero() {

@@ -18,7 +18,9 @@ type balanceBody struct {
 	Granted           int64      `json:"granted"`
 	Consumed          int64      `json:"consumed"`
 	Remaining         int64      `json:"remaining"`
-	Overage           int64      `json:"overage"` // the part of consumed that no grant covers
+	Overage           int64      `json:"overage"` // the part of consumed that nothing covers
+	Expired           int64      `json:"expired"`
+	Voided            int64      `json:"voided"`
 	State             string     `json:"state"`
 	AsOf              asOfBody   `json:"as_of"`
 }
@@ -36,11 +38,11 @@ type asOfBody struct {
 
 func newBalanceBody(b service.Balance) balanceBody {
 	return balanceBody{
-		Organization: b.Organization.ID, Tier: string(b.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
+		Organization: b.Organization.ID, Tier: string(b.Plan.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
 		Period:  periodBody{b.Book.Period.Start, b.Book.Period.End},
 		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
-		Overage: b.Book.Balances[ledger.Overage],
-		State:   b.Organization.State(b.Book), AsOf: asOfBody{b.At, b.Applied},
+		Overage: b.Book.Balances[ledger.Overage], Expired: b.Book.Balances[ledger.Expired], Voided: b.Book.Balances[ledger.Voided],
+		State: b.State(), AsOf: asOfBody{b.At, b.Applied},
 	}
 }
 

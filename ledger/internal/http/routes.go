@@ -4,17 +4,22 @@ import (
 	_ "embed"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// ScopeRead is what a service token needs to read books.
-const ScopeRead = "billing:read"
+// What a service token needs to read books, and to decide about them.
+const (
+	ScopeRead  = "billing:read"
+	ScopeWrite = "billing:write"
+)
 
 //go:embed openapi.json
 var openAPI []byte
@@ -37,7 +42,35 @@ func (a *API) Mount(router chi.Router) {
 		router.Get("/v1/organizations/{organization}/usage", httpapi.Handle(a.usage))
 		router.Get("/v1/organizations/{organization}/refusals", httpapi.Handle(a.refusals))
 		router.Get("/v1/accounts", httpapi.Handle(a.accounts))
+		router.Get("/v1/organizations/{organization}/subscription", httpapi.Handle(a.subscription))
+		router.Get("/v1/organizations/{organization}/grants", httpapi.Handle(a.grants))
 	})
+	router.Group(func(router chi.Router) {
+		router.Use(a.Guard.RequireScope(ScopeWrite))
+		router.Put("/v1/organizations/{organization}/subscription", httpapi.Handle(a.subscribe))
+		router.Post("/v1/organizations/{organization}/grants", httpapi.Handle(a.grant))
+		router.Post("/v1/organizations/{organization}/grants/{grant}/void", httpapi.Handle(a.void))
+		router.Post("/v1/organizations/{organization}/adjustments", httpapi.Handle(a.adjust))
+	})
+}
+
+// requestOf is a request that decides something about an organization.
+func requestOf(r *http.Request) (organization string, request service.Request, err error) {
+	if organization, err = reached(r); err != nil {
+		return "", request, err
+	}
+	key, err := httpapi.IdempotencyKey(r)
+	return organization, service.Request{
+		Actor: identity.FromContext(r.Context()).ID, ID: httpapi.RequestID(r.Context()), IdempotencyKey: key,
+	}, err
+}
+
+// requestWith is requestOf with the body read into body.
+func requestWith(w http.ResponseWriter, r *http.Request, body any) (organization string, request service.Request, err error) {
+	if organization, request, err = requestOf(r); err != nil {
+		return organization, request, err
+	}
+	return organization, request, httpapi.ReadJSON(w, r, body)
 }
 
 // reached is the path's organization. One out of the token's reach is answered like one that does
@@ -52,11 +85,21 @@ func reached(r *http.Request) (string, error) {
 
 // answer turns an error of the service about an organization into the answer.
 func answer(err error, organization string) error {
-	if errors.Is(err, ledger.ErrNoOrganization) {
+	var invalid ledger.Invalid
+	var full ledger.LimitReached
+	switch {
+	case errors.Is(err, ledger.ErrNoOrganization):
 		return httpapi.NotFound("organization", organization)
-	}
-	if errors.Is(err, ledger.ErrNotKept) {
+	case errors.Is(err, ledger.ErrNotKept):
 		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is not kept any more.", "Use a later time.")
+	case errors.Is(err, service.ErrClock):
+		return httpapi.Unavailable("Nothing can be decided now. Send the request again.", time.Minute)
+	case errors.Is(err, postgres.ErrReused):
+		return httpapi.IdempotencyKeyReused()
+	case errors.As(err, &invalid):
+		return httpapi.Invalid("/"+invalid.Field, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error()).With("limit", full.Limit)
 	}
 	return err
 }

@@ -22,6 +22,8 @@ type transferBody struct {
 	Project     string    `json:"project,omitempty"`
 	APIKey      string    `json:"api_key,omitempty"`
 	Event       string    `json:"event"`
+	Grant       string    `json:"grant,omitempty"`
+	OfPeriod    time.Time `json:"of_period,omitzero"` // start of the period that it makes good
 }
 
 func newTransferBody(t postgres.BookedTransfer) transferBody {
@@ -29,7 +31,7 @@ func newTransferBody(t postgres.BookedTransfer) transferBody {
 		ID:          fmt.Sprintf("%d-%d-%d-%d", t.Cause.Source, t.Cause.Partition, t.Cause.Offset, t.Line),
 		EffectiveAt: t.EffectiveAt, BookedAt: t.BookedAt, PeriodStart: t.Period.Start,
 		From: t.From.String(), To: t.To.String(), Amount: t.Amount, Entries: t.Entries, Reason: t.Reason.String(),
-		Project: t.Cause.Project, APIKey: t.Cause.Key, Event: t.Cause.Event,
+		Project: t.Cause.Project, APIKey: t.Cause.Key, Event: t.Cause.Event, Grant: t.Grant, OfPeriod: t.Of,
 	}
 }
 

@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,6 +27,31 @@ type Ledger struct {
 	Pool   *pgxpool.Pool
 	now    atomic.Pointer[time.Time]
 	offset atomic.Int64
+
+	ClockAhead time.Duration // of the database's
+
+	mu     sync.Mutex
+	events []ledger.Event // that decisions made true
+}
+
+// note keeps what became true by decisions, for Events.
+func (l *Ledger) note(_ context.Context, _ pgx.Tx, events []ledger.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, events...)
+	return nil
+}
+
+func (l *Ledger) newID() string { return fmt.Sprint(l.offset.Add(1)) }
+
+// Events are the kinds of what became true by decisions so far.
+func (l *Ledger) Events() (kinds []ledger.EventKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, event := range l.events {
+		kinds = append(kinds, event.Kind)
+	}
+	return kinds
 }
 
 // New makes a ledger in November. Tier indie has 100 bytes, scale as many as a test can use.
@@ -38,7 +64,11 @@ func New(t testing.TB) *Ledger {
 func On(pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
-	l.Service = &service.Service{Reads: l.Pool, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now}
+	l.Service = &service.Service{
+		Reads: l.Pool, Writes: l.Pool, Decisions: postgres.NewDecisionStore(l.Pool), Save: l.note, IDs: l.newID,
+		Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
+		Ahead: func(context.Context) (time.Duration, error) { return l.ClockAhead, nil },
+	}
 	return l
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,7 +28,7 @@ type Unpublished struct {
 
 // AllUnpublished lists the organizations whose account states are due.
 func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
-	rows, err := tx.Query(ctx, `SELECT u.version, o.anchor_day, o.plans, o.suspended,
+	rows, err := tx.Query(ctx, `SELECT u.version, `+organizationColumns+`,
 			EXISTS (SELECT FROM erasures e WHERE e.organization = u.organization AND e.project = ''), b.*
 		FROM unpublished u JOIN organizations o USING (organization)
 		CROSS JOIN LATERAL (SELECT `+bookColumns+` FROM books
@@ -37,12 +38,13 @@ func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
 	}
 	var due []Unpublished
 	var u Unpublished
-	var plans []byte
+	var o organizationRow
 	var b orgBook
-	fields := append([]any{&u.Version, &u.Organization.AnchorDay, &plans, &u.Organization.Suspended, &u.Deleted}, b.fields()...)
+	fields := slices.Concat([]any{&u.Version}, o.fields(), []any{&u.Deleted}, b.fields())
 	_, err = pgx.ForEachRow(rows, fields, func() error {
-		u.Organization.ID, u.Book = b.organization, b.book
-		u.Organization.Plans, err = parsePlans(plans)
+		u.Organization, err = o.organization()
+		u.Book = b.book
+		u.Book.Pool = u.Organization.Pool
 		due = append(due, u)
 		return err
 	})

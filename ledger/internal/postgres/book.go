@@ -22,7 +22,7 @@ type orgBook struct {
 	book         ledger.Book
 }
 
-const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, reached, refused`
+const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, credit, expired, voided, reached, refused`
 
 // LoadBooks reads the books that exist of those asked for, by organization.
 func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[string][]ledger.Book, error) {
@@ -50,6 +50,22 @@ func LoadAllBooks(ctx context.Context, tx pgx.Tx, organization string) ([]ledger
 	return books, forEachBook(rows, func(b orgBook) { books = append(books, b.book) })
 }
 
+// LoadOpenBooks reads the books of the organizations whose periods are not closed.
+func LoadOpenBooks(ctx context.Context, tx pgx.Tx, of map[string]ledger.Organization) (map[string][]ledger.Book, error) {
+	var ids []string
+	var closed []time.Time
+	for id, o := range of {
+		ids, closed = append(ids, id), append(closed, o.ClosedThrough)
+	}
+	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books
+		JOIN unnest($1::text[], $2::timestamptz[]) AS open (organization, closed_through) USING (organization) WHERE period_end > closed_through`, ids, closed)
+	if err != nil {
+		return nil, err
+	}
+	books := map[string][]ledger.Book{}
+	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
+}
+
 func forEachBook(rows pgx.Rows, each func(orgBook)) error {
 	var b orgBook
 	_, err := pgx.ForEachRow(rows, b.fields(), func() error {
@@ -62,11 +78,11 @@ func forEachBook(rows pgx.Rows, each func(orgBook)) error {
 
 // fields are the addresses of bookColumns.
 func (b *orgBook) fields() []any {
-	balances := &b.book.Balances
-	return []any{
-		&b.organization, &b.book.Period.Start, &b.book.Period.End,
-		&balances[ledger.Issuer], &balances[ledger.Grant], &balances[ledger.Consumed], &balances[ledger.Overage], &b.book.Reached, &b.book.Refused,
+	fields := []any{&b.organization, &b.book.Period.Start, &b.book.Period.End}
+	for account := range b.book.Balances {
+		fields = append(fields, &b.book.Balances[account])
 	}
+	return append(fields, &b.book.Reached, &b.book.Refused)
 }
 
 // queueBooks writes the books as they are now. They were read under the organization's lock, so
@@ -74,7 +90,7 @@ func (b *orgBook) fields() []any {
 func queueBooks(batch *pgx.Batch, books []orgBook) {
 	n := len(books)
 	ids, starts, ends, reached, refused := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n), make([]int64, n)
-	var balances [4][]int64
+	var balances [len(ledger.Balances{})][]int64
 	for i, b := range books {
 		ids[i], starts[i], ends[i], reached[i] = b.organization, b.book.Period.Start, b.book.Period.End, int16(b.book.Reached)
 		refused[i] = b.book.Refused
@@ -82,9 +98,15 @@ func queueBooks(batch *pgx.Batch, books []orgBook) {
 			balances[account] = append(balances[account], amount)
 		}
 	}
+	args := []any{ids, starts, ends}
+	for _, amounts := range balances {
+		args = append(args, amounts)
+	}
 	batch.Queue(`INSERT INTO books (`+bookColumns+`)
-		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::smallint[], $9::bigint[])
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+			$9::bigint[], $10::bigint[], $11::smallint[], $12::bigint[])
 		ON CONFLICT (organization, period_start) DO UPDATE SET issuer = excluded.issuer, grant_left = excluded.grant_left,
-			consumed = excluded.consumed, overage = excluded.overage, reached = excluded.reached, refused = excluded.refused`,
-		ids, starts, ends, balances[ledger.Issuer], balances[ledger.Grant], balances[ledger.Consumed], balances[ledger.Overage], reached, refused)
+			consumed = excluded.consumed, overage = excluded.overage, credit = excluded.credit, expired = excluded.expired,
+			voided = excluded.voided, reached = excluded.reached, refused = excluded.refused`,
+		append(args, reached, refused)...)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// SaveBooks stores opened books with their transfers and usage, makes their account states due, and
-// notifies Channel on commit, in other processes as well.
+// SaveBooks stores opened books with their transfers and grants, and the usage that charges add, makes their account states due, and
+// notifies Channel, in other processes as well, when the transaction commits.
 func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books, charges []ledger.Charge) error {
 	var books []orgBook
 	var transfers []ledger.Transfer
@@ -32,6 +32,7 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 	var batch pgx.Batch
 	queueBooks(&batch, books)
 	queueUses(&batch, usesOf(charges))
+	queueGrants(&batch, opened)
 	queueUnpublished(&batch, due)
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
 	return tx.SendBatch(ctx, &batch).Close()

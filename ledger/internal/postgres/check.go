@@ -51,10 +51,11 @@ func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]charged
 	}
 	rows, err := tx.Query(ctx, `SELECT n, bytes, events FROM (
 			SELECT width_bucket("offset", $1::bigint[]) AS n, booked_at, sum(amount)::bigint AS bytes, count(DISTINCT "offset") AS events FROM transfers
-			 WHERE booked_at BETWEEN $3 AND $4 AND effective_at BETWEEN $5 AND $6 AND source = $7 AND reason = $8
+			 WHERE booked_at BETWEEN $3 AND $4 AND effective_at BETWEEN $5 AND $6 AND source = $7 AND reason = ANY($8)
 			   AND partition = $9 AND "offset" >= $10 AND "offset" < $11 GROUP BY 1, 2) t
 		WHERE booked_at = ($2::timestamptz[])[n]`,
-		firsts, booked, whole.Booked, slices.MaxFunc(booked, time.Time.Compare), whole.From, whole.To, ledger.FromLogs, ledger.Charged,
+		firsts, booked, whole.Booked, slices.MaxFunc(booked, time.Time.Compare), whole.From, whole.To, ledger.FromLogs,
+		[]ledger.Reason{ledger.Charged, ledger.Late},
 		whole.Partition, whole.First, whole.Next)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error
 func verifyRanges(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
 		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
-			FROM ranges r LEFT JOIN transfers t ON t.source = 0 AND t.reason = 2 AND t.partition = r.partition
+			FROM ranges r LEFT JOIN transfers t ON t.source = 0 AND t.reason IN (2, 4) AND t.partition = r.partition
 				AND t."offset" >= r.first_offset AND t."offset" < r.next_offset
 			GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`)
 }

@@ -1,8 +1,37 @@
 package postgres
 
-import "github.com/weirlog/weir/shared/erasure"
+import (
+	"context"
+	"fmt"
 
-// Erasable are the tables with what tenants have sent. The books stay: they hold ids and amounts.
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+)
+
+// Erasable are the tables with what tenants have sent, and what was written about them. The books stay: they hold ids and amounts.
 func Erasable() []erasure.Table {
-	return []erasure.Table{erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
+	return []erasure.Table{decisions(), erasure.Rows("grants", erasure.OfOrganization), erasure.Rows("answers", erasure.OfOrganization),
+		erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
+}
+
+// decisions erases what was decided about an organization. Its place stays, so nothing is decided any more.
+func decisions() erasure.Table {
+	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, _ string, _ int) (int64, string, error) {
+		if of.Project != "" {
+			return 0, "", nil
+		}
+		if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+			return 0, "", err
+		}
+		erased, err := eventstorepg.EraseTx(ctx, tx, of.Organization, []string{decisionStream})
+		if err != nil {
+			return 0, "", err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE organizations SET due_at = NULL, pool = 0 WHERE organization = $1`, of.Organization); err != nil {
+			return 0, "", fmt.Errorf("cannot end what is due about %q: %w", of.Organization, err)
+		}
+		return int64(len(erased)), "", nil
+	}}
 }

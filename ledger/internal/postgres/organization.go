@@ -3,19 +3,61 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // planRow is a plan as organizations.plans holds it.
 type planRow struct {
-	From time.Time   `json:"from"`
-	Tier ledger.Tier `json:"tier"`
+	From              time.Time   `json:"from"`
+	Tier              ledger.Tier `json:"tier"`
+	Quota             int64       `json:"quota,omitempty"`
+	RequestsPerMinute int         `json:"requests_per_minute,omitempty"`
+	Overage           bool        `json:"overage,omitempty"`
+	OverageCap        int64       `json:"overage_cap,omitempty"`
+}
+
+const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.pool, o.closed_through, o.decisions`
+
+// organizationRow are the addresses of organizationColumns.
+type organizationRow struct {
+	o      ledger.Organization
+	plans  []byte
+	closed *time.Time
+}
+
+func (r *organizationRow) fields() []any {
+	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Pool, &r.closed, &r.o.Decisions}
+}
+
+// organization is what was scanned.
+func (r *organizationRow) organization() (o ledger.Organization, err error) {
+	o = r.o
+	o.ClosedThrough = timeOf(r.closed)
+	o.Plans, err = parsePlans(r.plans)
+	return o, err
+}
+
+// timeOf is a time in UTC; zero for none.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// orNull is a time, or NULL where it is zero.
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // LockOrganizations locks the books of organizations, sorted, and returns these; new ones become
@@ -41,34 +83,42 @@ func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []s
 
 // LockKnown locks the books of those organizations that are there, and returns them.
 func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Organization, error) {
-	rows, err := tx.Query(ctx, `SELECT organization, anchor_day, plans, suspended FROM organizations
-		WHERE organization = ANY($1) ORDER BY organization FOR NO KEY UPDATE`, ids)
+	return organizations(ctx, tx, `WHERE o.organization = ANY($1) ORDER BY o.organization FOR NO KEY UPDATE`, ids)
+}
+
+// LockDue locks the books of at most limit organizations about which something was due by an instant, and that nobody else has locked.
+func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, limit int) (map[string]ledger.Organization, error) {
+	return organizations(ctx, tx, `WHERE o.due_at <= $1
+		AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '') ORDER BY o.due_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, by, limit)
+}
+
+func organizations(ctx context.Context, tx pgx.Tx, which string, args ...any) (map[string]ledger.Organization, error) {
+	rows, err := tx.Query(ctx, `SELECT `+organizationColumns+` FROM organizations o `+which, args...)
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]ledger.Organization, len(ids))
-	var o ledger.Organization
-	var plans []byte
-	_, err = pgx.ForEachRow(rows, []any{&o.ID, &o.AnchorDay, &plans, &o.Suspended}, func() error {
-		o.Plans, err = parsePlans(plans)
+	known := map[string]ledger.Organization{}
+	var row organizationRow
+	_, err = pgx.ForEachRow(rows, row.fields(), func() error {
+		o, err := row.organization()
 		known[o.ID] = o
 		return err
 	})
 	return known, err
 }
 
+// LockOrganization locks the books of one organization; found is false where there is none.
+func LockOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
+	known, err := LockKnown(ctx, tx, []string{id})
+	o, found = known[id]
+	return o, found, err
+}
+
 // LoadOrganization reads one organization without locking it; found is false where there is none.
 func LoadOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
-	var plans []byte
-	err = tx.QueryRow(ctx, `SELECT organization, anchor_day, plans, suspended FROM organizations WHERE organization = $1`, id).
-		Scan(&o.ID, &o.AnchorDay, &plans, &o.Suspended)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ledger.Organization{}, false, nil
-	}
-	if err == nil {
-		o.Plans, err = parsePlans(plans)
-	}
-	return o, err == nil, err
+	known, err := organizations(ctx, tx, `WHERE o.organization = $1`, id)
+	o, found = known[id]
+	return o, found, err
 }
 
 func parsePlans(text []byte) (ledger.Plans, error) {
@@ -83,8 +133,8 @@ func parsePlans(text []byte) (ledger.Plans, error) {
 	return plans, nil
 }
 
-// SavePlans stores the plans of an organization that is locked.
-func SavePlans(ctx context.Context, tx pgx.Tx, o ledger.Organization) error {
+// SaveOrganization stores what was decided about an organization that is locked, and when it is due.
+func SaveOrganization(ctx context.Context, tx pgx.Tx, o ledger.Organization, due time.Time) error {
 	rows := make([]planRow, len(o.Plans))
 	for i, plan := range o.Plans {
 		rows[i] = planRow(plan)
@@ -93,8 +143,40 @@ func SavePlans(ctx context.Context, tx pgx.Tx, o ledger.Organization) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE organizations SET plans = $2 WHERE organization = $1`, o.ID, text); err != nil {
-		return fmt.Errorf("cannot save the plans of organization %q: %w", o.ID, err)
+	_, err = tx.Exec(ctx, `UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7
+		WHERE organization = $1`, o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due))
+	if err != nil {
+		return fmt.Errorf("cannot save organization %q: %w", o.ID, err)
 	}
 	return nil
+}
+
+// queuePools stores what is left of organizations' grants.
+func queuePools(batch *pgx.Batch, organizations []ledger.Organization) {
+	if len(organizations) == 0 {
+		return
+	}
+	ids, pools := make([]string, len(organizations)), make([]int64, len(organizations))
+	for i, o := range organizations {
+		ids[i], pools[i] = o.ID, o.Pool
+	}
+	batch.Queue(`UPDATE organizations AS o SET pool = n.pool FROM unnest($1::text[], $2::bigint[]) AS n (organization, pool)
+		WHERE o.organization = n.organization`, ids, pools)
+}
+
+// IsDeleted reports whether an organization is deleted.
+func IsDeleted(ctx context.Context, tx pgx.Tx, organization string) (deleted bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM erasures WHERE organization = $1 AND project = '')`, organization).Scan(&deleted)
+	return deleted, err
+}
+
+// AwaitDecided waits until nobody holds an organization's books: nothing is booked any more at an instant before the call.
+func AwaitDecided(ctx context.Context, pool *pgxpool.Pool, organization string) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `SELECT FROM organizations WHERE organization = $1 FOR SHARE`, organization)
+		return err
+	})
 }

@@ -26,8 +26,18 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 			Table: "books", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
 			Before: func() time.Time { return kept.BooksSince(clock()) },
 		},
+		prune.Rows{
+			Table: "grants", Bound: fmt.Sprintf("%d months after their end", kept.Books), Age: "coalesce(ended_at, expires_at, 'infinity')",
+			Before: func() time.Time { return kept.BooksSince(clock()) }, Only: "(t.status <> 1 AND t.remaining = 0)",
+		},
+		prune.Rows{
+			Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock),
+		},
 	}
 }
+
+// answersKept is for how long a request may be repeated.
+const answersKept = 30 * 24 * time.Hour
 
 // Fixed are the bounds of the others.
 func Fixed() []prune.Bound {
@@ -37,6 +47,7 @@ func Fixed() []prune.Bound {
 		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
 		{Table: "checked_ranges", Keeps: "a row for each partition of the log", By: "the log's partitions"},
 		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},
+		{Table: "events", Keeps: "what was decided about each organization, and a few lines a period", By: "the organizations that there are"},
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
 	}
 }

@@ -15,6 +15,7 @@ import (
 var transferColumns = []string{
 	"organization", "effective_at", "source", "partition", "offset", "line", "period_start",
 	"from_account", "to_account", "amount", "entries", "reason", "project", "key", "event", "booked_at",
+	"grant_id", "of_period",
 }
 
 // copyTransfers copies each transfer into the partition of its day: COPY is refused on a table with
@@ -39,6 +40,7 @@ func transferRow(t ledger.Transfer, booked time.Time) []any {
 	return []any{
 		t.Organization, t.Effective(), int16(t.Cause.Source), int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line), t.Period.Start, //nolint:gosec // small
 		int16(t.From), int16(t.To), t.Amount, int32(t.Entries), int16(t.Reason), t.Cause.Project, t.Cause.Key, t.Cause.Event, booked, //nolint:gosec // small
+		t.Grant, orNull(t.Of),
 	}
 }
 
@@ -75,7 +77,7 @@ type TransferQuery struct {
 func Transfers(ctx context.Context, tx pgx.Tx, organization pg.Organization, q TransferQuery) ([]BookedTransfer, error) {
 	after := q.After
 	rows, err := tx.Query(ctx, `SELECT effective_at, source, partition, "offset", line, period_start, from_account, to_account,
-			amount, entries, reason, project, key, event, booked_at
+			amount, entries, reason, project, key, event, booked_at, grant_id, of_period
 		FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3
 			AND (NOT $4::boolean OR (effective_at, source, partition, "offset", line) < ($5, $6, $7, $8, $9))
@@ -86,12 +88,13 @@ func Transfers(ctx context.Context, tx pgx.Tx, organization pg.Organization, q T
 	}
 	var transfers []BookedTransfer
 	var t BookedTransfer
+	var of *time.Time
 	t.Organization = string(organization)
 	_, err = pgx.ForEachRow(rows, []any{
 		&t.EffectiveAt, &t.Cause.Source, &t.Cause.Partition, &t.Cause.Offset, &t.Line, &t.Period.Start, &t.From, &t.To,
-		&t.Amount, &t.Entries, &t.Reason, &t.Cause.Project, &t.Cause.Key, &t.Cause.Event, &t.BookedAt,
+		&t.Amount, &t.Entries, &t.Reason, &t.Cause.Project, &t.Cause.Key, &t.Cause.Event, &t.BookedAt, &t.Grant, &of,
 	}, func() error {
-		t.EffectiveAt, t.BookedAt, t.Period.Start = t.EffectiveAt.UTC(), t.BookedAt.UTC(), t.Period.Start.UTC()
+		t.EffectiveAt, t.BookedAt, t.Period.Start, t.Of = t.EffectiveAt.UTC(), t.BookedAt.UTC(), t.Period.Start.UTC(), timeOf(of)
 		transfers = append(transfers, t)
 		return nil
 	})
@@ -107,6 +110,14 @@ func BalancesAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, pe
 		return ledger.Balances{}, err
 	}
 	return sumTransfers(rows)
+}
+
+// PoolAt is what was left of an organization's grants at an instant, from what is left of them now.
+func PoolAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, now int64, at time.Time) (left int64, err error) {
+	err = tx.QueryRow(ctx, `SELECT $4 - coalesce(sum(CASE WHEN to_account = $3 THEN amount ELSE -amount END), 0)::bigint FROM transfers
+		WHERE organization = $1 AND booked_at > $2 AND (from_account = $3 OR to_account = $3)
+			AND EXISTS (SELECT FROM grants WHERE organization = $1)`, organization, at, ledger.Credit, now).Scan(&left)
+	return left, err
 }
 
 // sumTransfers applies rows of (from, to, amount).

@@ -17,7 +17,7 @@ import (
 // counts.
 type Balance struct {
 	Organization ledger.Organization
-	Tier         ledger.Tier
+	Plan         ledger.Plan
 	Terms        ledger.Terms
 	Book         ledger.Book
 	Applied      contract.Positions
@@ -25,7 +25,7 @@ type Balance struct {
 }
 
 // State is that of the organization, by the balance.
-func (b Balance) State() string { return b.Organization.State(b.Book) }
+func (b Balance) State() string { return b.Organization.State(b.Book, b.At) }
 
 // longestBooking is more than a transaction that books may take: the bus ends it sooner.
 const longestBooking = 2 * time.Minute
@@ -34,7 +34,7 @@ const longestBooking = 2 * time.Minute
 // instant is past.
 func (s *Service) Balance(ctx context.Context, organization string, at time.Time) (balance Balance, err error) {
 	if !at.IsZero() && s.Clock().Sub(at) < longestBooking {
-		if err := postgres.AwaitApplied(ctx, s.Reads); err != nil {
+		if err := s.awaitBooked(ctx, organization); err != nil {
 			return Balance{}, err
 		}
 	}
@@ -47,6 +47,17 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 		return err
 	})
 	return balance, err
+}
+
+// awaitBooked waits until nothing is booked any more at an instant before the call.
+func (s *Service) awaitBooked(ctx context.Context, organization string) error {
+	if err := postgres.AwaitApplied(ctx, s.Reads); err != nil {
+		return err
+	}
+	if err := postgres.AwaitDecided(ctx, s.Reads, organization); err != nil {
+		return noOrganization(err)
+	}
+	return nil
 }
 
 func (s *Service) balanceNow(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
@@ -86,6 +97,9 @@ func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Orga
 	if err != nil {
 		return Balance{}, err
 	}
+	if o.Pool, err = postgres.PoolAt(ctx, tx, organization, o.Pool, at); err != nil {
+		return Balance{}, err
+	}
 	if balances == (ledger.Balances{}) {
 		return s.balance(o, at, applied)
 	}
@@ -105,11 +119,11 @@ func organizationAt(ctx context.Context, tx pgx.Tx, organization pg.Organization
 }
 
 func (s *Service) balance(o ledger.Organization, at time.Time, applied contract.Positions, books ...ledger.Book) (Balance, error) {
-	tier := o.Plans.At(at)
-	terms, err := s.Tiers.Terms(tier)
+	plan := o.Plans.At(at)
+	terms, err := plan.Terms(s.Tiers)
 	if err != nil {
 		return Balance{}, err
 	}
-	book, err := ledger.OpenBooks(o, s.Tiers, books...).At(at)
-	return Balance{Organization: o, Tier: tier, Terms: terms, Book: book, Applied: applied, At: at}, err
+	book, err := ledger.OpenBooks(o, s.Tiers, nil, books...).At(at)
+	return Balance{Organization: o, Plan: plan, Terms: terms, Book: book, Applied: applied, At: at}, err
 }

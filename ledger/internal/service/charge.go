@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // Charge books valid charges and returns the events. An unknown organization becomes provisional.
@@ -35,10 +34,29 @@ func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charg
 			return nil, err
 		}
 	}
+	if err := ensureLate(ctx, tx, opened); err != nil {
+		return nil, err
+	}
 	if err := postgres.SaveBooks(ctx, tx, booked, opened, charges); err != nil {
 		return nil, fmt.Errorf("cannot write the books: %w", err)
 	}
 	return eventsOf(opened), nil
+}
+
+// ensureLate makes sure that what came late has a day to be in: it counts from the beginning of an open period.
+func ensureLate(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
+	var days []time.Time
+	for _, books := range opened {
+		for _, transfer := range books.Transfers {
+			if transfer.Reason == ledger.Late {
+				days = append(days, transfer.Effective())
+			}
+		}
+	}
+	if len(days) == 0 {
+		return nil
+	}
+	return postgres.EnsureDays(ctx, tx, days...)
 }
 
 // NoteApplied notes which ranges of the log the transaction applied, for the Checker.
@@ -77,17 +95,35 @@ func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.O
 	if err != nil {
 		return nil, err
 	}
+	grants, err := postgres.LiveGrants(ctx, tx, withGrants(known))
+	if err != nil {
+		return nil, err
+	}
+	return s.openAll(known, grants, books), nil
+}
+
+func (s *Service) openAll(known map[string]ledger.Organization, grants map[string][]ledger.Grant, books map[string][]ledger.Book) map[string]*ledger.Books {
 	opened := make(map[string]*ledger.Books, len(known))
 	for id, organization := range known {
-		opened[id] = ledger.OpenBooks(organization, s.Tiers, books[id]...)
+		opened[id] = ledger.OpenBooks(organization, s.Tiers, grants[id], books[id]...)
 	}
-	return opened, nil
+	return opened
+}
+
+// withGrants are the organizations that have anything left of their grants.
+func withGrants(known map[string]ledger.Organization) (ids []string) {
+	for id, organization := range known {
+		if organization.Pool > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map[postgres.BookKey]bool {
 	keys := make(map[postgres.BookKey]bool, len(known))
 	for _, charge := range charges {
-		period := calendar.PeriodAt(charge.Cause.At, known[charge.Organization].AnchorDay)
+		period := known[charge.Organization].BookedIn(charge.Cause.At)
 		keys[postgres.BookKey{Organization: charge.Organization, Start: period.Start}] = true
 	}
 	return keys

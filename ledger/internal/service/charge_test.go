@@ -84,8 +84,8 @@ func TestPlanStartsOnce(t *testing.T) {
 	l.Start(t, "acme", ledger.Indie)
 	l.Book(t, l.NewCharge("acme", 10))
 	l.Start(t, "acme", ledger.Scale)
-	if b := l.BalanceNow(t, "acme"); b.Book.Granted() != 100 || b.Tier != ledger.Indie {
-		t.Errorf("tier %q, balances %v", b.Tier, b.Book.Balances)
+	if b := l.BalanceNow(t, "acme"); b.Book.Granted() != 100 || b.Plan.Tier != ledger.Indie {
+		t.Errorf("tier %q, balances %v", b.Plan.Tier, b.Book.Balances)
 	}
 	l.CheckSound(t)
 }

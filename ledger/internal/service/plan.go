@@ -22,11 +22,11 @@ func (s *Service) StartPlan(ctx context.Context, tx pgx.Tx, booked time.Time, or
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books of organization %q: %w", organization, err)
 	}
-	books := ledger.OpenBooks(known[organization], s.Tiers, all...)
+	books := ledger.OpenBooks(known[organization], s.Tiers, nil, all...)
 	if err := books.StartPlan(plan, cause); err != nil || len(books.Transfers) == 0 {
 		return nil, err
 	}
-	if err := postgres.SavePlans(ctx, tx, books.Organization); err != nil {
+	if err := postgres.SaveOrganization(ctx, tx, books.Organization, books.Due()); err != nil {
 		return nil, err
 	}
 	if err := postgres.EnsureDays(ctx, tx, effectiveDays(books.Transfers)...); err != nil {

@@ -59,10 +59,7 @@ func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books: %w", err)
 	}
-	opened := make(map[string]*ledger.Books, len(known))
-	for id, organization := range known {
-		opened[id] = ledger.OpenBooks(organization, s.Tiers, books[id]...)
-	}
+	opened := s.openAll(known, nil, books)
 	for _, r := range refusals {
 		if open := opened[r.Organization]; open != nil {
 			if err := open.Refuse(r); err != nil {

@@ -60,7 +60,7 @@ func CallerOf(r *http.Request) tenants.Caller {
 
 // RequestOf is a request that changes something.
 func (k *Kit) RequestOf(r *http.Request) (unitofwork.Request, error) {
-	key, err := idempotencyKey(r)
+	key, err := httpapi.IdempotencyKey(r)
 	return unitofwork.Request{
 		Caller: CallerOf(r), Address: httpapi.ClientAddress(r, k.TrustedProxies), Client: r.UserAgent(),
 		ID: httpapi.RequestID(r.Context()), IdempotencyKey: key,
@@ -74,25 +74,4 @@ func (k *Kit) RequestWith(w http.ResponseWriter, r *http.Request, body any) (uni
 		return request, err
 	}
 	return request, httpapi.ReadJSON(w, r, body)
-}
-
-// maxIdempotencyKey is the longest Idempotency-Key, in characters.
-const maxIdempotencyKey = 255
-
-// idempotencyKey is the header Idempotency-Key: "" or 1 to 255 printable ASCII characters.
-func idempotencyKey(r *http.Request) (string, error) {
-	values, given := r.Header["Idempotency-Key"]
-	if !given {
-		return "", nil
-	}
-	key := values[0]
-	valid := len(values) == 1 && key != "" && len(key) <= maxIdempotencyKey
-	for i := range len(key) {
-		valid = valid && key[i] >= ' ' && key[i] <= '~'
-	}
-	if !valid {
-		return "", httpapi.Invalid("", "invalid_idempotency_key", "The header Idempotency-Key is not valid.",
-			"Send one of 1 to 255 printable ASCII characters, such as a UUID.")
-	}
-	return key, nil
 }

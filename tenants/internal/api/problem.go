@@ -37,8 +37,7 @@ func ProblemOf(err error, what, id string) error {
 		return httpapi.NewProblem(http.StatusConflict, httpapi.CodeConflict,
 			"The invitation was accepted or revoked before. Make another one.")
 	case errors.Is(err, tenants.ErrReused):
-		return httpapi.Invalid("", "idempotency_key_reused", "The Idempotency-Key was used for another request.",
-			"Send a new Idempotency-Key with a new request.")
+		return httpapi.IdempotencyKeyReused()
 	case errors.Is(err, tenants.ErrShownOnce):
 		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
 			"The same request was answered before, and the secret was in that answer only. "+

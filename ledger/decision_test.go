@@ -1,0 +1,239 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
+)
+
+// date is an instant of the year in which the tables take place, such as 11-16 or 11-16T06.
+func date(text string) time.Time {
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15", "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, "2026-"+text); err == nil {
+			return at
+		}
+	}
+	panic("no date: " + text)
+}
+
+func decide(at string, d Decision) step {
+	return func(b *Books) error { return b.Decide(d, b.DecisionCause(date(at))) }
+}
+
+func advance(through string) step { return decide(through, Advanced{Through: date(through)}) }
+
+// to subscribes to a plan at once, or, where it names a later instant, from then on.
+func to(at, from string, plan Plan) step {
+	plan.From = date(from)
+	return decide(at, PlanChanged{Plan: plan})
+}
+
+// give is a grant of now, which form may change.
+func give(at, id string, amount int64, form ...func(*Grant)) step {
+	grant := Grant{ID: id, Amount: amount, Priority: PlanPriority, Starts: date(at), Created: date(at), Source: FromBilling}
+	for _, change := range form {
+		change(&grant)
+	}
+	return decide(at, Granted{Grant: grant})
+}
+
+func priority(n int) func(*Grant)     { return func(g *Grant) { g.Priority = n } }
+func starts(at string) func(*Grant)   { return func(g *Grant) { g.Starts = date(at) } }
+func expires(at string) func(*Grant)  { return func(g *Grant) { g.Expires = date(at) } }
+func rollover(cap int64) func(*Grant) { return func(g *Grant) { g.RolloverCap = &cap } }
+
+// use is a charge of November or later, such as 11-16T06.
+func use(at string, bytes int64) step {
+	return func(b *Books) error {
+		return b.Charge(Charge{Organization: "acme", Bytes: bytes, Entries: 1, Cause: Cause{Event: at, At: date(at)}})
+	}
+}
+
+// Given a plan of 100 bytes a period that is in force since January, when something is decided or becomes due, then these transfers and
+// events follow.
+func TestDecisions(t *testing.T) {
+	tests := []struct {
+		name      string
+		given     []step
+		when      step
+		transfers string
+		events    string
+	}{
+		{"an upgrade allows the rest of the period pro rata", []step{use("11-02", 10)}, to("11-16", "11-16", Plan{Tier: Scale}),
+			"11 issuer>grant 150 prorated", "indie>scale"},
+		{"what it allows is rounded up to a byte", []step{use("11-02", 10)}, to("11-30T23:59:59", "11-30T23:59:59", Plan{Tier: Indie, Quota: 101}),
+			"11 issuer>grant 1 prorated", ""},
+		{"an upgrade in the first instant is the whole plan", nil, to("11-01", "11-01", Plan{Tier: Scale}),
+			"11 issuer>grant 100 issued; 11 issuer>grant 300 prorated", "indie>scale"},
+		{"an upgrade restores what was exhausted", []step{use("11-02", 100)}, to("11-16", "11-16", Plan{Tier: Scale}),
+			"11 issuer>grant 150 prorated", "restored; indie>scale"},
+		{"an upgrade covers what was beyond the allowance", []step{use("11-02", 130)}, to("11-16", "11-16", Plan{Tier: Scale}),
+			"11 issuer>grant 150 prorated; 11 overage>issuer 30 settled; 11 grant>consumed 30 settled", "restored; indie>scale"},
+		{"going up, and up again, is as much as going there at once", []step{use("11-02", 10), to("11-16", "11-16", Plan{Tier: Indie, Quota: 200})},
+			to("11-16", "11-16", Plan{Tier: Scale}), "11 issuer>grant 100 prorated", "indie>scale"},
+		{"a smaller plan takes nothing back", []step{use("11-02", 10)}, to("11-16", "11-16", Plan{Tier: Indie, Quota: 50}), "", ""},
+		{"a downgrade waits for the period's end", []step{use("11-02", 10), to("11-16", "12-01", Plan{Tier: Indie, Quota: 50})}, advance("12-01"),
+			"11 grant>expired 90 expired; 12 issuer>grant 50 issued", "11 closed"},
+		{"a scheduled tier is announced when it begins", []step{use("11-02", 10), to("11-16", "12-01", Plan{Tier: Scale})}, advance("12-01"),
+			"11 grant>expired 90 expired; 12 issuer>grant 400 issued", "11 closed; indie>scale"},
+		{"what is cancelled does not begin", []step{use("11-02", 10), to("11-16", "12-01", Plan{Tier: Scale}), decide("11-17", ChangeCancelled{})},
+			advance("12-01"), "11 grant>expired 90 expired; 12 issuer>grant 100 issued", "11 closed"},
+		{"a change takes the place of what was scheduled", []step{use("11-02", 10), to("11-16", "12-01", Plan{Tier: Scale}), to("11-17", "11-17", Plan{Tier: Indie, RequestsPerMinute: 7})},
+			advance("12-01"), "11 grant>expired 90 expired; 12 issuer>grant 100 issued", "11 closed"},
+
+		{"a grant is used behind the plan", []step{use("11-02", 90), give("11-03", "g", 50)}, use("11-04", 30),
+			"11 grant>consumed 10 charged; 11 credit>consumed 20 charged g", ""},
+		{"a grant of a lower priority is used before the plan", []step{use("11-02", 90), give("11-03", "g", 50, priority(1))}, use("11-04", 30),
+			"11 credit>consumed 30 charged g", ""},
+		{"a grant that expires before the period does is used before the plan", []step{use("11-02", 90), give("11-03", "g", 50, expires("11-20"))},
+			use("11-04", 30), "11 credit>consumed 30 charged g", ""},
+		{"of equal priority the one that expires first is used first",
+			[]step{use("11-02", 100), give("11-03", "never", 50), give("11-03", "late", 50, expires("12-20")), give("11-03", "soon", 50, expires("12-19"))},
+			use("11-04", 110), "11 credit>consumed 50 charged soon; 11 credit>consumed 50 charged late; 11 credit>consumed 10 charged never", ""},
+		{"of equal expiry the oldest is used first", []step{use("11-02", 100), give("11-03", "old", 50), give("11-04", "new", 50)}, use("11-05", 60),
+			"11 credit>consumed 50 charged old; 11 credit>consumed 10 charged new", ""},
+		{"a grant restores, and covers what was beyond the allowance", []step{use("11-02", 130)}, give("11-03", "g", 50),
+			"11 issuer>credit 50 issued g; 11 overage>issuer 30 settled; 11 credit>consumed 30 settled g", "restored"},
+		{"the last byte of a grant exhausts", []step{use("11-02", 100), give("11-03", "g", 50)}, use("11-04", 50),
+			"11 credit>consumed 50 charged g", "exhausted by 11-04"},
+		{"what was accepted at the instant of an expiry is not covered", []step{use("11-02", 100), give("11-03", "g", 50, expires("11-20"))}, use("11-20", 5),
+			"11 issuer>overage 5 charged", ""},
+		{"what was accepted just before is", []step{use("11-02", 100), give("11-03", "g", 50, expires("11-20"))}, use("11-19T23:59:59", 5),
+			"11 credit>consumed 5 charged g", ""},
+		{"what comes before a grant starts is not covered", []step{use("11-02", 100), give("11-03", "g", 50, starts("11-10"))}, use("11-09", 5),
+			"11 issuer>overage 5 charged", ""},
+		{"a grant starts by itself, for who sends nothing too", []step{give("11-03", "g", 50, starts("11-10"))}, advance("11-10"),
+			"11 issuer>grant 100 issued; 11 issuer>credit 50 issued g", ""},
+		{"a backdated grant covers what was accepted since and comes now", []step{use("11-02", 100), give("11-05", "g", 50, starts("11-03"))},
+			use("11-04", 5), "11 credit>consumed 5 charged g", ""},
+		{"a grant expires by itself, and exhausts", []step{use("11-02", 100), give("11-03", "g", 50, expires("11-05"))}, advance("11-05"),
+			"11 credit>expired 50 expired g", "exhausted by decision/2/1793836800; g expired"},
+		{"what expires may reach thresholds", []step{use("11-02", 10), give("11-03", "g", 150, expires("11-05")), use("11-04", 100)}, advance("11-05"),
+			"11 credit>expired 50 expired g", "50% by decision/2/1793836800; g expired"},
+		{"that it will is announced a week before", []step{use("11-02", 10), give("11-03", "g", 50, expires("11-20"))}, advance("11-13"), "", "g expires soon"},
+		{"a grant that is used up does not expire", []step{use("11-02", 100), give("11-03", "g", 50, expires("11-20")), use("11-04", 50)}, advance("11-20"), "", ""},
+		{"a grant outlives the period", []step{use("11-02", 10), give("11-03", "g", 50)}, advance("12-01"),
+			"11 grant>expired 90 expired; 12 issuer>grant 100 issued", "11 closed"},
+		{"no more of it than it may carry over", []step{use("11-02", 10), give("11-03", "g", 50, rollover(20))}, advance("12-01"),
+			"11 grant>expired 90 expired; 11 credit>expired 30 expired g; 12 issuer>grant 100 issued", "11 closed"},
+		{"nothing of it where that is nothing", []step{use("11-02", 10), give("11-03", "g", 50, rollover(0))}, advance("12-01"),
+			"11 grant>expired 90 expired; 11 credit>expired 50 expired g; 12 issuer>grant 100 issued", "11 closed"},
+		{"a grant of the new period loses nothing when the old one is closed later", []step{use("11-02", 10), give("12-01T00:00:30", "g", 50, rollover(0))},
+			advance("12-01"), "11 grant>expired 90 expired", "11 closed"},
+		{"a voided grant is taken back", []step{use("11-02", 100), give("11-03", "g", 50), use("11-04", 20)}, decide("11-05", Revoked{Grant: "g"}),
+			"11 credit>voided 30 voided g", "exhausted by decision/2"},
+		{"one that has not started leaves no trace in the books", []step{use("11-02", 10), give("11-03", "g", 50, starts("11-10"))},
+			decide("11-05", Revoked{Grant: "g"}), "", ""},
+
+		{"a soft limit accepts and charges overage", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), use("11-03", 100)},
+			use("11-04", 5), "11 issuer>overage 5 charged", "overage"},
+		{"at its cap it is exhausted", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), use("11-03", 100), use("11-04", 19)},
+			use("11-05", 1), "11 issuer>overage 1 charged", "exhausted by 11-05"},
+		{"without one it never is", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true}), use("11-03", 100)}, use("11-04", 1<<30),
+			"11 issuer>overage 1073741824 charged", "overage"},
+		{"a soft limit restores what a hard one had exhausted", []step{use("11-03", 100)}, to("11-04", "11-04", Plan{Tier: Indie, Overage: true}), "", "restored"},
+		{"who is suspended is charged for what was accepted before", []step{use("11-02", 10), decide("11-03", SuspensionChanged{Suspended: true})}, use("11-02T12", 5),
+			"11 grant>consumed 5 charged", ""},
+
+		{"the next period restores", []step{use("11-02", 100)}, advance("12-01"), "12 issuer>grant 100 issued", "11 closed; restored"},
+		{"periods end one after the other, for who sends nothing too", nil, advance("12-01"),
+			"11 issuer>grant 100 issued; 11 grant>expired 100 expired; 12 issuer>grant 100 issued", "11 closed"},
+		{"what comes late is booked in the open period, and names the closed one", []step{use("11-02", 10), advance("12-01")}, use("11-30", 5),
+			"12 grant>consumed 5 late of 11", "adjusted by -5"},
+		{"what comes late before that is booked in its own", []step{use("11-02", 10), use("12-01", 1)}, use("11-30", 5), "11 grant>consumed 5 charged", ""},
+		{"an adjustment gives back, first of all to be used", []step{use("11-02", 100)}, decide("11-03", Adjusted{ID: "a", Bytes: 30, Of: date("10-01")}),
+			"11 issuer>credit 30 adjusted a of 10", "restored; adjusted by 30"},
+		{"or charges", []step{use("11-02", 10)}, decide("11-03", Adjusted{ID: "a", Bytes: -30, Of: date("10-01")}),
+			"11 grant>consumed 30 adjusted of 10", "adjusted by -30"},
+		{"what it gives back goes with the period", []step{use("11-02", 10), decide("11-03", Adjusted{ID: "a", Bytes: 30})}, advance("12-01"),
+			"11 credit>expired 30 expired a; 11 grant>expired 90 expired; 12 issuer>grant 100 issued", "a expired; 11 closed"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			books := newBooks(Indie)
+			books.Organization.ClosedThrough = date("11-01")
+			perform(t, books, test.given...)
+			books.Transfers, books.Events = nil, nil
+			perform(t, books, test.when)
+			if got := describe(books.Transfers); got != test.transfers {
+				t.Errorf("transfers\n got %s\nwant %s", got, test.transfers)
+			}
+			if got := describeEvents(books.Events); got != test.events {
+				t.Errorf("events\n got %s\nwant %s", got, test.events)
+			}
+		})
+	}
+}
+
+// Periods of an anchor day end where the calendar has them: on a leap day, and in months that lack the day.
+func TestPeriodsEndOnTheirAnchor(t *testing.T) {
+	for _, test := range []struct {
+		anchor   int
+		from, to string
+		closed   []string // ends
+	}{
+		{31, "2028-01-31", "2028-04-30", []string{"2028-02-29", "2028-03-31", "2028-04-30"}},
+		{29, "2027-01-29", "2027-03-29", []string{"2027-02-28", "2027-03-29"}},
+		{1, "2028-02-01", "2028-03-01", []string{"2028-03-01"}},
+	} {
+		from, to := at(t, test.from+"T00:00:00Z"), at(t, test.to+"T00:00:00Z")
+		organization := Organization{ID: "acme", AnchorDay: test.anchor, Plans: Plans{{From: from, Tier: Indie}}, ClosedThrough: from}
+		books := OpenBooks(organization, smallTiers(), nil)
+		if err := books.Decide(Advanced{Through: to}, books.DecisionCause(to)); err != nil {
+			t.Fatal(err)
+		}
+		var closed []string
+		for _, event := range books.Events {
+			if event.Kind == PeriodClosed {
+				closed = append(closed, event.Book.Period.End.Format(time.DateOnly))
+			}
+		}
+		if len(closed) != len(test.closed) {
+			t.Fatalf("anchor %d: closed %v, want %v", test.anchor, closed, test.closed)
+		}
+		for i, end := range test.closed {
+			if closed[i] != end {
+				t.Errorf("anchor %d: closed %v, want %v", test.anchor, closed, test.closed)
+			}
+		}
+	}
+}
+
+// A timeline is bounded: of too many plans the oldest go, but the first, by which it is known since when there is one.
+func TestPlansAreBounded(t *testing.T) {
+	plans := Plans{{From: date("01-01"), Tier: Indie}}
+	for i := range 3 * maxPlans {
+		at := date("02-01").Add(time.Duration(i) * time.Hour)
+		plans = plans.Then(Plan{From: at, Tier: Indie, Quota: int64(i + 1)}, at)
+	}
+	last := plans[len(plans)-1]
+	if len(plans) != maxPlans || !plans[0].From.Equal(date("01-01")) || last.Quota != 3*maxPlans {
+		t.Errorf("%d plans, from %v to %v", len(plans), plans[0], last)
+	}
+}
+
+// When something is due next: the end of the period, unless a grant comes first.
+func TestDue(t *testing.T) {
+	november := calendar.PeriodAt(date("11-01"), 1)
+	for name, test := range map[string]struct {
+		given []step
+		want  time.Time
+	}{
+		"a period ends":              {nil, november.End},
+		"a grant starts":             {[]step{give("11-03", "g", 1, starts("11-10"))}, date("11-10")},
+		"a grant is about to expire": {[]step{give("11-03", "g", 1, expires("11-20"))}, date("11-13")},
+		"a grant expires":            {[]step{give("11-03", "g", 1, expires("11-20")), advance("11-13")}, date("11-20")},
+		"a short one expires":        {[]step{give("11-03", "g", 1, expires("11-05"))}, date("11-05")},
+		"one that is used up":        {[]step{give("11-03", "g", 1, priority(1), expires("11-05")), use("11-04", 1)}, november.End},
+		"one that never expires":     {[]step{give("11-03", "g", 1)}, november.End},
+		"one that was voided":        {[]step{give("11-03", "g", 1, starts("11-10")), decide("11-04", Revoked{Grant: "g"})}, november.End},
+	} {
+		books := newBooks(Indie)
+		books.Organization.ClosedThrough = november.Start
+		perform(t, books, test.given...)
+		if due := books.Due(); !due.Equal(test.want) {
+			t.Errorf("%s: due %s, want %s", name, due, test.want)
+		}
+	}
+}

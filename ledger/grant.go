@@ -1,0 +1,141 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+)
+
+// A GrantSource says what a grant is for. Its numbers are stored.
+type GrantSource uint8
+
+// The sources of grants.
+const (
+	FromBilling    GrantSource = 1 // somebody decided to give it
+	FromAdjustment GrantSource = 2 // it makes good what was charged wrongly
+)
+
+// A GrantStatus is where a grant stands. Its numbers are stored.
+type GrantStatus uint8
+
+// The statuses.
+const (
+	GrantScheduled GrantStatus = iota + 1 // it has not started
+	GrantActive
+	GrantExpired
+	GrantVoided
+)
+
+// PlanPriority is the priority of a plan's allowance, and of a grant that names none: lower ones are used first.
+const (
+	PlanPriority = 100
+	MaxPriority  = 1000
+)
+
+// MaxGrants is how many grants of an organization may be scheduled or have something left.
+const MaxGrants = 100
+
+// ExpiryNotice is how long before a grant expires that is announced.
+const ExpiryNotice = 7 * 24 * time.Hour
+
+// ErrNoGrant is the error for a grant that the organization does not have.
+var ErrNoGrant = errors.New("no such grant")
+
+// A Grant is what an organization may use beside its plan. Its bytes are its own account: Amount is what is left of it, and was used,
+// has expired and was taken back.
+type Grant struct {
+	ID          string
+	Amount      int64
+	Remaining   int64
+	Consumed    int64
+	Expired     int64
+	Voided      int64
+	Priority    int
+	Starts      time.Time
+	Expires     time.Time // zero: never
+	RolloverCap *int64    // how much of it outlives the end of a period; nil: all
+	Source      GrantSource
+	Reason      string
+	Created     time.Time
+	Status      GrantStatus
+	Announced   bool      // that it expires soon
+	Ended       time.Time // when nothing was left of it; zero before
+}
+
+// live reports whether anything may still become of the grant.
+func (g *Grant) live() bool {
+	return g.Status == GrantScheduled || g.Status == GrantActive && g.Remaining > 0
+}
+
+// covers reports whether the grant pays for what was accepted at an instant.
+func (g *Grant) covers(at time.Time) bool {
+	return g.Status == GrantActive && g.Remaining > 0 && !at.Before(g.Starts) && (g.Expires.IsZero() || at.Before(g.Expires))
+}
+
+// notice is when it is to be announced that the grant expires soon; zero where that was done, or it does not.
+func (g *Grant) notice() time.Time {
+	if g.Announced || g.Expires.IsZero() || g.Status != GrantActive {
+		return time.Time{}
+	}
+	return g.Expires.Add(-ExpiryNotice)
+}
+
+// before reports whether a grant is used before another: by priority, then by expiry, then by age.
+func (g *Grant) before(other *Grant) int {
+	return cmp.Or(cmp.Compare(g.Priority, other.Priority), compareExpiry(g.Expires, other.Expires), g.Starts.Compare(other.Starts),
+		g.Created.Compare(other.Created), cmp.Compare(g.ID, other.ID))
+}
+
+// compareExpiry puts what never expires last.
+func compareExpiry(a, b time.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	}
+	return a.Compare(b)
+}
+
+// beforePlan reports whether a grant is used before what the plan allows in a period that ends then. Of equals the plan is older.
+func (g *Grant) beforePlan(end time.Time) bool {
+	return cmp.Or(cmp.Compare(g.Priority, PlanPriority), compareExpiry(g.Expires, end)) < 0
+}
+
+// take books a move on the grant, and returns by how much what is left of it grows.
+func (g *Grant) take(m move) (grown int64) {
+	switch {
+	case m.to == Credit:
+		g.Remaining += m.amount
+		return m.amount
+	case m.to == Consumed:
+		g.Consumed += m.amount
+	case m.to == Expired:
+		g.Expired += m.amount
+	case m.to == Voided:
+		g.Voided += m.amount
+	}
+	g.Remaining -= m.amount
+	return -m.amount
+}
+
+// end notes when nothing was left of the grant.
+func (g *Grant) end(at time.Time) {
+	if g.Remaining == 0 && g.Ended.IsZero() {
+		g.Ended = at
+	}
+}
+
+// burnOrder are the grants that cover what was accepted at an instant, in the order in which they are used.
+func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
+	for _, g := range grants {
+		if g.covers(at) {
+			order = append(order, g)
+		}
+	}
+	slices.SortFunc(order, (*Grant).before)
+	return order
+}

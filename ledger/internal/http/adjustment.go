@@ -1,0 +1,53 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+type adjustmentBody struct {
+	ID           string         `json:"id"`
+	Organization string         `json:"organization"`
+	Amount       int64          `json:"amount"`
+	Reason       string         `json:"reason"`
+	OfPeriod     *time.Time     `json:"of_period"` // start of the period that was wrong; null: none but the running one
+	At           time.Time      `json:"at"`
+	Transfers    []transferBody `json:"transfers"`
+}
+
+func newAdjustmentBody(a service.Adjustment) adjustmentBody {
+	body := adjustmentBody{ID: a.ID, Organization: a.Organization, Amount: a.Bytes, Reason: a.Reason, At: a.At, Transfers: []transferBody{}}
+	if !a.Of.IsZero() {
+		body.OfPeriod = &a.Of
+	}
+	for _, transfer := range a.Transfers {
+		booked := postgres.BookedTransfer{Transfer: transfer, EffectiveAt: transfer.Effective(), BookedAt: a.At}
+		body.Transfers = append(body.Transfers, newTransferBody(booked))
+	}
+	return body
+}
+
+// adjustBody says by how much what was charged was wrong: above zero it is given back. period is an instant of the period in which it was.
+type adjustBody struct {
+	Amount int64      `json:"amount"`
+	Reason string     `json:"reason"`
+	Period *time.Time `json:"period"`
+}
+
+func (a *API) adjust(w http.ResponseWriter, r *http.Request) error {
+	var body adjustBody
+	organization, request, err := requestWith(w, r, &body)
+	if err != nil {
+		return err
+	}
+	made, err := a.Service.Adjust(r.Context(), organization, request, body.Amount, body.Reason, kept(body.Period))
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusCreated, newAdjustmentBody(made))
+	return nil
+}

@@ -1,0 +1,150 @@
+package http
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+type grantBody struct {
+	ID          string    `json:"id"`
+	Amount      int64     `json:"amount"`
+	Remaining   int64     `json:"remaining"`
+	Consumed    int64     `json:"consumed"`
+	Expired     int64     `json:"expired"`
+	Voided      int64     `json:"voided"`
+	Priority    int       `json:"priority"`
+	StartsAt    time.Time `json:"starts_at"`
+	ExpiresAt   *string   `json:"expires_at"` // null: never
+	RolloverCap *int64    `json:"rollover_cap"`
+	Source      string    `json:"source"`
+	Reason      string    `json:"reason"`
+	State       string    `json:"state"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+func newGrantBody(g ledger.Grant) grantBody {
+	body := grantBody{
+		ID: g.ID, Amount: g.Amount, Remaining: g.Remaining, Consumed: g.Consumed, Expired: g.Expired, Voided: g.Voided, Priority: g.Priority,
+		StartsAt: g.Starts, RolloverCap: g.RolloverCap, Source: "granted", Reason: g.Reason, State: grantState(g), CreatedAt: g.Created,
+	}
+	if g.Source == ledger.FromAdjustment {
+		body.Source = "adjustment"
+	}
+	if !g.Expires.IsZero() {
+		expires := g.Expires.Format(time.RFC3339Nano)
+		body.ExpiresAt = &expires
+	}
+	return body
+}
+
+// grantState is where a grant stands, in a word.
+func grantState(g ledger.Grant) string {
+	switch {
+	case g.Status == ledger.GrantScheduled:
+		return "scheduled"
+	case g.Status == ledger.GrantVoided:
+		return "voided"
+	case g.Status == ledger.GrantExpired:
+		return "expired"
+	case g.Remaining == 0:
+		return "used_up"
+	}
+	return "active"
+}
+
+// grants lists what an organization may use beside its plan, the latest first.
+func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
+	if err := httpapi.OnlyKnown(r, nil, "limit", "cursor"); err != nil {
+		return err
+	}
+	page, err := httpapi.ParsePage(r)
+	if err != nil {
+		return err
+	}
+	var after postgres.GrantCursor
+	if page.Cursor != "" {
+		if err := httpapi.DecodeCursor(r, page.Cursor, &after); err != nil {
+			return err
+		}
+	}
+	organization, err := reached(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.Service.Grants(r.Context(), organization, after, page.Limit+1)
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteList(w, r, found, page.Limit, newGrantBody, postgres.CursorOf)
+	return nil
+}
+
+// wishBody is a grant as somebody wishes it.
+type wishBody struct {
+	Amount      int64      `json:"amount"`
+	Reason      string     `json:"reason"`
+	Priority    *int       `json:"priority"`
+	StartsAt    *time.Time `json:"starts_at"`
+	ExpiresAt   *time.Time `json:"expires_at"`
+	RolloverCap *int64     `json:"rollover_cap"`
+}
+
+func (b wishBody) wish() ledger.Grant {
+	wish := ledger.Grant{Amount: b.Amount, Reason: b.Reason, Priority: ledger.PlanPriority, Starts: kept(b.StartsAt), Expires: kept(b.ExpiresAt), RolloverCap: b.RolloverCap}
+	if b.Priority != nil {
+		wish.Priority = *b.Priority
+	}
+	return wish
+}
+
+// kept is a time as the database keeps it; zero where there is none.
+func kept(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
+	var body wishBody
+	organization, request, err := requestWith(w, r, &body)
+	if err != nil {
+		return err
+	}
+	made, err := a.Service.Grant(r.Context(), organization, request, body.wish())
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusCreated, newGrantBody(made))
+	return nil
+}
+
+// void takes back what is left of a grant.
+func (a *API) void(w http.ResponseWriter, r *http.Request) error {
+	organization, request, err := requestOf(r)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "grant")
+	if strings.ContainsRune(id, 0) || !utf8.ValidString(id) { // the database has no such text
+		return httpapi.NotFound("grant", id)
+	}
+	made, err := a.Service.Void(r.Context(), organization, request, id)
+	if errors.Is(err, ledger.ErrNoGrant) {
+		return httpapi.NotFound("grant", id)
+	}
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, newGrantBody(made))
+	return nil
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+)
+
+// A DecisionStore keeps what was decided about organizations, each in a stream of its own.
+type DecisionStore = eventstorepg.Store[ledger.Decision]
+
+// NewDecisionStore returns the store of a pool's schema.
+func NewDecisionStore(pool *pgxpool.Pool) *DecisionStore {
+	return eventstorepg.New(pool, eventstore.Codec[ledger.Decision]{Encode: encodeDecision, Decode: decodeDecision}, nil)
+}
+
+// Decisions is the stream of what was decided about an organization. It is data.
+func Decisions(organization string) eventstore.Stream {
+	return eventstore.Stream{Organization: organization, Name: decisionStream}
+}
+
+const decisionStream = "decisions"
+
+// Names of stored decisions. They are data.
+const (
+	planChanged       = "ledger.v1.plan_changed"
+	changeCancelled   = "ledger.v1.plan_change_cancelled"
+	suspensionChanged = "ledger.v1.suspension_changed"
+	granted           = "ledger.v1.granted"
+	revoked           = "ledger.v1.grant_voided"
+	adjusted          = "ledger.v1.adjusted"
+	advanced          = "ledger.v1.advanced"
+)
+
+// grantRow is a grant as it was given.
+type grantRow struct {
+	ID          string     `json:"id"`
+	Amount      int64      `json:"amount"`
+	Priority    int        `json:"priority"`
+	Starts      time.Time  `json:"starts_at"`
+	Expires     *time.Time `json:"expires_at,omitempty"`
+	RolloverCap *int64     `json:"rollover_cap,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
+	Created     time.Time  `json:"created_at"`
+}
+
+type suspensionRow struct {
+	Suspended bool `json:"suspended"`
+}
+
+type revokedRow struct {
+	Grant string `json:"grant"`
+}
+
+type adjustedRow struct {
+	ID     string     `json:"id"`
+	Bytes  int64      `json:"bytes"`
+	Reason string     `json:"reason,omitempty"`
+	Of     *time.Time `json:"period_start,omitempty"`
+}
+
+type advancedRow struct {
+	Through time.Time `json:"through"`
+}
+
+func encodeDecision(decision ledger.Decision) (name string, data []byte, err error) {
+	var row any
+	switch d := decision.(type) {
+	case ledger.PlanChanged:
+		name, row = planChanged, planRow(d.Plan)
+	case ledger.ChangeCancelled:
+		name, row = changeCancelled, struct{}{}
+	case ledger.SuspensionChanged:
+		name, row = suspensionChanged, suspensionRow(d)
+	case ledger.Granted:
+		g := d.Grant
+		name, row = granted, grantRow{g.ID, g.Amount, g.Priority, g.Starts, orNull(g.Expires), g.RolloverCap, g.Reason, g.Created}
+	case ledger.Revoked:
+		name, row = revoked, revokedRow(d)
+	case ledger.Adjusted:
+		name, row = adjusted, adjustedRow{d.ID, d.Bytes, d.Reason, orNull(d.Of)}
+	case ledger.Advanced:
+		name, row = advanced, advancedRow(d)
+	default:
+		return "", nil, fmt.Errorf("BUG: no stored form of %T", decision)
+	}
+	data, err = json.Marshal(row)
+	return name, data, err
+}
+
+func decodeDecision(name string, data []byte) (decision ledger.Decision, err error) {
+	switch name {
+	case planChanged:
+		var row planRow
+		err = json.Unmarshal(data, &row)
+		return ledger.PlanChanged{Plan: ledger.Plan(row)}, err
+	case changeCancelled:
+		return ledger.ChangeCancelled{}, nil
+	case suspensionChanged:
+		var row suspensionRow
+		err = json.Unmarshal(data, &row)
+		return ledger.SuspensionChanged(row), err
+	case granted:
+		var row grantRow
+		err = json.Unmarshal(data, &row)
+		return ledger.Granted{Grant: ledger.Grant{
+			ID: row.ID, Amount: row.Amount, Priority: row.Priority, Starts: row.Starts, Expires: timeOf(row.Expires), RolloverCap: row.RolloverCap,
+			Source: ledger.FromBilling, Reason: row.Reason, Created: row.Created,
+		}}, err
+	case revoked:
+		var row revokedRow
+		err = json.Unmarshal(data, &row)
+		return ledger.Revoked(row), err
+	case adjusted:
+		var row adjustedRow
+		err = json.Unmarshal(data, &row)
+		return ledger.Adjusted{ID: row.ID, Bytes: row.Bytes, Reason: row.Reason, Of: timeOf(row.Of)}, err
+	case advanced:
+		var row advancedRow
+		err = json.Unmarshal(data, &row)
+		return ledger.Advanced(row), err
+	}
+	return nil, fmt.Errorf("cannot read a decision of the kind %q", name)
+}

@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxReason is how long a reason may be, in characters.
+const MaxReason = 500
+
+// A LimitReached says that an organization has as many grants as it may.
+type LimitReached struct{ Limit int }
+
+func (l LimitReached) Error() string {
+	return fmt.Sprintf("The organization has %d grants of which something is left, which is as many as it may. Void one first.", l.Limit)
+}
+
+// Grant is what has to be decided for an organization to have a grant. Of the grant only what somebody may wish is looked at.
+func (b *Books) Grant(wish Grant, id string, at time.Time) (Decision, error) {
+	if wish.Starts.IsZero() {
+		wish.Starts = at
+	}
+	if err := wish.validate(at); err != nil {
+		return nil, err
+	}
+	if err := b.room(wish.Amount); err != nil {
+		return nil, err
+	}
+	return Granted{Grant: Grant{
+		ID: id, Amount: wish.Amount, Priority: wish.Priority, Starts: wish.Starts, Expires: wish.Expires, RolloverCap: wish.RolloverCap,
+		Source: FromBilling, Reason: wish.Reason, Created: at,
+	}}, nil
+}
+
+func (g Grant) validate(at time.Time) error {
+	switch {
+	case g.Amount < 1 || g.Amount > MaxGrant:
+		return Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", g.Amount), fmt.Sprintf("Use a whole number from 1 to %d.", MaxGrant)}
+	case g.Priority < 0 || g.Priority > MaxPriority:
+		return Invalid{"priority", fmt.Sprintf("The priority is %d.", g.Priority),
+			fmt.Sprintf("Use a whole number from 0, which is used first, to %d. The plan has %d.", MaxPriority, PlanPriority)}
+	case g.Starts.Year() < FirstYear || g.Starts.Year() > LastYear:
+		return Invalid{"starts_at", fmt.Sprintf("starts_at is %s.", g.Starts.Format(time.RFC3339)), fmt.Sprintf("Use a time of the years %d to %d.", FirstYear, LastYear)}
+	case !g.Expires.IsZero() && (!g.Expires.After(g.Starts) || !g.Expires.After(at) || g.Expires.Year() > LastYear):
+		return Invalid{"expires_at", fmt.Sprintf("expires_at is %s.", g.Expires.Format(time.RFC3339)),
+			fmt.Sprintf("Use a time behind starts_at and now, until the year %d, or leave it out.", LastYear)}
+	case g.RolloverCap != nil && (*g.RolloverCap < 0 || *g.RolloverCap > g.Amount):
+		return Invalid{"rollover_cap", fmt.Sprintf("The rollover cap is %d bytes.", *g.RolloverCap), "Use a whole number from 0 to the amount, or leave it out."}
+	}
+	return validateReason(g.Reason)
+}
+
+func validateReason(reason string) error {
+	for _, r := range reason {
+		if r < ' ' || r == utf8.RuneError {
+			return Invalid{"reason", fmt.Sprintf("The reason has the character %q.", r), "Use text without control characters."}
+		}
+	}
+	if utf8.RuneCountInString(reason) > MaxReason {
+		return Invalid{"reason", fmt.Sprintf("The reason has %d characters.", utf8.RuneCountInString(reason)), fmt.Sprintf("Use at most %d.", MaxReason)}
+	}
+	return nil
+}
+
+// room refuses a grant beyond the bounds of what an organization may have.
+func (b *Books) room(amount int64) error {
+	live, all := 0, amount
+	for _, g := range b.Grants {
+		if g.live() {
+			live++
+			all += max(g.Remaining, g.Amount-g.Consumed-g.Expired-g.Voided)
+		}
+	}
+	switch {
+	case live >= MaxGrants:
+		return LimitReached{MaxGrants}
+	case all > MaxGrant:
+		return Invalid{"amount", fmt.Sprintf("With it the organization would have %d bytes of grants.", all), fmt.Sprintf("Use an amount with which they are at most %d.", MaxGrant)}
+	}
+	return nil
+}
+
+// Void is what has to be decided for what is left of a grant to be taken back: nothing where nothing is.
+func (b *Books) Void(id string) []Decision {
+	if b.grant(id) == nil {
+		return nil
+	}
+	return []Decision{Revoked{Grant: id}}
+}
+
+// Adjust is what has to be decided for an adjustment. of is any instant of the period that was wrong; zero: none but the running one.
+func (b *Books) Adjust(bytes int64, reason, id string, of, at time.Time) (Decision, error) {
+	if bytes == 0 || max(bytes, -bytes) > MaxGrant {
+		return nil, Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", bytes),
+			fmt.Sprintf("Use a whole number to %d: above zero to give back, below zero to charge.", MaxGrant)}
+	}
+	if err := validateReason(reason); err != nil {
+		return nil, err
+	}
+	if !of.IsZero() {
+		if of.After(at) || of.Before(b.Organization.Plans[0].From.AddDate(0, -1, -1)) {
+			return nil, Invalid{"period", fmt.Sprintf("The organization had no period at %s.", of.Format(time.RFC3339)), "Use an instant of a period that has begun."}
+		}
+		of = b.periodAt(of).Start
+	}
+	if bytes > 0 {
+		if err := b.room(bytes); err != nil {
+			return nil, err
+		}
+	}
+	return Adjusted{ID: id, Bytes: bytes, Reason: reason, Of: of}, nil
+}
