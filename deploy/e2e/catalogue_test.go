@@ -43,6 +43,7 @@ var exceptions = map[string]string{
 	"bus_parked.bus_parked_replay":          "a consumer, which acts as the system, looks for what is to be applied again in its partitions",
 	"facts.facts_relay":                     "the relay, which acts as the system, reads all tenants' facts in the order of their commits",
 	"events.events_in_commit_order":         "the same for the events; and a position stands for one event of the installation",
+	"organizations.organizations_due":       "the loop that ends periods and grants looks, as the system, for all organizations that are due",
 	"refusals.refusals_at":                  "a block range index by time, for removing what is old",
 	"tallies.tallies_at":                    "a block range index by time, for removing what is old",
 	"usage_hours.usage_hours_hour":          "by time alone, for removing what is old",

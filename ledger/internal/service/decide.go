@@ -28,7 +28,7 @@ type Request struct {
 // request whose key was used for the same input is answered as it was; ErrReused where the input was another.
 func decide[T any](ctx context.Context, s *Service, organization string, request Request, input any,
 	choose func(books *ledger.Books, at time.Time) ([]ledger.Decision, error), answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (made T, err error) {
-	err = pg.InTx(ctx, s.Writes, func(tx pgx.Tx) error {
+	err = s.stubbornly(ctx, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return noOrganization(err)
 		}
@@ -63,6 +63,19 @@ func decide[T any](ctx context.Context, s *Service, organization string, request
 		return s.Save(ctx, tx, books.Events)
 	})
 	return made, err
+}
+
+// tries is how often a decision is tried: who makes room for a day may be in the way of others who do.
+const tries = 3
+
+// stubbornly runs fn in a transaction, again where the database asks for it.
+func (s *Service) stubbornly(ctx context.Context, fn func(tx pgx.Tx) error) (err error) {
+	for range tries {
+		if err = pg.InTx(ctx, s.Writes, fn); err == nil || !pg.IsTransient(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // lock opens the books of an organization that is known and not deleted.
