@@ -14,6 +14,13 @@ func PushedFacts() []Pushed {
 	return []Pushed{
 		{TypeThresholdReached, "quota.threshold_reached", "a part of the period's quota is used"},
 		{TypeQuotaExhausted, "quota.exhausted", "nothing is left of the period's quota"},
+		{TypeQuotaRestored, "quota.restored", "what was exhausted is so no more"},
+		{TypeOverageBegun, "quota.overage_begun", "more than the period's quota is used, which the plan accepts"},
+		{TypeTierChanged, "subscription.tier_changed", "another tier is in force"},
+		{TypeGrantExpiring, "grant.expiring", "a grant expires in a week"},
+		{TypeGrantExpired, "grant.expired", "a grant has expired"},
+		{TypePeriodClosed, "period.closed", "a period is closed"},
+		{TypeAdjusted, "quota.adjusted", "what was charged is made good in the running period"},
 		{TypeErrorGroupCreated, "error_group.created", "an error of a new kind is seen"},
 	}
 }
