@@ -41,7 +41,8 @@ func (g Grant) validate(at time.Time) error {
 		return Invalid{"priority", fmt.Sprintf("The priority is %d.", g.Priority),
 			fmt.Sprintf("Use a whole number from 0, which is used first, to %d. The plan has %d.", MaxPriority, PlanPriority)}
 	case g.Starts.Year() < FirstYear || g.Starts.Year() > LastYear:
-		return Invalid{"starts_at", fmt.Sprintf("starts_at is %s.", g.Starts.Format(time.RFC3339)), fmt.Sprintf("Use a time of the years %d to %d.", FirstYear, LastYear)}
+		return Invalid{"starts_at", fmt.Sprintf("starts_at is %s.", g.Starts.Format(time.RFC3339)),
+			fmt.Sprintf("Use a time of the years %d to %d.", FirstYear, LastYear)}
 	case !g.Expires.IsZero() && (!g.Expires.After(g.Starts) || !g.Expires.After(at) || g.Expires.Year() > LastYear):
 		return Invalid{"expires_at", fmt.Sprintf("expires_at is %s.", g.Expires.Format(time.RFC3339)),
 			fmt.Sprintf("Use a time behind starts_at and now, until the year %d, or leave it out.", LastYear)}
@@ -76,7 +77,8 @@ func (b *Books) room(amount int64) error {
 	case live >= MaxGrants:
 		return LimitReached{MaxGrants}
 	case all > MaxGrant:
-		return Invalid{"amount", fmt.Sprintf("With it the organization would have %d bytes of grants.", all), fmt.Sprintf("Use an amount with which they are at most %d.", MaxGrant)}
+		return Invalid{"amount", fmt.Sprintf("With it the organization would have %d bytes of grants.", all),
+			fmt.Sprintf("Use an amount with which they are at most %d.", MaxGrant)}
 	}
 	return nil
 }

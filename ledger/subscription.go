@@ -80,7 +80,8 @@ func (b *Books) effective(s Subscription, at time.Time) (time.Time, error) {
 func (p Plan) validate() error {
 	switch {
 	case p.Quota < 0 || p.Quota > MaxGrant:
-		return Invalid{"quota", fmt.Sprintf("The quota is %d bytes.", p.Quota), fmt.Sprintf("Use a whole number from 1 to %d, or leave it out for the tier's.", MaxGrant)}
+		return Invalid{"quota", fmt.Sprintf("The quota is %d bytes.", p.Quota),
+			fmt.Sprintf("Use a whole number from 1 to %d, or leave it out for the tier's.", MaxGrant)}
 	case p.RequestsPerMinute < 0 || p.RequestsPerMinute > MaxRequestsPerMinute:
 		return Invalid{"requests_per_minute", fmt.Sprintf("requests_per_minute is %d.", p.RequestsPerMinute),
 			fmt.Sprintf("Use a whole number from 1 to %d, or leave it out for the tier's.", MaxRequestsPerMinute)}

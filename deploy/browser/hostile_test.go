@@ -75,7 +75,7 @@ func hostileTexts() texts {
 		organization: hostile("organization"), member: hostile("member"), project: hostile("project"), key: hostile("key"),
 		token: hostile("token"), reason: hostile("reason"), message: hostile("message"), environment: hostile("environment"), errorType: hostile("error type"),
 		errorMessage: hostile("error message"), call: hostile("call"),
-		email: plainTexts.email, invited: plainTexts.invited,
+		hook: plainTexts.hook, email: plainTexts.email, invited: plainTexts.invited,
 	}
 }
 

@@ -92,7 +92,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 
 func (a *App) build() (err error) {
 	a.service = &service.Service{
-		Reads: a.reads, Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Ahead: a.clockAhead,
+		Reads: a.reads, Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID,
+		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Ahead: a.clockAhead,
 	}
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {

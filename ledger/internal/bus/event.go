@@ -36,7 +36,9 @@ func eventBody(e ledger.Event) (kind string, body any) {
 			Organization: e.Organization, PeriodStart: start, Percent: e.Percent, Quota: quota, Used: used, Batch: e.Cause.Batch, At: at,
 		}
 	case ledger.QuotaExhausted:
-		return contract.TypeQuotaExhausted, contract.QuotaExhausted{Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at}
+		return contract.TypeQuotaExhausted, contract.QuotaExhausted{
+			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at,
+		}
 	case ledger.QuotaRestored:
 		return contract.TypeQuotaRestored, contract.QuotaRestored{Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at}
 	case ledger.OverageBegun:

@@ -99,7 +99,10 @@ type wishBody struct {
 }
 
 func (b wishBody) wish() ledger.Grant {
-	wish := ledger.Grant{Amount: b.Amount, Reason: b.Reason, Priority: ledger.PlanPriority, Starts: kept(b.StartsAt), Expires: kept(b.ExpiresAt), RolloverCap: b.RolloverCap}
+	wish := ledger.Grant{
+		Amount: b.Amount, Reason: b.Reason, Priority: ledger.PlanPriority,
+		Starts: kept(b.StartsAt), Expires: kept(b.ExpiresAt), RolloverCap: b.RolloverCap,
+	}
 	if b.Priority != nil {
 		wish.Priority = *b.Priority
 	}

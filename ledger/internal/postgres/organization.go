@@ -89,7 +89,8 @@ func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.
 // LockDue locks the books of at most limit organizations about which something was due by an instant, and that nobody else has locked.
 func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, limit int) (map[string]ledger.Organization, error) {
 	return organizations(ctx, tx, `WHERE o.due_at <= $1
-		AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '') ORDER BY o.due_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, by, limit)
+		AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')
+		ORDER BY o.due_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, by, limit)
 }
 
 func organizations(ctx context.Context, tx pgx.Tx, which string, args ...any) (map[string]ledger.Organization, error) {

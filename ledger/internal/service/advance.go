@@ -51,7 +51,7 @@ func (a *Advancer) Run(ctx context.Context) error {
 
 // RunOnce does all that is due, if the log is booked.
 func (a *Advancer) RunOnce(ctx context.Context) error {
-	if a.CaughtUp() != nil {
+	if caughtUp := a.CaughtUp() == nil; !caughtUp {
 		return nil
 	}
 	for {

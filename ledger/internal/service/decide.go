@@ -27,7 +27,8 @@ type Request struct {
 // decide has something decided about an organization and returns what answer reads of it then, in one transaction, and under the lock of its books. A
 // request whose key was used for the same input is answered as it was; ErrReused where the input was another.
 func decide[T any](ctx context.Context, s *Service, organization string, request Request, input any,
-	choose func(books *ledger.Books, at time.Time) ([]ledger.Decision, error), answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (made T, err error) {
+	choose func(books *ledger.Books, at time.Time) ([]ledger.Decision, error),
+	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (made T, err error) {
 	err = s.stubbornly(ctx, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return noOrganization(err)
