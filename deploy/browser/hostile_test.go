@@ -20,7 +20,7 @@ func hostile(field string) string {
 
 // intruders are elements that no page of the console has.
 const intruders = `[...document.querySelectorAll("script:not([src^='/console/assets/']), img:not([src^='/console/assets/']), " +
-	"svg:not(.bar), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
+	"svg:not(.bar, .chart), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
 
 // Whatever somebody enters anywhere stays a text on every page: nothing of it becomes part of the
 // page, nothing runs, and nothing even tries to, which the policy would report.
