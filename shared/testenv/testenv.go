@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -33,15 +34,31 @@ func announce(what, where string) { fmt.Fprintf(os.Stderr, "testenv: %s: %s\n", 
 
 // Logger writes to the test's log, shown when the test fails or with -v.
 func Logger(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w := &logWriter{t: t}
+	t.Cleanup(w.end)
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-type logWriter struct{ t testing.TB }
+// logWriter drops what a goroutine still logs after its test: the testing package would panic, and
+// looks at what it changes itself when a test ends.
+type logWriter struct {
+	t     testing.TB
+	mu    sync.Mutex
+	ended bool
+}
 
-// Write drops what a goroutine still logs after its test, where the testing package would panic.
-func (w logWriter) Write(line []byte) (n int, err error) {
-	defer func() { _ = recover() }()
-	w.t.Log(strings.TrimRight(string(line), "\n"))
+func (w *logWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+}
+
+func (w *logWriter) Write(line []byte) (n int, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.t.Log(strings.TrimRight(string(line), "\n"))
+	}
 	return len(line), nil
 }
 

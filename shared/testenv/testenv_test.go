@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -102,4 +103,11 @@ func createTopic(t *testing.T, brokers []string, name string) {
 	if code := resp.Topics[0].ErrorCode; code != 0 {
 		t.Errorf("cannot create %s on an empty broker: code %d", name, code)
 	}
+}
+
+// What is logged behind the end of a test is dropped, without a look at the test.
+func TestLoggerOutlivesItsTest(t *testing.T) {
+	var logger *slog.Logger
+	t.Run("ends", func(t *testing.T) { logger = testenv.Logger(t) })
+	logger.Info("too late")
 }
