@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -20,9 +19,6 @@ import (
 )
 
 // The fault tests are short unless testenv.EnvRounds is set; "full" is as often as in the README.
-// envSeed repeats a run. `make test-faults` sets both.
-const envSeed = "WEIR_FAULT_SEED"
-
 func TestMain(m *testing.M) {
 	if text := os.Getenv(envMember); text != "" {
 		if err := runMember(text); err != nil {
@@ -88,18 +84,10 @@ func each(t testing.TB, n int, round func(i int)) {
 	}
 }
 
-// chance is the randomness of one test, which its log allows to repeat.
+// chance is another randomness in each run.
 func chance(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv(envSeed); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s is %q", envSeed, text)
-		}
-	}
-	t.Logf("repeat with %s=%d", envSeed, seed)
-	return rand.New(rand.NewPCG(seed, 1))
+	return testenv.Random(t, uint64(time.Now().UnixNano()))
 }
 
 // settle waits until everything that is in the log has taken effect, and counts what is lost, twice
