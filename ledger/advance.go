@@ -40,7 +40,7 @@ func (g *Grant) instants() []time.Time {
 // decide does what was due until an instant, in the order in which it was: each at its own time, however late.
 func (d Advanced) decide(b *Books, cause Cause) error {
 	for due := b.Due(); !due.IsZero() && !due.After(d.Through); due = b.Due() {
-		cause.Event, cause.At = fmt.Sprintf("decision/%d/%d", cause.Offset, due.Unix()), due
+		cause.Event, cause.At = fmt.Sprintf("decision/%d/%d", cause.Offset, due.UnixMicro()), due
 		if err := b.pass(due, cause); err != nil {
 			return err
 		}

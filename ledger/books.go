@@ -196,7 +196,6 @@ func (b *Books) grant(id string) *Grant {
 func (b *Books) post(book *Book, cause Cause, moves ...move) {
 	wasOut, before := b.isOut(book, cause.At), *book
 	b.apply(book, cause, moves...)
-	book.Refused = min(book.Refused, b.seen(book).limit(b.Organization.Plans.At(cause.At))) // so that any grant raises it
 	b.announce(book, before, wasOut, cause)
 }
 
@@ -219,14 +218,18 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 		b.Transfers = append(b.Transfers, transfer)
 		b.lines++
 	}
+	book.Refused = min(book.Refused, b.seen(book).limit(b.planIn(book, cause.At))) // so that any grant raises it
 }
 
 // isOut reports whether nothing of a book is left at an instant, nor allowed.
-func (b *Books) isOut(book *Book, at time.Time) bool {
+func (b *Books) isOut(book *Book, at time.Time) bool { return b.seen(book).isOut(b.planIn(book, at)) }
+
+// planIn is the plan by which a book is used at an instant: what came late is no business of the plan of then.
+func (b *Books) planIn(book *Book, at time.Time) Plan {
 	if at.Before(book.Period.Start) {
 		at = book.Period.Start
 	}
-	return b.seen(book).isOut(b.Organization.Plans.At(at))
+	return b.Organization.Plans.At(at)
 }
 
 // announce notes each threshold the first time it is reached in a period, and each time that the organization has used up what it may
@@ -238,7 +241,7 @@ func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
 			Kind: ThresholdReached, Organization: b.Organization.ID, Book: b.seen(book), Percent: percent, Cause: cause,
 		})
 	}
-	if before.Balances[Overage] == 0 && book.Balances[Overage] > 0 && b.Organization.Plans.At(cause.At).Overage {
+	if before.Balances[Overage] == 0 && book.Balances[Overage] > 0 && b.planIn(book, cause.At).Overage {
 		b.emit(OverageBegun, book, cause)
 	}
 	switch isOut := b.isOut(book, cause.At); {

@@ -80,9 +80,10 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 	if err != nil {
 		return err
 	}
+	wasOut, was := b.isOut(book, at), *book
 	b.Organization.Plans = b.Organization.Plans.Then(d.Plan, at)
-	b.post(book, cause, book.issue(prorated, Prorated)...)
-	b.reopen(book, before, cause)
+	b.apply(book, cause, book.issue(prorated, Prorated)...)
+	b.announce(book, was, wasOut, cause) // against what the plan before allowed
 	b.changeTier(book, before.Tier, d.Plan.Tier, cause)
 	return nil
 }
@@ -100,13 +101,6 @@ func (b *Books) prorated(before, after Plan, at time.Time) (int64, error) {
 	}
 	period := b.periodAt(at)
 	return mulDivUp(max(0, terms.Quota-old.Quota), int64(period.End.Sub(at)), int64(period.End.Sub(period.Start))), nil
-}
-
-// reopen announces that an organization that had used up what the plan before allowed may go on.
-func (b *Books) reopen(book *Book, before Plan, cause Cause) {
-	if b.seen(book).isOut(before) && !b.isOut(book, cause.At) {
-		b.emit(QuotaRestored, book, cause)
-	}
 }
 
 func (b *Books) changeTier(book *Book, before, after Tier, cause Cause) {

@@ -26,6 +26,14 @@ func raise(when string, bytes int64) step {
 	}
 }
 
+// closed has the periods closed that ended by then.
+func closed(by string) step {
+	return func(b *Books) error {
+		b.Organization.ClosedThrough = date(by)
+		return nil
+	}
+}
+
 // An allowance that did not cover a request is exhausted until it is larger, or the next period
 // begins, and that is announced once. What a replica refused that did not know of the larger one
 // changes nothing.
@@ -49,6 +57,8 @@ func TestRefusalExhausts(t *testing.T) {
 		{"a stale replica that knew of more", []step{charge(november, 72), refuse(november, 500)}, later, Exhausted, 1},
 		{"the next period", []step{charge(november, 72), refuse(november, 100)}, december, Active, 1},
 		{"lowered, and raised by less", []step{give("11-02", "g", 50), refuse(november, 150), decide("11-10T01", Revoked{Grant: "g"}), raise(later, 1)}, later, Active, 1},
+		{"charged late under a plan of then that allowed less", []step{to("11-02", "12-01", Plan{Tier: Indie, Overage: true, OverageCap: 20}),
+			closed("12-01"), refuse("2026-12-02T00:00:00Z", 120), use("11-30", 5)}, "2026-12-03T00:00:00Z", Exhausted, 1},
 		{"of another period than it claims", []step{func(b *Books) error {
 			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC), Exhausts: true,
 				Cause: causeAt(november, FromOutcomes)})
