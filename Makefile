@@ -119,10 +119,11 @@ SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
 KILLED  = $(GO) test -run=^TestKilled$$ -count=1 -v $(TESTFLAGS) ./deploy/e2e
 # Three nodes are Apache Kafka in whichever run: one of them is enough.
-test-faults: ## every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
+test-faults: ## a million random steps of the books, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin
 	$(GO) test -c -tags=apache -o $(FAULTS) ./shared/bus
 	@echo "SEED=$(SEED) ROUNDS=$(ROUNDS)"
+	@WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS) $(GO) test -run='^TestBooksAreTheModel$$' -count=1 -timeout=1h ./ledger
 	@export WEIR_FAULT_SEED=$(SEED) WEIR_FAULT_ROUNDS=$(ROUNDS); \
 		$(BACKENDS) -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault' -test.skip='/(leader_killed|majority_down)$$'; bus=\$$?; \
 			$(KILLED) && exit \$$bus"; embedded=$$?; \
