@@ -35,9 +35,9 @@ func (r Refusal) Validate() error {
 }
 
 // Refuse exhausts the period for every replica until its allowance is larger than the one refused.
-// A refusal based on an outdated, smaller allowance changes nothing.
+// A refusal based on an outdated, smaller allowance changes nothing, nor does one for another reason.
 func (b *Books) Refuse(r Refusal) error {
-	if !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At) {
+	if !r.Exhausts || r.Reason != "" || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At) {
 		return nil
 	}
 	if period := calendar.PeriodAt(r.Cause.At, b.Organization.AnchorDay); !period.Start.Equal(r.PeriodStart) {

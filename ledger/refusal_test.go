@@ -3,6 +3,8 @@ package ledger
 import (
 	"testing"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract"
 )
 
 // refuse is a refusal of a request by a replica with an allowance.
@@ -62,6 +64,10 @@ func TestRefusalExhausts(t *testing.T) {
 		{"of another period than it claims", []step{func(b *Books) error {
 			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC), Exhausts: true,
 				Cause: causeAt(november, FromOutcomes)})
+		}}, later, Active, 0},
+		{"a suspended one", []step{func(b *Books) error {
+			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Exhausts: true,
+				Reason: contract.ReasonSuspended, Cause: causeAt(november, FromOutcomes)})
 		}}, later, Active, 0},
 		{"one that may be repeated", []step{func(b *Books) error {
 			return b.Refuse(Refusal{Organization: "acme", Quota: 100, PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: causeAt(november, FromOutcomes)})

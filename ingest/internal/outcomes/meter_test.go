@@ -223,6 +223,35 @@ func TestRefusalsAreGathered(t *testing.T) {
 	looks(false, "i:1")
 }
 
+// What exhausted one allowance exhausts no other: a gathered fact is about the allowance that it names.
+func TestAnAllowanceIsExhaustedByItsOwnRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		second func(*contract.QuotaRefused)
+		want   bool
+	}{
+		{"the same", func(*contract.QuotaRefused) {}, true},
+		{"raised by a grant, and a request that may be repeated", func(r *contract.QuotaRefused) { r.Quota = 200 }, false},
+		{"suspended when the next period began", func(r *contract.QuotaRefused) {
+			r.PeriodStart, r.Reason = start.AddDate(0, 1, 0), contract.ReasonSuspended
+		}, false},
+		{"suspended", func(r *contract.QuotaRefused) { r.Reason = contract.ReasonSuspended }, false},
+	} {
+		to := &published{}
+		m, _ := newMeter(to)
+		m.Refuse(refused("key_1", "a", 100, true))
+		second := refused("key_1", "b", 100, false)
+		c.second(&second)
+		m.Refuse(second)
+		if err := m.Finish(); err != nil || len(to.refused) != 2 {
+			t.Fatalf("%s: %v, published %+v", c.name, err, to.refused)
+		}
+		if got := to.refused[1]; got.RequestID != "b" || got.Exhausts != c.want {
+			t.Errorf("%s: published %+v, want that it exhausts: %v", c.name, got, c.want)
+		}
+	}
+}
+
 // However many keys are refused, few facts are kept.
 func TestRefusalsAreBounded(t *testing.T) {
 	to := &published{}

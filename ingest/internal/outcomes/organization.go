@@ -87,14 +87,20 @@ func (o *organization) refuse(refused contract.QuotaRefused) (first bool) {
 		o.refusals.byKey[refused.APIKey] = &refused
 		return true
 	}
-	first = refused.Exhausts && !(gathered.Exhausts && gathered.Quota == refused.Quota && gathered.PeriodStart.Equal(refused.PeriodStart))
-	refused.Requests, refused.Exhausts = gathered.Requests+1, refused.Exhausts || gathered.Exhausts
+	exhausted := gathered.Exhausts && sameAllowance(*gathered, refused)
+	first = refused.Exhausts && !exhausted
+	refused.Requests, refused.Exhausts = gathered.Requests+1, refused.Exhausts || exhausted
 	if first {
 		o.refusals.first = append(o.refusals.first, refused)
 		refused.Requests = 0
 	}
 	*gathered = refused
 	return first
+}
+
+// sameAllowance reports whether what one refusal exhausts, the other does: a suspended organization's allowance is not what refused it.
+func sameAllowance(a, b contract.QuotaRefused) bool {
+	return a.Quota == b.Quota && a.PeriodStart.Equal(b.PeriodStart) && a.Reason == b.Reason
 }
 
 // takeRefusals takes what is to be published now, and what failed before. With the gathered ones,

@@ -80,7 +80,7 @@ func Refusals(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Re
 // FirstRefusal finds the request that exhausted an allowance of a period by being refused; found is false where none did.
 func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, quota int64) (r ledger.Refusal, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT `+refusalColumns+` FROM refusals
-		WHERE organization = $1 AND at >= $2 AND at < $3 AND quota = $4 AND exhausts ORDER BY at, request LIMIT 1`,
+		WHERE organization = $1 AND at >= $2 AND at < $3 AND quota = $4 AND exhausts AND reason = '' ORDER BY at, request LIMIT 1`,
 		organization, period.Start, period.End, quota).Scan(refusalFields(&r)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, false, nil
