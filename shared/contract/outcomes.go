@@ -27,7 +27,7 @@ func Outcomes() []string {
 type RequestsCounted struct {
 	Organization string         `json:"organization"`
 	Process      string         `json:"process"`  // a run of ingest
-	Sequence     int64          `json:"sequence"` // of the process's records, for each organization; grows
+	Sequence     int64          `json:"sequence"` // grows with the process's records of an organization, also by more than one
 	From         time.Time      `json:"from"`     // when the first of the requests ended
 	To           time.Time      `json:"to"`       // none ended later
 	Counts       []RequestCount `json:"counts"`

@@ -51,10 +51,13 @@ type Meter struct {
 	counters atomic.Int64 // in use
 	merged   atomic.Int64 // requests that were counted without their key
 	refused  chan struct{}
-	gathered time.Time // when gathered refusals were last published; of the goroutine that publishes
+
+	// Of the goroutine that publishes.
+	gathered time.Time // when gathered refusals were last published
+	sequence int64     // of the last record of counts
 
 	mu            sync.RWMutex
-	organizations map[string]*organization // bounded by the organizations that have keys
+	organizations map[string]*organization // bounded by the organizations with requests or refusals lately
 }
 
 // NewMeter makes a meter that has counted nothing.
@@ -75,9 +78,9 @@ func (m *Meter) Note(who identity.Principal, request Request) {
 	if m == nil {
 		return
 	}
-	o, at := m.organization(who.Organization), m.Clock().UTC()
+	at := m.Clock().UTC()
 	what := counter{who.Project, who.ID, who.Environment, request.Outcome, request.Reason}
-	o.mu.Lock()
+	o := m.lock(who.Organization)
 	defer o.mu.Unlock()
 	if _, known := o.counts[what]; !known && !m.room(o) {
 		what.project, what.key, what.environment = "", "", ""
@@ -104,8 +107,7 @@ func (m *Meter) Refuse(refused contract.QuotaRefused) {
 	if m == nil {
 		return
 	}
-	o := m.organization(refused.Organization)
-	o.mu.Lock()
+	o := m.lock(refused.Organization)
 	first := o.refuse(refused)
 	o.mu.Unlock()
 	if !first {
@@ -114,6 +116,18 @@ func (m *Meter) Refuse(refused contract.QuotaRefused) {
 	select {
 	case m.refused <- struct{}{}:
 	default: // a wake-up is pending
+	}
+}
+
+// lock returns an organization that is locked, and not dropped before that.
+func (m *Meter) lock(id string) *organization {
+	for {
+		o := m.organization(id)
+		o.mu.Lock()
+		if !o.dropped {
+			return o
+		}
+		o.mu.Unlock()
 	}
 }
 
@@ -170,7 +184,29 @@ func (m *Meter) Finish() error {
 // Publish publishes counts and first refusals, and gathered ones when due. One goroutine at a time
 // may call it. The next call repeats what fails.
 func (m *Meter) Publish(ctx context.Context, gathered bool) error {
-	return errors.Join(m.publishRefusals(ctx, gathered), m.publishCounts(ctx))
+	err := errors.Join(m.publishRefusals(ctx, gathered), m.publishCounts(ctx))
+	if gathered {
+		m.dropIdle()
+	}
+	return err
+}
+
+// dropIdle drops the organizations of which nothing is left to be published.
+func (m *Meter) dropIdle() {
+	for _, o := range m.all() {
+		m.dropIfIdle(o)
+	}
+}
+
+func (m *Meter) dropIfIdle(o *organization) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.idle() {
+		o.dropped = true
+		delete(m.organizations, o.id)
+	}
 }
 
 // publishRefusals publishes the first refusals of their keys, and those that were gathered where it
@@ -229,7 +265,8 @@ func (m *Meter) takeCounts(o *organization) *contract.RequestsCounted {
 	fact, freed := o.take(m.Clock().UTC())
 	m.counters.Add(-freed)
 	if fact != nil {
-		fact.Process = m.Process
+		m.sequence++
+		fact.Process, fact.Sequence = m.Process, m.sequence // of all organizations: it grows also for one that was dropped meanwhile
 	}
 	o.unsent = fact
 	return fact

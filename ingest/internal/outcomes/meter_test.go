@@ -109,6 +109,36 @@ func TestCountsArePublishedOnce(t *testing.T) {
 	}
 }
 
+// An organization is kept until all of it is published, and is counted on when it comes back.
+func TestIdleOrganizationsAreDropped(t *testing.T) {
+	to := &published{down: true}
+	m, _ := newMeter(to)
+	left := func(want int) {
+		t.Helper()
+		if err := m.Publish(t.Context(), true); err != nil && !to.down {
+			t.Fatal(err)
+		}
+		if got := len(m.organizations); got != want {
+			t.Errorf("%d organizations are kept, want %d", got, want)
+		}
+	}
+	m.Note(key("key_1"), accepted)
+	m.Refuse(contract.QuotaRefused{Organization: "org_2", RequestID: "a"})
+	left(2)
+	to.down = false
+	left(0)
+	m.Refuse(refused("key_1", "b", 100, true))
+	m.Refuse(refused("key_1", "c", 100, true))
+	left(1) // more refusals are gathered
+	m.Note(key("key_1"), accepted)
+	left(0)
+	m.Note(key("key_1"), accepted)
+	left(0)
+	if got := to.applied()[contract.RequestCount{Project: "prj_1", APIKey: "key_1", Environment: "prod", Outcome: contract.OutcomeAccepted}]; got != 3 {
+		t.Errorf("%d requests are counted, want 3", got)
+	}
+}
+
 // What is noted while others publish is neither lost nor counted twice.
 func TestNothingIsLost(t *testing.T) {
 	to := &published{}
@@ -132,7 +162,7 @@ func TestNothingIsLost(t *testing.T) {
 			open = false
 		default:
 		}
-		if err := m.Publish(t.Context(), false); err != nil {
+		if err := m.Publish(t.Context(), true); err != nil { // drops organizations as well
 			t.Fatal(err)
 		}
 	}

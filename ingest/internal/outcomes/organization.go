@@ -19,10 +19,9 @@ type organization struct {
 	keyed    int                                // of counts: with a key
 	since    time.Time                          // of the first in counts
 	refusals refusals
+	dropped  bool // nobody publishes what is added
 
-	// Of the goroutine that publishes.
-	unsent   *contract.RequestsCounted // was perhaps published; nil: nothing
-	sequence int64                     // of the last record
+	unsent *contract.RequestsCounted // was perhaps published; nil: nothing. Of the goroutine that publishes
 }
 
 func newOrganization(id string) *organization {
@@ -55,14 +54,19 @@ func (o *organization) take(now time.Time) (fact *contract.RequestsCounted, free
 	if len(o.counts) == 0 {
 		return nil, 0
 	}
-	o.sequence++
-	fact = &contract.RequestsCounted{Organization: o.id, Sequence: o.sequence, From: o.since, To: now}
+	fact = &contract.RequestsCounted{Organization: o.id, From: o.since, To: now}
 	for _, count := range o.counts {
 		fact.Counts = append(fact.Counts, *count)
 	}
 	freed = int64(o.keyed)
 	o.counts, o.keyed = map[counter]*contract.RequestCount{}, 0
 	return fact, freed
+}
+
+// idle reports whether nothing is left to be published.
+func (o *organization) idle() bool {
+	r := &o.refusals
+	return len(o.counts)+len(r.byKey)+len(r.first)+len(r.unsent) == 0 && o.unsent == nil
 }
 
 // refusals are those by quota that are not yet published.
