@@ -129,7 +129,10 @@ func (m *Merger) visit(ctx context.Context, h projectDay) (took time.Duration, e
 		return 0, err
 	}
 	next, err := m.merge(ctx, h, now)
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case errors.Is(err, errGone): // nothing is wrong with what is left
+		next, err = now, nil
+	case err != nil && ctx.Err() == nil:
 		next = now.Add(failedFor)
 	}
 	if failed := m.as(ctx, h, func(tx pgx.Tx) error { return h.release(ctx, tx, claimed, next) }); err == nil {

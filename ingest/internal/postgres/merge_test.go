@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func (r *rig) merger(store *postgres.Store, clock func() time.Time) *postgres.Merger {
@@ -289,6 +291,85 @@ func TestReplicasShareMerges(t *testing.T) {
 	}
 	if left, entries := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT sum(entries) FROM blocks`); left != 9 || entries != 600 {
 		t.Errorf("%d blocks of %d entries, want 9 of 600", left, entries)
+	}
+}
+
+// holdBlocks has merges wait for the blocks that there are until letGo is called.
+func (r *rig) holdBlocks() (letGo func()) {
+	r.t.Helper()
+	ctx := context.WithoutCancel(r.t.Context())
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	letGo = func() { _ = tx.Rollback(ctx) }
+	r.t.Cleanup(letGo)
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `SELECT FROM blocks FOR UPDATE`); err != nil {
+		r.t.Fatal(err)
+	}
+	return letGo
+}
+
+// mergeAside merges at a time, beside the test, and returns once the merges that wait for blocks are as many as given.
+func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-chan error {
+	r.t.Helper()
+	merger, merged := r.merger(store, func() time.Time { return at }), make(chan error, 1)
+	go func() { merged <- merger.RunOnce(r.t.Context()) }()
+	testenv.Eventually(r.t, 30*time.Second, func() error {
+		if n := r.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`); n != waiting {
+			return fmt.Errorf("%d merges wait for blocks, want %d", n, waiting)
+		}
+		return nil
+	})
+	return merged
+}
+
+// Nobody else merges what a merge under way has claimed, although more is written; that comes next.
+func TestWritersLeaveAClaimAlone(t *testing.T) {
+	r := newRig(t)
+	store, later := r.store(postgres.DefaultLimits()), time.Now().AddDate(0, 0, 7)
+	r.keep(r.block("org_1", "prj_1", r.entry(noon.Unix(), "")), r.block("org_1", "prj_1", r.entry(noon.Unix()+1, "")))
+	letGo := r.holdBlocks()
+	merged := r.mergeAside(store, later, 1)
+	for i := range int64(3) { // more than the first two, so that they are merged with those
+		r.keep(r.block("org_1", "prj_1", r.entry(noon.Unix()+2+i, "")))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := r.merger(store, func() time.Time { return later.Add(30 * time.Second) }).RunOnce(ctx); err != nil {
+		t.Errorf("another merged what is claimed: %v", err)
+	}
+	letGo()
+	if err := <-merged; err != nil {
+		t.Error(err)
+	}
+	if left, due := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT count(*) FROM small_blocks`); left != 1 || due != 0 {
+		t.Errorf("%d blocks are left, want 1; %d projects' days are due", left, due)
+	}
+}
+
+// Of two merges of the same blocks, because the claim of the first has ended, one takes them; the other looks again at once.
+func TestAMergeOutlastsItsClaim(t *testing.T) {
+	r := newRig(t)
+	store, later := r.store(postgres.DefaultLimits()), time.Now().AddDate(0, 0, 7)
+	for i := range int64(20) {
+		r.keep(r.block("org_1", "prj_1", r.entry(noon.Unix()+i, "")))
+	}
+	letGo := r.holdBlocks()
+	first := r.mergeAside(store, later, 1)
+	second := r.mergeAside(store, later.Add(2*time.Minute), 2)
+	letGo()
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Error(err)
+	}
+	if left, entries := r.count(`SELECT count(*) FROM blocks`), r.count(`SELECT sum(entries) FROM blocks`); left != 1 || entries != 20 {
+		t.Errorf("%d blocks of %d entries, want one of 20", left, entries)
+	}
+	if due := r.count(`SELECT count(*) FROM small_blocks`); due != 0 {
+		t.Errorf("%d projects' days rest", due)
 	}
 }
 

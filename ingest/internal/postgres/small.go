@@ -78,7 +78,8 @@ type backlog struct {
 // dueProjectDays are at most limit that are due, in turns of the organizations, and all of those that are.
 func dueProjectDays(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (days []projectDay, all backlog, err error) {
 	rows, err := tx.Query(ctx, `SELECT organization, project, retention, day::timestamp AT TIME ZONE 'UTC', count(*) OVER (), min(due_at) OVER ()
-		FROM (SELECT *, row_number() OVER (PARTITION BY organization ORDER BY due_at) AS turn FROM small_blocks WHERE due_at <= $1) AS due
+		FROM (SELECT *, row_number() OVER (PARTITION BY organization ORDER BY due_at) AS turn FROM small_blocks
+			WHERE due_at <= $1 AND claimed_until <= $1) AS due
 		ORDER BY turn, due_at LIMIT $2`, now, limit)
 	if err != nil {
 		return nil, all, err
@@ -103,17 +104,22 @@ func (h projectDay) args(more ...any) []any {
 
 // claim has nobody else look at it until a time; false where somebody else was faster.
 func (h projectDay) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool, error) {
-	tag, err := tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+projectDayKey+` AND due_at <= $5`, h.args(now, until)...)
+	tag, err := tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6, claimed_until = $6 WHERE `+projectDayKey+` AND due_at <= $5 AND claimed_until <= $5`,
+		h.args(now, until)...)
 	return tag.RowsAffected() == 1, err
 }
 
-// release has it looked at again when it is due next; zero: it goes. Blocks that came since it was claimed have set when.
-func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) (err error) {
+// release has it looked at again when it is due next; zero: it goes. Blocks that came since it was claimed have set when. Where the claim has
+// ended, and is another's by now, it leaves everything to that one.
+func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) error {
 	if next.IsZero() {
-		_, err = tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+projectDayKey+` AND due_at = $5`, h.args(claimed)...)
-	} else {
-		_, err = tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6 WHERE `+projectDayKey+` AND due_at = $5`, h.args(claimed, next)...)
+		_, err := tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+projectDayKey+` AND due_at = $5 AND claimed_until = $5`, h.args(claimed)...)
+		if err != nil {
+			return err
+		}
 	}
+	_, err := tx.Exec(ctx, `UPDATE small_blocks SET claimed_until = '-infinity', due_at = CASE due_at WHEN $5 THEN $6 ELSE due_at END
+		WHERE `+projectDayKey+` AND claimed_until = $5`, h.args(claimed, next)...)
 	return err
 }
 
