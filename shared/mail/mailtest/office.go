@@ -25,7 +25,7 @@ const Password = "sesame"
 // An Office is a mail server that keeps what it takes. It refuses nobody@ for good, and busy@ for now.
 type Office struct {
 	Address string      // host:port
-	Trust   *tls.Config // has its authority
+	Trust   *tls.Config // has its authority; nil: it has no TLS
 
 	mu    sync.Mutex
 	taken []string
@@ -39,20 +39,35 @@ func Open(t testing.TB) *Office {
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
 	office := &Office{Trust: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	server := smtp.NewServer(office)
-	server.TLSConfig = certified.TLS
+	office.serve(t, certified.TLS)
+	return office
+}
+
+// OpenPlain starts a server without TLS, and for everybody, as one on the machine itself may be.
+func OpenPlain(t testing.TB) *Office {
+	t.Helper()
+	office := &Office{}
+	office.serve(t, nil)
+	return office
+}
+
+func (o *Office) serve(t testing.TB, certified *tls.Config) {
+	t.Helper()
+	server := smtp.NewServer(o)
+	server.TLSConfig = certified
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	office.Address = listener.Addr().String()
+	o.Address = listener.Addr().String()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	return office
 }
 
 // NewSession implements smtp.Backend.
-func (o *Office) NewSession(*smtp.Conn) (smtp.Session, error) { return &visit{office: o}, nil }
+func (o *Office) NewSession(*smtp.Conn) (smtp.Session, error) {
+	return &visit{office: o, known: o.Trust == nil}, nil
+}
 
 type visit struct {
 	office *Office

@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/mail/mailtest"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+	tenants "github.com/weirlog/weir/tenants/app"
+)
+
+// What the ledger finds is pushed: to a webhook, signed, each fact under one id until it is taken,
+// and to the owner by mail, once.
+func TestFactsArePushed(t *testing.T) {
+	const quota = 1000
+	endpoint, office := newEndpoint(t), mailtest.OpenPlain(t)
+	p := startPushing(t, endpoint, office, quota)
+	organization := p.post(t, "/v1/organizations", map[string]any{"name": "Acme", "tier": "indie"}).ID
+	p.post(t, "/v1/members", map[string]any{
+		"organization": organization, "email": "olga@example.com", "name": "Olga", "role": "owner", "password": "correct horse battery staple",
+	})
+	endpoint.trust(p.post(t, "/v1/organizations/"+organization+"/webhooks", map[string]any{
+		"url": endpoint.URL, "events": []string{"quota.threshold_reached", "quota.exhausted"},
+	}).Secret)
+	p.await(t, organization, 1, `SELECT count(*) FROM ledger.organizations`)
+	p.others.Accept(accepted(organization, quota), accepted(organization, 1)) // nothing more follows from the second
+
+	want := map[string]int{"quota.threshold_reached": 3, "quota.exhausted": 1}
+	endpoint.await(t, want, 1)
+	p.await(t, organization, 4, `SELECT count(*) FROM tenants.deliveries WHERE state = 'pending' AND status = 503 AND attempts = 1`)
+	p.now.Add(int64(5 * time.Second)) // the first pause is no longer
+	endpoint.await(t, want, 2)
+	testenv.Eventually(t, startLimit, func() error { return oneOfEach(office.Taken()) })
+}
+
+// pushing are the ledger and tenants, whose clock stands still unless it is put forward.
+type pushing struct {
+	others *contracttest.Others
+	people *tenants.App
+	pool   *pgxpool.Pool
+	now    atomic.Int64 // Unix time in nanoseconds
+}
+
+const pushingOperator = "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func startPushing(t *testing.T, endpoint *endpoint, office *mailtest.Office, quota int64) *pushing {
+	t.Helper()
+	database, brokers := httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)
+	p := &pushing{others: contracttest.New(t, "nobody", brokers, 2)}
+	config := ledger.Config{Brokers: brokers, DatabaseURL: database, TierIndieBytes: quota, TierIndieRequests: 1000}
+	p.now.Store(time.Now().UnixNano())
+	var err error
+	p.pool, err = pg.Open(t.Context(), database.Reveal(), "tenants")
+	must(t, err)
+	t.Cleanup(p.pool.Close)
+	books, err := ledger.New(t.Context(), config, testenv.Logger(t))
+	must(t, err)
+	testenv.Run(t, books.Run)
+	p.people, err = tenants.New(t.Context(), tenants.Config{
+		Brokers: brokers, DatabaseURL: database, OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
+		InForceWait: startLimit, Clock: func() time.Time { return time.Unix(0, p.now.Load()) },
+		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: endpoint.authority(t)},
+		Mail:     tenants.MailConfig{URL: httpapi.Secret("smtp://" + office.Address), From: "Weir <weir@example.com>"},
+	}, testenv.Logger(t))
+	must(t, err)
+	testenv.Run(t, p.people.Run)
+	testenv.Eventually(t, startLimit, func() error { return errors.Join(books.Ready(), p.people.Ready()) })
+	return p
+}
+
+// made is what answers have of what was made.
+type made struct {
+	ID, Secret string
+}
+
+// post has something made by the operator.
+func (p *pushing) post(t *testing.T, path string, body map[string]any) (got made) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	must(t, err)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(text))
+	r.Header.Set("Authorization", "Bearer "+pushingOperator)
+	r.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	p.people.Handler().ServeHTTP(recorder, r)
+	if recorder.Code != http.StatusCreated {
+		t.Fatalf("POST %s: %d %s", path, recorder.Code, recorder.Body)
+	}
+	must(t, json.Unmarshal(recorder.Body.Bytes(), &got))
+	return got
+}
+
+// await waits until a query counts so many rows of an organization.
+func (p *pushing) await(t *testing.T, organization string, want int, query string) {
+	t.Helper()
+	testenv.Eventually(t, startLimit, func() error {
+		var found int
+		err := pg.ReadAs(t.Context(), p.pool, pg.Organization(organization), func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), query).Scan(&found) })
+		if err == nil && found != want {
+			err = fmt.Errorf("%d of %d: %s", found, want, query)
+		}
+		return err
+	})
+}
+
+// accepted is a request of some bytes that ingest has accepted.
+func accepted(organization string, bytes int64) contract.LogsAccepted {
+	return contract.LogsAccepted{
+		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: "prj_1", Environment: "prod", Key: "key_1",
+		Source: "weir/ingest", Time: time.Now(), Entries: 1, Bytes: bytes, Lines: []byte("{}\n"),
+	}
+}
+
+// An endpoint refuses each message the first time that it comes.
+type endpoint struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	secret string
+	seen   map[string]int    // how often, by id
+	types  map[string]string // by id
+	wrong  error
+}
+
+func newEndpoint(t *testing.T) *endpoint {
+	t.Helper()
+	e := &endpoint{seen: map[string]int{}, types: map[string]string{}}
+	e.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(e.take(r)) }))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) trust(secret string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.secret = secret
+}
+
+// authority is a file with the certificate that signs the endpoint's.
+func (e *endpoint) authority(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.Certificate().Raw}), 0o600))
+	return path
+}
+
+func (e *endpoint) take(r *http.Request) (status int) {
+	body, err := io.ReadAll(r.Body)
+	var payload struct{ Type string }
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wrong = errors.Join(e.wrong, err, e.verify(body, r.Header), json.Unmarshal(body, &payload))
+	id := r.Header.Get("Webhook-Id")
+	e.seen[id]++
+	e.types[id] = payload.Type
+	if e.seen[id] == 1 {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+func (e *endpoint) verify(body []byte, header http.Header) error {
+	verifier, err := standardwebhooks.NewWebhook(e.secret)
+	if err != nil {
+		return err
+	}
+	return verifier.Verify(body, header)
+}
+
+// await waits until so many messages of each type have come, each so many times.
+func (e *endpoint) await(t *testing.T, want map[string]int, times int) {
+	t.Helper()
+	testenv.Eventually(t, startLimit, func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		got := map[string]int{}
+		for id, seen := range e.seen {
+			if seen == times {
+				got[e.types[id]]++
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("%v have come %d times, want %v; all are %v", got, times, want, e.seen)
+		}
+		return e.wrong
+	})
+}
+
+// oneOfEach reports whether the owner has a mail of each fact, and no other.
+func oneOfEach(mails []string) error {
+	all := strings.Join(mails, "\n")
+	subjects := []string{"Acme has used up its quota", "Acme has used 50% of its quota", "Acme has used 80% of its quota", "Acme has used 100% of its quota"}
+	for _, subject := range subjects {
+		if strings.Count(all, "Subject: "+subject) != 1 || strings.Count(all, "<olga@example.com>") != len(mails) || len(mails) != len(subjects) {
+			return fmt.Errorf("%d mails, where one is to have the subject %q: %s", len(mails), subject, all)
+		}
+	}
+	return nil
+}
