@@ -23,7 +23,7 @@ var tableOwners = map[string]string{
 	"sessions": "signin", "passkeys": "signin", "devices": "signin", "sign_in_failures": "signin",
 	"challenges":   "challenge",
 	"audit_events": "audit", "audit_anchors": "audit",
-	"webhooks": "notifications", "deliveries": "notifications",
+	"webhooks": "notifications", "deliveries": "notifications", "webhook_answers": "notifications",
 	"withdrawals": "bus",
 }
 

@@ -228,6 +228,12 @@ func TestIdempotencyKey(t *testing.T) {
 	if keys := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(keys) != 2 {
 		t.Errorf("there are %d keys, want the first and one more", len(keys))
 	}
+	webhooks := "/v1/organizations/" + acme.organization + "/webhooks"
+	webhook := webhooks + "/" + p.must(t, 201, "POST", webhooks, text(newWebhook)).get("id")
+	deleted := p.must(t, 200, "DELETE", webhook, "", same)
+	if again := p.must(t, 200, "DELETE", webhook, "", same); again.text != deleted.text {
+		t.Errorf("DELETE of a webhook again: got %s, want %s", again.text, deleted.text)
+	}
 	for _, bad := range []string{"", "a\x7f", "ä", strings.Repeat("k", 256)} {
 		if got := p.call(t, operatorToken, "POST", "/v1/projects", key, header{"Idempotency-Key", bad}); got.status != 400 || got.get("code") != "invalid_idempotency_key" {
 			t.Errorf("Idempotency-Key %q: got %d %s", bad, got.status, got.text)

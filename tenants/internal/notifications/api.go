@@ -40,13 +40,13 @@ func (a API) Mount(router chi.Router) {
 	router.Get(path, httpapi.Handle(a.list))
 	router.Post(path, httpapi.Handle(a.create))
 	router.Get(path+"/{webhook}", httpapi.Handle(a.of(a.get)))
-	router.Patch(path+"/{webhook}", httpapi.Handle(a.of(a.change)))
-	router.Delete(path+"/{webhook}", httpapi.Handle(a.of(a.remove)))
-	router.Post(path+"/{webhook}/rotate", httpapi.Handle(a.of(a.rotate)))
-	router.Post(path+"/{webhook}/test", httpapi.Handle(a.of(a.test)))
-	router.Post(path+"/{webhook}/replay", httpapi.Handle(a.of(a.replayFailed)))
+	router.Patch(path+"/{webhook}", httpapi.Handle(a.named(a.change)))
+	router.Delete(path+"/{webhook}", httpapi.Handle(a.named(a.remove)))
+	router.Post(path+"/{webhook}/rotate", httpapi.Handle(a.named(a.rotate)))
+	router.Post(path+"/{webhook}/test", httpapi.Handle(a.named(a.test)))
+	router.Post(path+"/{webhook}/replay", httpapi.Handle(a.named(a.replayFailed)))
 	router.Get(path+"/{webhook}/deliveries", httpapi.Handle(a.of(a.listDeliveries)))
-	router.Post(path+"/{webhook}/deliveries/{delivery}/replay", httpapi.Handle(a.of(a.replay)))
+	router.Post(path+"/{webhook}/deliveries/{delivery}/replay", httpapi.Handle(a.named(a.replay)))
 }
 
 type webhookJSON struct {
@@ -127,19 +127,26 @@ func problemOf(err error, what, id string) error {
 	return api.ProblemOf(err, what, id)
 }
 
+// named reads which webhook the path names, of an organization that the caller reaches. It need not be there any more.
+func (a API) named(next func(w http.ResponseWriter, r *http.Request, of Ref) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		of := Ref{chi.URLParam(r, "organization"), chi.URLParam(r, "webhook")}
+		if _, err := a.service.organizations.Organization(r.Context(), api.CallerOf(r), of.Organization); err != nil {
+			return api.ProblemOf(err, "organization", of.Organization)
+		}
+		return problemOf(next(w, r, of), "webhook", of.ID)
+	}
+}
+
 // of finds the webhook that the path names.
 func (a API) of(next func(w http.ResponseWriter, r *http.Request, of Listed) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		id, organization := chi.URLParam(r, "webhook"), chi.URLParam(r, "organization")
-		if _, err := a.service.organizations.Organization(r.Context(), api.CallerOf(r), organization); err != nil {
-			return api.ProblemOf(err, "organization", organization)
-		}
-		found, err := a.service.Webhook(r.Context(), api.CallerOf(r), organization, id)
+	return a.named(func(w http.ResponseWriter, r *http.Request, of Ref) error {
+		found, err := a.service.Webhook(r.Context(), api.CallerOf(r), of)
 		if err != nil {
-			return api.ProblemOf(err, "webhook", id)
+			return err
 		}
-		return problemOf(next(w, r, found), "webhook", id)
-	}
+		return next(w, r, found)
+	})
 }
 
 func (a API) get(w http.ResponseWriter, _ *http.Request, of Listed) error {
@@ -147,19 +154,7 @@ func (a API) get(w http.ResponseWriter, _ *http.Request, of Listed) error {
 	return nil
 }
 
-// answer is the webhook as it is now, with a secret where there is one to show.
-func (a API) answer(w http.ResponseWriter, r *http.Request, of Listed, secret httpapi.Secret) error {
-	now, err := a.service.Webhook(r.Context(), api.CallerOf(r), of.Organization, of.ID)
-	if err != nil {
-		return err
-	}
-	shown := a.show(now)
-	shown.Secret = secret.Reveal()
-	httpapi.WriteJSON(w, http.StatusOK, shown)
-	return nil
-}
-
-func (a API) change(w http.ResponseWriter, r *http.Request, of Listed) error {
+func (a API) change(w http.ResponseWriter, r *http.Request, of Ref) error {
 	var body struct {
 		URL    *string   `json:"url"`
 		Events *[]string `json:"events"`
@@ -180,35 +175,41 @@ func (a API) change(w http.ResponseWriter, r *http.Request, of Listed) error {
 		}
 		wanted.On = &on
 	}
-	if err := a.service.Change(r.Context(), request, of, wanted); err != nil {
+	changed, err := a.service.Change(r.Context(), request, of, wanted)
+	if err != nil {
 		return err
 	}
-	return a.answer(w, r, of, "")
+	httpapi.WriteJSON(w, http.StatusOK, a.show(changed))
+	return nil
 }
 
 // remove answers with the webhook as it was.
-func (a API) remove(w http.ResponseWriter, r *http.Request, of Listed) error {
+func (a API) remove(w http.ResponseWriter, r *http.Request, of Ref) error {
 	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
 	}
-	if err := a.service.Delete(r.Context(), request, of); err != nil {
+	deleted, err := a.service.Delete(r.Context(), request, of)
+	if err != nil {
 		return err
 	}
-	shown := a.show(of)
+	shown := a.show(deleted)
 	shown.State = "deleted"
 	httpapi.WriteJSON(w, http.StatusOK, shown)
 	return nil
 }
 
-func (a API) rotate(w http.ResponseWriter, r *http.Request, of Listed) error {
+func (a API) rotate(w http.ResponseWriter, r *http.Request, of Ref) error {
 	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
 	}
-	secret, err := a.service.Rotate(r.Context(), request, of)
+	rotated, secret, err := a.service.Rotate(r.Context(), request, of)
 	if err != nil {
 		return err
 	}
-	return a.answer(w, r, of, secret)
+	shown := a.show(rotated)
+	shown.Secret = secret.Reveal()
+	httpapi.WriteJSON(w, http.StatusOK, shown)
+	return nil
 }

@@ -51,7 +51,7 @@ func (a API) listDeliveries(w http.ResponseWriter, r *http.Request, of Listed) e
 	if state != "" && !slices.Contains(States(), state) {
 		return httpapi.Invalid("?state", httpapi.CodeInvalidRequest, fmt.Sprintf("state is %q.", string(state)), "Use pending, taken or failed, or leave it out.")
 	}
-	found, err := a.deliveries.List(r.Context(), api.CallerOf(r), of, state, before, limit+1)
+	found, err := a.deliveries.List(r.Context(), api.CallerOf(r), of.Ref(), state, before, limit+1)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a API) listDeliveries(w http.ResponseWriter, r *http.Request, of Listed) e
 	return nil
 }
 
-func (a API) test(w http.ResponseWriter, r *http.Request, of Listed) error {
+func (a API) test(w http.ResponseWriter, r *http.Request, of Ref) error {
 	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (a API) test(w http.ResponseWriter, r *http.Request, of Listed) error {
 	return nil
 }
 
-func (a API) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
+func (a API) replay(w http.ResponseWriter, r *http.Request, of Ref) error {
 	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (a API) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
 	return nil
 }
 
-func (a API) replayFailed(w http.ResponseWriter, r *http.Request, of Listed) error {
+func (a API) replayFailed(w http.ResponseWriter, r *http.Request, of Ref) error {
 	var body struct {
 		Since time.Time `json:"since"`
 	}

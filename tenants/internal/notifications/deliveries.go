@@ -29,17 +29,20 @@ func NewDeliveries(service *Service, sender *Sender) *Deliveries {
 }
 
 // List lists the deliveries to a webhook that the caller reaches, the newest first; in any state where none is named.
-func (d *Deliveries) List(ctx context.Context, caller tenants.Caller, of Listed, state State, before query.Position, limit int) ([]Delivery, error) {
+func (d *Deliveries) List(ctx context.Context, caller tenants.Caller, of Ref, state State, before query.Position, limit int) ([]Delivery, error) {
 	return d.store.Deliveries(ctx, pg.Organization(caller.Organization), of, state, before, limit)
 }
 
 // Delivery returns one delivery to a webhook that the caller reaches.
-func (d *Deliveries) Delivery(ctx context.Context, caller tenants.Caller, of Listed, id string) (Delivery, error) {
+func (d *Deliveries) Delivery(ctx context.Context, caller tenants.Caller, of Ref, id string) (Delivery, error) {
+	if !tenants.IsID(of.ID) || !tenants.IsID(id) {
+		return Delivery{}, tenants.ErrNotFound
+	}
 	return d.store.Delivery(ctx, pg.Organization(caller.Organization), of, id)
 }
 
 // Test has a message sent that tries a webhook that the caller reaches.
-func (d *Deliveries) Test(ctx context.Context, request unitofwork.Request, of Listed) (Delivery, error) {
+func (d *Deliveries) Test(ctx context.Context, request unitofwork.Request, of Ref) (Delivery, error) {
 	now := d.work.Now()
 	data, err := json.Marshal(map[string]string{"organization": of.Organization, "webhook": of.ID})
 	if err != nil {
@@ -49,47 +52,60 @@ func (d *Deliveries) Test(ctx context.Context, request unitofwork.Request, of Li
 	if err != nil {
 		return Delivery{}, err
 	}
-	id := d.work.NewID(request, "msg_", of.Organization)
-	if _, err := d.change(ctx, request, of, addTest, of.Organization, of.ID, id, testType, string(body), now); err != nil {
+	id := "msg_" + d.work.IDs()
+	sent, err := d.change(ctx, request, errand{Verb: "test", Of: of}, id, addTest, of.Organization, of.ID, id, testType, string(body), now)
+	if err != nil {
 		return Delivery{}, err
 	}
-	return d.Delivery(ctx, request.Caller, of, id)
+	return d.Delivery(ctx, request.Caller, of, sent.Delivery)
 }
 
 // Replay has one delivery sent again, with its id.
-func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of Listed, id string) (Delivery, error) {
-	if _, err := d.change(ctx, request, of, again+`id = $4`, of.Organization, of.ID, d.work.Now(), id); err != nil {
+func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of Ref, id string) (Delivery, error) {
+	if _, err := d.Delivery(ctx, request.Caller, of, id); err != nil {
+		return Delivery{}, err
+	}
+	if _, err := d.change(ctx, request, errand{"replay", of, id}, id, again+`id = $4`, of.Organization, of.ID, d.work.Now(), id); err != nil {
 		return Delivery{}, err
 	}
 	return d.Delivery(ctx, request.Caller, of, id)
 }
 
 // ReplayFailed has all deliveries sent again that were created since and have failed, and returns how many these are.
-func (d *Deliveries) ReplayFailed(ctx context.Context, request unitofwork.Request, of Listed, since time.Time) (int64, error) {
-	return d.change(ctx, request, of, again+`state = 'failed' AND created_at >= $4`, of.Organization, of.ID, d.work.Now(), since)
+func (d *Deliveries) ReplayFailed(ctx context.Context, request unitofwork.Request, of Ref, since time.Time) (int64, error) {
+	sent, err := d.change(ctx, request, errand{"replay failed", of, since}, "", again+`state = 'failed' AND created_at >= $4`,
+		of.Organization, of.ID, d.work.Now(), since)
+	return sent.Count, err
 }
 
-// change changes deliveries to a webhook that is on, for whoever may.
-func (d *Deliveries) change(ctx context.Context, request unitofwork.Request, of Listed, statement string, args ...any) (changed int64, err error) {
-	u, err := d.work.Begin(ctx, of.Organization, request)
+// sending is what is to be sent by a request.
+type sending struct {
+	Delivery string `json:"delivery,omitempty"` // id; empty: several
+	Count    int64  `json:"count"`
+}
+
+// change changes deliveries to a webhook that is on, for whoever may, once.
+func (d *Deliveries) change(ctx context.Context, request unitofwork.Request, asked errand, delivery, statement string, args ...any) (sent sending, err error) {
+	o, err := begin(ctx, d.work, request, asked)
 	if err != nil {
-		return 0, err
+		return sent, err
 	}
-	defer u.Rollback(ctx)
-	if err := u.Require(ctx, tenants.WebhooksManage); err != nil {
-		return 0, err
+	defer o.Rollback(ctx)
+	if again, err := o.answered(ctx, &sent); err != nil || again {
+		return sent, err
 	}
-	now, err := unitofwork.Load[tenants.Webhook](ctx, u, stream(of.Organization, of.ID))
+	now, err := NewStore(o.Reader()).Webhook(ctx, pg.Organization(asked.Of.Organization), asked.Of)
 	if err != nil {
-		return 0, err
+		return sent, err
 	}
-	if !now.State.On() {
-		return 0, tenants.ErrWebhookOff
+	if !now.On() {
+		return sent, tenants.ErrWebhookOff
 	}
-	tag, err := u.Tx().Exec(ctx, statement, args...)
+	tag, err := o.Tx().Exec(ctx, statement, args...)
 	if err != nil {
-		return 0, err
+		return sent, err
 	}
 	defer d.wake()
-	return tag.RowsAffected(), u.Keep(ctx)
+	sent = sending{delivery, tag.RowsAffected()}
+	return sent, o.keepAnswer(ctx, sent)
 }

@@ -98,7 +98,7 @@ func TestMailOfAWebhookThatIsOff(t *testing.T) {
 	r.billed(t, office, "bill@example.com")
 	r.run(t)
 	hook, _ := r.create(t, "org_a", to.URL)
-	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook); err != nil {
+	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook.Ref()); err != nil {
 		t.Fatal(err)
 	}
 	r.untilMailed(t, notifications.Taken, false)

@@ -63,7 +63,7 @@ func TestAFactIsSent(t *testing.T) {
 	if found := r.sent(t, other); len(found) != 0 || len(to.received()) != 1 {
 		t.Errorf("org_b is sent %+v; %d messages in all", found, len(to.received()))
 	}
-	if now, err := r.service.Webhook(t.Context(), caller("org_a"), "org_a", hook.ID); err != nil || now.TakenAt.IsZero() {
+	if now, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref()); err != nil || now.TakenAt.IsZero() {
 		t.Errorf("the webhook is %+v, %v", now, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 		pause, _ := webhook.Pause(attempt, 0)
 		r.pass(pause)
 	}
-	off, err := r.service.Webhook(t.Context(), caller("org_a"), "org_a", hook.ID)
+	off, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref())
 	if err != nil || off.On() || off.OffReason == "" {
 		t.Fatalf("it is %+v, %v", off, err)
 	}
@@ -170,15 +170,15 @@ func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 			t.Errorf("while it is off: %+v", d)
 		}
 	}
-	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook); !errors.Is(err, tenants.ErrWebhookOff) {
+	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook.Ref()); !errors.Is(err, tenants.ErrWebhookOff) {
 		t.Errorf("a test of what is off: %v", err)
 	}
 	on := true
 	to.answers(200)
-	if err := r.service.Change(t.Context(), by("org_a"), hook, tenants.ChangeWebhook{On: &on}); err != nil {
+	if _, err := r.service.Change(t.Context(), by("org_a"), hook.Ref(), tenants.ChangeWebhook{On: &on}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := r.deliveries.ReplayFailed(t.Context(), by("org_a"), hook, time.Time{}); err != nil || n != 2 {
+	if n, err := r.deliveries.ReplayFailed(t.Context(), by("org_a"), hook.Ref(), time.Time{}); err != nil || n != 2 {
 		t.Fatalf("%d are sent again, %v", n, err)
 	}
 	to.await(t, webhook.Attempts+2)
@@ -193,12 +193,12 @@ func TestWhatSwitchesOff(t *testing.T) {
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
 	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	to.answers(http.StatusGone)
-	if _, err := r.deliveries.Replay(t.Context(), by("org_a"), hook, r.sent(t, hook)[0].ID); err != nil {
+	if _, err := r.deliveries.Replay(t.Context(), by("org_a"), hook.Ref(), r.sent(t, hook)[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed && d.Status == 410 })
 	testenv.Eventually(t, patience, func() error {
-		if off, err := r.service.Webhook(t.Context(), caller("org_a"), "org_a", hook.ID); err != nil || off.On() {
+		if off, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref()); err != nil || off.On() {
 			return errNot("it is %+v, %v", off, err)
 		}
 		return nil
@@ -211,14 +211,14 @@ func TestRotation(t *testing.T) {
 	r := newRoom(t, to.Certificate())
 	r.run(t)
 	hook, old := r.create(t, "org_a", to.URL)
-	fresh, err := r.service.Rotate(t.Context(), by("org_a"), hook)
+	_, fresh, err := r.service.Rotate(t.Context(), by("org_a"), hook.Ref())
 	if err != nil || fresh == old {
 		t.Fatalf("rotated: %v, %v", fresh == old, err)
 	}
-	if _, err := r.service.Rotate(t.Context(), by("org_a"), hook); !errors.Is(err, tenants.ErrWebhookRotated) {
+	if _, _, err := r.service.Rotate(t.Context(), by("org_a"), hook.Ref()); !errors.Is(err, tenants.ErrWebhookRotated) {
 		t.Errorf("again: %v", err)
 	}
-	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook); err != nil {
+	if _, err := r.deliveries.Test(t.Context(), by("org_a"), hook.Ref()); err != nil {
 		t.Fatal(err)
 	}
 	got := to.await(t, 1)[0]
@@ -252,7 +252,7 @@ func TestWhoAndWhere(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
 	hook, _ := r.create(t, "org_a", to.URL)
-	if _, err := r.service.Webhook(t.Context(), caller("org_b"), "org_a", hook.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if _, err := r.service.Webhook(t.Context(), caller("org_b"), hook.Ref()); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("by org_b: %v", err)
 	}
 	var invalid tenants.Invalid
@@ -261,7 +261,7 @@ func TestWhoAndWhere(t *testing.T) {
 		if !errors.As(err, &invalid) || invalid[0].Field != "url" {
 			t.Errorf("%s: %v", url, err)
 		}
-		if err := r.service.Change(t.Context(), by("org_a"), hook, tenants.ChangeWebhook{URL: &url}); !errors.As(err, &invalid) {
+		if _, err := r.service.Change(t.Context(), by("org_a"), hook.Ref(), tenants.ChangeWebhook{URL: &url}); !errors.As(err, &invalid) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -44,7 +44,7 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Get(path+"/{id}/rotate", confirmed(may, p.of(p.showRotate)))
 	settings.Post(path+"/{id}/rotate", confirmed(may, p.of(p.rotate)))
 	settings.Get(path+"/{id}/delete", p.For(may, p.of(p.showDelete)))
-	settings.Post(path+"/{id}/delete", p.For(may, p.of(p.remove)))
+	settings.Post(path+"/{id}/delete", p.For(may, p.remove))
 	settings.Post(path+"/{id}/test", p.For(may, p.of(p.test)))
 	settings.Post(path+"/{id}/replay", p.For(may, p.of(p.replayFailed)))
 	settings.Post(path+"/{id}/deliveries/{delivery}/replay", p.For(may, p.of(p.replay)))
@@ -54,7 +54,7 @@ func (p Pages) Mount(settings chi.Router) {
 func (p Pages) of(next func(w http.ResponseWriter, r *http.Request, of Listed) error) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		id, caller := chi.URLParam(r, "id"), pages.CallerOf(r)
-		found, err := p.service.Webhook(r.Context(), caller, caller.Organization, id)
+		found, err := p.service.Webhook(r.Context(), caller, Ref{caller.Organization, id})
 		if err != nil {
 			return pages.ProblemOf(err, "webhook", id)
 		}
@@ -70,7 +70,7 @@ func problemOfPage(err error, id string) error {
 			"This installation sends no webhooks: whoever runs it has to set WEIR_WEBHOOK_KEYS.")
 	case errors.Is(err, tenants.ErrShownOnce):
 		return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
-			"This webhook was created already, and its secret was shown once. If you did not save it, rotate the webhook.")
+			"This form was sent before, and the secret was shown then. If you did not save it, rotate the webhook.")
 	}
 	return pages.ProblemOf(err, "webhook", id)
 }
@@ -214,7 +214,7 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request, of Listed) error {
 		return err
 	}
 	url, events, on := r.PostForm.Get("url"), append([]string{}, r.PostForm["events"]...), r.PostForm.Get("state") != stateOff
-	err := p.service.Change(r.Context(), p.RequestOf(r), of, tenants.ChangeWebhook{URL: &url, Events: events, On: &on})
+	_, err := p.service.Change(r.Context(), p.RequestOf(r), of.Ref(), tenants.ChangeWebhook{URL: &url, Events: events, On: &on})
 	if pages.IsInvalid(err) {
 		return p.writeChange(w, r, of, http.StatusUnprocessableEntity, url, events, err)
 	}
@@ -248,11 +248,11 @@ func (p Pages) rotate(w http.ResponseWriter, r *http.Request, of Listed) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	secret, err := p.service.Rotate(r.Context(), p.RequestOf(r), of)
+	rotated, secret, err := p.service.Rotate(r.Context(), p.RequestOf(r), of.Ref())
 	if err != nil {
 		return err
 	}
-	p.writeSecret(w, r, http.StatusOK, of.Webhook, secret)
+	p.writeSecret(w, r, http.StatusOK, rotated.Webhook, secret)
 	return nil
 }
 
@@ -260,12 +260,13 @@ func (p Pages) showDelete(w http.ResponseWriter, r *http.Request, of Listed) err
 	return p.writeOne(w, r, of, "webhook-delete", "Delete a webhook")
 }
 
-func (p Pages) remove(w http.ResponseWriter, r *http.Request, of Listed) error {
+func (p Pages) remove(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	if err := p.service.Delete(r.Context(), p.RequestOf(r), of); err != nil {
-		return err
+	of := Ref{pages.CallerOf(r).Organization, chi.URLParam(r, "id")}
+	if _, err := p.service.Delete(r.Context(), p.RequestOf(r), of); err != nil {
+		return problemOfPage(err, of.ID)
 	}
 	return pages.Done(w, r, "webhook-deleted", pages.WebhooksPath)
 }

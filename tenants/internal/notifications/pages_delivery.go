@@ -26,13 +26,13 @@ func (p Pages) showOne(w http.ResponseWriter, r *http.Request, of Listed) error 
 	}
 	caller := pages.CallerOf(r)
 	find := func(before query.Position, limit int) ([]Delivery, error) {
-		return p.deliveries.List(r.Context(), caller, of, "", before, limit)
+		return p.deliveries.List(r.Context(), caller, of.Ref(), "", before, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfDelivery)
 	if err != nil {
 		return err
 	}
-	failed, err := p.deliveries.List(r.Context(), caller, of, Failed, query.Position{}, 1)
+	failed, err := p.deliveries.List(r.Context(), caller, of.Ref(), Failed, query.Position{}, 1)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (p Pages) test(w http.ResponseWriter, r *http.Request, of Listed) error {
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	if _, err := p.deliveries.Test(r.Context(), p.RequestOf(r), of); err != nil {
+	if _, err := p.deliveries.Test(r.Context(), p.RequestOf(r), of.Ref()); err != nil {
 		return err
 	}
 	return pages.Done(w, r, "webhook-tested", pathOf(of))
@@ -55,7 +55,7 @@ func (p Pages) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
 		return err
 	}
 	id := chi.URLParam(r, "delivery")
-	if _, err := p.deliveries.Replay(r.Context(), p.RequestOf(r), of, id); err != nil {
+	if _, err := p.deliveries.Replay(r.Context(), p.RequestOf(r), of.Ref(), id); err != nil {
 		return pages.ProblemOf(err, "delivery", id)
 	}
 	return pages.Done(w, r, "webhook-replayed", pathOf(of))
@@ -66,7 +66,7 @@ func (p Pages) replayFailed(w http.ResponseWriter, r *http.Request, of Listed) e
 	if err := pages.ReadForm(w, r); err != nil {
 		return err
 	}
-	if _, err := p.deliveries.ReplayFailed(r.Context(), p.RequestOf(r), of, time.Time{}); err != nil {
+	if _, err := p.deliveries.ReplayFailed(r.Context(), p.RequestOf(r), of.Ref(), time.Time{}); err != nil {
 		return err
 	}
 	return pages.Done(w, r, "webhook-replayed", pathOf(of))

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// kept is for how long a delivery is kept, and perWebhook how many of one webhook are.
+// kept is for how long a delivery is kept, and an answer to a request with an Idempotency-Key; perWebhook how many deliveries of one webhook are.
 const (
 	kept       = 30 * 24 * time.Hour
 	perWebhook = 10_000
@@ -19,9 +19,12 @@ const (
 
 // Tables are the tables of the room that age.
 func Tables(clock func() time.Time) []prune.Table {
-	return []prune.Table{oldDeliveries{prune.Rows{
-		Table: "deliveries", Bound: "30 days, and 10,000 of each webhook", Age: "created_at", Before: prune.Ago(kept, clock),
-	}, perWebhook}}
+	return []prune.Table{
+		oldDeliveries{prune.Rows{
+			Table: "deliveries", Bound: "30 days, and 10,000 of each webhook", Age: "created_at", Before: prune.Ago(kept, clock),
+		}, perWebhook},
+		prune.Rows{Table: "webhook_answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(kept, clock)},
+	}
 }
 
 // oldDeliveries are those that are old, and the oldest of webhooks that have too many.
@@ -56,5 +59,7 @@ func Fixed() []prune.Bound {
 
 // Erasable are the tables of the room, in the order in which they are erased.
 func Erasable() []erasure.Table {
-	return []erasure.Table{erasure.Rows("webhooks", erasure.OfOrganization), erasure.Rows("deliveries", erasure.OfProject)}
+	return []erasure.Table{
+		erasure.Rows("webhooks", erasure.OfOrganization), erasure.Rows("webhook_answers", erasure.OfOrganization), erasure.Rows("deliveries", erasure.OfProject),
+	}
 }

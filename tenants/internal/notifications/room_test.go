@@ -165,7 +165,7 @@ func (r *room) tryConsume(t *testing.T, records ...bus.Record) error {
 // sent lists the deliveries to a webhook, the newest first.
 func (r *room) sent(t *testing.T, of notifications.Listed) []notifications.Delivery {
 	t.Helper()
-	found, err := r.deliveries.List(t.Context(), caller(of.Organization), of, "", noPosition, 100)
+	found, err := r.deliveries.List(t.Context(), caller(of.Organization), of.Ref(), "", noPosition, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -260,7 +260,7 @@ func (s *Sender) giveUp(ctx context.Context, after outcome) error {
 	if err != nil || !settled {
 		return err
 	}
-	found, err := NewStore(u.Reader()).Webhook(ctx, pg.Organization(after.Organization), after.Organization, after.Webhook)
+	found, err := NewStore(u.Reader()).Webhook(ctx, pg.Organization(after.Organization), Ref{after.Organization, after.Webhook})
 	if errors.Is(err, tenants.ErrNotFound) {
 		return nil
 	}

@@ -105,43 +105,66 @@ func (s *Service) secret(w tenants.Webhook) (httpapi.Secret, error) {
 }
 
 // Change changes a webhook that the caller reaches, or switches it off or on.
-func (s *Service) Change(ctx context.Context, request unitofwork.Request, of Listed, wanted tenants.ChangeWebhook) error {
+func (s *Service) Change(ctx context.Context, request unitofwork.Request, of Ref, wanted tenants.ChangeWebhook) (Listed, error) {
+	asked := errand{"change", of, wanted}
 	wanted.Known, wanted.At = facts(), s.work.Now()
 	if err := s.check(wanted.Check(), wanted.URL); err != nil {
-		return err
+		return Listed{}, err
 	}
-	return s.decide(ctx, request, of, func(w tenants.Webhook) ([]tenants.Event, error) { return w.Change(wanted) })
+	changed, _, err := s.decide(ctx, request, asked, func(w tenants.Webhook) ([]tenants.Event, error) { return w.Change(wanted) })
+	return changed, err
 }
 
-// Rotate gives a webhook that the caller reaches another secret, which is in this answer alone.
-func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Listed) (secret httpapi.Secret, err error) {
+// Rotate gives a webhook that the caller reaches another secret, which is in this answer alone: asked again it is ErrShownOnce.
+func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Ref) (rotated Listed, secret httpapi.Secret, err error) {
 	if !s.Configured() {
-		return "", ErrNotConfigured
+		return rotated, "", ErrNotConfigured
 	}
-	rotated, err := unitofwork.Once(ctx, s.work, request, tenants.WebhooksManage, stream(of.Organization, of.ID),
+	rotated, again, err := s.decide(ctx, request, errand{Verb: "rotate", Of: of},
 		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Rotate(s.keys.Current(), s.work.Now()) })
-	if err != nil {
-		return "", err
+	switch {
+	case err != nil:
+		return rotated, "", err
+	case again:
+		return rotated, "", tenants.ErrShownOnce
 	}
-	return s.secret(rotated)
+	secret, err = s.secret(rotated.Webhook)
+	return rotated, secret, err
 }
 
-// Delete ends a webhook that the caller reaches. What was sent to it is forgotten.
-func (s *Service) Delete(ctx context.Context, request unitofwork.Request, of Listed) error {
-	return s.decide(ctx, request, of, func(w tenants.Webhook) ([]tenants.Event, error) { return w.Delete(s.work.Now()) })
+// Delete ends a webhook that the caller reaches, and returns it as it was. What was sent to it is forgotten.
+func (s *Service) Delete(ctx context.Context, request unitofwork.Request, of Ref) (Listed, error) {
+	deleted, _, err := s.decide(ctx, request, errand{Verb: "delete", Of: of},
+		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Delete(s.work.Now()) })
+	return deleted, err
 }
 
-func (s *Service) decide(ctx context.Context, request unitofwork.Request, of Listed, decide func(tenants.Webhook) ([]tenants.Event, error)) error {
-	_, err := unitofwork.Once(ctx, s.work, request, tenants.WebhooksManage, stream(of.Organization, of.ID), decide)
-	return err
+// decide returns the webhook as it is then, and whether that was answered before.
+func (s *Service) decide(ctx context.Context, request unitofwork.Request, asked errand,
+	decide func(tenants.Webhook) ([]tenants.Event, error)) (decided Listed, again bool, err error) {
+	o, err := begin(ctx, s.work, request, asked)
+	if err != nil {
+		return decided, false, err
+	}
+	defer o.Rollback(ctx)
+	if again, err = o.answered(ctx, &decided); err != nil || again {
+		return decided, again, err
+	}
+	if decided, err = NewStore(o.Reader()).Webhook(ctx, pg.Organization(asked.Of.Organization), asked.Of); err != nil {
+		return decided, false, err
+	}
+	if decided.Webhook, err = unitofwork.Change(ctx, o.Unit, stream(asked.Of.Organization, asked.Of.ID), decide); err != nil {
+		return decided, false, err
+	}
+	return decided, false, o.keepAnswer(ctx, decided)
 }
 
 // Webhook returns a webhook of an organization, if the caller reaches it.
-func (s *Service) Webhook(ctx context.Context, caller tenants.Caller, organization, id string) (Listed, error) {
-	if !caller.Reaches(organization) || !tenants.IsID(id) {
+func (s *Service) Webhook(ctx context.Context, caller tenants.Caller, of Ref) (Listed, error) {
+	if !caller.Reaches(of.Organization) || !tenants.IsID(of.ID) {
 		return Listed{}, tenants.ErrNotFound
 	}
-	return s.store.Webhook(ctx, pg.Organization(caller.Organization), organization, id)
+	return s.store.Webhook(ctx, pg.Organization(caller.Organization), of)
 }
 
 // List lists the webhooks of an organization that the caller reaches.

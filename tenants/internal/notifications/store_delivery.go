@@ -27,14 +27,14 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 }
 
 // Delivery returns one delivery to a webhook, or ErrNotFound.
-func (s Store) Delivery(ctx context.Context, as pg.Organization, of Listed, id string) (Delivery, error) {
+func (s Store) Delivery(ctx context.Context, as pg.Organization, of Ref, id string) (Delivery, error) {
 	return query.One(ctx, s.reader, as, scanDelivery, `SELECT `+deliveryColumns+` FROM deliveries d
 		WHERE `+query.Visible+` AND organization = $2 AND webhook = $3 AND id = $4`, of.Organization, of.ID, id)
 }
 
 // Deliveries lists at most limit deliveries to a webhook before a position, the newest first, in any state where none is named. The zero
 // position is before none.
-func (s Store) Deliveries(ctx context.Context, as pg.Organization, of Listed, state State, before query.Position, limit int) ([]Delivery, error) {
+func (s Store) Deliveries(ctx context.Context, as pg.Organization, of Ref, state State, before query.Position, limit int) ([]Delivery, error) {
 	return query.List(ctx, s.reader, as, scanDelivery, `SELECT `+deliveryColumns+` FROM deliveries d
 		WHERE `+query.Visible+` AND organization = $2 AND webhook = $3 AND ($4 = '' OR state = $4) AND ($6 = '' OR (created_at, id) < ($5, $6))
 		ORDER BY created_at DESC, id DESC LIMIT $7`, of.Organization, of.ID, state, before.At, before.ID, limit)

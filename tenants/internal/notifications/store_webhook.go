@@ -60,11 +60,17 @@ type Store struct{ reader *query.Reader }
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
+// A Ref names a webhook.
+type Ref struct{ Organization, ID string }
+
 // A Listed is a webhook with what became of its deliveries.
 type Listed struct {
 	tenants.Webhook
 	TakenAt time.Time // when it last took something; zero: never
 }
+
+// Ref is its name.
+func (w Listed) Ref() Ref { return Ref{w.Organization, w.ID} }
 
 const webhookColumns = `organization, id, url, events, key, generation, previous_key, previous_generation, previous_ends, created_at, off_at,
 	off_reason, taken_at`
@@ -78,9 +84,9 @@ func scanWebhook(row pgx.CollectableRow) (w Listed, err error) {
 }
 
 // Webhook returns one webhook, or ErrNotFound.
-func (s Store) Webhook(ctx context.Context, as pg.Organization, organization, id string) (Listed, error) {
+func (s Store) Webhook(ctx context.Context, as pg.Organization, of Ref) (Listed, error) {
 	return query.One(ctx, s.reader, as, scanWebhook, `SELECT `+webhookColumns+` FROM webhooks WHERE `+query.Visible+` AND organization = $2 AND id = $3`,
-		organization, id)
+		of.Organization, of.ID)
 }
 
 // Webhooks lists at most limit webhooks of an organization after a position.

@@ -161,7 +161,7 @@ func asked(t *testing.T, reader *query.Reader, as string) map[string]int {
 	many("Passkeys", len(passkeys), err)
 	_, err = signin.NewStore(reader).Passkey(t.Context(), pg.Organization(as), "pky_b")
 	one("Passkey", err)
-	_, err = notifications.NewStore(reader).Webhook(t.Context(), pg.Organization(as), "org_b", "whk_b")
+	_, err = notifications.NewStore(reader).Webhook(t.Context(), pg.Organization(as), notifications.Ref{Organization: "org_b", ID: "whk_b"})
 	one("Webhook", err)
 	webhooks, err := notifications.NewStore(reader).Webhooks(t.Context(), pg.Organization(as), "org_b", start, 1)
 	many("Webhooks", len(webhooks), err)

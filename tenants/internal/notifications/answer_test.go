@@ -1,0 +1,106 @@
+package notifications_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+func keyed(key string) unitofwork.Request {
+	request := by("org_a")
+	request.IdempotencyKey = key
+	return request
+}
+
+func (r *room) switched(t *testing.T, request unitofwork.Request, of notifications.Ref, on bool) notifications.Listed {
+	t.Helper()
+	changed, err := r.service.Change(t.Context(), request, of, tenants.ChangeWebhook{On: &on})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+// A request that comes again is answered as it was, whatever has happened since, and changes nothing; another one with its key is refused.
+func TestChangesHappenOnce(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	hook, secret := r.create(t, "org_a", to.URL)
+	first := r.switched(t, keyed("off"), hook.Ref(), false)
+	r.switched(t, by("org_a"), hook.Ref(), true)
+	if again := r.switched(t, keyed("off"), hook.Ref(), false); again.On() || !again.OffAt.Equal(first.OffAt) {
+		t.Errorf("answered %+v, and before %+v", again, first)
+	}
+	if now, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref()); err != nil || !now.On() {
+		t.Errorf("it was switched off twice: %+v, %v", now, err)
+	}
+	if _, err := r.service.Delete(t.Context(), keyed("off"), hook.Ref()); !errors.Is(err, tenants.ErrReused) {
+		t.Errorf("a deletion with the key of a change: %v", err)
+	}
+	_, fresh, err := r.service.Rotate(t.Context(), keyed("rotate"), hook.Ref())
+	if err != nil || fresh == secret {
+		t.Fatalf("rotated: %v, %v", fresh == secret, err)
+	}
+	r.pass(2 * tenants.WebhookOverlap)
+	rotated, shown, err := r.service.Rotate(t.Context(), keyed("rotate"), hook.Ref())
+	if !errors.Is(err, tenants.ErrShownOnce) || shown != "" || rotated.Secret.Generation != 2 {
+		t.Errorf("rotated again: %+v, %v", rotated.Secret, err)
+	}
+	for range 2 {
+		if deleted, err := r.service.Delete(t.Context(), keyed("delete"), hook.Ref()); err != nil || deleted.URL != to.URL {
+			t.Errorf("deleted %+v, %v", deleted, err)
+		}
+	}
+	if _, err := r.service.Delete(t.Context(), by("org_a"), hook.Ref()); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("deleted once more, without a key: %v", err)
+	}
+}
+
+// Whoever asks twice for something to be sent has it sent once.
+func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	stop := r.run(t)
+	hook, _ := r.create(t, "org_a", to.URL)
+	tested, err := r.deliveries.Test(t.Context(), keyed("test"), hook.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	if again, err := r.deliveries.Test(t.Context(), keyed("test"), hook.Ref()); err != nil || again.ID != tested.ID {
+		t.Errorf("tested again: %+v, %v", again, err)
+	}
+	if replayed, err := r.deliveries.Replay(t.Context(), keyed("replay"), hook.Ref(), tested.ID); err != nil || replayed.State != notifications.Pending {
+		t.Fatalf("replayed: %+v, %v", replayed, err)
+	}
+	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	stop()
+	if replayed, err := r.deliveries.Replay(t.Context(), keyed("replay"), hook.Ref(), tested.ID); err != nil || replayed.State != notifications.Taken {
+		t.Errorf("replayed again: %+v, %v", replayed, err)
+	}
+	r.fail(t)
+	for range 2 {
+		if n, err := r.deliveries.ReplayFailed(t.Context(), keyed("failed"), hook.Ref(), time.Time{}); err != nil || n != 1 {
+			t.Errorf("%d that failed are sent again, %v", n, err)
+		}
+		r.fail(t)
+	}
+	if found := r.sent(t, hook); len(found) != 1 || found[0].State != notifications.Failed {
+		t.Errorf("the deliveries are %+v", found)
+	}
+	if _, err := r.deliveries.ReplayFailed(t.Context(), keyed("failed"), hook.Ref(), r.clock()); !errors.Is(err, tenants.ErrReused) {
+		t.Errorf("with another time: %v", err)
+	}
+}
+
+// fail has all deliveries failed.
+func (r *room) fail(t *testing.T) {
+	t.Helper()
+	if _, err := r.pool.Exec(t.Context(), `SET weir.organization = '*'; UPDATE deliveries SET state = 'failed'; RESET weir.organization`); err != nil {
+		t.Fatal(err)
+	}
+}
