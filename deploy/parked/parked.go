@@ -123,7 +123,7 @@ func (d *Store) Replay(ctx context.Context, filter busparked.Filter) (int64, err
 	return d.count(ctx, filter, busparked.Replay)
 }
 
-// Discard deletes the records, and returns how many there were.
+// Discard empties the records, which are listed no more, and returns how many there were.
 func (d *Store) Discard(ctx context.Context, filter busparked.Filter) (int64, error) {
 	return d.count(ctx, filter, busparked.Discard)
 }

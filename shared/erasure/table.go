@@ -58,19 +58,13 @@ func deleteRows(ctx context.Context, tx pgx.Tx, name, condition string, of Delet
 // text. Their places stay until they are old.
 func Parked() Table {
 	return Table{Name: "bus_parked", Erase: func(ctx context.Context, tx pgx.Tx, of Deletion, _ string, limit int) (int64, string, error) {
-		tag, err := tx.Exec(ctx, emptyParked, of.Organization, of.Project, limit, parked.ErasedReason)
-		if err != nil || tag.RowsAffected() < int64(limit) {
-			return tag.RowsAffected(), "", err
+		emptied, err := parked.Erase(ctx, tx, of.Organization, of.Project, limit)
+		if err != nil || emptied < int64(limit) {
+			return emptied, "", err
 		}
-		return tag.RowsAffected(), again, nil
+		return emptied, again, nil
 	}}
 }
-
-const emptyParked = `
-UPDATE bus_parked SET key = NULL, value = NULL, header_names = '{}', header_values = '{}', reason = $4, replay_asked_at = NULL
- WHERE ctid = ANY (ARRAY(SELECT ctid FROM bus_parked
-	WHERE organization = $1 AND reason <> $4 AND ($2 = '' OR convert_to($2, 'UTF8') = header_values[array_position(header_names, 'ce_project')])
-	LIMIT $3 FOR UPDATE))`
 
 // partitionsAtOnce bounds the locks of a transaction: each partition takes one, and one for each of
 // its indexes.

@@ -55,10 +55,12 @@ func TestAPartIsReplayedLate(t *testing.T) {
 	}
 }
 
-// Parts that nobody waits for go after a week.
+// Parts that nobody waits for go after a week, also where the one that is missing was parked and is discarded.
 func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 	pool := open(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
+	park(t, pool, "")
+	asSystem(t, pool, `UPDATE bus_parked SET header_names = '{}', header_values = '{}'`)
 	prunedAtNoon(t, pool)
 	if left := heldOf(t, pool, "1"); left != 0 {
 		t.Errorf("%d parts are kept", left)

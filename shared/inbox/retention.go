@@ -103,7 +103,7 @@ func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error)
 }
 
 // held are the parts of incomplete requests. One kept today stays, however late the consumer is:
-// the others may come at any moment. They may also be parked, and be replayed.
+// the others may come at any moment. They may also be parked, and be replayed unless they are emptied.
 type held struct{ clock func() time.Time }
 
 func (held) Name() string { return "inbox_held" }
@@ -118,7 +118,7 @@ func (h held) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 		return 0, false, err
 	}
 	tag, err := tx.Exec(ctx, `DELETE FROM inbox_held h WHERE accepted_at < $1 AND held_at < now() - interval '1 day'
-		AND NOT EXISTS (SELECT FROM bus_parked p WHERE p.organization = h.organization)`, before)
+		AND NOT EXISTS (SELECT FROM bus_parked p WHERE p.organization = h.organization AND p.header_names <> '{}')`, before)
 	return tag.RowsAffected(), false, err
 }
 

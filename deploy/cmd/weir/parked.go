@@ -189,7 +189,7 @@ func (r *parkedReplay) outcome(ctx context.Context, store *parked.Store, filter 
 type parkedDiscard struct {
 	which
 
-	Yes bool `help:"Do it. Without it the command only prints what would be deleted."`
+	Yes bool `help:"Do it. Without it the command only prints what would be forgotten."`
 }
 
 // Run is called by kong.

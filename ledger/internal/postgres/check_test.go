@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -9,6 +10,9 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/parked"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -36,6 +40,29 @@ func TestVerifyFinds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A record that could not be applied and is discarded leaves no gap between the ranges; one that is nowhere does.
+func TestDiscardedRecordsLeaveNoGap(t *testing.T) {
+	l := ledgertest.New(t)
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		err := postgres.SaveRanges(ctx, tx, []ledger.Range{{First: 0, Next: 3, Records: 3}, {First: 4, Next: 6, Records: 2}, {First: 7, Next: 8, Records: 1}})
+		if err != nil {
+			return err
+		}
+		unreadable := bus.Record{Topic: contract.TopicLogs, Offset: 3, Value: []byte("{")}
+		if err := parked.Add(ctx, tx, contract.GroupLedger, unreadable, errors.New("it is no JSON")); err != nil {
+			return err
+		}
+		if n, err := parked.Discard(ctx, tx, parked.Filter{}); err != nil || n != 1 {
+			t.Errorf("%d discarded, error %v", n, err)
+		}
+		violations, err := postgres.Verify(ctx, tx, ledgertest.November.AddDate(0, -1, 0))
+		if len(violations) != 1 || violations[0].Invariant != ledger.RangesFollow || violations[0].Detail != "partition 0 before 7: 1 and 0" {
+			t.Errorf("violations %v", violations)
+		}
+		return err
+	})
 }
 
 // Books that do not sum to zero can't even be written.

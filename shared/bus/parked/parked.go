@@ -22,26 +22,24 @@ const parkRecord = `
 INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, key, value, header_names, header_values, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDATE
-   SET reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
+   SET key = excluded.key, value = excluded.value, header_names = excluded.header_names, header_values = excluded.header_values,
+       reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
 
 // Add parks a record with the reason, or records that it failed again. tx sees the rows of every
 // organization.
 func Add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, reason error) error {
+	return add(ctx, tx, group, r, organizationOf(r), storable(reason.Error()))
+}
+
+func add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, organization, reason string) error {
 	names, values := splitHeaders(r.Headers)
-	_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), group, r.Topic, r.Partition, r.Offset, r.Time,
-		r.Key, r.Value, names, values, storable(reason.Error()))
+	_, err := tx.Exec(ctx, parkRecord, organization, group, r.Topic, r.Partition, r.Offset, r.Time, r.Key, r.Value, names, values, reason)
 	return err
 }
 
-// AddErased parks the place of a record of which nothing may be kept: who compares with the log finds no gap.
-func AddErased(ctx context.Context, tx pgx.Tx, group string, r bus.Record) error {
-	_, err := tx.Exec(ctx, parkRecord, cmp.Or(storable(r.Header(headerOrganization)), nobodys), group, r.Topic, r.Partition, r.Offset, r.Time,
-		nil, nil, []string{}, [][]byte{}, ErasedReason)
-	return err
+func organizationOf(r bus.Record) string {
+	return cmp.Or(storable(r.Header(headerOrganization)), nobodys)
 }
-
-// ErasedReason is that of records whose content is erased.
-const ErasedReason = "it is erased: its organization or project is deleted"
 
 // ReplayRequested reports whether a parked record of these partitions is to be replayed.
 func ReplayRequested(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int) (requested bool, err error) {
@@ -73,10 +71,10 @@ func Remove(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position
 	return err
 }
 
-// FailAgain notes that a replay failed. It has to be requested anew.
+// FailAgain notes that a replay failed. It has to be requested anew. A record that was emptied meanwhile stays so.
 func FailAgain(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position, reason error) error {
-	_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL`+atPosition,
-		group, topic, at.Partition, at.Offset, storable(reason.Error()))
+	_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL`+
+		atPosition+` AND `+unemptied, group, topic, at.Partition, at.Offset, storable(reason.Error()))
 	return err
 }
 
@@ -129,14 +127,14 @@ func scanParked(row pgx.CollectableRow) (p Item, err error) {
 	return p, err
 }
 
-// Filter chooses parked records; what is zero chooses all.
+// Filter chooses parked records that are not emptied; what is zero chooses all.
 type Filter struct {
 	Group, Topic string
 	Partition    *int
 	Offset       *int64
 }
 
-const chosen = ` WHERE ($1 = '' OR group_name = $1) AND ($2 = '' OR topic = $2) AND ($3::integer IS NULL OR partition = $3)
+const chosen = ` WHERE ` + unemptied + ` AND ($1 = '' OR group_name = $1) AND ($2 = '' OR topic = $2) AND ($3::integer IS NULL OR partition = $3)
 	AND ($4::bigint IS NULL OR record_offset = $4)`
 
 func (f Filter) args() []any { return []any{f.Group, f.Topic, f.Partition, f.Offset} }
@@ -161,14 +159,5 @@ func Replay(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
 		return 0, err
 	}
 	tag, err := tx.Exec(ctx, `UPDATE bus_parked SET replay_asked_at = coalesce(replay_asked_at, clock_timestamp())`+chosen, filter.args()...)
-	return tag.RowsAffected(), err
-}
-
-// Discard deletes the records and returns how many there were.
-func Discard(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return 0, err
-	}
-	tag, err := tx.Exec(ctx, `DELETE FROM bus_parked`+chosen, filter.args()...)
 	return tag.RowsAffected(), err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/parked"
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -68,7 +69,7 @@ func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 }
 
 // A parked record is listed as it was, is applied once when it is asked for and can be, stays with
-// the newer reason when it can't, and goes for good when it is discarded.
+// the newer reason when it can't, and leaves its place alone when it is discarded.
 func TestParkedRecords(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.parked", bustest.Database(t)
@@ -113,6 +114,23 @@ func TestParkedRecords(t *testing.T) {
 	replay(t, pool, parked.Filter{}, 1)
 	parkedNow(t, pool, 0)
 	bustest.Applied(t, pool, 29, bustest.Patience)
+	onlyThePlaceStays(t, pool, twenty)
+}
+
+func onlyThePlaceStays(t testing.TB, pool *pgxpool.Pool, offset int64) {
+	t.Helper()
+	inSystem(t, pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(context.Background(), tx); err != nil {
+			return err
+		}
+		var left string
+		err := tx.QueryRow(context.Background(),
+			`SELECT coalesce(string_agg(concat_ws(' ', record_offset, key, value, header_names, header_values), ','), '') FROM bus_parked`).Scan(&left)
+		if want := fmt.Sprintf("%d {} {}", offset); err == nil && left != want {
+			t.Errorf("parked is %q, want %q", left, want)
+		}
+		return err
+	})
 }
 
 // However often partitions change hands while parked records are applied: each takes effect once.
