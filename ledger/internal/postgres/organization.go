@@ -86,11 +86,22 @@ func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.
 	return organizations(ctx, tx, `WHERE o.organization = ANY($1) ORDER BY o.organization FOR NO KEY UPDATE`, ids)
 }
 
+const isDue = `o.due_at <= $1 AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')`
+
 // LockDue locks the books of at most limit organizations about which something was due by an instant, and that nobody else has locked.
-func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, limit int) (map[string]ledger.Organization, error) {
-	return organizations(ctx, tx, `WHERE o.due_at <= $1
-		AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')
-		ORDER BY o.due_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, by, limit)
+func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
+	rows, err := tx.Query(ctx, `SELECT o.organization FROM organizations o WHERE `+isDue+` AND o.organization <> ALL (coalesce($2::text[], '{}'))
+		ORDER BY o.due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED`, by, except, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// LockIfDue locks the books of an organization, where something was due about it by an instant.
+func LockIfDue(ctx context.Context, tx pgx.Tx, by time.Time, id string) (due bool, err error) {
+	tag, err := tx.Exec(ctx, `SELECT FROM organizations o WHERE `+isDue+` AND o.organization = $2 FOR NO KEY UPDATE`, by, id)
+	return tag.RowsAffected() > 0, err
 }
 
 func organizations(ctx context.Context, tx pgx.Tx, which string, args ...any) (map[string]ledger.Organization, error) {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -54,45 +55,112 @@ func (a *Advancer) RunOnce(ctx context.Context) error {
 	if caughtUp := a.CaughtUp() == nil; !caughtUp {
 		return nil
 	}
-	for {
-		done, err := a.Service.Advance(ctx, a.Pool)
-		if err != nil || done == 0 {
-			return err
-		}
+	advanced, err := a.Service.Advance(ctx, a.Pool)
+	if advanced > 0 {
 		a.Wake()
 	}
+	return err
 }
 
-// Advance does what is due about some organizations, by the clock that is behind, and returns of how many.
+// Advance does all that is due, by the clock that is behind, and returns about how many organizations. One with which it fails keeps no
+// other waiting.
 func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool) (advanced int, err error) {
-	ahead, err := s.Ahead(ctx)
-	if err != nil {
-		return 0, err
+	p := pass{service: s, pool: pool}
+	for more := true; more; {
+		if more, err = p.next(ctx); err != nil {
+			return p.advanced, fmt.Errorf("cannot advance the books: %w", err)
+		}
 	}
-	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
+	if len(p.failed) > 0 {
+		return p.advanced, fmt.Errorf("cannot advance the books of %d organizations, of the first: %w", len(p.failed), p.err)
+	}
+	return p.advanced, nil
+}
+
+// A pass is one look for all that is due.
+type pass struct {
+	service  *Service
+	pool     *pgxpool.Pool
+	advanced int
+	failed   []string // organizations, left for the next pass
+	err      error    // of the first
+}
+
+// next advances some organizations in one transaction or, where that fails, each in its own.
+func (p *pass) next(ctx context.Context) (more bool, err error) {
+	ids, err := p.someDue(ctx)
+	switch {
+	case err == nil:
+		p.advanced += len(ids)
+		return len(ids) > 0, nil
+	case len(ids) == 0 || ctx.Err() != nil:
+		return false, err
+	}
+	for _, id := range ids {
+		if err := p.alone(ctx, id); err != nil {
+			p.failed, p.err = append(p.failed, id), cmp.Or(p.err, fmt.Errorf("organization %q: %w", id, err))
+			continue
+		}
+		p.advanced++
+	}
+	return true, nil
+}
+
+// someDue advances organizations about which something is due, and returns which these are, also where it fails with one of them.
+func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
+	now, through, err := p.service.through(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		now := s.now()
-		through := now.Add(-settling - max(0, ahead))
-		due, err := postgres.LockDue(ctx, tx, through, advancedAtOnce)
-		if err != nil || len(due) == 0 {
+		if ids, err = postgres.LockDue(ctx, tx, through, p.failed, advancedAtOnce); err != nil || len(ids) == 0 {
 			return err
 		}
-		advanced = len(due)
-		opened, err := s.openWhole(ctx, tx, due)
-		if err != nil {
-			return err
-		}
-		return s.advance(ctx, tx, opened, now, through)
+		return p.service.advance(ctx, tx, ids, now, through)
 	})
-	if err != nil {
-		return 0, fmt.Errorf("cannot advance the books: %w", err)
-	}
-	return advanced, nil
+	return ids, err
 }
 
-func (s *Service) advance(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books, now, through time.Time) error {
+// alone advances one organization.
+func (p *pass) alone(ctx context.Context, id string) error {
+	now, through, err := p.service.through(ctx)
+	if err != nil {
+		return err
+	}
+	return pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		due, err := postgres.LockIfDue(ctx, tx, through, id)
+		if err != nil || !due {
+			return err
+		}
+		return p.service.advance(ctx, tx, []string{id}, now, through)
+	})
+}
+
+// through returns the time, and the instant up to which what is due is done.
+func (s *Service) through(ctx context.Context) (now, through time.Time, err error) {
+	ahead, err := s.Ahead(ctx)
+	if err != nil {
+		return now, through, err
+	}
+	now = s.now()
+	return now, now.Add(-settling - max(0, ahead)), nil
+}
+
+func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, through time.Time) error {
+	known, err := postgres.LockKnown(ctx, tx, ids)
+	if err != nil {
+		return fmt.Errorf("cannot read the organizations: %w", err)
+	}
+	opened, err := s.openWhole(ctx, tx, known)
+	if err != nil {
+		return err
+	}
 	decision := ledger.Advanced{Through: through}
 	var moved []string
 	for _, id := range slices.Sorted(maps.Keys(opened)) {

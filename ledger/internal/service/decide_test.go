@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -307,6 +309,37 @@ func TestAdvancersShareTheWork(t *testing.T) {
 	advanceAll(t, l)
 	if got := len(l.Events()); got != 6*2 {
 		t.Errorf("%d events, want September and October closed for each of 6", got)
+	}
+	l.CheckSound(t)
+}
+
+// An organization with which it fails waits alone, also where there are more of these than a transaction takes.
+func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
+	l := ledgertest.New(t)
+	const failing = 25
+	l.Start(t, "sound", ledger.Indie)
+	for i := range failing {
+		l.Start(t, fmt.Sprint("failing", i), ledger.Indie)
+	}
+	count := func(decisions int) {
+		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE organizations SET decisions = decisions + $1, due_at = due_at - interval '1 day'
+				WHERE organization LIKE 'failing%'`, decisions)
+			return err
+		})
+	}
+	count(7) // more than there are: what is decided next has the wrong number
+	advanced, err := l.Advance(t.Context(), l.Pool)
+	if err == nil || !strings.Contains(err.Error(), `of 25 organizations, of the first: organization "failing`) || advanced != 1 {
+		t.Errorf("%d advanced, error %v", advanced, err)
+	}
+	closed := []ledger.EventKind{ledger.PeriodClosed, ledger.PeriodClosed}
+	if got := l.Events(); !slices.Equal(got, closed) {
+		t.Errorf("events %v, want %v", got, closed)
+	}
+	count(-7)
+	if advanced, err := l.Advance(t.Context(), l.Pool); err != nil || advanced != failing {
+		t.Errorf("%d advanced, error %v", advanced, err)
 	}
 	l.CheckSound(t)
 }
