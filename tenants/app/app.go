@@ -229,7 +229,7 @@ func (a *App) assemble() (err error) {
 	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
 	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
-	a.keys = keys.NewService(a.work, a.registry, a.accountLimits().Of)
+	a.keys = keys.NewService(a.work, a.registry, a.followAccounts().RequestsPerMinute)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
 	return errors.Join(a.buildUsageConsumer(), a.buildErasureConsumer(), a.buildNotifications())
 }
@@ -275,12 +275,12 @@ func (a *App) relyingParty() *passkey.RelyingParty {
 	return party
 }
 
-// accountLimits follow the accounts of organizations. Nothing waits for it: a limit that is too
+// followAccounts follows the accounts of organizations. Nothing waits for it: a limit that is too
 // high has no effect.
-func (a *App) accountLimits() *bus.AccountLimits {
-	limits := bus.NewAccountLimits()
-	a.accounts = a.follow(contract.TopicAccounts, limits.Apply)
-	return limits
+func (a *App) followAccounts() *bus.Accounts {
+	accounts := bus.NewAccounts()
+	a.accounts = a.follow(contract.TopicAccounts, accounts.Apply)
+	return accounts
 }
 
 // follow returns a reader that keeps a topic in memory.
