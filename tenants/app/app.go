@@ -222,14 +222,15 @@ func (a *App) assemble() (err error) {
 		Challenges: challenge.NewService(a.pool, a.clock, rand.Reader), RelyingParty: party, Provider: provider,
 		Dropped: a.droppedFailures().Inc, Logger: a.logger,
 	})
-	a.registry = registry.NewService(a.work)
+	accounts := a.followAccounts()
+	a.registry = registry.NewService(a.work, accounts.Tier)
 	a.members = people.NewService(people.Config{
 		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords, Ways: waysIn(party, provider),
 	})
 	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
 	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
-	a.keys = keys.NewService(a.work, a.registry, a.followAccounts().RequestsPerMinute)
+	a.keys = keys.NewService(a.work, a.registry, accounts.RequestsPerMinute)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
 	return errors.Join(a.buildUsageConsumer(), a.buildErasureConsumer(), a.buildNotifications())
 }
@@ -276,7 +277,7 @@ func (a *App) relyingParty() *passkey.RelyingParty {
 }
 
 // followAccounts follows the accounts of organizations. Nothing waits for it: a limit that is too
-// high has no effect.
+// high has no effect, and until the tier is known the one that an organization began with is shown.
 func (a *App) followAccounts() *bus.Accounts {
 	accounts := bus.NewAccounts()
 	a.accounts = a.follow(contract.TopicAccounts, accounts.Apply)

@@ -45,7 +45,13 @@ type listOrganizations struct {
 	installation
 }
 
-// Run lists the organizations, one a line: id, tier, name.
+// Help implements kong.HelpProvider.
+func (listOrganizations) Help() string {
+	return `One a line: id, the tier that it began with, and name. What an organization subscribes to now is in the console, at
+GET /v1/organizations, and at GET /v1/organizations/{organization}/subscription of the ledger.`
+}
+
+// Run lists the organizations.
 func (c *listOrganizations) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "organization list", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		var after query.Position

@@ -7,18 +7,24 @@ import (
 
 	weirbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/tenants"
 )
 
-// Accounts are the requests per minute that each organization may send, from weir.accounts.v1:
-// a key's own limit can't be higher. Safe for concurrent use.
+// Accounts are what organizations subscribe to, from weir.accounts.v1. Safe for concurrent use.
 type Accounts struct {
 	mu             sync.RWMutex
-	byOrganization map[string]int // bounded by the organizations that there are
+	byOrganization map[string]account // bounded by the organizations that there are
+}
+
+type account struct {
+	tier              tenants.Tier
+	requestsPerMinute int
+	version           int64
 }
 
 // NewAccounts returns none.
 func NewAccounts() *Accounts {
-	return &Accounts{byOrganization: map[string]int{}}
+	return &Accounts{byOrganization: map[string]account{}}
 }
 
 // Apply takes a record of weir.accounts.v1.
@@ -32,18 +38,33 @@ func (a *Accounts) Apply(record weirbus.Record) error {
 	if record.Header(contract.HeaderType) != contract.TypeAccountChanged {
 		return nil
 	}
-	var account contract.Account
-	if err := json.Unmarshal(record.Value, &account); err != nil {
+	var changed contract.Account
+	if err := json.Unmarshal(record.Value, &changed); err != nil {
 		return fmt.Errorf("cannot read the account %q: %w", record.Key, err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.byOrganization[account.Organization] = account.RequestsPerMinute
+	a.keep(string(record.Key), account{tenants.Tier(changed.Tier), changed.RequestsPerMinute, changed.Version})
 	return nil
 }
 
-// RequestsPerMinute is the ceiling of an organization; 0: unknown.
+// keep ignores what is older than what is known: the ledger may publish a state again.
+func (a *Accounts) keep(organization string, changed account) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if changed.version >= a.byOrganization[organization].version {
+		a.byOrganization[organization] = changed
+	}
+}
+
+// RequestsPerMinute is the ceiling of an organization, which a key's own limit can't exceed; 0:
+// unknown.
 func (a *Accounts) RequestsPerMinute(organization string) int {
+	return a.of(organization).requestsPerMinute
+}
+
+// Tier is what an organization subscribes to; empty: unknown.
+func (a *Accounts) Tier(organization string) tenants.Tier { return a.of(organization).tier }
+
+func (a *Accounts) of(organization string) account {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.byOrganization[organization]

@@ -42,7 +42,7 @@ func open(t *testing.T) room {
 		t.Fatal(err)
 	}
 	work, asked := tenantstest.NewWriter(tenantstest.Open(t)), &signIns{}
-	organizations := registry.NewService(work)
+	organizations := registry.NewService(work, func(string) tenants.Tier { return "" })
 	members := people.NewService(people.Config{
 		Work: work, Organizations: organizations, SignIns: asked, Passwords: passwords, Ways: people.Ways{Passkeys: true},
 		Registry: func(in *query.Reader) people.Registry { return registry.NewStore(in) },

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -19,12 +20,23 @@ const (
 
 // A Service decides about organizations and projects. Its errors are those of unitofwork.Writer.
 type Service struct {
-	work  *unitofwork.Writer
-	store Store
+	work   *unitofwork.Writer
+	store  Store
+	tierOf func(organization string) tenants.Tier
 }
 
-// NewService returns a service.
-func NewService(work *unitofwork.Writer) *Service { return &Service{work, NewStore(work.Views)} }
+// NewService returns a service; tierOf is what an organization subscribes to now, empty where that
+// is not known.
+func NewService(work *unitofwork.Writer, tierOf func(organization string) tenants.Tier) *Service {
+	return &Service{work, NewStore(work.Views), tierOf}
+}
+
+// subscribed is the organization with the tier of now. Our own events have the one that it began
+// with: the ledger decides about every other.
+func (s *Service) subscribed(o tenants.Organization) tenants.Organization {
+	o.Tier = cmp.Or(s.tierOf(o.ID), o.Tier)
+	return o
+}
 
 // CreateOrganization creates an organization; only an operator may.
 func (s *Service) CreateOrganization(ctx context.Context, request unitofwork.Request, name string, tier tenants.Tier) (
@@ -43,7 +55,7 @@ func (s *Service) CreateOrganization(ctx context.Context, request unitofwork.Req
 	if err != nil {
 		return organization, err
 	}
-	return organization, u.Commit(ctx)
+	return s.subscribed(organization), u.Commit(ctx)
 }
 
 // NewOrganizationID draws the id of an organization that is to be founded.
@@ -58,7 +70,11 @@ func (s *Service) Found(ctx context.Context, u *unitofwork.Unit, cmd tenants.Cre
 
 // Organizations lists the organizations that the caller may see.
 func (s *Service) Organizations(ctx context.Context, caller tenants.Caller, after query.Position, limit int) ([]tenants.Organization, error) {
-	return s.store.Organizations(ctx, pg.Organization(caller.Organization), after, limit)
+	found, err := s.store.Organizations(ctx, pg.Organization(caller.Organization), after, limit)
+	for i, o := range found {
+		found[i] = s.subscribed(o)
+	}
+	return found, err
 }
 
 // Organization returns an organization that the caller reaches, or ErrNotFound for one that is
@@ -67,7 +83,8 @@ func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id st
 	if !caller.Reaches(id) || !tenants.IsID(id) {
 		return tenants.Organization{}, fmt.Errorf("organization %q: %w", id, tenants.ErrNotFound)
 	}
-	return s.store.Organization(ctx, pg.Organization(caller.Organization), id)
+	found, err := s.store.Organization(ctx, pg.Organization(caller.Organization), id)
+	return s.subscribed(found), err
 }
 
 // RenameOrganization gives an organization that the caller reaches another name.
@@ -79,6 +96,7 @@ func (s *Service) RenameOrganization(ctx context.Context, request unitofwork.Req
 	if _, err := s.Organization(ctx, request.Caller, id); err != nil {
 		return tenants.Organization{}, err
 	}
-	return unitofwork.Once(ctx, s.work, request, tenants.OrganizationWrite, unitofwork.Stream(id, "organization", id),
+	renamed, err := unitofwork.Once(ctx, s.work, request, tenants.OrganizationWrite, unitofwork.Stream(id, "organization", id),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Rename(cmd) })
+	return s.subscribed(renamed), err
 }

@@ -24,6 +24,7 @@ func (p Pages) writeOrganization(w http.ResponseWriter, r *http.Request, status 
 	if err != nil {
 		return err
 	}
+	shown.Organization = p.service.subscribed(shown.Organization)
 	if fault == nil {
 		name = shown.Organization.Name
 	}

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,14 +38,16 @@ type room struct {
 
 	deletions *registry.Deletions
 	pool      *pgxpool.Pool
+	tiers     map[string]tenants.Tier // that organizations subscribe to now
 }
 
 func open(t *testing.T, able members) room {
 	t.Helper()
 	pool := tenantstest.Open(t)
 	work := tenantstest.NewWriter(pool)
-	service := registry.NewService(work)
-	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able), registry.NewDeletions(service, 0, audit.Reduced), pool}
+	tiers := map[string]tenants.Tier{}
+	service := registry.NewService(work, func(organization string) tenants.Tier { return tiers[organization] })
+	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able), registry.NewDeletions(service, 0, audit.Reduced), pool, tiers}
 }
 
 type members int
@@ -79,6 +82,29 @@ func (r room) call(t *testing.T, organization, method, path, body string) (statu
 func (r room) page(t *testing.T, role tenants.Role, method, path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	return tenantstest.Call(t, r.pages, tenantstest.SignedIn("a", role), method, "/console/settings"+path, "", form)
+}
+
+// An organization shows the tier that the ledger has published, and before that the one that it
+// began with.
+func TestTierIsThatInForce(t *testing.T) {
+	r := open(t, 1)
+	_, created := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
+	acme, _ := created["id"].(string)
+	for _, published := range []tenants.Tier{"", tenants.Scale} {
+		r.tiers[acme] = published
+		want := string(cmp.Or(published, tenants.Indie))
+		_, one := r.call(t, acme, "GET", "/v1/organizations/"+acme, "")
+		_, renamed := r.call(t, acme, "PATCH", "/v1/organizations/"+acme, `{"name":"Acme `+want+`"}`)
+		_, all := r.call(t, acme, "GET", "/v1/organizations", "")
+		listed := all["items"].([]any)[0].(map[string]any)
+		if one["tier"] != want || renamed["tier"] != want || listed["tier"] != want {
+			t.Errorf("published is %q: got %v, %v and %v, want %s", published, one["tier"], renamed["tier"], listed["tier"], want)
+		}
+	}
+	r.tiers["org_a"] = tenants.Scale
+	if page := r.page(t, tenants.Viewer, "GET", "/organization", nil).Body.String(); !strings.Contains(page, `<span class="badge accent">scale</span>`) {
+		t.Errorf("the page does not show the tier: %s", page)
+	}
 }
 
 // The API answers with what is there, and with nothing of others.
