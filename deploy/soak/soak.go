@@ -94,6 +94,9 @@ func (r *run) pass(ctx context.Context) error {
 		if t.deleted {
 			continue
 		}
+		if err := r.changeTier(ctx, t); err != nil {
+			return err
+		}
 		sent, err := t.live(ctx, r.api, r.clock.Now(), r.day, r.Month)
 		if err != nil {
 			return err

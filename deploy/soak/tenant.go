@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
@@ -19,6 +20,9 @@ type tenant struct {
 	idleFrom     int // the day from which on it sends nothing any more; 0: it never stops
 	deleteOn     int // the day on which it is deleted; 0: it never is
 	deleted      bool
+	tier         string // that it wants
+	otherTier    string // that it changes to now and then; empty: never
+	billing      string // token that changes its tier
 }
 
 // Days on which one tenant stops, and another is deleted.
@@ -27,10 +31,10 @@ const (
 	deletedOn = 60
 )
 
-// newTenants makes two organizations of each tier, one of which stops after a while, and one of
-// which is deleted.
+// newTenants makes two organizations of each tier. One goes up and down again now and then, one down
+// and up, one stops after a while, and one is deleted.
 func newTenants(ctx context.Context, api *client.Client, operator string) (tenants []*tenant, err error) {
-	for n, tier := range []string{"indie", "bootstrapper", "compliance", "scale", "indie", "bootstrapper", "compliance", "scale"} {
+	for n, tier := range slices.Concat(tiers, tiers) {
 		name := fmt.Sprintf("%s %d", tier, n)
 		organization, err := api.CreateOrganization(ctx, operator, name, tier)
 		if err != nil {
@@ -40,22 +44,41 @@ func newTenants(ctx context.Context, api *client.Client, operator string) (tenan
 		if err != nil {
 			return nil, err
 		}
-		t := &tenant{number: n, operator: operator, organization: organization.ID, project: project.ID, owner: fmt.Sprintf("owner%d@example.com", n)}
+		t := &tenant{number: n, operator: operator, organization: organization.ID, project: project.ID, owner: fmt.Sprintf("owner%d@example.com", n), tier: tier}
 		err = api.CreateMember(ctx, operator, client.NewMember{
 			Organization: organization.ID, Email: t.owner, Name: name, Role: "owner", Password: password,
 		})
 		if err != nil {
 			return nil, err
 		}
-		switch n {
-		case 6:
-			t.deleteOn = deletedOn
-		case 7:
-			t.idleFrom = idleAfter
+		if err := t.plan(ctx, api); err != nil {
+			return nil, err
 		}
 		tenants = append(tenants, t)
 	}
 	return tenants, nil
+}
+
+// plan decides what becomes of the tenant.
+func (t *tenant) plan(ctx context.Context, api *client.Client) error {
+	switch t.number {
+	case 4:
+		return t.changesTo(ctx, api, "bootstrapper")
+	case 5:
+		return t.changesTo(ctx, api, "indie")
+	case 6:
+		t.deleteOn = deletedOn
+	case 7:
+		t.idleFrom = idleAfter
+	}
+	return nil
+}
+
+// changesTo gives the tenant a tier to change to.
+func (t *tenant) changesTo(ctx context.Context, api *client.Client, tier string) error {
+	token, err := api.CreateServiceToken(ctx, t.operator, t.organization, "billing", "billing:read", "billing:write")
+	t.otherTier, t.billing = tier, token.Token
+	return err
 }
 
 // end deletes the tenant when its day has come.

@@ -15,7 +15,8 @@ import (
 )
 
 const soakHelp = `All of Weir lives through a year by a clock of its own: eight organizations send logs every day, some entries late, some errors of a new
-kind; one organization stops; each has another API key every month, and an owner who signs in every day after somebody has guessed at the
+kind; two organizations change their tiers every second month, one up while the other goes down, and the retention of what they send follows;
+one organization stops, one is deleted; each has another API key every month, and an owner who signs in every day after somebody has guessed at the
 password; once a month everything is started anew. The retentions are shorter than the defaults, so that every bound is reached. The table has a
 column for each month: rows and size of every table, size of every topic and file, memory. It fails where something still grows after the third
 of the longest retentions.`
