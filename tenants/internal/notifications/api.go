@@ -46,7 +46,7 @@ func (a API) Mount(router chi.Router) {
 	router.Post(path+"/{webhook}/test", httpapi.Handle(a.named(a.test)))
 	router.Post(path+"/{webhook}/replay", httpapi.Handle(a.named(a.replayFailed)))
 	router.Get(path+"/{webhook}/deliveries", httpapi.Handle(a.of(a.listDeliveries)))
-	router.Post(path+"/{webhook}/deliveries/{delivery}/replay", httpapi.Handle(a.named(a.replay)))
+	router.Post(path+"/{webhook}/deliveries/{delivery}/replay", httpapi.Handle(a.of(a.replay)))
 }
 
 type webhookJSON struct {

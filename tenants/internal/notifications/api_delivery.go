@@ -72,13 +72,13 @@ func (a API) test(w http.ResponseWriter, r *http.Request, of Ref) error {
 	return nil
 }
 
-func (a API) replay(w http.ResponseWriter, r *http.Request, of Ref) error {
+func (a API) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
 	request, err := a.RequestOf(r)
 	if err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "delivery")
-	replayed, err := a.deliveries.Replay(r.Context(), request, of, id)
+	replayed, err := a.deliveries.Replay(r.Context(), request, of.Ref(), id)
 	if err != nil {
 		return api.ProblemOf(err, "delivery", id)
 	}
