@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/mail"
 	"net/url"
 	"strconv"
 	"time"
@@ -109,7 +110,8 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 
 func (s *Server) compose(m Message) (*gomail.Msg, error) {
 	message := gomail.NewMsg()
-	err := errors.Join(message.From(s.from), message.AddToFormat(m.Name, m.To))
+	to := mail.Address{Name: m.Name, Address: m.To} // quotes the name
+	err := errors.Join(message.From(s.from), message.AddTo(to.String()))
 	message.Subject(m.Subject)
 	message.SetDateWithValue(m.At)
 	message.SetMessageIDWithValue(m.ID + "@weir")

@@ -3,6 +3,7 @@ package mail_test
 import (
 	"errors"
 	"fmt"
+	netmail "net/mail"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,26 @@ func TestSend(t *testing.T) {
 	for _, part := range []string{"Message-ID: <msg_1@weir>", "Subject: Quota exhausted", "<ada@example.com>", "Nothing is left.", "<p>Nothing is left.</p>", "auto-generated"} {
 		if !strings.Contains(taken[0], part) {
 			t.Errorf("it lacks %q:\n%s", part, taken[0])
+		}
+	}
+}
+
+// A person may have any name.
+func TestNames(t *testing.T) {
+	office := mailtest.Open(t)
+	for i, name := range []string{"", `Ada "Countess" Lovelace`, `back\slash\`, "Lovelace, Ada <ada@elsewhere.example>", "Ada\r\nBcc: eve@example.com", "Ä"} {
+		named := message("ada@example.com")
+		named.Name = name
+		if err := office.Server(t, mailtest.Password).Send(t.Context(), named); err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		read, err := netmail.ReadMessage(strings.NewReader(office.Taken()[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := netmail.Address{Name: name, Address: "ada@example.com"}
+		if to, err := read.Header.AddressList("To"); err != nil || len(to) != 1 || *to[0] != want || read.Header.Get("Bcc") != "" {
+			t.Errorf("%q is sent to %v, %v, with %v", name, to, err, read.Header)
 		}
 	}
 }
