@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
@@ -226,6 +227,48 @@ func TestRotation(t *testing.T) {
 	verify(t, fresh, got)
 }
 
+// createBefore makes a webhook of org_a whose secret follows from a key that is configured no more.
+func (r *room) createBefore(t *testing.T, url string) notifications.Listed {
+	t.Helper()
+	created := tenants.WebhookCreated{
+		Webhook: "whk_before", Organization: "org_a", URL: url, Events: []string{"quota.exhausted"}, Secret: tenants.WebhookSecret{Key: "gone", Generation: 1}, At: r.clock(),
+	}
+	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "webhook/whk_before"}, 0, nil, created); err != nil {
+		t.Fatal(err)
+	}
+	return notifications.Listed{Webhook: tenants.Webhook{Organization: "org_a", ID: "whk_before"}}
+}
+
+// asSystem runs statements on all organizations.
+func (r *room) asSystem(t *testing.T, statements string) {
+	t.Helper()
+	if _, err := r.pool.Exec(t.Context(), `SET weir.organization = '*'; `+statements+`; RESET weir.organization`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A webhook whose key is gone sends again as soon as it is rotated, and is not switched off for it.
+func TestAKeyThatIsGone(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	hook := r.createBefore(t, to.URL)
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	r.asSystem(t, fmt.Sprintf(`UPDATE deliveries SET attempts = %d`, webhook.Attempts-1))
+	r.run(t)
+	failed := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed })
+	if now, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref()); err != nil || !now.On() || failed.Failure == "" {
+		t.Fatalf("after %+v it is %+v, %v", failed, now, err)
+	}
+	_, secret, err := r.service.Rotate(t.Context(), by("org_a"), hook.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.deliveries.Replay(t.Context(), by("org_a"), hook.Ref(), failed.ID); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, secret, to.await(t, 1)[0])
+}
+
 // Nothing is sent of what is to be deleted, nor of a fact that is older than the webhook, and a record that nobody can read is parked.
 func TestWhatIsNotSent(t *testing.T) {
 	to := newReceiver(t, 200)
@@ -238,9 +281,7 @@ func TestWhatIsNotSent(t *testing.T) {
 	if err := r.tryConsume(t, foreign); !bus.IsPermanent(err) {
 		t.Errorf("of another organization than its header says: %v", err)
 	}
-	if _, err := r.pool.Exec(t.Context(), `SET weir.organization = '*'; UPDATE projects SET deletion = 'deleting' WHERE id = 'prj_a'; RESET weir.organization`); err != nil {
-		t.Fatal(err)
-	}
+	r.asSystem(t, `UPDATE projects SET deletion = 'deleting' WHERE id = 'prj_a'`)
 	r.consume(t, before, r.record(t, "evt_2", contract.TypeErrorGroupCreated, "org_a", contract.ErrorGroupCreated{Organization: "org_a", Project: "prj_a"}))
 	if found := r.sent(t, hook); len(found) != 0 {
 		t.Errorf("there are %+v", found)

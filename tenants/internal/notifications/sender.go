@@ -169,15 +169,25 @@ func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
 	if d.Member != "" {
 		return webhook.Answer{}, s.mail(ctx, d, now)
 	}
-	var secrets []httpapi.Secret
-	for _, name := range d.to.Secrets(now) {
-		secret, err := s.Keys.Secret(webhook.SecretName{Key: name.Key, Endpoint: d.to.ID, Generation: name.Generation})
-		if err != nil {
-			return webhook.Answer{}, err
-		}
-		secrets = append(secrets, secret)
+	secrets, err := s.secrets(d.to, now)
+	if err != nil {
+		return webhook.Answer{}, err
 	}
 	return s.Client.Send(ctx, webhook.Message{ID: d.ID, URL: d.to.URL, Body: []byte(d.Body), At: now, With: secrets})
+}
+
+// secrets are those that sign. A rotation helps where a key is gone, so the secret before it may be missing.
+func (s *Sender) secrets(of tenants.Webhook, now time.Time) (secrets []httpapi.Secret, err error) {
+	for i, name := range of.Secrets(now) {
+		secret, err := s.Keys.Secret(webhook.SecretName{Key: name.Key, Endpoint: of.ID, Generation: name.Generation})
+		switch {
+		case err == nil:
+			secrets = append(secrets, secret)
+		case i == 0 || !errors.Is(err, webhook.ErrUnknownKey):
+			return nil, err
+		}
+	}
+	return secrets, nil
 }
 
 // errNoMail means that a mail was to be sent by a configuration that is gone.
@@ -215,6 +225,8 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 		after.State, after.switchOff = Failed, reasonGone
 	case d.Member != "" && (!more || errors.Is(err, mail.ErrRefused)):
 		after.State = Failed
+	case !more && errors.Is(err, webhook.ErrUnknownKey):
+		after.State = Failed // through no fault of the endpoint
 	case !more:
 		after.State, after.switchOff = Failed, reasonFailed
 	}
