@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -52,7 +53,7 @@ type Answer struct {
 // OK reports whether the endpoint has taken the message.
 func (a Answer) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Send sends a message once. An error is why there is no answer, in words for its receiver.
+// Send sends a message once. An error is why there is no answer, without the URL, which may hold a secret; see Reason.
 func (c *Client) Send(ctx context.Context, m Message) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -62,15 +63,23 @@ func (c *Client) Send(ctx context.Context, m Message) (Answer, error) {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, withoutURL(err)
 	}
 	request.Header = header
 	response, err := c.via(request.URL.Scheme).Do(request)
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, withoutURL(err)
 	}
 	defer response.Body.Close()
 	return read(response)
+}
+
+func withoutURL(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 func (c *Client) via(scheme string) *http.Client {

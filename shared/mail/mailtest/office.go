@@ -22,7 +22,7 @@ import (
 // Password is that of Office.
 const Password = "sesame"
 
-// An Office is a mail server that keeps what it takes. It refuses nobody@ for good, and busy@ for now.
+// An Office is a mail server that keeps what it takes. It refuses nobody@ and verbose@ for good, and busy@ for now.
 type Office struct {
 	Address string      // host:port
 	Trust   *tls.Config // has its authority; nil: it has no TLS
@@ -96,6 +96,8 @@ func (v *visit) Rcpt(to string, _ *smtp.RcptOptions) error {
 	switch {
 	case strings.HasPrefix(to, "nobody@"):
 		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	case strings.HasPrefix(to, "verbose@"):
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: strings.Repeat("拒否", 200)}
 	case strings.HasPrefix(to, "busy@"):
 		return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "try again"}
 	}

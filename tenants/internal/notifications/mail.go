@@ -53,6 +53,19 @@ type Mailer struct {
 // errNoReader means that nobody is left to read a mail.
 var errNoReader = errors.New("whoever it is for is no owner or billing member any more")
 
+// mailReason is why a mail was not taken, in fixed words: what else an error has is for the log.
+func mailReason(err error) string {
+	switch {
+	case errors.Is(err, errNoReader):
+		return "The member is no owner or billing member any more."
+	case errors.Is(err, errNoMail):
+		return "There is no mail server any more."
+	case errors.Is(err, mail.ErrRefused):
+		return "The mail server refuses the message."
+	}
+	return "The mail server takes nothing now."
+}
+
 // An addressee is the member whom a delivery goes to; empty: a webhook gets it.
 type addressee struct{ email, name, organization string }
 

@@ -81,7 +81,9 @@ func TestMail(t *testing.T) {
 
 // What the server never takes is given up, what it may take later comes again.
 func TestMailThatIsNotTaken(t *testing.T) {
-	for email, want := range map[string]notifications.State{"nobody@example.com": notifications.Failed, "busy@example.com": notifications.Pending} {
+	for email, want := range map[string]notifications.State{
+		"nobody@example.com": notifications.Failed, "busy@example.com": notifications.Pending, "verbose@example.com": notifications.Failed,
+	} {
 		to, office := newReceiver(t, 200), mailtest.Open(t)
 		r := newRoom(t, to.Certificate())
 		r.billed(t, office, email)

@@ -269,6 +269,20 @@ func TestAKeyThatIsGone(t *testing.T) {
 	verify(t, secret, to.await(t, 1)[0])
 }
 
+// A delivery that is not taken shows no address of the network.
+func TestFailuresShowNoAddress(t *testing.T) {
+	to := newReceiver(t, 200)
+	r := newRoom(t, to.Certificate())
+	hook, _ := r.create(t, "org_a", to.URL)
+	to.Close()
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	r.run(t)
+	failed := r.until(t, hook, func(d notifications.Delivery) bool { return d.Failure != "" })
+	if failed.Failure != "The endpoint takes no connection." {
+		t.Errorf("it shows %q", failed.Failure)
+	}
+}
+
 // Nothing is sent of what is to be deleted, nor of a fact that is older than the webhook, and a record that nobody can read is parked.
 func TestWhatIsNotSent(t *testing.T) {
 	to := newReceiver(t, 200)

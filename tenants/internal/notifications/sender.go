@@ -23,11 +23,10 @@ import (
 
 // Bounds of sending.
 const (
-	workers    = 32          // deliveries under way in this process
-	perTurn    = 4           // of one organization that are claimed at once; one that has as many under way waits
-	lease      = time.Minute // longer than an attempt takes: what is claimed and not settled by then comes again
-	look       = time.Second // between looks for what is due, where nobody wakes the sender
-	maxFailure = 500         // bytes
+	workers = 32          // deliveries under way in this process
+	perTurn = 4           // of one organization that are claimed at once; one that has as many under way waits
+	lease   = time.Minute // longer than an attempt takes: what is claimed and not settled by then comes again
+	look    = time.Second // between looks for what is due, where nobody wakes the sender
 )
 
 // Why a webhook is switched off.
@@ -156,12 +155,25 @@ func (s *Sender) deliver(ctx context.Context, d due) {
 	if ctx.Err() != nil {
 		return
 	}
+	if err != nil {
+		s.logFailure(ctx, d, err)
+	}
 	after := s.judge(d, answer, err)
 	if err := s.keep(ctx, after); err != nil && ctx.Err() == nil {
 		s.Logger.Warn("cannot keep what became of a delivery", slog.String("delivery", d.ID), slog.String("error", err.Error()))
 		return
 	}
 	s.metrics.attempted(after.State)
+}
+
+// logFailure logs what a delivery does not show.
+func (s *Sender) logFailure(ctx context.Context, d due, err error) {
+	level := slog.LevelInfo
+	if errors.Is(err, webhook.ErrUnknownKey) {
+		level = slog.LevelWarn
+	}
+	s.Logger.Log(ctx, level, "a delivery was not taken", slog.String("organization", d.Organization), slog.String("delivery", d.ID),
+		slog.String("webhook", d.Webhook), slog.String("member", d.Member), slog.String("error", err.Error()))
 }
 
 func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
@@ -212,7 +224,7 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 	after := outcome{due: d, at: s.Work.Now()}
 	after.Status, after.Answer, after.Failure = answer.Status, answer.Text, ""
 	if err != nil {
-		after.Failure = clip(err.Error())
+		after.Failure = d.reason(err)
 	}
 	if err == nil && (answer.OK() || d.Member != "") {
 		after.State = Taken
@@ -233,11 +245,12 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 	return after
 }
 
-func clip(text string) string {
-	if len(text) > maxFailure {
-		text = text[:maxFailure] + "…"
+// reason is why there was no answer, as a delivery shows it.
+func (d due) reason(err error) string {
+	if d.Member != "" {
+		return mailReason(err)
 	}
-	return text
+	return webhook.Reason(err)
 }
 
 // keep keeps an outcome, with what follows for its webhook, unless another attempt has begun since.

@@ -1,0 +1,31 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+)
+
+// Reason is why there was no answer, in fixed words for the receiver. What else an error has is for the log: it may have addresses, names
+// and the resolver of this network. Names that nobody has and those that lead home read alike.
+func Reason(err error) string {
+	var lookup *net.DNSError
+	var connection *net.OpError
+	var timeout net.Error
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return "Its secret follows from a key that is configured no more: rotate the secret."
+	case errors.Is(err, ErrRedirect):
+		return "The endpoint answered with a redirect, which is not followed."
+	case errors.Is(err, ErrUnreachable), errors.As(err, &lookup):
+		return "The URL leads to no public address, by port 443 or one from 1024."
+	case errors.As(err, &connection) && connection.Op == "dial":
+		return "The endpoint takes no connection."
+	case errors.As(err, &certificate):
+		return "The endpoint's certificate is not valid: it is for another name, has expired, or is from an unknown authority."
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "The endpoint did not answer in time."
+	}
+	return "The endpoint gave no answer that can be read."
+}

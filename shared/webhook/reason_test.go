@@ -1,0 +1,72 @@
+package webhook_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/webhook"
+)
+
+// Reasons have nothing of a network, and don't show which of its names exist.
+func TestReason(t *testing.T) {
+	lookup := &net.DNSError{Err: "no such host", Name: "db.internal", Server: "10.0.0.2:53", IsNotFound: true}
+	home := fmt.Errorf("10.0.0.7:443: %w", webhook.ErrUnreachable)
+	reset := &net.OpError{Op: "read", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 443}, Err: errors.New("connection reset by db.internal")}
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&net.OpError{Op: "dial", Net: "tcp", Err: lookup}, "no public address"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: home}, "no public address"},
+		{&net.OpError{Op: "dial", Net: "tcp", Addr: reset.Addr, Err: errors.New("connection refused")}, "takes no connection"},
+		{&net.OpError{Op: "read", Net: "tcp", Addr: reset.Addr, Err: os.ErrDeadlineExceeded}, "in time"},
+		{reset, "no answer that can be read"},
+		{fmt.Errorf("key %q: %w", "10.internal", webhook.ErrUnknownKey), "rotate the secret"},
+	} {
+		reason := webhook.Reason(test.err)
+		if !strings.Contains(reason, test.want) || strings.Contains(reason, "internal") || strings.Contains(reason, "10.") {
+			t.Errorf("%v is shown as %q, want %q", test.err, reason, test.want)
+		}
+	}
+	if unknown, private := webhook.Reason(lookup), webhook.Reason(home); unknown != private {
+		t.Errorf("a name that nobody has is %q, one that leads home %q", unknown, private)
+	}
+}
+
+// Whatever goes wrong on the way has its reason, and no error has the URL.
+func TestReasonsOfAttempts(t *testing.T) {
+	handle := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hidden-redirect" {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+			return
+		}
+		w.Header().Set("X-Large", strings.Repeat("x", 64<<10))
+	}
+	server, client := endpoint(t, handle)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	distrustful := webhook.NewClient(webhook.Config{Networks: []netip.Prefix{loopback}})
+	for _, test := range []struct {
+		client    *webhook.Client
+		url, want string
+	}{
+		{client, server.URL + "/hidden-redirect", "redirect"},
+		{client, server.URL + "/hidden", "no answer that can be read"},
+		{client, closed.URL + "/hidden", "takes no connection"},
+		{distrustful, server.URL + "/hidden", "certificate is not valid"},
+		{webhook.NewClient(webhook.Config{}), server.URL + "/hidden", "no public address"},
+		{client, "https://%hidden", "no answer that can be read"},
+	} {
+		_, err := test.client.Send(t.Context(), message(test.url))
+		if err == nil || strings.Contains(err.Error(), "hidden") || !strings.Contains(webhook.Reason(err), test.want) {
+			t.Errorf("%s: %v, shown as %q, want %q", test.url, err, webhook.Reason(err), test.want)
+		}
+	}
+}
