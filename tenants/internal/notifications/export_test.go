@@ -8,5 +8,12 @@ func (s *Sender) ClaimForTest(ctx context.Context) (int, error) {
 	return len(claimed), err
 }
 
+// BeginForTest has deliveries of an organization under way.
+func (s *Sender) BeginForTest(organization string, n int) {
+	for range n {
+		s.begin([]due{{Delivery: Delivery{Organization: organization}}})
+	}
+}
+
 // MeasureForTest looks at the tables once.
 func (s *Sender) MeasureForTest(ctx context.Context) error { return s.measure(ctx) }

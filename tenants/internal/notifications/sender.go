@@ -24,7 +24,7 @@ import (
 // Bounds of sending.
 const (
 	workers = 32          // deliveries under way in this process
-	perTurn = 4           // of one organization that are claimed at once; one that has as many under way waits
+	perTurn = 4           // of one organization among them
 	lease   = time.Minute // longer than an attempt takes: what is claimed and not settled by then comes again
 	look    = time.Second // between looks for what is due, where nobody wakes the sender
 )
@@ -95,27 +95,31 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// room is how many deliveries may begin, and which organizations have enough under way.
-func (s *Sender) room() (free int, enough []string) {
+// An occupancy is how many deliveries may begin, and how many organizations have under way.
+type occupancy struct {
+	free          int
+	organizations []string
+	underWay      []int
+}
+
+func (s *Sender) occupancy() occupancy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	enough = []string{}
+	now := occupancy{free: workers - s.busy}
 	for organization, n := range s.underWay {
-		if n >= perTurn {
-			enough = append(enough, organization)
-		}
+		now.organizations, now.underWay = append(now.organizations, organization), append(now.underWay, n)
 	}
-	return workers - s.busy, enough
+	return now
 }
 
 func (s *Sender) claim(ctx context.Context) (claimed []due, err error) {
-	free, enough := s.room()
-	if free == 0 {
+	is := s.occupancy()
+	if is.free == 0 {
 		return nil, nil
 	}
 	now := s.Work.Now()
 	err = s.asSystem(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, claim, now, perTurn, free, now.Add(lease), enough)
+		rows, err := tx.Query(ctx, claim, now, perTurn, is.free, now.Add(lease), is.organizations, is.underWay)
 		if err != nil {
 			return err
 		}

@@ -63,9 +63,8 @@ const again = `
 UPDATE deliveries SET state = 'pending', attempts = 0, begun_at = $3, next_at = $3, failure = ''
  WHERE organization = $1 AND webhook = $2 AND state <> 'pending' AND `
 
-// claim takes what is due, at most $2 deliveries of one organization and $3 in all, and moves their next attempt to behind the end of this
-// one: whoever dies with them leaves them to others. Organizations come in turn, so one that has much does not keep others waiting. Those of
-// $5 have enough under way.
+// claim takes what is due, $3 deliveries at most, and moves their next attempt to behind the end of this one: whoever dies with them leaves
+// them to others. No organization gets more than $2 with those that it has under way, $6 of each of $5, and who has fewest comes first.
 var claim = `
 WITH RECURSIVE waiting AS (
     (SELECT organization FROM deliveries WHERE state = 'pending' ORDER BY organization LIMIT 1)
@@ -73,12 +72,11 @@ WITH RECURSIVE waiting AS (
     SELECT (SELECT d.organization FROM deliveries d WHERE d.state = 'pending' AND d.organization > w.organization ORDER BY d.organization LIMIT 1)
       FROM waiting w WHERE w.organization IS NOT NULL
 ), oldest AS (
-    SELECT d.organization, d.id, d.next_at, row_number() OVER (PARTITION BY d.organization ORDER BY d.next_at) AS turn
-      FROM waiting w
+    SELECT d.organization, d.id, d.next_at, coalesce(u.n, 0) + row_number() OVER (PARTITION BY d.organization ORDER BY d.next_at) AS turn
+      FROM waiting w LEFT JOIN unnest($5::text[], $6::integer[]) AS u (organization, n) USING (organization)
      CROSS JOIN LATERAL (SELECT e.organization, e.id, e.next_at FROM deliveries e
                           WHERE e.organization = w.organization AND e.state = 'pending' AND e.next_at <= $1 AND ` + fmt.Sprintf(visible, "e", "e.project") + `
-                          ORDER BY e.next_at LIMIT $2) d
-     WHERE NOT w.organization = ANY ($5)
+                          ORDER BY e.next_at LIMIT greatest($2 - coalesce(u.n, 0), 0)) d
 ), claimed AS (
     SELECT d.organization, d.id FROM deliveries d JOIN oldest USING (organization, id)
      WHERE d.state = 'pending' AND d.next_at <= $1 ORDER BY oldest.turn, oldest.next_at LIMIT $3 FOR UPDATE OF d SKIP LOCKED
