@@ -15,6 +15,7 @@ import (
 const (
 	kept       = 30 * 24 * time.Hour
 	perWebhook = 10_000
+	atOnce     = 10_000 // of those beyond perWebhook are removed in one transaction
 )
 
 // Tables are the tables of the room that age.
@@ -22,7 +23,7 @@ func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{
 		oldDeliveries{prune.Rows{
 			Table: "deliveries", Bound: "30 days, and 10,000 of each webhook", Age: "created_at", Before: prune.Ago(kept, clock),
-		}, perWebhook},
+		}, perWebhook, atOnce},
 		prune.Rows{Table: "webhook_answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(kept, clock)},
 	}
 }
@@ -30,15 +31,16 @@ func Tables(clock func() time.Time) []prune.Table {
 // oldDeliveries are those that are old, and the oldest of webhooks that have too many.
 type oldDeliveries struct {
 	prune.Rows
-	perWebhook int
+	perWebhook, atOnce int
 }
 
 const crowded = `
-DELETE FROM deliveries d USING (
-	SELECT w.organization, w.id AS webhook, edge.created_at, edge.id FROM webhooks w CROSS JOIN LATERAL (
+DELETE FROM deliveries WHERE ctid = ANY (ARRAY(
+	SELECT d.ctid FROM webhooks w CROSS JOIN LATERAL (
 		SELECT e.created_at, e.id FROM deliveries e WHERE e.organization = w.organization AND e.webhook = w.id
-		 ORDER BY e.created_at DESC, e.id DESC OFFSET $1 LIMIT 1) edge) beyond
- WHERE d.organization = beyond.organization AND d.webhook = beyond.webhook AND (d.created_at, d.id) <= (beyond.created_at, beyond.id)`
+		 ORDER BY e.created_at DESC, e.id DESC OFFSET $1 LIMIT 1) edge
+	  JOIN deliveries d ON d.organization = w.organization AND d.webhook = w.id AND (d.created_at, d.id) <= (edge.created_at, edge.id)
+	 LIMIT $2 FOR UPDATE OF d SKIP LOCKED))`
 
 // Prune implements prune.Table.
 func (o oldDeliveries) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
@@ -48,8 +50,8 @@ func (o oldDeliveries) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mor
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return removed, false, err
 	}
-	tag, err := tx.Exec(ctx, crowded, o.perWebhook)
-	return removed + tag.RowsAffected(), false, err
+	tag, err := tx.Exec(ctx, crowded, o.perWebhook, o.atOnce)
+	return removed + tag.RowsAffected(), tag.RowsAffected() == int64(o.atOnce), err
 }
 
 // Fixed are the bounds of the others.
