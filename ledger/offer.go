@@ -93,7 +93,7 @@ func (b *Books) Void(id string) []Decision {
 
 // Adjust is what has to be decided for an adjustment. of is any instant of the period that was wrong; zero: none but the running one.
 func (b *Books) Adjust(bytes int64, reason, id string, of, at time.Time) (Decision, error) {
-	if bytes == 0 || max(bytes, -bytes) > MaxGrant {
+	if bytes == 0 || bytes > MaxGrant || bytes < -MaxGrant {
 		return nil, Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", bytes),
 			fmt.Sprintf("Use a whole number to %d: above zero to give back, below zero to charge.", MaxGrant)}
 	}

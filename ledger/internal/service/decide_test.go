@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -229,9 +230,11 @@ func TestRefusals(t *testing.T) {
 		_, err := l.Subscribe(t.Context(), "acme", service.Request{}, wanted)
 		checkRefusal(t, field, err)
 	}
-	_, err := l.Adjust(t.Context(), "acme", service.Request{}, 0, "", time.Time{})
-	checkRefusal(t, "amount", err)
-	_, err = l.Adjust(t.Context(), "acme", service.Request{}, 5, "", now.AddDate(1, 0, 0))
+	for _, bytes := range []int64{0, ledger.MaxGrant + 1, -ledger.MaxGrant - 1, math.MinInt64} {
+		_, err := l.Adjust(t.Context(), "acme", service.Request{}, bytes, "", time.Time{})
+		checkRefusal(t, "amount", err)
+	}
+	_, err := l.Adjust(t.Context(), "acme", service.Request{}, 5, "", now.AddDate(1, 0, 0))
 	checkRefusal(t, "period", err)
 	if _, err := l.Grant(t.Context(), "nobody", service.Request{}, grantOf(1)); !errors.Is(err, ledger.ErrNoOrganization) {
 		t.Errorf("error %v, want ErrNoOrganization", err)
