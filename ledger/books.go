@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -147,6 +148,7 @@ func (b *Books) At(t time.Time) (Book, error) {
 		return b.seen(book), nil
 	}
 	untouched := OpenBooks(b.Organization, b.tiers, nil)
+	untouched.Organization.ClosedThrough = time.Time{} // which is as it was
 	book, err := untouched.touch(t, Cause{At: t})
 	if err != nil {
 		return Book{}, err
@@ -158,11 +160,15 @@ func (b *Books) periodAt(t time.Time) calendar.Period {
 	return calendar.PeriodAt(t, b.Organization.AnchorDay)
 }
 
-// touch opens the book of the period that holds t, with its allowance, if it is not open yet.
+// touch opens the book of the period that holds t, with its allowance, if it is not open yet. One of a closed period was not read: to open it
+// would overwrite it.
 func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
 		return book, nil
+	}
+	if !period.End.After(b.Organization.ClosedThrough) {
+		return nil, fmt.Errorf("organization %q, period of %s: %w", b.Organization.ID, period.Start.Format(time.DateOnly), ErrClosed)
 	}
 	book := &Book{Period: period}
 	b.books[period.Start.Unix()] = book

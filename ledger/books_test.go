@@ -338,3 +338,12 @@ func TestDefaultTiers(t *testing.T) {
 		t.Error("terms of nothing are accepted")
 	}
 }
+
+// A book of a closed period that was not read is never opened anew: it would overwrite what is there.
+func TestAClosedPeriodIsNotOpened(t *testing.T) {
+	books := newBooks(Indie)
+	books.Organization.ClosedThrough = at(t, "2026-12-01T00:00:00Z")
+	if _, err := books.touch(at(t, "2026-11-30T23:59:59Z"), Cause{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("error %v, want ErrClosed", err)
+	}
+}

@@ -57,6 +57,7 @@ func (b *Books) Decide(d Decision, cause Cause) error {
 		return err
 	}
 	b.Organization.Decisions++
+	b.Organization.DecidedAt = cause.At
 	return nil
 }
 

@@ -32,6 +32,17 @@ type Organization struct {
 	Pool          int64     // what is left of the grants that are in force, in bytes
 	ClosedThrough time.Time // periods that end by then are closed
 	Decisions     int64     // how many were made about it
+	DecidedAt     time.Time // instant of the last of them
+}
+
+// NotBefore is the instant of what is decided now: time never goes back for an organization, nor into a closed period, whatever a clock says.
+func (o Organization) NotBefore(now time.Time) time.Time {
+	for _, at := range []time.Time{o.DecidedAt, o.ClosedThrough} {
+		if at.After(now) {
+			now = at
+		}
+	}
+	return now
 }
 
 // Provisional reports whether the ledger has only seen logs of the organization so far.
@@ -58,6 +69,9 @@ func (o Organization) BookedIn(at time.Time) calendar.Period {
 	}
 	return calendar.PeriodAt(at, o.AnchorDay)
 }
+
+// ErrClosed means that a period is closed: its book stays as it is.
+var ErrClosed = errors.New("BUG: the period is closed")
 
 // isClosed reports whether what was accepted at an instant can't be booked in its own period any more.
 func (o Organization) isClosed(at time.Time) bool { return at.Before(o.ClosedThrough) }

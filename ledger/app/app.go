@@ -93,7 +93,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 func (a *App) build() (err error) {
 	a.service = &service.Service{
 		Reads: a.reads, Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID,
-		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Ahead: a.clockAhead,
+		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
+		Deciders: make(chan struct{}, deciders),
 	}
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
@@ -162,13 +163,8 @@ const (
 // advanceInterval is how often it is looked what is due.
 const advanceInterval = time.Second
 
-// clockAhead is how far the clock is ahead of the database's, which has nothing to say where the configuration brings one.
-func (a *App) clockAhead(ctx context.Context) (time.Duration, error) {
-	if a.config.Clock != nil {
-		return 0, nil
-	}
-	return pg.ClockAhead(ctx, a.pool, a.clock)
-}
+// deciders is how many requests decide at once: the consumers need connections too.
+const deciders = 3
 
 // newID is unlike any other.
 func newID() string { return strings.ToLower(rand.Text()) }

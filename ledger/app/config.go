@@ -2,10 +2,15 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -70,6 +75,14 @@ func (c Config) clock() func() time.Time {
 		return c.Clock
 	}
 	return time.Now //nolint:forbidigo // this is where the clock of the system comes in
+}
+
+// databaseTime is the clock by which something is decided.
+func (c Config) databaseTime() service.DatabaseTime {
+	if c.Clock == nil {
+		return postgres.Now
+	}
+	return func(context.Context, pgx.Tx) (time.Time, error) { return c.Clock(), nil }
 }
 
 // kept is the retention, with its default.

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -92,8 +91,6 @@ func answer(err error, organization string) error {
 		return httpapi.NotFound("organization", organization)
 	case errors.Is(err, ledger.ErrNotKept):
 		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is not kept any more.", "Use a later time.")
-	case errors.Is(err, service.ErrClock):
-		return httpapi.Unavailable("Nothing can be decided now. Send the request again.", time.Minute)
 	case errors.Is(err, postgres.ErrReused):
 		return httpapi.IdempotencyKeyReused()
 	case errors.As(err, &invalid):

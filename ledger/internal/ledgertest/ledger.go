@@ -21,6 +21,9 @@ import (
 // November is when the tests take place by default.
 var November = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
+// Deciders is how many decide at once.
+const Deciders = 3
+
 // A Ledger is a service on a fresh database, and a clock that the test sets.
 type Ledger struct {
 	*service.Service
@@ -67,7 +70,7 @@ func On(pool *pgxpool.Pool) *Ledger {
 	l.Service = &service.Service{
 		Reads: l.Pool, Writes: l.Pool, Decisions: postgres.NewDecisionStore(l.Pool), Save: l.note, IDs: l.newID,
 		Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
-		Ahead: func(context.Context) (time.Duration, error) { return l.ClockAhead, nil },
+		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil }, Deciders: make(chan struct{}, Deciders),
 	}
 	return l
 }
@@ -87,6 +90,9 @@ func (l *Ledger) Pass(span time.Duration) time.Time {
 	l.SetClock(l.Now().Add(span))
 	return l.Now()
 }
+
+// DatabaseNow is the clock of the database.
+func (l *Ledger) DatabaseNow() time.Time { return l.Now().Add(-l.ClockAhead) }
 
 // As runs fn in a transaction that sees all organizations.
 func (l *Ledger) As(t testing.TB, fn func(ctx context.Context, tx pgx.Tx) error) {

@@ -23,23 +23,23 @@ type planRow struct {
 	OverageCap        int64       `json:"overage_cap,omitempty"`
 }
 
-const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.pool, o.closed_through, o.decisions`
+const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.pool, o.closed_through, o.decisions, o.decided_at`
 
 // organizationRow are the addresses of organizationColumns.
 type organizationRow struct {
-	o      ledger.Organization
-	plans  []byte
-	closed *time.Time
+	o               ledger.Organization
+	plans           []byte
+	closed, decided *time.Time
 }
 
 func (r *organizationRow) fields() []any {
-	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Pool, &r.closed, &r.o.Decisions}
+	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided}
 }
 
 // organization is what was scanned.
 func (r *organizationRow) organization() (o ledger.Organization, err error) {
 	o = r.o
-	o.ClosedThrough = timeOf(r.closed)
+	o.ClosedThrough, o.DecidedAt = timeOf(r.closed), timeOf(r.decided)
 	o.Plans, err = parsePlans(r.plans)
 	return o, err
 }
@@ -155,8 +155,8 @@ func SaveOrganization(ctx context.Context, tx pgx.Tx, o ledger.Organization, due
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7
-		WHERE organization = $1`, o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due))
+	_, err = tx.Exec(ctx, `UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7, decided_at = $8
+		WHERE organization = $1`, o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due), orNull(o.DecidedAt))
 	if err != nil {
 		return fmt.Errorf("cannot save organization %q: %w", o.ID, err)
 	}

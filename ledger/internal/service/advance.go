@@ -62,7 +62,7 @@ func (a *Advancer) RunOnce(ctx context.Context) error {
 	return err
 }
 
-// Advance does all that is due, by the clock that is behind, and returns about how many organizations. One with which it fails keeps no
+// Advance does all that is due, by the clock of the database, and returns about how many organizations. One with which it fails keeps no
 // other waiting.
 func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool) (advanced int, err error) {
 	p := pass{service: s, pool: pool}
@@ -108,14 +108,15 @@ func (p *pass) next(ctx context.Context) (more bool, err error) {
 
 // someDue advances organizations about which something is due, and returns which these are, also where it fails with one of them.
 func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
-	now, through, err := p.service.through(ctx)
-	if err != nil {
-		return nil, err
-	}
 	err = pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
+		now, err := p.service.Time(ctx, tx)
+		if err != nil {
+			return err
+		}
+		through := now.Add(-settling)
 		if ids, err = postgres.LockDue(ctx, tx, through, p.failed, advancedAtOnce); err != nil || len(ids) == 0 {
 			return err
 		}
@@ -126,30 +127,21 @@ func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
 
 // alone advances one organization.
 func (p *pass) alone(ctx context.Context, id string) error {
-	now, through, err := p.service.through(ctx)
-	if err != nil {
-		return err
-	}
 	return pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
+		now, err := p.service.Time(ctx, tx)
+		if err != nil {
+			return err
+		}
+		through := now.Add(-settling)
 		due, err := postgres.LockIfDue(ctx, tx, through, id)
 		if err != nil || !due {
 			return err
 		}
 		return p.service.advance(ctx, tx, []string{id}, now, through)
 	})
-}
-
-// through returns the time, and the instant up to which what is due is done.
-func (s *Service) through(ctx context.Context) (now, through time.Time, err error) {
-	ahead, err := s.Ahead(ctx)
-	if err != nil {
-		return now, through, err
-	}
-	now = s.now()
-	return now, now.Add(-settling - max(0, ahead)), nil
 }
 
 func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, through time.Time) error {
@@ -168,7 +160,7 @@ func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, thr
 		if books.Due().After(through) { // a grant was used up before it expired
 			continue
 		}
-		if err := books.Decide(decision, books.DecisionCause(now)); err != nil {
+		if err := books.Decide(decision, books.DecisionCause(books.Organization.NotBefore(now))); err != nil {
 			return fmt.Errorf("organization %q: %w", id, err)
 		}
 		moved = append(moved, id)

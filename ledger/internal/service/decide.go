@@ -44,10 +44,11 @@ func decide[T any](ctx context.Context, s *Service, organization string, request
 		if known, err := once.load(ctx, tx, &made); err != nil || known {
 			return err
 		}
-		at, err := s.decidedAt(ctx)
+		now, err := s.Time(ctx, tx)
 		if err != nil {
-			return err
+			return fmt.Errorf("cannot read the clock of the database: %w", err)
 		}
+		at := books.Organization.NotBefore(now)
 		decisions, err := choose(books, at)
 		if err != nil {
 			return err
@@ -69,8 +70,14 @@ func decide[T any](ctx context.Context, s *Service, organization string, request
 // tries is how often a decision is tried: who makes room for a day may be in the way of others who do.
 const tries = 3
 
-// stubbornly runs fn in a transaction, again where the database asks for it.
+// stubbornly runs fn in a transaction once there is a place for it, again where the database asks for it.
 func (s *Service) stubbornly(ctx context.Context, fn func(tx pgx.Tx) error) (err error) {
+	select {
+	case s.Deciders <- struct{}{}:
+		defer func() { <-s.Deciders }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	for range tries {
 		if err = pg.InTx(ctx, s.Writes, fn); err == nil || !pg.IsTransient(err) || ctx.Err() != nil {
 			return err

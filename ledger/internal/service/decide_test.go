@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 func grantOf(amount int64) ledger.Grant {
@@ -371,16 +373,74 @@ func TestDecisionsAreKept(t *testing.T) {
 	}
 }
 
-// By a clock that is ahead nothing is decided that has not begun: neither does a period end, nor is one opened.
-func TestAClockAheadDecidesNothing(t *testing.T) {
+// What a machine's clock says decides nothing: neither does a period end by it, nor is one opened.
+func TestDecidedByTheDatabasesClock(t *testing.T) {
 	l := open(t)
+	then := l.DatabaseNow()
 	l.SetClock(l.Now().AddDate(0, 1, 0))
-	l.ClockAhead = 30 * 24 * time.Hour
-	if _, err := l.Grant(t.Context(), "acme", service.Request{}, grantOf(1)); !errors.Is(err, service.ErrClock) {
-		t.Errorf("error %v, want ErrClock", err)
+	l.ClockAhead = l.Now().Sub(then)
+	if made := grant(t, l, grantOf(1)); !made.Created.Equal(then) {
+		t.Errorf("granted at %s, by the database it was %s", made.Created, then)
 	}
 	before := len(l.Events())
 	if advanceAll(t, l); len(l.Events()) != before {
 		t.Errorf("events %v", l.Events())
 	}
+}
+
+// A clock that goes back, behind the last decision and into a closed period, takes no decision with it, and overwrites no book.
+func TestTimeNeverGoesBack(t *testing.T) {
+	l := open(t)
+	l.Book(t, l.NewCharge("acme", 90))
+	december := time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC)
+	l.SetClock(december)
+	advanceAll(t, l)
+	for _, back := range []time.Duration{time.Hour, 4 * 24 * time.Hour, 20 * 24 * time.Hour} {
+		l.SetClock(december.Add(-back))
+		if made := grant(t, l, grantOf(1)); !made.Created.Equal(december) {
+			t.Errorf("granted at %s by a clock that went back by %s", made.Created, back)
+		}
+	}
+	l.SetClock(december)
+	if b, err := l.Balance(t.Context(), "acme", time.Time{}); err != nil || b.Book.Granted() != 103 {
+		t.Errorf("balance %+v, error %v", b.Book, err)
+	}
+	l.CheckSound(t)
+}
+
+// Those who wait for an organization's books leave connections to those who book.
+func TestDecidersLeaveConnections(t *testing.T) {
+	l := open(t)
+	l.Start(t, "other", ledger.Indie)
+	var wait sync.WaitGroup
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if _, _, err := postgres.LockOrganization(ctx, tx, "acme"); err != nil {
+			return err
+		}
+		for range 2 * l.Pool.Config().MaxConns {
+			wait.Go(func() {
+				if _, err := l.Grant(t.Context(), "acme", service.Request{}, grantOf(1)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		testenv.Eventually(t, 30*time.Second, func() error { return blocked(ctx, l.Pool, ledgertest.Deciders) })
+		return l.Try(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := l.Charge(ctx, tx, l.Now(), []ledger.Charge{l.NewCharge("other", 1)})
+			return err
+		})
+	})
+	wait.Wait()
+}
+
+// blocked is nil as soon as so many wait for a lock.
+func blocked(ctx context.Context, pool *pgxpool.Pool, want int) error {
+	var waiting int
+	err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+	if err == nil && waiting < want {
+		err = fmt.Errorf("%d wait", waiting)
+	}
+	return err
 }

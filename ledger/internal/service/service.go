@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,30 +23,17 @@ type Service struct {
 	IDs       func() string // unique, URL-safe, at most 60 characters
 	Tiers     ledger.Tiers
 	Kept      ledger.Retention
-	Clock     func() time.Time
-	Ahead     func(ctx context.Context) (time.Duration, error) // how far Clock is ahead of the database's
+	Clock     func() time.Time // of this machine: for what is read
+	Time      DatabaseTime     // for what is decided
+	Deciders  chan struct{}    // a place for each request that may decide at once: each holds a connection, also while it waits for a lock
 }
 
-// ErrClock means that nothing is decided: a period that has not begun would be opened.
-var ErrClock = errors.New("the clock of this process is more than an hour ahead of the database's")
-
-// aheadMost is how far the clock may be ahead of the database's.
-const aheadMost = time.Hour
-
-// decidedAt is the time at which something is decided.
-func (s *Service) decidedAt(ctx context.Context) (time.Time, error) {
-	ahead, err := s.Ahead(ctx)
-	if err == nil && ahead > aheadMost {
-		err = ErrClock
-	}
-	return s.now(), err
-}
+// DatabaseTime is the clock by which all replicas decide, read through the transaction that decides: who holds a lock must not wait for a second
+// connection.
+type DatabaseTime func(ctx context.Context, tx pgx.Tx) (time.Time, error)
 
 // SaveEvents keeps what others are to be informed of, in the transaction that makes it true, as the last thing that it does.
 type SaveEvents func(ctx context.Context, tx pgx.Tx, events []ledger.Event) error
-
-// now is the time as the database keeps it.
-func (s *Service) now() time.Time { return s.Clock().UTC().Truncate(time.Microsecond) }
 
 // read runs fn in a snapshot of one organization's rows. It returns ErrNoOrganization for an
 // impossible id.
