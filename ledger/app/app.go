@@ -107,12 +107,13 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.accounts = &bus.Accounts{Pool: a.pool, Service: a.service, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
+	log := &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}
 	a.checker = service.NewChecker(service.CheckerConfig{
-		Pool: a.pool, Log: &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
+		Pool: a.pool, Log: log, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
 		Logger: a.logger, Metrics: a.metrics.Registerer,
 	})
 	a.advancer = &service.Advancer{
-		Service: a.service, Pool: a.pool, CaughtUp: a.logs.Ready, Interval: advanceInterval, Logger: a.logger, Wake: a.relay.Wake,
+		Service: a.service, Pool: a.pool, End: log.End, Interval: advanceInterval, Logger: a.logger, Wake: a.relay.Wake,
 	}
 	a.pruner = a.newPruner()
 	if err := a.buildAPI(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/contract"
@@ -54,6 +55,17 @@ func compareRange(r ledger.Range, offset int64) int {
 		return 1
 	}
 	return 0
+}
+
+// End is where the log ends now.
+func (l *Log) End(ctx context.Context) (service.End, error) {
+	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
+	topic, bounds, err := reader.Bounds(ctx)
+	end := service.End{Topic: topic, Next: contract.Positions{}}
+	for partition, log := range bounds {
+		end.Next[partition] = log.End
+	}
+	return end, err
 }
 
 // read calls each with the records from the first range to the last, and returns the first offset

@@ -88,6 +88,12 @@ func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.
 
 const isDue = `o.due_at <= $1 AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')`
 
+// IsDue reports whether something was due about any organization by an instant.
+func IsDue(ctx context.Context, tx pgx.Tx, by time.Time) (due bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM organizations o WHERE `+isDue+`)`, by).Scan(&due)
+	return due, err
+}
+
 // LockDue locks the books of at most limit organizations about which something was due by an instant, and that nobody else has locked.
 func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT o.organization FROM organizations o WHERE `+isDue+` AND o.organization <> ALL (coalesce($2::text[], '{}'))

@@ -22,6 +22,16 @@ func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 	return collectPositions(rows)
 }
 
+// BookedPositions are those in the topic of an id, but for partitions that are stopped.
+func BookedPositions(ctx context.Context, tx pgx.Tx, topic [16]byte) (contract.Positions, error) {
+	rows, err := tx.Query(ctx, `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2 AND topic_id = $3 AND halted IS NULL`,
+		contract.GroupLedger, contract.TopicLogs, topic)
+	if err != nil {
+		return nil, err
+	}
+	return collectPositions(rows)
+}
+
 // PositionsAt are the positions that had been applied at an instant.
 func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, `SELECT p.partition, r.next_offset FROM (SELECT DISTINCT partition FROM bus_positions

@@ -28,10 +28,12 @@ const advancedAtOnce = 20
 type Advancer struct {
 	Service  *Service
 	Pool     *pgxpool.Pool
-	CaughtUp func() error // nil once all of the log is booked: nothing is closed before
+	End      LogEnd
 	Interval time.Duration
 	Logger   *slog.Logger
 	Wake     func() // what became true is to be published
+
+	booked horizon
 }
 
 // Run advances until ctx ends. A failure is logged, and tried again after Interval.
@@ -50,22 +52,55 @@ func (a *Advancer) Run(ctx context.Context) error {
 	}
 }
 
-// RunOnce does all that is due, if the log is booked.
+// RunOnce does all that is due and was so when what is booked was accepted.
 func (a *Advancer) RunOnce(ctx context.Context) error {
-	if caughtUp := a.CaughtUp() == nil; !caughtUp {
-		return nil
+	through, due, err := a.due(ctx)
+	if err != nil || !due {
+		return err
 	}
-	advanced, err := a.Service.Advance(ctx, a.Pool)
+	advanced, err := a.Service.Advance(ctx, a.Pool, through)
 	if advanced > 0 {
 		a.Wake()
 	}
 	return err
 }
 
-// Advance does all that is due, by the clock of the database, and returns about how many organizations. One with which it fails keeps no
-// other waiting.
-func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool) (advanced int, err error) {
-	p := pass{service: s, pool: pool}
+// due reports whether anything is due, and through which instant it can be done.
+func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err error) {
+	var now time.Time
+	err = a.asSystem(ctx, func(tx pgx.Tx) error {
+		if now, err = a.Service.Time(ctx, tx); err == nil {
+			due, err = postgres.IsDue(ctx, tx, now.Add(-settling))
+		}
+		return err
+	})
+	if err != nil || !due {
+		return through, false, err
+	}
+	if err := a.booked.mark(ctx, now, a.End); err != nil {
+		return through, false, err
+	}
+	err = a.asSystem(ctx, func(tx pgx.Tx) error {
+		next, err := postgres.BookedPositions(ctx, tx, a.booked.end.Topic)
+		a.booked.reach(next)
+		return err
+	})
+	return a.booked.through.Add(-settling), !a.booked.through.IsZero(), err
+}
+
+func (a *Advancer) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return pg.InTx(ctx, a.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// Advance does all that was due through an instant, and returns about how many organizations. What was accepted by then has to be booked. One
+// with which it fails keeps no other waiting.
+func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool, through time.Time) (advanced int, err error) {
+	p := pass{service: s, pool: pool, through: through}
 	for more := true; more; {
 		if more, err = p.next(ctx); err != nil {
 			return p.advanced, fmt.Errorf("cannot advance the books: %w", err)
@@ -81,6 +116,7 @@ func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool) (advanced int
 type pass struct {
 	service  *Service
 	pool     *pgxpool.Pool
+	through  time.Time
 	advanced int
 	failed   []string // organizations, left for the next pass
 	err      error    // of the first
@@ -116,11 +152,10 @@ func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
 		if err != nil {
 			return err
 		}
-		through := now.Add(-settling)
-		if ids, err = postgres.LockDue(ctx, tx, through, p.failed, advancedAtOnce); err != nil || len(ids) == 0 {
+		if ids, err = postgres.LockDue(ctx, tx, p.through, p.failed, advancedAtOnce); err != nil || len(ids) == 0 {
 			return err
 		}
-		return p.service.advance(ctx, tx, ids, now, through)
+		return p.service.advance(ctx, tx, ids, now, p.through)
 	})
 	return ids, err
 }
@@ -135,12 +170,11 @@ func (p *pass) alone(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		through := now.Add(-settling)
-		due, err := postgres.LockIfDue(ctx, tx, through, id)
+		due, err := postgres.LockIfDue(ctx, tx, p.through, id)
 		if err != nil || !due {
 			return err
 		}
-		return p.service.advance(ctx, tx, []string{id}, now, through)
+		return p.service.advance(ctx, tx, []string{id}, now, p.through)
 	})
 }
 

@@ -59,7 +59,7 @@ func advanceAll(t *testing.T, l *ledgertest.Ledger) {
 	t.Helper()
 	for advanced := 1; advanced > 0; {
 		var err error
-		if advanced, err = l.Advance(t.Context(), l.Pool); err != nil {
+		if advanced, err = l.Advance(t.Context(), l.Pool, l.DatabaseNow()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestAdvancersShareTheWork(t *testing.T) {
 	for range 3 {
 		wait.Go(func() {
 			for range 5 {
-				if _, err := l.Advance(t.Context(), l.Pool); err != nil {
+				if _, err := l.Advance(t.Context(), l.Pool, l.DatabaseNow()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -334,7 +334,7 @@ func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
 		})
 	}
 	count(7) // more than there are: what is decided next has the wrong number
-	advanced, err := l.Advance(t.Context(), l.Pool)
+	advanced, err := l.Advance(t.Context(), l.Pool, l.DatabaseNow())
 	if err == nil || !strings.Contains(err.Error(), `of 25 organizations, of the first: organization "failing`) || advanced != 1 {
 		t.Errorf("%d advanced, error %v", advanced, err)
 	}
@@ -343,7 +343,7 @@ func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
 		t.Errorf("events %v, want %v", got, closed)
 	}
 	count(-7)
-	if advanced, err := l.Advance(t.Context(), l.Pool); err != nil || advanced != failing {
+	if advanced, err := l.Advance(t.Context(), l.Pool, l.DatabaseNow()); err != nil || advanced != failing {
 		t.Errorf("%d advanced, error %v", advanced, err)
 	}
 	l.CheckSound(t)

@@ -1,0 +1,67 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A period is closed once what was accepted in it is booked, by whichever replica: not while a partition is behind the end that the log had
+// then, is stopped, or is of another topic, and not where the brokers don't answer. What comes later is not waited for.
+func TestAPeriodIsClosedOnceTheLogIsBooked(t *testing.T) {
+	l := open(t)
+	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))
+	topic, other := [16]byte{1}, [16]byte{2}
+	var failure error
+	end := service.End{Topic: topic, Next: contract.Positions{0: 10, 1: 0, 2: 7}}
+	advancer := &service.Advancer{
+		Service: l.Service, Pool: l.Pool, Logger: slog.New(slog.DiscardHandler), Wake: func() {},
+		End: func(context.Context) (service.End, error) { return end, failure },
+	}
+	before := len(l.Events())
+	step := func(name string, fails error, closed int) {
+		t.Helper()
+		failure = fails
+		if err := advancer.RunOnce(t.Context()); !errors.Is(err, fails) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if kinds := l.Events()[before:]; len(kinds) != closed || closed > 0 && !slices.Contains(kinds, ledger.PeriodClosed) {
+			t.Errorf("%s: events %v", name, kinds)
+		}
+	}
+	step("no brokers", errors.New("no brokers"), 0)
+	step("nothing is booked", nil, 0)
+	setPosition(t, l, 0, 10, topic, "")
+	step("a partition was never consumed", nil, 0)
+	setPosition(t, l, 2, 6, topic, "")
+	step("a partition is behind", nil, 0)
+	setPosition(t, l, 2, 7, topic, "stopped")
+	step("a partition is stopped", nil, 0)
+	setPosition(t, l, 2, 7, other, "")
+	step("a position is of another topic", nil, 0)
+	end.Next = contract.Positions{0: 1000, 1: 1000, 2: 1000}
+	setPosition(t, l, 2, 7, topic, "")
+	step("all is booked", nil, 1)
+}
+
+// setPosition sets how far a partition of the log is booked.
+func setPosition(t *testing.T, l *ledgertest.Ledger, partition int, next int64, topic [16]byte, halted string) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id, halted)
+			VALUES ($1, $2, $3, $4, 1, '', $5, nullif($6, '')) ON CONFLICT (group_name, topic, partition) DO UPDATE
+			SET next = excluded.next, topic_id = excluded.topic_id, halted = excluded.halted`,
+			contract.GroupLedger, contract.TopicLogs, partition, next, topic, halted)
+		return err
+	})
+}

@@ -1,0 +1,50 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A LogEnd asks the brokers where weir.logs.v1 ends.
+type LogEnd func(ctx context.Context) (End, error)
+
+// An End is where the log ended at some instant.
+type End struct {
+	Topic [16]byte // its id: positions in another one say nothing
+	Next  contract.Positions
+}
+
+// A horizon is the instant through which all that was in the log is booked, by whichever replica.
+type horizon struct {
+	through time.Time // zero: not known
+	marked  time.Time // the instant that is waited for, and where the log ended no sooner than then; zero: none
+	end     End
+}
+
+// markAge is how long a mark is waited for: that of a log which was made anew is never reached.
+const markAge = time.Hour
+
+// mark notes where the log ends now, unless an earlier mark is waited for: one that moved with the log would never be reached under load.
+func (h *horizon) mark(ctx context.Context, now time.Time, end LogEnd) (err error) {
+	if !h.marked.IsZero() && now.Sub(h.marked) < markAge {
+		return nil
+	}
+	if h.end, err = end(ctx); err != nil {
+		return fmt.Errorf("cannot read where the log ends: %w", err)
+	}
+	h.marked = now
+	return nil
+}
+
+// reach moves the horizon where the positions have reached the mark.
+func (h *horizon) reach(booked contract.Positions) {
+	for partition, next := range h.end.Next {
+		if booked[partition] < next {
+			return
+		}
+	}
+	h.through, h.marked = h.marked, time.Time{}
+}
