@@ -100,6 +100,10 @@ func (b *Books) expire(g *Grant, cause Cause) error {
 // close ends the earliest period that is open, and opens the next: what is left of the plan's allowance, and of grants beyond what they
 // may carry over, expires.
 func (b *Books) close(due time.Time, cause Cause) error {
+	if b.unseen(b.periodAt(due.Add(-instant))) {
+		b.Organization.ClosedThrough = due
+		return nil
+	}
 	last := cause
 	last.At = due.Add(-instant)
 	book, err := b.touch(last.At, last)
@@ -109,7 +113,12 @@ func (b *Books) close(due time.Time, cause Cause) error {
 	wasOut := b.isOut(book, last.At)
 	b.apply(book, last, b.lapses(book)...)
 	b.Organization.ClosedThrough = book.Period.End
-	b.emit(PeriodClosed, book, last)
+	if b.Organization.knows(book.Period) {
+		b.emit(PeriodClosed, book, last)
+	}
+	if b.unseen(b.periodAt(due)) {
+		return nil
+	}
 	next, err := b.touch(due, cause)
 	if err != nil {
 		return err
@@ -119,6 +128,12 @@ func (b *Books) close(due time.Time, cause Cause) error {
 	}
 	b.changeTier(next, b.Organization.Plans.At(last.At).Tier, b.Organization.Plans.At(due).Tier, cause)
 	return nil
+}
+
+// unseen reports whether a period lies before this ledger knew of the organization, and nothing was booked in it since: it is passed over.
+func (b *Books) unseen(period calendar.Period) bool {
+	_, booked := b.books[period.Start.Unix()]
+	return !booked && !b.Organization.knows(period)
 }
 
 // lapses are what nobody can use behind the end of a period.

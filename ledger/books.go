@@ -137,8 +137,17 @@ func (b *Books) StartPlan(plan Plan, cause Cause) error {
 			b.Organization.ClosedThrough = book.Period.Start
 		}
 	}
-	_, err := b.touch(plan.From, cause)
+	_, err := b.touch(b.firstSeen(plan), cause)
 	return err
+}
+
+// firstSeen is an instant of the first period that begins with its allowance: that of the first plan, or, in a ledger that was made anew since, the
+// one that was running then.
+func (b *Books) firstSeen(first Plan) time.Time {
+	if b.Organization.knows(b.periodAt(first.From)) {
+		return first.From
+	}
+	return b.Organization.Opened
 }
 
 // At is the book of the period of t as it would be if it were touched then. It changes nothing.

@@ -214,6 +214,30 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 	}
 }
 
+// A ledger that was made anew in November has logs since the end of October. It publishes what periods came to that it has seen whole, and no other;
+// in those that it has seen nothing of it books nothing.
+func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
+	organization := Organization{ID: "acme", AnchorDay: 1, Opened: date("11-03")}
+	books := OpenBooks(organization, smallTiers(), nil)
+	perform(t, books, startPlan("2026-03-05T00:00:00Z", Indie))
+	perform(t, books, use("10-28", 7), use("11-02", 9), advance("11-03"))
+	if got, want := describe(books.Transfers), "11 issuer>grant 100 issued; 10 issuer>grant 100 issued; 10 grant>consumed 7 charged; "+
+		"11 grant>consumed 9 charged; 10 grant>expired 93 expired"; got != want {
+		t.Errorf("transfers\n got %s\nwant %s", got, want)
+	}
+	perform(t, books, use("11-20", 5), advance("12-01"))
+	if got := describeEvents(books.Events); got != "" {
+		t.Errorf("events %s", got)
+	}
+	perform(t, books, use("12-02", 7), advance("12-31"))
+	if err := books.Decide(Advanced{Through: date("12-01").AddDate(0, 1, 0)}, books.DecisionCause(date("12-31"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := describeEvents(books.Events); got != "12 closed" {
+		t.Errorf("events %s", got)
+	}
+}
+
 // A timeline is bounded: of too many plans the oldest go, but the first, by which it is known since when there is one.
 func TestPlansAreBounded(t *testing.T) {
 	plans := Plans{{From: date("01-01"), Tier: Indie}}

@@ -28,6 +28,7 @@ type Organization struct {
 	AnchorDay int // 1..31
 	Plans     Plans
 	Suspended bool
+	Opened    time.Time // when this ledger first knew of it
 
 	Pool          int64     // what is left of the grants that are in force, in bytes
 	ClosedThrough time.Time // periods that end by then are closed
@@ -72,6 +73,18 @@ func (o Organization) BookedIn(at time.Time) calendar.Period {
 
 // ErrClosed means that a period is closed: its book stays as it is.
 var ErrClosed = errors.New("BUG: the period is closed")
+
+// settlingIn is how long after its creation an organization is known at most, unless the ledger was made anew since.
+const settlingIn = 24 * time.Hour
+
+// knows reports whether the ledger has seen all of a period, and so may say what it came to. One that was made anew has only what the log still has.
+func (o Organization) knows(period calendar.Period) bool {
+	from := o.Plans[0].From
+	if period.Start.After(from) {
+		from = period.Start
+	}
+	return o.Opened.Sub(from) < settlingIn
+}
 
 // isClosed reports whether what was accepted at an instant can't be booked in its own period any more.
 func (o Organization) isClosed(at time.Time) bool { return at.Before(o.ClosedThrough) }

@@ -127,7 +127,7 @@ func (l *Ledger) Start(t testing.TB, organization string, tier ledger.Tier) {
 	from := November.AddDate(0, -2, 0)
 	cause := ledger.Cause{Event: "created", Source: ledger.FromTenants, Offset: l.offset.Add(1), At: from}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := l.StartPlan(ctx, tx, l.Now(), organization, ledger.Plan{From: from, Tier: tier}, cause)
+		_, err := l.StartPlan(ctx, tx, from, organization, ledger.Plan{From: from, Tier: tier}, cause)
 		return err
 	})
 }

@@ -23,7 +23,7 @@ type planRow struct {
 	OverageCap        int64       `json:"overage_cap,omitempty"`
 }
 
-const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.pool, o.closed_through, o.decisions, o.decided_at`
+const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at`
 
 // organizationRow are the addresses of organizationColumns.
 type organizationRow struct {
@@ -33,7 +33,7 @@ type organizationRow struct {
 }
 
 func (r *organizationRow) fields() []any {
-	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided}
+	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided}
 }
 
 // organization is what was scanned.
