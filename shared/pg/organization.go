@@ -32,6 +32,16 @@ func AsSystem(ctx context.Context, tx pgx.Tx) error {
 	return setOrganization(ctx, tx, everyOrganization)
 }
 
+// InTxAsSystem is InTx with AsSystem.
+func InTxAsSystem(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	return InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
 // ReadAs runs fn in a read-only transaction that sees one organization's rows.
 func ReadAs(ctx context.Context, pool *pgxpool.Pool, organization Organization, fn func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {

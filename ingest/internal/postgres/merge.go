@@ -94,10 +94,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 func (m *Merger) due(ctx context.Context) (days []projectDay, err error) {
 	now, all := m.now(), backlog{}
-	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(ctx, m.Pool, func(tx pgx.Tx) error {
 		days, all, err = dueProjectDays(ctx, tx, now, roundOf)
 		return err
 	})

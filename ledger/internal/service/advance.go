@@ -68,7 +68,7 @@ func (a *Advancer) RunOnce(ctx context.Context) error {
 // due reports whether anything is due, and through which instant it can be done.
 func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err error) {
 	var now time.Time
-	err = a.asSystem(ctx, func(tx pgx.Tx) error {
+	err = pg.InTxAsSystem(ctx, a.Pool, func(tx pgx.Tx) error {
 		if now, err = a.Service.Time(ctx, tx); err == nil {
 			due, err = postgres.IsDue(ctx, tx, now.Add(-settling))
 		}
@@ -80,21 +80,12 @@ func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err er
 	if err := a.booked.mark(ctx, now, a.End); err != nil {
 		return through, false, err
 	}
-	err = a.asSystem(ctx, func(tx pgx.Tx) error {
+	err = pg.InTxAsSystem(ctx, a.Pool, func(tx pgx.Tx) error {
 		next, err := postgres.BookedPositions(ctx, tx, a.booked.end.Topic)
 		a.booked.reach(next)
 		return err
 	})
 	return a.booked.through.Add(-settling), !a.booked.through.IsZero(), err
-}
-
-func (a *Advancer) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pg.InTx(ctx, a.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }
 
 // Advance does all that was due through an instant, and returns about how many organizations. What was accepted by then has to be booked. One
@@ -144,10 +135,7 @@ func (p *pass) next(ctx context.Context) (more bool, err error) {
 
 // someDue advances organizations about which something is due, and returns which these are, also where it fails with one of them.
 func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
-	err = pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	err = pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
 		now, err := p.service.Time(ctx, tx)
 		if err != nil {
 			return err
@@ -162,10 +150,7 @@ func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
 
 // alone advances one organization.
 func (p *pass) alone(ctx context.Context, id string) error {
-	return pg.InTx(ctx, p.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
+	return pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
 		now, err := p.service.Time(ctx, tx)
 		if err != nil {
 			return err

@@ -92,7 +92,7 @@ func (c *Checker) Run(ctx context.Context) error {
 
 // runOnce is a round: it checks until nothing is left that nobody else is at.
 func (c *Checker) runOnce(ctx context.Context) error {
-	if err := c.asSystem(ctx, func(tx pgx.Tx) error { return postgres.FollowRanges(ctx, tx) }); err != nil {
+	if err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error { return postgres.FollowRanges(ctx, tx) }); err != nil {
 		return fmt.Errorf("cannot begin to check ranges: %w", err)
 	}
 	for {
@@ -116,7 +116,7 @@ func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
 
 // checkRanges compares ranges with their transfers, in the transaction that claims them.
 func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
-	err = c.asSystem(ctx, func(tx pgx.Tx) error {
+	err = pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error {
 		if ranges, err = postgres.ClaimRanges(ctx, tx, rangesAtOnce); err != nil {
 			return err
 		}
@@ -124,15 +124,6 @@ func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found
 		return err
 	})
 	return ranges, found, err
-}
-
-func (c *Checker) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pg.InTx(ctx, c.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }
 
 // checkBooks compares books that a range wrote to with their transfers, and so the usage.
@@ -182,7 +173,7 @@ func (c *Checker) note(ranges, reread int, found []ledger.Violation) {
 func (c *Checker) endRound(ctx context.Context) error {
 	var through contract.Positions
 	var oldest time.Time
-	err := c.asSystem(ctx, func(tx pgx.Tx) (err error) {
+	err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) (err error) {
 		through, oldest, err = postgres.CheckedRanges(ctx, tx)
 		return err
 	})

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // measured is the time between two looks at the tables.
@@ -54,7 +56,7 @@ func (s *Sender) Measure(ctx context.Context) error {
 func (s *Sender) measure(ctx context.Context) error {
 	var off int64
 	var oldest *time.Time
-	err := s.asSystem(ctx, func(tx pgx.Tx) error {
+	err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM webhooks WHERE off_at IS NOT NULL), (SELECT min(next_at) FROM deliveries WHERE state = 'pending')`).
 			Scan(&off, &oldest)
 	})

@@ -118,7 +118,7 @@ func (s *Sender) claim(ctx context.Context) (claimed []due, err error) {
 		return nil, nil
 	}
 	now := s.Work.Now()
-	err = s.asSystem(ctx, func(tx pgx.Tx) error {
+	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, claim, now, perTurn, is.free, now.Add(lease), is.organizations, is.underWay)
 		if err != nil {
 			return err
@@ -262,7 +262,7 @@ func (s *Sender) keep(ctx context.Context, after outcome) error {
 	if after.switchOff != "" {
 		return s.giveUp(ctx, after)
 	}
-	return s.asSystem(ctx, func(tx pgx.Tx) error {
+	return pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		_, err := settleIn(ctx, tx, after)
 		return err
 	})
@@ -315,13 +315,4 @@ func (s *Sender) switchOff(ctx context.Context, u *unitofwork.Unit, after outcom
 			slog.String("reason", after.switchOff))
 	}
 	return err
-}
-
-func (s *Sender) asSystem(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pg.InTx(ctx, s.Pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }
