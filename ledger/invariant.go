@@ -9,11 +9,15 @@ const (
 	RangeIsTransfers   = "what a range charged is the sum of its transfers"
 	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
 	LedgerIsLog        = "the ledger's bytes are the log's bytes"
+	ChainHolds         = "each link of a chain follows from the one before"
+	ChainIsCharges     = "a chain has what was charged and decided"
+	RootIsChains       = "the root of an hour is that of all chains"
 )
 
 // Invariants are all of them.
 func Invariants() []string {
-	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, LedgerIsLog}
+	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, LedgerIsLog, ChainHolds, ChainIsCharges,
+		RootIsChains}
 }
 
 // A Violation is an invariant that does not hold. There should never be one.

@@ -39,6 +39,9 @@ func (r Retention) HoursSince(now time.Time) time.Time { return monthsBefore(now
 // TransfersSince is from which day on all transfers are kept.
 func (r Retention) TransfersSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers) }
 
+// ChargesSince is since when all transfers of what the log had then are kept: those of late charges count from the beginning of a period.
+func (r Retention) ChargesSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers-1) }
+
 // BooksSince is since when books are kept: those that ended before go.
 func (r Retention) BooksSince(now time.Time) time.Time { return monthsBefore(now, r.Books) }
 

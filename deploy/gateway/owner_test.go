@@ -16,6 +16,7 @@ func TestOwner(t *testing.T) {
 		"/v1/organizations/org_1/members":  gateway.Tenants,
 		"/v1/organizations/org_1/balance":  gateway.Ledger,
 		"/v1/organizations/org_1/entries":  gateway.Ledger,
+		"/v1/organizations/org_1/chain":    gateway.Ledger,
 		"/v1/organizations/org_1/grants/7": gateway.Ledger,
 		"/v1/organizations/balance":        gateway.Tenants,
 		"/v1/projects":                     gateway.Tenants,

@@ -58,6 +58,7 @@ type App struct {
 	accounts    *bus.Accounts
 	checker     *service.Checker
 	advancer    *service.Advancer
+	sealer      *service.Sealer
 	pruner      *prune.Pruner
 	plaintext   *exposure.Watch
 	handler     nethttp.Handler
@@ -115,6 +116,9 @@ func (a *App) build() (err error) {
 	a.advancer = &service.Advancer{
 		Service: a.service, Pool: a.pool, End: log.End, Interval: advanceInterval, Logger: a.logger, Wake: a.relay.Wake,
 	}
+	a.sealer = &service.Sealer{
+		Pool: a.pool, Time: a.config.databaseTime(), End: log.End, Interval: sealInterval, Logger: a.logger, Sealed: service.NewSealed(a.metrics.Registerer),
+	}
 	a.pruner = a.newPruner()
 	if err := a.buildAPI(); err != nil {
 		return err
@@ -163,6 +167,9 @@ const (
 
 // advanceInterval is how often it is looked what is due.
 const advanceInterval = time.Second
+
+// sealInterval is how often it is looked whether an hour can be sealed.
+const sealInterval = 10 * time.Second
 
 // deciders is how many requests decide at once: the consumers need connections too.
 const deciders = 3
@@ -233,7 +240,7 @@ func (a *App) Run(ctx context.Context) error {
 		Module: "ledger", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
-		a.accounts.Run, a.checker.Run, a.advancer.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
+		a.accounts.Run, a.checker.Run, a.advancer.Run, a.sealer.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 
 // ensureTopics creates the topics that the ledger writes, where they are missing.

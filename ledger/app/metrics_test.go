@@ -50,6 +50,7 @@ func TestMetrics(t *testing.T) {
 		`weir_bus_lag_records{group="ledger.quota",partition="0",service="ledger",topic="weir.logs.v1"} 0`,
 		`weir_bus_relay_lag_seconds{relay="`, `weir_bus_published_records_total{service="ledger"} `,
 		`weir_ledger_check_rounds_total{service="ledger"} `, `weir_ledger_verified_offset{partition="`,
+		`weir_ledger_sealed_timestamp_seconds{service="ledger"} `,
 		`weir_http_request_duration_seconds_count{method="GET",route="/v1/organizations/{organization}/balance",service="ledger",status=`)
 	r.tamper(`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
 	r.Accept(logs("acme", 30))

@@ -29,19 +29,14 @@ func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occu
 	return applyWithin(ctx, pool, math.MaxInt, occurrences...)
 }
 
-// applyWithin is apply with a budget of new groups of each project.
+// applyWithin is apply with a budget of new groups.
 func applyWithin(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) error {
-	_, err := create(ctx, pool, ofProject(budget), occurrences...)
+	_, err := create(ctx, pool, budget, occurrences...)
 	return err
 }
 
-// ofProject is a budget of each project, and none of all together.
-func ofProject(budget int) grouping.Budgets {
-	return grouping.Budgets{Project: budget, Organization: math.MaxInt}
-}
-
-// create is apply within budgets, and returns how many groups were created.
-func create(ctx context.Context, pool *pgxpool.Pool, budgets grouping.Budgets, occurrences ...grouping.Occurrence) (groups int, err error) {
+// create is applyWithin, and returns how many groups were created.
+func create(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) (groups int, err error) {
 	tally := grouping.NewTally()
 	for _, o := range occurrences {
 		tally.Add(o)
@@ -50,7 +45,7 @@ func create(ctx context.Context, pool *pgxpool.Pool, budgets grouping.Budgets, o
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		effect, err := postgres.Writer{NewGroups: budgets}.Apply(ctx, tx, tally.Counts())
+		effect, err := postgres.Writer{NewGroups: budget}.Apply(ctx, tx, tally.Counts())
 		groups = len(effect.Created)
 		return err
 	})

@@ -11,7 +11,8 @@ import (
 
 func main() {
 	process.Main("weir-ledger-verify",
-		"Compares every balance with its postings, every posting with what was applied, and that with the log, as far as the log is kept. "+
+		"Compares every balance with its postings, every posting with what was applied, and that with the log, as far as the log is kept, "+
+			"and makes the chains of hashes again from what was charged and decided. "+
 			"It reads everything and changes nothing; the ledger may run meanwhile.", run)
 }
 

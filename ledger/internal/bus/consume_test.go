@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -52,7 +53,7 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		violations, err := postgres.Verify(t.Context(), tx, time.Now().AddDate(0, -1, 0))
+		violations, err := postgres.Verify(t.Context(), tx, ledger.DefaultRetention(), time.Now())
 		if len(violations) > 0 {
 			t.Errorf("the books are unsound: %+v", violations)
 		}

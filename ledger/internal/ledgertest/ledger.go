@@ -150,6 +150,30 @@ func (l *Ledger) Book(t testing.TB, charges ...ledger.Charge) (events []ledger.E
 	return events
 }
 
+// Apply books charges in one transaction that notes their ranges, as the consumer of the log does.
+func (l *Ledger) Apply(t testing.TB, charges ...ledger.Charge) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := l.Charge(ctx, tx, l.Now(), charges); err != nil {
+			return err
+		}
+		ranges := map[int]*ledger.Range{}
+		for _, charge := range charges {
+			if ranges[charge.Cause.Partition] == nil {
+				r := ledger.NewRange(charge, l.Now())
+				ranges[charge.Cause.Partition] = &r
+			}
+			ranges[charge.Cause.Partition].Add(charge)
+			ranges[charge.Cause.Partition].Charge(charge)
+		}
+		applied := make([]ledger.Range, 0, len(ranges))
+		for _, r := range ranges {
+			applied = append(applied, *r)
+		}
+		return l.NoteApplied(ctx, tx, applied)
+	})
+}
+
 // BalanceNow is an organization's balance.
 func (l *Ledger) BalanceNow(t testing.TB, organization string) service.Balance {
 	t.Helper()
@@ -164,7 +188,7 @@ func (l *Ledger) BalanceNow(t testing.TB, organization string) service.Balance {
 func (l *Ledger) CheckSound(t testing.TB) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		violations, err := postgres.Verify(ctx, tx, l.Kept.HoursSince(l.Now()))
+		violations, err := postgres.Verify(ctx, tx, l.Kept, l.Now())
 		for _, v := range violations {
 			t.Errorf("%s: %s", v.Invariant, v.Detail)
 		}

@@ -90,12 +90,17 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []ledge
 	return violations
 }
 
-// Verify checks all that the database alone can prove. tx is a snapshot that sees every organization. Usage is kept by hour since hoursSince.
-func Verify(ctx context.Context, tx pgx.Tx, hoursSince time.Time) ([]ledger.Violation, error) {
-	violations, err := verifyHours(ctx, tx, hoursSince)
+// Verify checks all that the database alone can prove. tx is a snapshot that sees every organization.
+func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
+	violations, err := verifyHours(ctx, tx, kept.HoursSince(now))
 	if err != nil {
 		return nil, err
 	}
+	chains, err := VerifyChains(ctx, tx, kept.ChargesSince(now))
+	if err != nil {
+		return nil, err
+	}
+	violations = append(violations, chains...)
 	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder} {
 		found, err := check(ctx, tx)
 		if err != nil {

@@ -27,6 +27,9 @@ func Decisions(organization string) eventstore.Stream {
 
 const decisionStream = "decisions"
 
+// DecidedAt is the member of a decision's metadata that has its instant.
+const DecidedAt = "at"
+
 // Names of stored decisions. They are data.
 const (
 	planChanged       = "ledger.v1.plan_changed"

@@ -19,7 +19,9 @@ func rangeFields(r *ledger.Range) []any {
 // no book was touched.
 func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	var batch pgx.Batch
+	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + cutLock + `)`)
 	for _, r := range ranges {
+		queueReplays(&batch, r)
 		batch.Queue(`INSERT INTO ranges (`+rangeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, rangeFields(&r)...)
 	}
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)

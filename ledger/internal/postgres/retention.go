@@ -20,6 +20,20 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 		prune.Rows{
 			Table: "usage_hours", Bound: fmt.Sprintf("%d months", kept.Hours), Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
 		},
+		prune.Rows{
+			Table: "links", Bound: fmt.Sprintf("%d months", kept.Hours), Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
+		},
+		prune.Rows{
+			Table: "cuts", Bound: "as links", Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
+			Only: "t.hour < (SELECT max(hour) FROM seals WHERE root IS NOT NULL)", // the last says where the next hour begins
+		},
+		prune.Rows{
+			Table: "replays", Bound: "as links", Age: "coalesce(hour, 'infinity')", Before: func() time.Time { return kept.HoursSince(clock()) },
+		},
+		prune.Rows{
+			Table: "seals", Bound: fmt.Sprintf("%d months", kept.Books), Age: "hour", Before: func() time.Time { return kept.BooksSince(clock()) },
+			Only: "t.root IS NOT NULL",
+		},
 		prune.Rows{Table: "tallies", Bound: "31 days after the last", Age: "at", Before: prune.Ago(talliesKept, clock)},
 		prune.Rows{Table: "refusals", Bound: "90 days", Age: "at", Before: prune.Ago(refusalsKept, clock)},
 		prune.Rows{
@@ -46,6 +60,7 @@ func Fixed() []prune.Bound {
 		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
 		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
 		{Table: "checked_ranges", Keeps: "a row for each partition of the log", By: "the log's partitions"},
+		{Table: "chains", Keeps: "a row for each organization", By: "the organizations that there are"},
 		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},
 		{Table: "events", Keeps: "what was decided about each organization, and a few lines a period", By: "the organizations that there are"},
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},

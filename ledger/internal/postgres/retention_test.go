@@ -96,7 +96,7 @@ func TestFoldWithoutBook(t *testing.T) {
 func (l checkedLedger) verified(t *testing.T) (found []string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		violations, err := postgres.Verify(ctx, tx, l.Kept.HoursSince(l.Now()))
+		violations, err := postgres.Verify(ctx, tx, l.Kept, l.Now())
 		for _, v := range violations {
 			found = append(found, v.Invariant)
 		}

@@ -77,15 +77,8 @@ func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err er
 	if err != nil || !due {
 		return through, false, err
 	}
-	if err := a.booked.mark(ctx, now, a.End); err != nil {
-		return through, false, err
-	}
-	err = pg.InTxAsSystem(ctx, a.Pool, func(tx pgx.Tx) error {
-		next, err := postgres.BookedPositions(ctx, tx, a.booked.end.Topic)
-		a.booked.reach(next)
-		return err
-	})
-	return a.booked.through.Add(-settling), !a.booked.through.IsZero(), err
+	booked, err := a.booked.move(ctx, a.Pool, now, a.End)
+	return booked.Add(-settling), !booked.IsZero(), err
 }
 
 // Advance does all that was due through an instant, and returns about how many organizations. What was accepted by then has to be booked. One
@@ -189,7 +182,8 @@ func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, thr
 	}
 	for _, id := range moved {
 		request := Request{Actor: "time"}
-		if err := s.keep(ctx, tx, id, opened[id].Organization.Decisions-1, request, []ledger.Decision{decision}); err != nil {
+		organization := opened[id].Organization
+		if err := s.keep(ctx, tx, id, organization.Decisions-1, organization.DecidedAt, request, []ledger.Decision{decision}); err != nil {
 			return err
 		}
 	}

@@ -189,9 +189,9 @@ func (c *Checker) endRound(ctx context.Context) error {
 }
 
 // Verify checks all of the database, and the log as far as it is kept, and returns what does not
-// hold. It reads everything. Usage is kept by hour since hoursSince.
-func Verify(ctx context.Context, pool *pgxpool.Pool, log Log, hoursSince time.Time) ([]ledger.Violation, error) {
-	found, ranges, err := verifyDatabase(ctx, pool, hoursSince)
+// hold. It reads everything.
+func Verify(ctx context.Context, pool *pgxpool.Pool, log Log, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
+	found, ranges, err := verifyDatabase(ctx, pool, kept, now)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,8 @@ func Verify(ctx context.Context, pool *pgxpool.Pool, log Log, hoursSince time.Ti
 	return found, nil
 }
 
-func verifyDatabase(ctx context.Context, pool *pgxpool.Pool, hoursSince time.Time) (found []ledger.Violation, ranges []ledger.Range, err error) {
+func verifyDatabase(ctx context.Context, pool *pgxpool.Pool, kept ledger.Retention, now time.Time) (
+	found []ledger.Violation, ranges []ledger.Range, err error) {
 	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
 		if err := postgres.HoldDays(ctx, tx); err != nil {
 			return err
@@ -213,7 +214,7 @@ func verifyDatabase(ctx context.Context, pool *pgxpool.Pool, hoursSince time.Tim
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		if found, err = postgres.Verify(ctx, tx, hoursSince); err != nil {
+		if found, err = postgres.Verify(ctx, tx, kept, now); err != nil {
 			return err
 		}
 		ranges, err = allRanges(ctx, tx)

@@ -134,7 +134,7 @@ func (s *Service) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at t
 	if err := s.saveDecided(ctx, tx, at, map[string]*ledger.Books{books.Organization.ID: books}); err != nil {
 		return err
 	}
-	return s.keep(ctx, tx, books.Organization.ID, before, request, decisions)
+	return s.keep(ctx, tx, books.Organization.ID, before, at, request, decisions)
 }
 
 // saveDecided stores the books of organizations about which something was decided.
@@ -153,9 +153,10 @@ func (s *Service) saveDecided(ctx context.Context, tx pgx.Tx, at time.Time, open
 	return nil
 }
 
-// keep appends decisions to the stream of their organization, with the positions of the log that they take effect behind: what of the
+// keep appends decisions to the stream of their organization, with their instant and the positions of the log that they take effect behind: what of the
 // organization's is below was booked before them, for whoever books has the lock of its books.
-func (s *Service) keep(ctx context.Context, tx pgx.Tx, organization string, expected int64, request Request, decisions []ledger.Decision) error {
+func (s *Service) keep(ctx context.Context, tx pgx.Tx, organization string, expected int64, at time.Time, request Request,
+	decisions []ledger.Decision) error {
 	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
 		return err
 	}
@@ -167,7 +168,9 @@ func (s *Service) keep(ctx context.Context, tx pgx.Tx, organization string, expe
 	if err != nil {
 		return err
 	}
-	metadata := eventstore.Metadata{"actor": request.Actor, "request": request.ID, "positions": string(behind)}
+	metadata := eventstore.Metadata{
+		"actor": request.Actor, "request": request.ID, "positions": string(behind), postgres.DecidedAt: at.UTC().Format(time.RFC3339Nano),
+	}
 	return s.Decisions.AppendTx(ctx, tx, postgres.Decisions(organization), expected, metadata, decisions...)
 }
 

@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // A LogEnd asks the brokers where weir.logs.v1 ends.
@@ -22,6 +27,19 @@ type horizon struct {
 	through time.Time // zero: not known
 	marked  time.Time // the instant that is waited for, and where the log ended no sooner than then; zero: none
 	end     End
+}
+
+// move marks the log's end, unless a mark is waited for, and returns the instant through which everything is booked; zero: none is known.
+func (h *horizon) move(ctx context.Context, pool *pgxpool.Pool, now time.Time, end LogEnd) (through time.Time, err error) {
+	if err := h.mark(ctx, now, end); err != nil {
+		return through, err
+	}
+	err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
+		next, err := postgres.BookedPositions(ctx, tx, h.end.Topic)
+		h.reach(next)
+		return err
+	})
+	return h.through, err
 }
 
 // markAge is how long a mark is waited for: that of a log which was made anew is never reached.

@@ -1,0 +1,32 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// CheckLinks checks an organization's links, in their order, each by the one before, and the last by the head of the chain, of which hash and
+// sequence count. The first is taken for what it is: what was before may be gone.
+func CheckLinks(links []Link, head Link) (violations []Violation) {
+	broken := func(l Link, what string) {
+		violations = append(violations, Violation{Invariant: ChainHolds, Detail: fmt.Sprintf("organization %q, link %d of %s: %s",
+			l.Organization, l.Sequence, l.Hour.Format(time.RFC3339), what)})
+	}
+	for i, link := range links {
+		if link.Sealed().Hash != link.Hash {
+			broken(link, "its hash is not that of what it says")
+		}
+		if link.Sequence == 1 && link.Previous != (Hash{}) {
+			broken(link, "it is the first, and follows another")
+		}
+		if i > 0 && (link.Sequence != links[i-1].Sequence+1 || link.Previous != links[i-1].Hash || !link.Hour.After(links[i-1].Hour)) {
+			broken(link, fmt.Sprintf("it does not follow link %d", links[i-1].Sequence))
+		}
+	}
+	if len(links) > 0 {
+		if last := links[len(links)-1]; last.Sequence != head.Sequence || last.Hash != head.Hash {
+			broken(last, fmt.Sprintf("it is the last, and the head of the chain is link %d with the hash %x", head.Sequence, head.Hash))
+		}
+	}
+	return violations
+}

@@ -1,0 +1,240 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// VerifyChains checks the chains of all organizations, those of their links whose hours began after since also by what they hold.
+func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
+	hours, err := readHours(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the cuts: %w", err)
+	}
+	rows, err := tx.Query(ctx, `SELECT organization FROM chains UNION SELECT DISTINCT organization FROM links ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	var violations []ledger.Violation
+	for _, id := range ids {
+		found, err := hours.check(ctx, tx, id, since)
+		if err != nil {
+			return nil, fmt.Errorf("cannot check the chain of organization %q: %w", id, err)
+		}
+		violations = append(violations, found...)
+	}
+	roots, err := verifyRoots(ctx, tx)
+	return append(violations, roots...), err
+}
+
+// CheckChain is VerifyChains for one organization, without the roots.
+func CheckChain(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+	hours, err := readHours(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the cuts: %w", err)
+	}
+	return hours.check(ctx, tx, organization, since)
+}
+
+// logHours say which hour of the log an offset is in.
+type logHours struct {
+	first   time.Time // what was cut then or before is not known any more
+	cuts    map[int][]cutAt
+	replays map[logPlace]time.Time
+}
+
+type cutAt struct {
+	hour time.Time
+	next int64
+}
+
+type logPlace struct {
+	partition int
+	offset    int64
+}
+
+func readHours(ctx context.Context, tx pgx.Tx) (logHours, error) {
+	hours := logHours{cuts: map[int][]cutAt{}, replays: map[logPlace]time.Time{}}
+	rows, err := tx.Query(ctx, `SELECT partition, hour, next_offset FROM cuts WHERE hour <= (SELECT max(hour) FROM seals WHERE root IS NOT NULL)
+		ORDER BY partition, hour`)
+	if err != nil {
+		return hours, err
+	}
+	var partition int
+	var c cutAt
+	_, err = pgx.ForEachRow(rows, []any{&partition, &c.hour, &c.next}, func() error {
+		c.hour = c.hour.UTC()
+		if hours.first.IsZero() || c.hour.Before(hours.first) {
+			hours.first = c.hour
+		}
+		hours.cuts[partition] = append(hours.cuts[partition], c)
+		return nil
+	})
+	if err != nil {
+		return hours, err
+	}
+	rows, err = tx.Query(ctx, `SELECT partition, "offset", coalesce(hour, 'epoch') FROM replays`)
+	if err != nil {
+		return hours, err
+	}
+	var place logPlace
+	var hour time.Time
+	_, err = pgx.ForEachRow(rows, []any{&place.partition, &place.offset, &hour}, func() error {
+		hours.replays[place] = hour.UTC()
+		return nil
+	})
+	return hours, err
+}
+
+// of is the hour of an offset; ok is false where it is not cut, or that is not known any more.
+func (h logHours) of(place logPlace) (hour time.Time, ok bool) {
+	if hour, ok := h.replays[place]; ok {
+		return hour, hour.After(h.first)
+	}
+	cuts := h.cuts[place.partition]
+	at, _ := slices.BinarySearchFunc(cuts, place.offset, func(c cutAt, offset int64) int {
+		if c.next <= offset {
+			return -1
+		}
+		return 1
+	})
+	if at == 0 || at == len(cuts) {
+		return hour, false
+	}
+	return cuts[at].hour, true
+}
+
+// check checks a chain: each link by the one before, the last by the head, and those after since by what they hold.
+func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+	rows, err := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 ORDER BY sequence`, organization)
+	if err != nil {
+		return nil, err
+	}
+	links, err := collectLinks(rows)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := headsOf(ctx, tx, []string{organization})
+	if err != nil {
+		return nil, err
+	}
+	violations := ledger.CheckLinks(links, heads[organization])
+	if h.first.After(since) {
+		since = h.first
+	}
+	charges, err := h.checkCharges(ctx, tx, organization, links, since)
+	if err != nil {
+		return nil, err
+	}
+	decisions, err := checkDecisions(ctx, tx, organization, links)
+	return slices.Concat(violations, charges, decisions), err
+}
+
+// outOfOrder is more than how long a record may lie in the log behind one that was accepted after it.
+const outOfOrder = 24 * time.Hour
+
+// checkCharges compares links with the transfers of their hours. What came late counts from the beginning of a period.
+func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link, since time.Time) ([]ledger.Violation, error) {
+	from := since.Add(-outOfOrder)
+	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM transfers t WHERE organization = $1 AND `+ofCharges+` AND (effective_at >= $2
+			OR effective_at IN (SELECT period_start FROM books WHERE organization = $1 AND period_end > $2))
+		GROUP BY t.partition, t."offset", event, project, key ORDER BY t.partition, t."offset"`, organization, from)
+	if err != nil {
+		return nil, err
+	}
+	digests := map[time.Time]*ledger.ChargesDigest{}
+	var c ledger.LinkedCharge
+	_, err = pgx.ForEachRow(rows, chargeFields(&c), func() error {
+		hour, ok := h.of(logPlace{c.Partition, c.Offset})
+		if !ok || !hour.After(since) {
+			return nil
+		}
+		if digests[hour] == nil {
+			digests[hour] = ledger.NewChargesDigest()
+		}
+		digests[hour].Add(c)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return compareCharges(organization, links, digests, since), nil
+}
+
+func compareCharges(organization string, links []ledger.Link, digests map[time.Time]*ledger.ChargesDigest, since time.Time) []ledger.Violation {
+	var violations []ledger.Violation
+	for _, link := range links {
+		if !link.Hour.After(since) {
+			continue
+		}
+		found := cmp.Or(digests[link.Hour], ledger.NewChargesDigest())
+		delete(digests, link.Hour)
+		if found.Sum() != link.Charged || found.Bytes != link.Bytes || found.Charges != link.Charges {
+			violations = append(violations, ledger.Violation{Invariant: ledger.ChainIsCharges, Detail: fmt.Sprintf(
+				"organization %q, link %d of %s: it has %d bytes of %d charges, the transfers are %d of %d, with the hash %x",
+				organization, link.Sequence, link.Hour.Format(time.RFC3339), link.Bytes, link.Charges, found.Bytes, found.Charges, found.Sum())})
+		}
+	}
+	for hour, found := range digests {
+		violations = append(violations, ledger.Violation{Invariant: ledger.ChainIsCharges, Detail: fmt.Sprintf(
+			"organization %q, hour %s: no link has the %d bytes of %d charges", organization, hour.Format(time.RFC3339), found.Bytes, found.Charges)})
+	}
+	return violations
+}
+
+// checkDecisions compares links with the decisions that they have. Those of a deleted organization are gone, and so is what the first link
+// that is kept began behind.
+func checkDecisions(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link) ([]ledger.Violation, error) {
+	if len(links) == 0 {
+		return nil, nil
+	}
+	behind := links[0].Decisions
+	if links[0].Sequence == 1 {
+		behind = 0
+	} else {
+		links = links[1:]
+	}
+	rows, err := tx.Query(ctx, `SELECT e.version, e.name, e.data::text, e.metadata::text, NOT (`+notErased+`) FROM events e
+		WHERE e.organization = $1 AND e.stream = $2 AND e.version > $3 ORDER BY 1`, organization, decisionStream, behind)
+	if err != nil {
+		return nil, err
+	}
+	var decided []ledger.LinkedDecision
+	var d ledger.LinkedDecision
+	var erased, one bool
+	_, err = pgx.ForEachRow(rows, []any{&d.Number, &d.Name, &d.Data, &d.Metadata, &one}, func() error {
+		decided, erased = append(decided, d), erased || one
+		return nil
+	})
+	if err != nil || erased {
+		return nil, err
+	}
+	return compareDecisions(organization, links, decided, behind), nil
+}
+
+func compareDecisions(organization string, links []ledger.Link, decided []ledger.LinkedDecision, behind int64) (violations []ledger.Violation) {
+	for _, link := range links {
+		digest := ledger.NewDecisionsDigest(behind)
+		for len(decided) > 0 && decided[0].Number <= link.Decisions {
+			digest.Add(decided[0])
+			decided = decided[1:]
+		}
+		if behind = link.Decisions; digest.Through != link.Decisions || digest.Sum() != link.Decided {
+			violations = append(violations, ledger.Violation{Invariant: ledger.ChainIsCharges, Detail: fmt.Sprintf(
+				"organization %q, link %d of %s: its decisions are others than those that are kept, through the %d.",
+				organization, link.Sequence, link.Hour.Format(time.RFC3339), link.Decisions)})
+		}
+	}
+	return violations
+}

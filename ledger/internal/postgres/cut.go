@@ -1,0 +1,190 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// cutLock orders those who cut an hour and those who book: what is booked before a cut once it is made is noted.
+const cutLock = `hashtextextended('weir ledger cuts ' || current_schema(), 0)`
+
+// queueReplays notes what a range books that lies before a cut.
+func queueReplays(batch *pgx.Batch, r ledger.Range) {
+	batch.Queue(`INSERT INTO replays (partition, "offset", booked_at) SELECT $1, o, $4 FROM generate_series($2::bigint, $3::bigint - 1) AS o
+		WHERE $2 < (SELECT next_offset FROM cuts WHERE partition = $1 ORDER BY hour DESC LIMIT 1) ON CONFLICT DO NOTHING`,
+		r.Partition, r.First, r.Next, r.Booked)
+}
+
+// A stretch is what of a partition is not cut yet.
+type stretch struct {
+	partition int
+	cut       *time.Time // the last hour that was cut; nil: none
+	first     int64
+	booked    int64      // behind all that is booked
+	earliest  *time.Time // no later than anything in it; nil: it is empty
+}
+
+// CutHour cuts the next hour in which anything was accepted or decided, if everything that was accepted by its end is booked: through an
+// instant it is.
+func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error) {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+cutLock+`)`); err != nil {
+		return false, err
+	}
+	stretches, hour, ends, err := nextUncut(ctx, tx)
+	if err != nil || !ends || hour.Add(time.Hour).After(by) {
+		return false, err
+	}
+	for _, s := range stretches {
+		if err := s.endHour(ctx, tx, hour); err != nil {
+			return false, fmt.Errorf("cannot cut partition %d: %w", s.partition, err)
+		}
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO seals (hour) VALUES ($1)`, hour)
+	return err == nil, err
+}
+
+// HasUnsealed reports whether an hour ended by an instant that is not cut, or whose links are not written.
+func HasUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (found bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM seals WHERE root IS NULL)`).Scan(&found)
+	if err != nil || found {
+		return found, err
+	}
+	_, hour, found, err := nextUncut(ctx, tx)
+	return found && !hour.Add(time.Hour).After(by), err
+}
+
+// nextUncut are the stretches of all partitions, and the next hour to cut; found is false where there is none.
+func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.Time, found bool, err error) {
+	if stretches, err = uncut(ctx, tx); err != nil {
+		return nil, hour, false, fmt.Errorf("cannot read what is not cut: %w", err)
+	}
+	decided, err := firstUnchained(ctx, tx)
+	if err != nil {
+		return nil, hour, false, fmt.Errorf("cannot read what was decided: %w", err)
+	}
+	hour, found = nextHour(stretches, decided)
+	return stretches, hour, found, nil
+}
+
+// uncut are the stretches of all partitions. Partitions are looked up one after the other, as there are few and their ranges many.
+func uncut(ctx context.Context, tx pgx.Tx) ([]stretch, error) {
+	rows, err := tx.Query(ctx, `WITH RECURSIVE p AS (SELECT min(partition) AS partition FROM ranges
+			UNION ALL SELECT (SELECT min(partition) FROM ranges WHERE partition > p.partition) FROM p WHERE p.partition IS NOT NULL)
+		SELECT p.partition, c.hour, s.first, e.next_offset, n.effective_from FROM p
+			LEFT JOIN LATERAL (SELECT hour, next_offset FROM cuts WHERE partition = p.partition ORDER BY hour DESC LIMIT 1) c ON true
+			CROSS JOIN LATERAL (SELECT coalesce(c.next_offset, (SELECT min(first_offset) FROM ranges WHERE partition = p.partition)) AS first) s
+			CROSS JOIN LATERAL (SELECT next_offset FROM ranges WHERE partition = p.partition ORDER BY first_offset DESC LIMIT 1) e
+			LEFT JOIN LATERAL (SELECT effective_from FROM ranges WHERE partition = p.partition AND next_offset > s.first
+				AND first_offset >= `+rangeOf("p.partition", "s.first")+` ORDER BY first_offset LIMIT 1) n ON true
+		WHERE p.partition IS NOT NULL ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	var all []stretch
+	var s stretch
+	_, err = pgx.ForEachRow(rows, []any{&s.partition, &s.cut, &s.first, &s.booked, &s.earliest}, func() error {
+		s.booked = max(s.booked, s.first)
+		all = append(all, s)
+		return nil
+	})
+	return all, err
+}
+
+// rangeOf is where the range begins that an offset is in, or that is before it.
+func rangeOf(partition, offset string) string {
+	return `coalesce((SELECT max(first_offset) FROM ranges WHERE partition = ` + partition + ` AND first_offset <= ` + offset + `), 0)`
+}
+
+// nextHour is the earliest hour behind the last cut that may hold anything; ok is false where nothing is left to cut.
+func nextHour(stretches []stretch, decided *time.Time) (hour time.Time, ok bool) {
+	var last time.Time
+	earliest := decided
+	for _, s := range stretches {
+		if s.cut != nil && s.cut.After(last) {
+			last = *s.cut
+		}
+		if s.earliest != nil && (earliest == nil || s.earliest.Before(*earliest)) {
+			earliest = s.earliest
+		}
+	}
+	if earliest == nil {
+		return hour, false
+	}
+	hour = earliest.UTC().Truncate(time.Hour)
+	if next := last.UTC().Add(time.Hour); hour.Before(next) {
+		hour = next
+	}
+	return hour, true
+}
+
+// endHour cuts an hour of the stretch.
+func (s stretch) endHour(ctx context.Context, tx pgx.Tx, hour time.Time) error {
+	next, found, err := s.firstAt(ctx, tx, hour.Add(time.Hour))
+	if err != nil {
+		return err
+	}
+	if !found {
+		next = s.booked
+	}
+	if s.cut == nil {
+		before := hour.Add(-time.Hour)
+		if _, err := tx.Exec(ctx, `INSERT INTO cuts (partition, hour, next_offset) VALUES ($1, $2, $3)`, s.partition, before, s.first); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO cuts (partition, hour, next_offset) VALUES ($1, $2, $3)`, s.partition, hour, next)
+	return err
+}
+
+// firstAt finds the first charge of the stretch that was accepted at an instant or later. The ranges say where it may be.
+func (s stretch) firstAt(ctx context.Context, tx pgx.Tx, at time.Time) (offset int64, found bool, err error) {
+	for from := s.first; ; {
+		var r ledger.Range
+		err := tx.QueryRow(ctx, `SELECT `+rangeColumns+` FROM ranges WHERE partition = $1 AND next_offset > $2 AND effective_to >= $3
+			AND first_offset >= `+rangeOf("$1", "$2")+` ORDER BY first_offset LIMIT 1`, s.partition, from, at).Scan(rangeFields(&r)...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return 0, false, nil
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		var first *int64
+		err = tx.QueryRow(ctx, `SELECT min("offset") FROM transfers WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 AND source = $4 AND reason = $5
+			AND partition = $6 AND "offset" >= $7 AND "offset" < $8`,
+			r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
+		if err != nil || first != nil {
+			return deref(first), first != nil, err
+		}
+		from = r.Next
+	}
+}
+
+func deref(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// firstUnchained is an instant no later than that of any decision that no link has; nil: there is none.
+func firstUnchained(ctx context.Context, tx pgx.Tx) (at *time.Time, err error) {
+	err = tx.QueryRow(ctx, `SELECT min(`+decidedAt+`) FROM `+unchained+` AND e.version = coalesce(c.decisions, 0) + 1`).Scan(&at)
+	return at, err
+}
+
+// unchained are the decisions that no link has.
+const unchained = `organizations o LEFT JOIN chains c USING (organization)
+	JOIN events e ON e.organization = o.organization AND e.stream = '` + decisionStream + `' AND e.version > coalesce(c.decisions, 0)
+	WHERE o.decisions > coalesce(c.decisions, 0) AND ` + notErased
+
+// notErased is the condition for events that still hold something.
+const notErased = `e.metadata::text <> '{}'`
+
+// decidedAt is the instant of an event; of one that was stored without, the beginning of time.
+const decidedAt = `coalesce((e.metadata ->> '` + DecidedAt + `')::timestamptz, '2020-01-01 00:00:00Z')`

@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// A seal is an hour with its root.
+type seal struct {
+	hour          time.Time
+	root          []byte
+	organizations int64
+}
+
+// verifyRoots makes the last root of each day again whose links are kept, from what the chains were before and the links since.
+func verifyRoots(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	rows, err := tx.Query(ctx, `SELECT hour, root, organizations FROM seals
+		WHERE hour IN (SELECT max(hour) FROM seals WHERE root IS NOT NULL GROUP BY (hour AT TIME ZONE 'UTC')::date)
+			AND hour >= coalesce((SELECT min(hour) FROM links), 'infinity') ORDER BY hour`)
+	if err != nil {
+		return nil, err
+	}
+	var seals []seal
+	var s seal
+	if _, err := pgx.ForEachRow(rows, []any{&s.hour, &s.root, &s.organizations}, func() error {
+		seals = append(seals, s)
+		return nil
+	}); err != nil || len(seals) == 0 {
+		return nil, err
+	}
+	heads, err := headsBeforeLinks(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	return heads.compare(ctx, tx, seals)
+}
+
+// chainHeads are the heads of chains at an instant.
+type chainHeads map[string]ledger.Link
+
+// headsBeforeLinks are the heads of before the first link that is kept.
+func headsBeforeLinks(ctx context.Context, tx pgx.Tx) (chainHeads, error) {
+	rows, err := tx.Query(ctx, `SELECT organization, sequence - 1, previous FROM
+			(SELECT DISTINCT ON (organization) organization, sequence, previous FROM links ORDER BY organization, sequence) l WHERE sequence > 1
+		UNION ALL SELECT organization, sequence, hash FROM chains c WHERE NOT EXISTS (SELECT FROM links l WHERE l.organization = c.organization)`)
+	if err != nil {
+		return nil, err
+	}
+	heads := chainHeads{}
+	var l ledger.Link
+	var hash []byte
+	_, err = pgx.ForEachRow(rows, []any{&l.Organization, &l.Sequence, &hash}, func() error {
+		l.Hash = hashOf(hash)
+		heads[l.Organization] = l
+		return nil
+	})
+	return heads, err
+}
+
+// compare takes the links hour by hour, and compares the root of the heads at each seal.
+func (h chainHeads) compare(ctx context.Context, tx pgx.Tx, seals []seal) (violations []ledger.Violation, err error) {
+	rows, err := tx.Query(ctx, `SELECT organization, sequence, hour, hash FROM links WHERE hour <= $1 ORDER BY hour, organization`, seals[len(seals)-1].hour)
+	if err != nil {
+		return nil, err
+	}
+	var l ledger.Link
+	var hash []byte
+	_, err = pgx.ForEachRow(rows, []any{&l.Organization, &l.Sequence, &l.Hour, &hash}, func() error {
+		for len(seals) > 0 && l.Hour.After(seals[0].hour) {
+			violations, seals = append(violations, h.differs(seals[0])...), seals[1:]
+		}
+		l.Hash = hashOf(hash)
+		h[l.Organization] = l
+		return nil
+	})
+	for _, s := range seals {
+		violations = append(violations, h.differs(s)...)
+	}
+	return violations, err
+}
+
+func (h chainHeads) differs(s seal) []ledger.Violation {
+	root := ledger.NewRoot()
+	for _, id := range sortedKeys(h) {
+		root.Add(id, h[id].Sequence, h[id].Hash)
+	}
+	if sum := root.Sum(); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
+		return []ledger.Violation{{Invariant: ledger.RootIsChains, Detail: fmt.Sprintf("hour %s: the root of %d chains is %x, that of the %d that are kept %x",
+			s.hour.UTC().Format(time.RFC3339), s.organizations, s.root, root.Organizations, sum)}}
+	}
+	return nil
+}
