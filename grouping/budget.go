@@ -5,8 +5,10 @@ import (
 	"fmt"
 )
 
-// A project may create so many groups by the errors of one hour. Further new ones join the
-// project's overflow group: a flood of unique types is counted exactly and fills no table.
+// Budgets are how many groups the errors of one hour may create: those of a project, and those of
+// all projects of an organization together. Further new ones join their project's overflow group: a
+// flood of unique types is counted exactly and fills no table.
+type Budgets struct{ Project, Organization int }
 
 // OverflowVersion is that of the overflow's hash, which no algorithm makes of an error.
 const OverflowVersion = 0
@@ -17,23 +19,27 @@ func overflowHash() ScopedHash {
 	return ScopedHash{OverflowVersion, ScopeBudget, Hash(sum[:16])}
 }
 
-// Overflow moves c to the overflow of its project.
-func (c *Count) Overflow() {
+// Overflow moves c to the overflow of its project, since its budget is used up, or that of all
+// projects.
+func (c *Count) Overflow(ofAll bool) {
 	p := overflowHash()
-	c.Hashes, c.Similar = []ScopedHash{p}, p.Hash
+	c.Hashes, c.Similar, c.ofAll = []ScopedHash{p}, p.Hash, ofAll
 }
 
 // Overflowed reports whether c belongs to an overflow.
 func (c *Count) Overflowed() bool { return c.Deciding().Scope == ScopeBudget }
 
-// DescribeOverflow describes an overflow, where budget is how many groups a project may create in
-// an hour.
-func DescribeOverflow(budget int) (Description, Why) {
-	p := overflowHash()
-	rule := "The project had created " + thousands(budget) + " new groups in the hour in which these errors were accepted, as many as it may. " +
+// DescribeOverflow describes the overflow that c belongs to, by the budget that was used up.
+func (c *Count) DescribeOverflow(budgets Budgets) (Description, Why) {
+	most, whose, who := budgets.Project, "", "The project had created"
+	if c.ofAll {
+		most, whose, who = budgets.Organization, " in all projects", "All projects of the organization together had created"
+	}
+	rule := who + " " + thousands(most) + " new groups in the hour in which these errors were accepted, as many as may be. " +
 		"They are counted here, whatever they are; errors of groups that were there before went on joining those. " +
 		"Errors whose type or message holds an id or a value that is new each time are a common cause: see the samples."
-	return Description{Title: "More errors than " + thousands(budget) + " new groups an hour", Language: Unknown},
+	p := overflowHash()
+	return Description{Title: "More errors than " + thousands(most) + " new groups an hour" + whose, Language: Unknown},
 		Why{Version: p.Version, Scope: p.Scope, Hash: p.Hash, Language: Unknown, Rule: Rule(rule)}
 }
 

@@ -42,6 +42,8 @@ type Count struct {
 	Severities   Severity
 	Environments []string
 	Samples      []Sample // the first ones and the newest, in the order of arrival
+
+	ofAll bool // it overflowed since the budget of all projects was used up
 }
 
 // Sample is an occurrence and how many came before it.

@@ -92,11 +92,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	return a, nil
 }
 
-// What counts where the configuration has zero.
-const (
-	batchWait        = 10 * time.Millisecond
-	newGroupsPerHour = 1000
-)
+// batchWait counts where the configuration has zero.
+const batchWait = 10 * time.Millisecond
 
 func (a *App) build() (err error) {
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
@@ -105,7 +102,7 @@ func (a *App) build() (err error) {
 	}
 	a.directory = identity.NewDirectory()
 	a.service = service.New(service.Config{
-		NewGroups: cmp.Or(a.config.NewGroupsPerHour, newGroupsPerHour), Projects: a.directory, Reads: a.reads, AtOnce: a.config.reads(), Clock: a.clock,
+		NewGroups: a.config.newGroups(), Projects: a.directory, Reads: a.reads, AtOnce: a.config.reads(), Clock: a.clock,
 		Metrics: a.metrics.Registerer,
 	})
 	if err := a.buildConsumers(); err != nil {

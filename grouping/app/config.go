@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weirlog/weir/grouping"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -31,6 +32,8 @@ type Config struct {
 
 	NewGroupsPerHour int `help:"Most new groups that the errors of one project and hour create; what is new beyond that is counted in one group of the project, which is described as that." env:"WEIR_GROUPING_NEW_GROUPS_PER_HOUR" default:"1000"`
 
+	NewGroupsPerOrganization int `help:"The same for all projects of one organization together." env:"WEIR_GROUPING_NEW_GROUPS_PER_ORGANIZATION" default:"5000"`
+
 	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
 
 	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
@@ -43,10 +46,15 @@ type Config struct {
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
 	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
-	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.Reads < 0 {
+	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.NewGroupsPerOrganization < 0 || c.Reads < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}
 	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
+}
+
+// newGroups are the budgets of new groups.
+func (c Config) newGroups() grouping.Budgets {
+	return grouping.Budgets{Project: cmp.Or(c.NewGroupsPerHour, 1000), Organization: cmp.Or(c.NewGroupsPerOrganization, 5000)}
 }
 
 // reads is how many requests read the database at once.

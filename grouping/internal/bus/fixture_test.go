@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	"github.com/weirlog/weir/grouping/internal/service"
@@ -53,7 +54,7 @@ func consume(ctx context.Context, pool *pgxpool.Pool, records ...sharedbus.Recor
 
 // consumeWithin is consume with a budget of new groups.
 func consumeWithin(ctx context.Context, pool *pgxpool.Pool, newGroups int, records ...sharedbus.Record) error {
-	consumer := bus.Consumer{Service: service.New(service.Config{NewGroups: newGroups, Metrics: prometheus.NewRegistry()})}
+	consumer := bus.Consumer{Service: service.New(service.Config{NewGroups: grouping.Budgets{Project: newGroups, Organization: math.MaxInt}, Metrics: prometheus.NewRegistry()})}
 	return pg.InTx(ctx, pool, func(tx pgx.Tx) error { return consumer.Consume(ctx, tx, records) })
 }
 

@@ -22,7 +22,8 @@ func New(t *testing.T) *service.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	groups := service.New(service.Config{
-		NewGroups: math.MaxInt, Projects: identity.NewDirectory(), Reads: pool, AtOnce: 2, Clock: time.Now, Metrics: prometheus.NewRegistry(),
+		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Reads: pool, AtOnce: 2,
+		Clock: time.Now, Metrics: prometheus.NewRegistry(),
 	})
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i, typ := range []string{"AlphaError", "BetaError", "AlphaError"} {

@@ -15,7 +15,7 @@ import (
 
 // A Writer groups errors.
 type Writer struct {
-	NewGroups int // that errors of one project and hour may create
+	NewGroups grouping.Budgets
 }
 
 // Effect is what a transaction did.
@@ -184,12 +184,12 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 	return changes
 }
 
-// describe sets the description of a new group, and of an overflow, which names the current budget.
-// Other groups keep theirs.
-func (ch *change) describe(g *grouping.Grouper, budget int) {
+// describe sets the description of a new group, and of an overflow, which names the budget that was
+// used up last. Other groups keep theirs.
+func (ch *change) describe(g *grouping.Grouper, budgets grouping.Budgets) {
 	switch {
 	case ch.Overflowed():
-		ch.about, ch.why = grouping.DescribeOverflow(budget)
+		ch.about, ch.why = ch.DescribeOverflow(budgets)
 	case ch.created:
 		ch.about, ch.why = ch.Count.Describe(g)
 	}

@@ -12,15 +12,18 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// keptBudgets is how long budgets are kept before a project's newest hour: a record accepted
-// earlier begins a new one.
+// keptBudgets is how long budgets are kept before the newest hour: a record accepted earlier begins
+// a new one.
 const keptBudgets = 48 * time.Hour
 
 // budgetKey is a project and an hour.
 type budgetKey struct {
-	organization, project string
+	organization, project string // "": all projects of the organization together
 	hour                  time.Time
 }
+
+// ofAll is the budget of all projects of the organization.
+func (k budgetKey) ofAll() budgetKey { return budgetKey{organization: k.organization, hour: k.hour} }
 
 func (k budgetKey) order(other budgetKey) int {
 	return cmp.Or(cmp.Compare(k.organization, other.organization), cmp.Compare(k.project, other.project), k.hour.Compare(other.hour))
@@ -33,9 +36,9 @@ func budgetOf(c *grouping.Count) budgetKey { return budgetKey{c.Organization, c.
 type allotment map[hashKey]budgetKey
 
 // resolveWithin finds the groups of the counts. Those without one move to the overflow of their
-// project where its budget is used up. Room goes in the order of the log, so records create the
-// same groups however they are spread over transactions. A budget with room is locked until this
-// transaction ends; a used-up one is not. Budgets are read before hashes, so that whatever used one
+// project where its budget is used up, or that of the organization. Room goes in the order of the
+// log, so records create the same groups however they are spread over transactions. Budgets with
+// room are locked until this transaction ends; used-up ones are not. Budgets are read before hashes, so that whatever used one
 // up is visible.
 func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (
 	known map[hashKey]string, inherited heirs, allotted allotment, err error,
@@ -52,7 +55,7 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 		return nil, nil, nil, err
 	}
 	fresh = slices.DeleteFunc(fresh, func(c *grouping.Count) bool { return inherited[keyOf(c, c.Deciding())] != "" })
-	roomy := slices.DeleteFunc(slices.Clone(fresh), func(c *grouping.Count) bool { return used[budgetOf(c)] >= w.NewGroups })
+	roomy := slices.DeleteFunc(slices.Clone(fresh), func(c *grouping.Count) bool { return !w.hasRoom(used, budgetOf(c)) })
 	if len(roomy) > 0 {
 		if err := lockBudgets(ctx, tx, roomy, used); err != nil {
 			return nil, nil, nil, err
@@ -75,25 +78,30 @@ func (w Writer) allot(fresh []*grouping.Count, known map[hashKey]string, used ma
 		_, begun := allotted[key]
 		switch {
 		case begun || groupOf(c, known) != "":
-		case used[budget] < w.NewGroups:
+		case w.hasRoom(used, budget):
 			allotted[key] = budget
 			used[budget]++
+			used[budget.ofAll()]++
 		default:
-			c.Overflow()
+			c.Overflow(used[budget] < w.NewGroups.Project)
 		}
 	}
 	return allotted
 }
 
-func budgetKeys(counts []*grouping.Count) (keys []budgetKey) {
+// hasRoom reports whether a project may create one more group.
+func (w Writer) hasRoom(used map[budgetKey]int, of budgetKey) bool {
+	return used[of] < w.NewGroups.Project && used[of.ofAll()] < w.NewGroups.Organization
+}
+
+// budgetKeys are the budgets that counts may be charged to, in the order in which they are locked.
+func budgetKeys(counts []*grouping.Count) []budgetKey {
 	seen := map[budgetKey]bool{}
 	for _, c := range counts {
-		if key := budgetOf(c); !seen[key] {
-			keys, seen[key] = append(keys, key), true
-		}
+		key := budgetOf(c)
+		seen[key], seen[key.ofAll()] = true, true
 	}
-	slices.SortFunc(keys, budgetKey.order)
-	return keys
+	return slices.SortedFunc(maps.Keys(seen), budgetKey.order)
 }
 
 // readBudgets returns how many groups each budget has created so far.
@@ -141,12 +149,13 @@ func budgetColumns(keys []budgetKey) (organizations, projects []string, hours []
 }
 
 // charge adds the created groups to their locked budgets, and deletes old budgets of the same
-// projects unless they are in use.
+// projects and organizations unless they are in use.
 func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]string) error {
 	spent := map[budgetKey]int{}
 	for key := range created {
 		if budget, ok := a[key]; ok {
 			spent[budget]++
+			spent[budget.ofAll()]++
 		}
 	}
 	if len(spent) == 0 {

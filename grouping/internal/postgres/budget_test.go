@@ -73,6 +73,45 @@ func TestNewGroupsAreBounded(t *testing.T) {
 	}
 }
 
+// What all projects of an organization create together has a budget too: what is new beyond it is
+// counted in the overflow of its own project, which names that budget. Another organization has its own.
+func TestNewGroupsOfAllProjectsAreBounded(t *testing.T) {
+	pool := open(t)
+	of := func(project, typ string, after time.Duration) grouping.Occurrence {
+		o := accepted(typ, after)
+		o.Project = project
+		return o
+	}
+	foreign := of("shop", "A", 9)
+	foreign.Organization = "other"
+	for _, all := range [][]grouping.Occurrence{
+		{of("shop", "A", 0), of("shop", "B", 1), of("shop", "C", 2), of("site", "A", 3), of("site", "B", 4)},
+		{of("blog", "A", 5), of("shop", "A", 6), of("site", "A", 7), of("blog", "B", 8), foreign, of("blog", "A", time.Hour)},
+	} {
+		if _, err := create(t.Context(), pool, grouping.Budgets{Project: 2, Organization: 3}, all...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for project, want := range map[string]map[string]int64{"shop": {"A": 2, "B": 1, "": 1}, "site": {"A": 2, "": 1}, "blog": {"A": 1, "": 2}} {
+		groups := list(t, pool, "acme", postgres.GroupQuery{Project: project})
+		if got := kinds(groups); !maps.Equal(got, want) {
+			t.Errorf("groups of %s: %v, want %v", project, got, want)
+		}
+		title := map[string]string{"shop": "More errors than 2 new groups an hour"}[project]
+		if title == "" {
+			title = "More errors than 3 new groups an hour in all projects"
+		}
+		for _, g := range groups {
+			if g.Type == "" && g.Title != title {
+				t.Errorf("the overflow of %s is %q, want %q", project, g.Title, title)
+			}
+		}
+	}
+	if got := list(t, pool, "other", postgres.GroupQuery{}); len(got) != 1 || got[0].Type != "A" {
+		t.Errorf("another organization has %+v", got)
+	}
+}
+
 // The overflow is a group like others: it has a description, times, levels, environments and
 // samples, and is created once.
 func TestOverflow(t *testing.T) {
@@ -84,7 +123,7 @@ func TestOverflow(t *testing.T) {
 	all[30].Severity, all[30].Environment = grouping.SeverityFatal, "dev"
 	created := 0
 	for _, part := range [][]grouping.Occurrence{all[:20], all[20:]} {
-		n, err := create(t.Context(), pool, 10, part...)
+		n, err := create(t.Context(), pool, grouping.Budgets{Project: 10, Organization: 100}, part...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +176,7 @@ func system(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int6
 func TestFloodsAreCountedExactly(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		budget := 1 + random.IntN(6)
+		budgets := grouping.Budgets{Project: 1 + random.IntN(6), Organization: 1 + random.IntN(10)}
 		var all []grouping.Occurrence
 		for i := range 300 {
 			o := accepted(word(random.IntN(40))+"Error", time.Duration(i)*time.Minute+time.Duration(random.IntN(20))*time.Minute)
@@ -150,7 +189,7 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 			pool := open(t)
 			for rest := all; len(rest) > 0; {
 				n := min(len(rest), 1+random.IntN(60))
-				if err := applyWithin(t.Context(), pool, budget, rest[:n]...); err != nil {
+				if _, err := create(t.Context(), pool, budgets, rest[:n]...); err != nil {
 					t.Fatal(err)
 				}
 				rest = rest[n:]
@@ -160,7 +199,7 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 				outcome[g.ID] = g.Count
 			}
 			outcomes = append(outcomes, outcome)
-			expectBudgetsKept(t, pool, len(all), budget)
+			expectBudgetsKept(t, pool, len(all), budgets)
 		}
 		if !maps.Equal(outcomes[0], outcomes[1]) {
 			t.Errorf("seed %d: groups depend on how records are spread over transactions: %v, %v", seed, outcomes[0], outcomes[1])
@@ -170,17 +209,21 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 
 // expectBudgetsKept checks that the groups hold every error once, and that budgets count the
 // groups.
-func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors, budget int) {
+func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors int, budgets grouping.Budgets) {
 	t.Helper()
 	if n := system(t, pool, `SELECT sum(count) FROM error_groups`); n != int64(errors) {
 		t.Errorf("groups count %d errors of %d", n, errors)
 	}
-	if n := system(t, pool, `SELECT coalesce(max(founded), 0) FROM group_budgets`); n > int64(budget) {
-		t.Errorf("%d new groups in an hour with a budget of %d", n, budget)
+	for whose, budget := range map[string]int{"<> ''": budgets.Project, "= ''": budgets.Organization} {
+		if n := system(t, pool, `SELECT coalesce(max(founded), 0) FROM group_budgets WHERE project `+whose); n > int64(budget) {
+			t.Errorf("%d new groups in an hour with a budget of %d", n, budget)
+		}
 	}
 	groups := system(t, pool, `SELECT count(*) FROM error_groups WHERE why->>'level' <> 'budget'`)
-	if charged := system(t, pool, `SELECT sum(founded) FROM group_budgets`); charged != groups {
-		t.Errorf("%d groups, but %d are charged to budgets", groups, charged)
+	for _, whose := range []string{"<> ''", "= ''"} {
+		if charged := system(t, pool, `SELECT sum(founded) FROM group_budgets WHERE project `+whose); charged != groups {
+			t.Errorf("%d groups, but %d are charged to budgets", groups, charged)
+		}
 	}
 }
 
@@ -188,7 +231,8 @@ func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors, budget int) {
 // lose nothing and don't deadlock.
 func TestConcurrentFloods(t *testing.T) {
 	pool := open(t)
-	const workers, rounds, budget = 4, 8, 7
+	const workers, rounds = 4, 8
+	budgets := grouping.Budgets{Project: 7, Organization: 10}
 	var wait sync.WaitGroup
 	for w := range workers {
 		wait.Go(func() {
@@ -200,15 +244,15 @@ func TestConcurrentFloods(t *testing.T) {
 					o.Project = []string{"shop", "site"}[random.IntN(2)]
 					all = append(all, o)
 				}
-				if err := applyWithin(context.Background(), pool, budget, all...); err != nil {
+				if _, err := create(context.Background(), pool, budgets, all...); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wait.Wait()
-	expectBudgetsKept(t, pool, workers*rounds*30, budget)
-	if n := system(t, pool, `SELECT count(*) FROM (SELECT FROM group_budgets WHERE founded < $1) b`, budget); n != 0 {
+	expectBudgetsKept(t, pool, workers*rounds*30, budgets)
+	if n := system(t, pool, `SELECT count(*) FROM group_budgets WHERE project = '' AND founded < $1`, budgets.Organization); n != 0 {
 		t.Errorf("%d budgets have room left", n)
 	}
 }
@@ -228,7 +272,7 @@ func TestAFloodLocksNobody(t *testing.T) {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		if _, err := (postgres.Writer{NewGroups: 1}).Apply(t.Context(), tx, tally.Counts()); err != nil {
+		if _, err := (postgres.Writer{NewGroups: grouping.Budgets{Project: 1, Organization: 10}}).Apply(t.Context(), tx, tally.Counts()); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // only a lock would make it wait for this transaction
@@ -247,7 +291,7 @@ func TestOldBudgetsAreForgotten(t *testing.T) {
 	for day := range 10 {
 		mustApply(t, pool, accepted(fmt.Sprint("E", word(day)), time.Duration(day)*24*time.Hour))
 	}
-	if n := system(t, pool, `SELECT count(*) FROM group_budgets`); n != 3 {
+	if n := system(t, pool, `SELECT count(*) FROM group_budgets`); n != 2*3 { // of the project, and of all
 		t.Errorf("%d budgets are kept", n)
 	}
 }

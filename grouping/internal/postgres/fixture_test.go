@@ -29,14 +29,19 @@ func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occu
 	return applyWithin(ctx, pool, math.MaxInt, occurrences...)
 }
 
-// applyWithin is apply with a budget of new groups.
+// applyWithin is apply with a budget of new groups of each project.
 func applyWithin(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) error {
-	_, err := create(ctx, pool, budget, occurrences...)
+	_, err := create(ctx, pool, ofProject(budget), occurrences...)
 	return err
 }
 
-// create is applyWithin, and returns how many groups were created.
-func create(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) (groups int, err error) {
+// ofProject is a budget of each project, and none of all together.
+func ofProject(budget int) grouping.Budgets {
+	return grouping.Budgets{Project: budget, Organization: math.MaxInt}
+}
+
+// create is apply within budgets, and returns how many groups were created.
+func create(ctx context.Context, pool *pgxpool.Pool, budgets grouping.Budgets, occurrences ...grouping.Occurrence) (groups int, err error) {
 	tally := grouping.NewTally()
 	for _, o := range occurrences {
 		tally.Add(o)
@@ -45,7 +50,7 @@ func create(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		effect, err := postgres.Writer{NewGroups: budget}.Apply(ctx, tx, tally.Counts())
+		effect, err := postgres.Writer{NewGroups: budgets}.Apply(ctx, tx, tally.Counts())
 		groups = len(effect.Created)
 		return err
 	})

@@ -48,7 +48,7 @@ func storeOf(t *testing.T, pool *pgxpool.Pool, counts []*grouping.Count) (effect
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		effect, err = postgres.Writer{NewGroups: 100}.Apply(t.Context(), tx, counts)
+		effect, err = postgres.Writer{NewGroups: grouping.Budgets{Project: 100, Organization: 100}}.Apply(t.Context(), tx, counts)
 		return err
 	})
 	if err != nil {
@@ -102,11 +102,11 @@ func TestGroupsOfFormerVersions(t *testing.T) {
 		t.Fatalf("the version of before made %d groups", n)
 	}
 	for range 2 {
-		if n, err := create(t.Context(), pool, 0, month(3)...); err != nil || n != 0 {
+		if n, err := create(t.Context(), pool, ofProject(0), month(3)...); err != nil || n != 0 {
 			t.Fatalf("%d groups were created for old errors, %v", n, err)
 		}
 	}
-	if n, err := create(t.Context(), pool, 100, append(month(1), seen("F", 0))...); err != nil || n != 1 {
+	if n, err := create(t.Context(), pool, ofProject(100), append(month(1), seen("F", 0))...); err != nil || n != 1 {
 		t.Fatalf("%d groups were created for one new error, %v", n, err)
 	}
 	for _, group := range list(t, pool, "acme", postgres.GroupQuery{}) {

@@ -95,7 +95,7 @@ func TestExpiryBesideWriters(t *testing.T) {
 			}
 			tally := grouping.NewTally()
 			tally.Add(kept("A", 60*day, 7))
-			_, err := postgres.Writer{NewGroups: 10}.Apply(t.Context(), afterHashes{tx, between}, tally.Counts())
+			_, err := postgres.Writer{NewGroups: grouping.Budgets{Project: 10, Organization: 10}}.Apply(t.Context(), afterHashes{tx, between}, tally.Counts())
 			if err == nil {
 				pruneAt(t, pool, noon.Add(61*day))
 			}

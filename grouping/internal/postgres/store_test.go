@@ -92,7 +92,7 @@ func TestRace(t *testing.T) {
 					o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("at org.junit.X.m%c(X.java:1)", 'a'+(k+w)%5))
 					all = append(all, o)
 				}
-				n, err := create(context.Background(), pool, math.MaxInt, all...)
+				n, err := create(context.Background(), pool, ofProject(math.MaxInt), all...)
 				if err != nil {
 					t.Error(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/shared/fair"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -21,7 +22,7 @@ type Service struct {
 
 // Config is what a Service works with.
 type Config struct {
-	NewGroups int // that errors of one project and hour may create
+	NewGroups grouping.Budgets // that the errors of one hour may create
 	Projects  *identity.Directory
 	Reads     *pgxpool.Pool // for those who ask: they don't take the consumer's connections
 	AtOnce    int           // how many read at once, at least 1; one organization has at most half of them, rounded up

@@ -31,8 +31,8 @@ type assignment struct {
 	turns      *turns
 	reader     *laneReader
 	limit      *batchLimit // of transactions with what comes in the order of the log
-	before     int         // lanes that had a part of the transaction before, where anybody looked
-	filled     string      // the lane of which one record was all of it
+	lately     *usage      // of those
+	filled     string      // the lane of which one record was all of the one before
 	spent      timing      // of the last transaction
 	goals      goals
 	offsets    *groupOffsets
@@ -92,10 +92,8 @@ func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
 	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.records) > 0 {
 		a.limit.learn(a.spent, c.cfg.Lanes.Target, g.shares.taken, g.shares.limit, c.maxBatch())
 	}
-	if len(g.shares.lanes) > 0 {
-		a.before = len(g.shares.lanes)
-	}
 	if len(g.records) > 0 {
+		a.lately.add(g.shares.lanes, g.shares.limit)
 		a.filled = g.shares.filling()
 	}
 	a.arrived(g.reached)

@@ -34,7 +34,7 @@ func (c *Consumer) maxBatch() amount { return amount{c.cfg.MaxRecords, c.cfg.Max
 func (a *assignment) gather() *gathering {
 	return &gathering{
 		lanes: a.consumer.cfg.Lanes, backlogs: a.backlogs, turns: a.turns,
-		shares:    shares{limit: a.limit.limit(a.consumer.maxBatch()), before: a.before, filled: a.filled, lanes: make(map[string]amount)},
+		shares:    shares{limit: a.limit.limit(a.consumer.maxBatch()), lately: a.lately, filled: a.filled, lanes: make(map[string]amount)},
 		deferring: make(map[laneKey]bool), reached: make(map[int]int64),
 	}
 }
@@ -133,9 +133,8 @@ func (g *gathering) late(records []bus.Record) bool {
 
 // add returns false where a record belongs to the next transaction.
 func (g *gathering) add(r bus.Record, late bool) bool {
-	s, at := laneState{late: late}, laneKey{partition: r.Partition}
-	if late || len(g.backlogs)+len(g.deferring) > 0 { // also where the transaction has begun while it was late
-		at.lane = g.lanes.of(r)
+	s, at := laneState{late: late}, laneKey{g.lanes.of(r), r.Partition}
+	if at.lane != "" {
 		b, left := g.backlogs[at]
 		s.behind, s.elsewhere = g.deferring[at] || left && r.Offset >= b.next, g.turns.has(at.lane)
 		s.mayDefer = len(g.backlogs)+len(g.deferring) < g.lanes.Most && !(left && r.Offset < b.next) // the partition's position was set back

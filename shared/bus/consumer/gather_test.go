@@ -14,7 +14,7 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	lanes := Lanes{Of: func(r bus.Record) string { return string(r.Key) }}.withDefaults()
 	a := &assignment{
 		consumer: &Consumer{cfg: Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes}},
-		backlogs: backlogs{}, turns: newTurns(), limit: &batchLimit{1}, input: newInput(1 << 20),
+		backlogs: backlogs{}, turns: newTurns(), limit: &batchLimit{1}, lately: newUsage(), input: newInput(1 << 20),
 	}
 	written := func(from, to int, at time.Time, lane func(i int) string) (records []bus.Record) {
 		for i := from; i < to; i++ {
@@ -23,18 +23,18 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 		return records
 	}
 	g := a.gather()
-	g.take(written(0, 50, clock.Now().Add(-time.Hour), func(int) string { return "flood" }))
+	g.take(written(0, 60, clock.Now().Add(-time.Hour), func(int) string { return "flood" }))
 	if len(g.deferred) == 0 {
 		t.Fatal("the flood is not held to its share")
 	}
-	g.take(written(50, 60, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }))
+	g.take(written(60, 70, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }))
 	first, overtook := g.deferred[0].offset, []int64{}
 	for _, r := range g.records {
 		if string(r.Key) == "flood" && r.Offset > first {
 			overtook = append(overtook, r.Offset)
 		}
 	}
-	if len(overtook) > 0 || g.records[len(g.records)-1].Offset != 59 {
+	if len(overtook) > 0 || g.records[len(g.records)-1].Offset != 69 {
 		t.Errorf("records %v of the flood are applied before %d; the last one applied is %d", overtook, first, g.records[len(g.records)-1].Offset)
 	}
 }

@@ -41,8 +41,11 @@ func (l Lanes) withDefaults() Lanes {
 // maxLaneName is the longest name of a lane.
 const maxLaneName = 255
 
-// of is the lane of a record; "" where the name is none that the database takes.
+// of is the lane of a record; "" where there are none, or the name is none that the database takes.
 func (l Lanes) of(r bus.Record) string {
+	if l.Of == nil {
+		return ""
+	}
 	lane := l.Of(r)
 	if len(lane) > maxLaneName || !utf8.ValidString(lane) || strings.Contains(lane, "\x00") {
 		return ""

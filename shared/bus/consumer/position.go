@@ -38,7 +38,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	a := &assignment{
 		consumer: c, topic: logs.ID, claims: make(map[int]*claimed), asked: make(chan struct{}, 1),
 		input: newInput(c.cfg.BufferBytes), goals: newGoals(), offsets: newGroupOffsets(),
-		limit: newBatchLimit(c.cfg.Lanes), turns: newTurns(), reader: c.laneReader(logs.ID),
+		limit: newBatchLimit(c.cfg.Lanes), lately: newUsage(), turns: newTurns(), reader: c.laneReader(logs.ID),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
 	if err != nil {

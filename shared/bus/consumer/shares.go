@@ -1,10 +1,6 @@
 package consumer
 
-import (
-	"math"
-)
-
-// Limits of a lane's share of a transaction while the consumer is late.
+// Limits of a lane's share of the transactions while the consumer is late.
 const (
 	minShares = 4 // a quarter, however few lanes there are
 	maxShares = 8 // an eighth, however many: where more than that send alike, no one of them is what all wait for
@@ -26,10 +22,9 @@ func (a amount) fills(limit amount) bool {
 	return a.records >= limit.records || a.cost >= limit.cost || a.bytes >= limit.bytes
 }
 
-// divided is the share of one among n. Memory is not shared: it is free again after the
-// transaction.
-func (a amount) divided(n int) amount {
-	return amount{max(1, a.records/n), max(1, a.cost/n), math.MaxInt}
+// part is how much of a limit a is. Memory is not shared: it is free again after the transaction.
+func (a amount) part(limit amount) float64 {
+	return max(float64(a.records)/float64(limit.records), float64(a.cost)/float64(limit.cost))
 }
 
 // decision is what becomes of a record that is next in the log.
@@ -44,8 +39,8 @@ const (
 // shares decides which records a transaction holds, by each lane's share.
 type shares struct {
 	limit  amount
-	before int    // lanes that had a part of the transaction before
-	filled string // the lane of which one record alone was all of it; "": none
+	lately *usage // of the transactions before
+	filled string // the lane of which one record alone was all of the one before; "": none
 	taken  amount
 	lanes  map[string]amount
 }
@@ -60,12 +55,10 @@ type laneState struct {
 
 // admit decides about one record. A lane's first record in a transaction is always admitted, unless
 // the lane is behind somewhere, or one record of it was all of the transaction before: a lane that
-// sends little is never deferred. In a full transaction
-// some lane exceeds its share, which is computed for one lane more than there are, unless more than
-// maxShares send alike: so a few never keep a consumer late with what comes in order.
+// sends little is never deferred.
 func (r *shares) admit(lane string, size amount, s laneState) decision {
 	has := r.lanes[lane]
-	over := s.elsewhere || lane == r.filled || has.records > 0 && !has.plus(size).within(r.share())
+	over := s.elsewhere || lane == r.filled || has.records > 0 && r.exceeds(lane, has.plus(size))
 	switch {
 	case s.behind:
 		return defers
@@ -75,10 +68,17 @@ func (r *shares) admit(lane string, size amount, s laneState) decision {
 		return waits
 	}
 	r.taken = r.taken.plus(size)
-	if s.late && lane != "" {
-		r.lanes[lane] = has.plus(size)
-	}
+	r.lanes[lane] = has.plus(size)
 	return applies
+}
+
+// exceeds reports whether a lane would have more than its share with so much of this transaction.
+// The share is computed for one lane more than there are, unless more than maxShares send alike: so
+// a few never keep a consumer late with what comes in order.
+func (r *shares) exceeds(lane string, has amount) bool {
+	all := max(someUsage, r.lately.all+r.taken.part(r.limit))
+	n := min(maxShares, max(minShares, len(r.lately.lanes)+1, len(r.lanes)+1))
+	return r.lately.lanes[lane]+has.part(r.limit) > all/float64(n)
 }
 
 // filling is the lane of which one record alone was the transaction, which holds no more.
@@ -89,9 +89,4 @@ func (r *shares) filling() string {
 		}
 	}
 	return ""
-}
-
-// share is what one lane may have.
-func (r *shares) share() amount {
-	return r.limit.divided(min(maxShares, max(minShares, r.before+1, len(r.lanes)+1)))
 }

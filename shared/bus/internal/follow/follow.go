@@ -323,9 +323,9 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) err
 	served := make(map[int32]bool)
 	for _, a := range request.Answers {
 		served[a.Partition] = len(a.Records) > 0
-		if err := r.take(ctx, a); err != nil {
-			return err
-		}
+	}
+	if err := r.takeAll(ctx, request.Answers); err != nil {
+		return err
 	}
 	if r.memory = nil; f.Lends && len(request.Memory) >= worthKeeping {
 		r.memory = request.Memory
@@ -363,44 +363,63 @@ func (r *brokerReader) rotate(served map[int32]bool) {
 	}
 }
 
-// take draws the conclusion from the answer for one partition.
-func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) error {
+// takeAll takes a piece of each partition in turn: whoever sends to one does not wait for all that
+// came of another.
+func (r *brokerReader) takeAll(ctx context.Context, answers []broker.FetchAnswer) error {
+	for len(answers) > 0 {
+		left := answers[:0]
+		for _, a := range answers {
+			rest, err := r.take(ctx, a)
+			if err != nil {
+				return err
+			}
+			if a.Records = rest; rest != nil {
+				left = append(left, a)
+			}
+		}
+		answers = left
+	}
+	return nil
+}
+
+// take draws the conclusion from the answer for one partition, as far as one piece of its records,
+// and returns the rest of them.
+func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) (rest []byte, err error) {
 	i := slices.IndexFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Partition == a.Partition })
 	if i < 0 {
-		return nil
+		return nil, nil
 	}
 	switch a.Code {
 	case 0:
 		return r.receive(ctx, i, a)
 	case kafka.OffsetOutOfRange:
-		return r.outside(ctx, i)
+		r.outside(ctx, i)
+		return nil, nil
 	default:
 		r.lose(i, a.Code)
-		return nil
+		return nil, nil
 	}
 }
 
 // mostInPiece is how much of an answer is unpacked before it is delivered.
-const mostInPiece = 2 << 20
+const mostInPiece = 512 << 10
 
-// receive delivers what came of a partition, piece by piece.
-func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer) error {
+// receive delivers a piece of what came of a partition, and returns the rest.
+func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer) (rest []byte, err error) {
 	p := &r.partitions[i]
-	for rest := a.Records; ; {
-		read, err := r.decoder.Piece(rest, int(a.Partition), p.Offset, mostInPiece)
-		if err != nil && len(read.Records) == 0 {
-			r.follower.Logger.Error("cannot read from the log", "partition", a.Partition, "offset", p.Offset, "error", err)
-			r.lose(i, err)
-			return nil
-		}
-		if err := r.pass(ctx, p, a, read); err != nil {
-			return err
-		}
-		if rest = read.Rest; rest == nil { // after a failure as well: the next answer has it again, first
-			r.atEnd(a, p.Offset)
-			return nil
-		}
+	read, err := r.decoder.Piece(a.Records, int(a.Partition), p.Offset, mostInPiece)
+	if err != nil && len(read.Records) == 0 {
+		r.follower.Logger.Error("cannot read from the log", "partition", a.Partition, "offset", p.Offset, "error", err)
+		r.lose(i, err)
+		return nil, nil
 	}
+	if err := r.pass(ctx, p, a, read); err != nil {
+		return nil, err
+	}
+	if read.Rest == nil { // after a failure as well: the next answer has it again, first
+		r.atEnd(a, p.Offset)
+	}
+	return read.Rest, nil
 }
 
 // pass delivers one piece, unless it is empty and not the first.
@@ -439,20 +458,19 @@ func (r *brokerReader) lose(i int, why error) {
 }
 
 // outside asks what to do with a position outside the log.
-func (r *brokerReader) outside(ctx context.Context, i int) error {
+func (r *brokerReader) outside(ctx context.Context, i int) {
 	p := r.partitions[i]
 	log, sure := r.surelyOutside(ctx, p)
 	if !sure {
 		r.lose(i, kafka.OffsetOutOfRange)
-		return nil
+		return
 	}
 	next, goOn := r.follower.Outside(ctx, int(p.Partition), p.Offset, log)
 	if !goOn {
 		r.drop(i)
-		return nil
+		return
 	}
 	r.partitions[i].Offset = next
-	return nil
 }
 
 // surelyOutside asks the leader: the broker that answered may be behind.

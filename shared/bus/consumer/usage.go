@@ -1,0 +1,36 @@
+package consumer
+
+// usage is what each lane had of the transactions lately, as parts of their limits: a transaction
+// alone holds what happened to come together, often of one partition and the few lanes in it, and
+// would show equals as floods.
+type usage struct {
+	lanes map[string]float64
+	all   float64
+}
+
+// Bounds of what is remembered of transactions.
+const (
+	usageKept  = 1 - 1.0/8  // of each, with every one that follows
+	leastUsage = 1.0 / 1024 // of a lane that is remembered
+	someUsage  = 2          // transactions: where it is less, shares are of so many
+)
+
+func newUsage() *usage { return &usage{lanes: make(map[string]float64)} }
+
+// add remembers a transaction.
+func (u *usage) add(lanes map[string]amount, limit amount) {
+	u.all = 0
+	for lane, had := range u.lanes {
+		if had *= usageKept; had < leastUsage {
+			delete(u.lanes, lane)
+			continue
+		}
+		u.lanes[lane] = had
+		u.all += had
+	}
+	for lane, has := range lanes {
+		part := has.part(limit)
+		u.lanes[lane] += part
+		u.all += part
+	}
+}

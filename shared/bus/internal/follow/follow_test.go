@@ -1,0 +1,63 @@
+package follow_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
+
+// Of what an answer brings of several partitions, pieces come in turn: who sends to one does not
+// wait for all that came of another.
+func TestPartitionsTakeTurns(t *testing.T) {
+	const partitions, messages, size = 2, 100, 32 << 10
+	brokers, topic := testenv.SharedKafka(t), "test.follow.turns"
+	bustest.Ensure(t, brokers, topic, partitions, nil)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	for i := range partitions * messages {
+		m := bustest.OfLane("any", i, 1)[0]
+		m.Payload = make([]byte, size)
+		m.Metadata[bus.KeyMetadata] = fmt.Sprint(i)
+		if _, err := p.PublishContext(t.Context(), topic, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster := broker.NewCluster(brokers, &kafka.Dialer{Timeout: bus.DefaultDialTimeout})
+	logs, err := cluster.Logs(t.Context(), topic, []int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var order []int
+	read := 0
+	f := follow.Follower{
+		Cluster: cluster, Logger: testenv.Logger(t), Topic: topic, ID: logs.ID, Positions: map[int]int64{0: 0, 1: 0}, Wait: time.Second, MaxBytes: 8 << 20,
+		Deliver: func(_ context.Context, c follow.Chunk) error {
+			order = append(order, c.Partition)
+			if read += len(c.Records); read == partitions*messages {
+				cancel()
+			}
+			return nil
+		},
+	}
+	_ = f.Run(ctx)
+	if read != partitions*messages {
+		t.Fatalf("%d records were read", read)
+	}
+	if len(order) < 6 || order[0] == order[1] || order[2] == order[3] {
+		t.Errorf("pieces came of the partitions %v", order)
+	}
+}
