@@ -12,41 +12,50 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // all lists every package of the workspace.
 func all(t *testing.T) []goPackage {
 	t.Helper()
-	var packages []goPackage
-	for _, room := range append([]string{"shared", "deploy"}, middle...) {
-		packages = append(packages, list(t, filepath.Join("..", "..", room))...)
+	packages, err := workspace()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return packages
 }
 
 // list lists the packages of one module. That each also builds by its own go.mod is checked by
 // `make verify`.
-func list(t *testing.T, dir string) []goPackage {
+func list(t *testing.T, room string) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps,TestImports,XTestImports", "./...")
-	cmd.Dir = dir
+	return slices.DeleteFunc(slices.Clone(all(t)), func(p goPackage) bool { return module(p.ImportPath) != room })
+}
+
+// workspace reads the packages once for all tests: the listing takes seconds, the rules none.
+var workspace = sync.OnceValues(func() ([]goPackage, error) {
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps,TestImports,XTestImports")
+	for _, room := range append([]string{"shared", "deploy"}, middle...) {
+		cmd.Args = append(cmd.Args, "./"+room+"/...")
+	}
+	cmd.Dir = filepath.Join("..", "..")
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list in %s: %v\n%s", dir, err, complaints.Bytes())
+		return nil, fmt.Errorf("go list: %w\n%s", err, complaints.Bytes())
 	}
 	var packages []goPackage
 	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
 		var p goPackage
 		if err := dec.Decode(&p); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		packages = append(packages, p)
 	}
-	return packages
-}
+	return packages, nil
+})
 
 // The house keeps its rules.
 func TestRules(t *testing.T) {

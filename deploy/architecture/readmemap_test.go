@@ -53,7 +53,7 @@ func TestMapsAreTrue(t *testing.T) {
 				t.Errorf("%s/README.md maps %s, which is not there", room, name)
 			}
 		}
-		for _, p := range list(t, dir) {
+		for _, p := range list(t, room) {
 			folder := strings.TrimPrefix(p.ImportPath, prefix+room+"/")
 			if folder != p.ImportPath && !isForTests(p.ImportPath) && !isMapped(folder, names) {
 				t.Errorf("%s/README.md does not map %s", room, folder)
