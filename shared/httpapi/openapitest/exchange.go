@@ -2,6 +2,7 @@ package openapitest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // lines is the content type of a list with one item a line.
@@ -65,11 +67,16 @@ func (d *document) compareRefusal(e exchange, reason error) error {
 	if got := mediaType(e.header); got != "application/problem+json" {
 		return fmt.Errorf("the answer is %q, want a problem", got)
 	}
-	problem, err := openapi3filter.JSONBodyDecoder(bytes.NewReader(e.answered.text), e.header, nil, nil)
+	return compareJSON(d.problem, e.answered.text)
+}
+
+// compareJSON finds how a JSON text differs from a schema.
+func compareJSON(schema *openapi3.Schema, text []byte) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return err
+		return fmt.Errorf("failed to decode %.100q: %w", text, err)
 	}
-	return d.problem.VisitJSON(problem, openapi3.EnableJSONSchema2020())
+	return compare(schema, value)
 }
 
 // compareAnswer checks status, headers, content type and body, unless the client did not read the
@@ -79,31 +86,52 @@ func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) 
 		RequestValidationInput: request, Status: e.status, Header: e.header,
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !e.answered.complete()},
 	}
-	input.SetBodyBytes(e.answered.text)
+	text := e.answered.text
 	if mediaType(e.header) == lines {
-		if err := e.pageOfLines(input); err != nil {
+		var err error
+		if text, err = e.pageOfLines(input); err != nil {
 			return err
 		}
 	}
-	return openapi3filter.ValidateResponse(context.Background(), input)
+	input.SetBodyBytes(text)
+	schema := schemaOfJSON(input)
+	if schema == nil || input.Options.ExcludeResponseBody {
+		return openapi3filter.ValidateResponse(context.Background(), input)
+	}
+	input.Options.ExcludeResponseBody = true
+	return errors.Join(openapi3filter.ValidateResponse(context.Background(), input), compareJSON(schema, text))
 }
 
-// pageOfLines checks the lines as the JSON page that they could have been.
-func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) error {
+// schemaOfJSON describes the body of a JSON answer; nil where the answer is none, or not described.
+func schemaOfJSON(input *openapi3filter.ResponseValidationInput) *openapi3.Schema {
+	responses := input.RequestValidationInput.Route.Operation.Responses
+	described := cmp.Or(responses.Status(input.Status), responses.Default())
+	kind := mediaType(input.Header)
+	if described == nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		return nil
+	}
+	media := described.Value.Content.Get(kind)
+	if media == nil || media.Schema == nil {
+		return nil
+	}
+	return media.Schema.Value
+}
+
+// pageOfLines is the JSON page that the lines could have been.
+func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) ([]byte, error) {
 	described := input.RequestValidationInput.Route.Operation.Responses.Status(e.status)
 	if described == nil || described.Value.Content[lines] == nil {
-		return fmt.Errorf("no %s with status %d", lines, e.status)
+		return nil, fmt.Errorf("no %s with status %d", lines, e.status)
 	}
 	end := bytes.LastIndexByte(e.answered.text, '\n')
 	if rest := e.answered.text[end+1:]; e.answered.complete() && len(rest) > 0 {
-		return fmt.Errorf("the last line, %.100q, does not end", rest)
+		return nil, fmt.Errorf("the last line, %.100q, does not end", rest)
 	}
 	items := bytes.ReplaceAll(bytes.TrimSpace(e.answered.text[:end+1]), []byte("\n"), []byte(","))
-	input.SetBodyBytes(fmt.Appendf(nil, `{"items":[%s],"next_cursor":null}`, items))
 	input.Header = e.header.Clone()
 	input.Header.Set("Content-Type", "application/json")
 	input.Options.ExcludeResponseBody = false
-	return nil
+	return fmt.Appendf(nil, `{"items":[%s],"next_cursor":null}`, items), nil
 }
 
 // compareRequest is about a request that was carried out: what the document forbids has to be

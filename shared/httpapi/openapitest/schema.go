@@ -1,0 +1,61 @@
+package openapitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// compiledSchemas keeps the schemas of answers: kin-openapi compiles a schema anew for each value,
+// which takes longer than most requests.
+var compiledSchemas sync.Map
+
+// compare finds how a value differs from a schema that has no references.
+func compare(schema *openapi3.Schema, value any) error {
+	known, ok := compiledSchemas.Load(schema)
+	if !ok {
+		compiled, err := compile(schema)
+		if err != nil {
+			return err
+		}
+		known, _ = compiledSchemas.LoadOrStore(schema, compiled)
+	}
+	return known.(*jsonschema.Schema).Validate(value)
+}
+
+func compile(schema *openapi3.Schema) (*jsonschema.Schema, error) {
+	const name = "schema.json"
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	described, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	compiler.RegisterFormat(&jsonschema.Format{Name: "int64", Validate: isInt64})
+	if err := compiler.AddResource(name, described); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(name)
+}
+
+// isInt64 is OpenAPI's format, which JSON Schema has not.
+func isInt64(value any) error {
+	number, ok := value.(json.Number)
+	if !ok {
+		return nil
+	}
+	if _, err := strconv.ParseInt(number.String(), 10, 64); err != nil {
+		return fmt.Errorf("%s is no int64", number)
+	}
+	return nil
+}
