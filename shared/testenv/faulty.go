@@ -99,10 +99,14 @@ func FaultyRedis(t testing.TB) *Cache {
 	return &Cache{server, through.url}
 }
 
-// heal undoes the faults when the test ends, before end.
+// heal undoes the faults when the test ends, before end. What the servers of a failed test have
+// logged may be why.
 func heal(t testing.TB, end func() error, servers ...*fault.Server) {
 	t.Cleanup(func() {
 		for _, s := range servers {
+			if words := s.LastWords(); t.Failed() && words != "" {
+				t.Logf("%s: its log ends with\n%s", s.Name, words)
+			}
 			s.Network.Close()
 			s.Heal(t)
 			s.Network.Close()

@@ -230,9 +230,9 @@ func (b *Broker) await(ctx context.Context, size int) error {
 		}
 		select {
 		case <-b.done:
-			return fmt.Errorf("Apache Kafka ended at its start: %s", b.lastWords())
+			return fmt.Errorf("Apache Kafka ended at its start: %s", b.LastWords())
 		case <-ctx.Done():
-			return fmt.Errorf("Apache Kafka does not answer: %w: %s", err, b.lastWords())
+			return fmt.Errorf("Apache Kafka does not answer: %w: %s", err, b.LastWords())
 		case <-ticker.C:
 		}
 	}
@@ -247,13 +247,16 @@ func sees(ctx context.Context, client *kgo.Client, size int) error {
 	return err
 }
 
-// lastWords is the end of the node's log.
-func (b *Broker) lastWords() string {
+// lastWords is how much of the node's log LastWords returns: an error with its stack trace.
+const lastWords = 8 << 10
+
+// LastWords is the end of the node's log.
+func (b *Broker) LastWords() string {
 	raw, err := os.ReadFile(b.file("server.log"))
 	if err != nil {
 		return err.Error()
 	}
-	return string(raw[max(0, len(raw)-2000):])
+	return string(raw[max(0, len(raw)-lastWords):])
 }
 
 // Addr is the node's address, host:port.

@@ -85,20 +85,24 @@ func (c *Command) await() error {
 		}
 		select {
 		case <-c.ended:
-			return fmt.Errorf("it ended at its start: %s", c.lastWords())
+			return fmt.Errorf("it ended at its start: %s", c.LastWords())
 		case <-ctx.Done():
-			return fmt.Errorf("no answer within %s: %w: %s", startTime, err, c.lastWords())
+			return fmt.Errorf("no answer within %s: %w: %s", startTime, err, c.LastWords())
 		case <-ticker.C:
 		}
 	}
 }
 
-func (c *Command) lastWords() string {
+// lastWords is how much of the server's log LastWords returns.
+const lastWords = 8 << 10
+
+// LastWords is the end of the server's log.
+func (c *Command) LastWords() string {
 	raw, err := os.ReadFile(c.log())
 	if err != nil {
 		return err.Error()
 	}
-	return string(raw[max(0, len(raw)-2000):])
+	return string(raw[max(0, len(raw)-lastWords):])
 }
 
 // Pause stops the process (SIGSTOP).

@@ -31,6 +31,14 @@ func NewServer(name string, n *Network, process Process) *Server {
 	return &Server{Network: n, Name: name, process: process}
 }
 
+// LastWords is the end of the server's log; "" where it is not ours to read.
+func (s *Server) LastWords() string {
+	if writer, ok := s.process.(interface{ LastWords() string }); ok {
+		return writer.LastWords()
+	}
+	return ""
+}
+
 // Given is the process of an external server: only its network can be disturbed. By is the variable
 // that names it.
 func Given(by string) Process { return given(by) }
