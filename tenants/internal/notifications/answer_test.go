@@ -74,13 +74,17 @@ func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
 	if again, err := r.deliveries.Test(t.Context(), keyed("test"), hook.Ref()); err != nil || again.ID != tested.ID {
 		t.Errorf("tested again: %+v, %v", again, err)
 	}
-	if replayed, err := r.deliveries.Replay(t.Context(), keyed("replay"), hook.Ref(), tested.ID); err != nil || replayed.State != notifications.Pending {
+	if replayed, err := r.deliveries.Replay(t.Context(), keyed("replay"), hook.Ref(), tested.ID); err != nil {
 		t.Fatalf("replayed: %+v, %v", replayed, err)
 	}
+	to.await(t, 2)
 	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	stop()
 	if replayed, err := r.deliveries.Replay(t.Context(), keyed("replay"), hook.Ref(), tested.ID); err != nil || replayed.State != notifications.Taken {
 		t.Errorf("replayed again: %+v, %v", replayed, err)
+	}
+	if got := to.received(); len(got) != 2 {
+		t.Errorf("sent %d times, want the test and the one replay", len(got))
 	}
 	r.fail(t)
 	for range 2 {
