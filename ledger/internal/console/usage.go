@@ -55,7 +55,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	statement, err := c.Service.Statement(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	overview, err := c.Service.Overview(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if errors.Is(err, ledger.ErrNoOrganization) {
 		c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
 		return nil
@@ -63,9 +63,9 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, statement.Transfers, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
-	page := newUsagePage(statement.Balance)
-	if page.Chart, err = c.chart(r, view, statement.Balance.Book.Period); err != nil {
+	list := httpapi.NewList(r, overview.Transfers, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
+	page := newUsagePage(overview.Balance)
+	if page.Chart, err = c.chart(r, view, overview.Balance.Book.Period); err != nil {
 		return err
 	}
 	page.Day, page.Views = view.day, view.views()

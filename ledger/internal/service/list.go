@@ -34,14 +34,14 @@ func (s *Service) Usage(ctx context.Context, organization string, query postgres
 	return found, err
 }
 
-// A Statement is a balance and transfers that agree with it.
-type Statement struct {
+// An Overview is a balance and transfers that agree with it.
+type Overview struct {
 	Balance   Balance
 	Transfers []postgres.BookedTransfer
 }
 
-// Statement reads the balance of now and transfers.
-func (s *Service) Statement(ctx context.Context, organization string, query postgres.TransferQuery) (found Statement, err error) {
+// Overview reads the balance of now and transfers.
+func (s *Service) Overview(ctx context.Context, organization string, query postgres.TransferQuery) (found Overview, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if found.Balance, err = s.balanceNow(ctx, tx, organization); err != nil {
 			return err

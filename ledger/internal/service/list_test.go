@@ -84,9 +84,9 @@ func TestUsageWithin(t *testing.T) {
 }
 
 // A statement's transfers agree with its balance.
-func TestStatement(t *testing.T) {
+func TestOverview(t *testing.T) {
 	l := threeDays(t)
-	found, err := l.Statement(t.Context(), "acme", postgres.TransferQuery{To: ledgertest.November.AddDate(1, 0, 0), Limit: 100})
+	found, err := l.Overview(t.Context(), "acme", postgres.TransferQuery{To: ledgertest.November.AddDate(1, 0, 0), Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
