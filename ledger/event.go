@@ -19,6 +19,7 @@ const (
 	GrantHasExpired
 	PeriodClosed
 	BooksAdjusted
+	StatementReady
 	eventKindsEnd
 )
 
@@ -43,6 +44,7 @@ type Event struct {
 	Subject       string    // id of a BooksAdjusted
 	Amount        int64     // of a BooksAdjusted: the bytes that the organization got back, or below zero was charged
 	Of            time.Time // start of the period that was wrong; zero: no other than the Book's
+	Number        int64     // of the statement of a StatementReady
 }
 
 // ID identifies an event: the same whenever it is decided again.
@@ -65,6 +67,8 @@ func (e Event) ID() string {
 		return fmt.Sprintf("%s/grant/%s/expired", e.Organization, e.Grant.ID)
 	case PeriodClosed:
 		return fmt.Sprintf("%s/%s/closed", e.Organization, start)
+	case StatementReady:
+		return fmt.Sprintf("%s/%s/statement", e.Organization, start)
 	default:
 		return fmt.Sprintf("%s/%s/adjusted/%s", e.Organization, start, e.Subject)
 	}

@@ -8,6 +8,7 @@ const (
 	HoursAreDays       = "usage by hour is usage by day"
 	RangeIsTransfers   = "what a range charged is the sum of its transfers"
 	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
+	StatementIsBook    = "a statement is what its book came to"
 	LedgerIsLog        = "the ledger's bytes are the log's bytes"
 	ChainHolds         = "each link of a chain follows from the one before"
 	ChainIsCharges     = "a chain has what was charged and decided"
@@ -16,8 +17,8 @@ const (
 
 // Invariants are all of them.
 func Invariants() []string {
-	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, LedgerIsLog, ChainHolds, ChainIsCharges,
-		RootIsChains}
+	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog, ChainHolds,
+		ChainIsCharges, RootIsChains}
 }
 
 // A Violation is an invariant that does not hold. There should never be one.

@@ -39,6 +39,7 @@ type history struct {
 	grants       map[string]Grant
 	transfers    []Transfer
 	events       []Event
+	lines        map[Line]int64
 }
 
 func newHistory(t testing.TB, random *rand.Rand) *history {
@@ -46,6 +47,7 @@ func newHistory(t testing.TB, random *rand.Rand) *history {
 	now := time.Date(2027, 12, 1+random.IntN(60), random.IntN(24), 0, 0, 0, time.UTC)
 	return &history{
 		t: t, random: random, now: now, organization: Organization{ID: "acme", AnchorDay: anchor}, books: map[time.Time]Book{}, grants: map[string]Grant{},
+		lines: map[Line]int64{},
 	}
 }
 
@@ -193,6 +195,7 @@ func (h *history) perform(a act) error {
 		h.grants[g.ID] = *g
 	}
 	h.transfers, h.events = append(h.transfers, books.Transfers...), append(h.events, books.Events...)
+	h.state(books)
 	return nil
 }
 

@@ -36,6 +36,7 @@ var eventConsumers = map[string][]string{
 	"TypeGrantExpired":        nil,
 	"TypePeriodClosed":        nil,
 	"TypeAdjusted":            nil,
+	"TypeStatementReady":      nil,
 	"TypeErrorGroupCreated":   nil,
 	"TypeHolderChanged":       {"shared/identity", "tenants/internal/bus"},
 	"TypeErased":              {"tenants/internal/bus"},

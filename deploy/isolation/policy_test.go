@@ -59,6 +59,10 @@ var policies = []policy{
 	{route: "POST /v1/organizations/{organization}/grants/{grant}/void", who: tokens("billing:write"), path: "/v1/organizations/{organization}/grants/{grant}/void"},
 	{route: "POST /v1/organizations/{organization}/adjustments", who: tokens("billing:write"), body: `{"amount":1}`, want: 201},
 
+	{route: "GET /v1/organizations/{organization}/statements", who: tokens("billing:read")},
+	{route: "GET /v1/organizations/{organization}/statements/{statement}", who: tokens("billing:read"), path: "/v1/organizations/{organization}/statements/1",
+		want: 404}, // no period has closed
+
 	// Organizations and what is theirs.
 	{route: "POST /v1/organizations", who: operators, body: `{"name":"C","tier":"indie"}`, want: 201},
 	{route: "GET /v1/organizations", who: tokens("tenants:admin")},
@@ -148,6 +152,9 @@ var policies = []policy{
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/usage", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/refusals", who: members(tenants.UsageRead)},
+	{route: "GET /console/usage/statements", who: members(tenants.UsageRead)},
+	{route: "GET /console/usage/statements/{statement}", who: members(tenants.UsageRead), path: "/console/usage/statements/1", want: 404},
+	{route: "GET /console/usage/statements/{statement}/csv", who: members(tenants.UsageRead), path: "/console/usage/statements/1/csv", want: 404},
 	{route: "GET /console/session/renew", who: members(""), want: 303},
 	{route: "GET /console/confirm", who: members("")},
 	{route: "POST /console/confirm", who: members(""), body: "password=correct horse battery staple", want: 303, ends: true},

@@ -45,6 +45,7 @@ const (
 	TypeGrantExpired        = "weir.ledger.v1.grant_expired"
 	TypePeriodClosed        = "weir.ledger.v1.period_closed"
 	TypeAdjusted            = "weir.ledger.v1.adjusted"
+	TypeStatementReady      = "weir.ledger.v1.statement_ready"
 	TypeErrorGroupCreated   = "weir.grouping.v1.error_group_created"
 	TypeKeyUsed             = "weir.ingest.v1.key_used"
 	TypeKeyExposed          = "weir.ingest.v1.key_exposed"

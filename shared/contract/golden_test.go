@@ -77,6 +77,8 @@ func samples() map[string]any {
 			Granted: 200, Consumed: 100, Overage: 7, Expired: 90, Voided: 10, At: at},
 		contract.TypeAdjusted: &contract.Adjusted{Organization: "org_1", Adjustment: "adj_1", Bytes: -42, PeriodStart: at,
 			OfPeriodStart: &at, At: at},
+		contract.TypeStatementReady: &contract.StatementReady{Organization: "org_1", Statement: 7, PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0),
+			Used: 107, Overage: 7, At: at},
 		contract.TypeErrorGroupCreated: &contract.ErrorGroupCreated{Organization: "org_1", Project: "prj_1", Group: "grp_1",
 			Title: "TypeError: x is undefined", Type: "TypeError", Culprit: "cart.total", FirstSeen: at},
 		contract.TypeKeyUsed: &contract.KeyUsed{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Accepted: 40, Rejected: 2,

@@ -91,3 +91,14 @@ type Adjusted struct {
 	OfPeriodStart *time.Time `json:"of_period_start,omitempty"` // the period that was wrong
 	At            time.Time  `json:"at"`
 }
+
+// StatementReady is a fact on weir.ledger.v1: the statement of a closed period can be read.
+type StatementReady struct {
+	Organization string    `json:"organization"`
+	Statement    int64     `json:"statement"` // its number
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Used         int64     `json:"used"`    // in the period, whether anything covered it or not
+	Overage      int64     `json:"overage"` // of that: covered by nothing
+	At           time.Time `json:"at"`
+}

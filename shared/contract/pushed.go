@@ -21,6 +21,7 @@ func PushedFacts() []Pushed {
 		{TypeGrantExpired, "grant.expired", "a grant has expired"},
 		{TypePeriodClosed, "period.closed", "a period is closed"},
 		{TypeAdjusted, "quota.adjusted", "what was charged is made good in the running period"},
+		{TypeStatementReady, "statement.ready", "the statement of a closed period can be read"},
 		{TypeErrorGroupCreated, "error_group.created", "an error of a new kind is seen"},
 	}
 }

@@ -57,6 +57,10 @@ func eventBody(e ledger.Event) (kind string, body any) {
 			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Granted: book.Granted(), Consumed: balances[ledger.Consumed],
 			Overage: balances[ledger.Overage], Expired: balances[ledger.Expired], Voided: balances[ledger.Voided], At: at,
 		}
+	case ledger.StatementReady:
+		return contract.TypeStatementReady, contract.StatementReady{
+			Organization: e.Organization, Statement: e.Number, PeriodStart: start, PeriodEnd: end, Used: used, Overage: book.Balances[ledger.Overage], At: at,
+		}
 	case ledger.BooksAdjusted:
 		return contract.TypeAdjusted, newAdjusted(e)
 	}

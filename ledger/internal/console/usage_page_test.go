@@ -68,4 +68,15 @@ func TestUsagePage(t *testing.T) {
 	shows("", http.StatusOK, ">exhausted<", "A request needed more than the 65 B that are left", "/console/usage/refusals")
 	shows("/refusals?cursor=x", http.StatusBadRequest, "cursor")
 	shows("?cursor=x", http.StatusBadRequest, "cursor")
+	shows("/statements", http.StatusOK, "No period has closed yet")
+	l.SetClock(time.Date(2026, 12, 1, 0, 1, 0, 0, time.UTC))
+	if _, err := l.Advance(t.Context(), l.Pool, l.Now()); err != nil {
+		t.Fatal(err)
+	}
+	shows("/statements", http.StatusOK, "Statement 3", "2026-11-01 to 2026-11-30", "/console/usage/statements/3")
+	shows("/statements/3", http.StatusOK, "Allowance of the plan", "By project and environment", `<bdi>project</bdi>`, "/console/usage/statements/3/csv")
+	shows("/statements/3/csv", http.StatusOK, "statement,line,day,project", "3,charge,2026-11-20,project,,,,1,1,35")
+	shows("/statements/1", http.StatusOK, "Nothing was accepted in this period.")
+	shows("/statements/4", http.StatusNotFound, "There is no statement")
+	shows("/statements/last", http.StatusNotFound, "There is no statement")
 }

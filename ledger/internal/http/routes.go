@@ -44,6 +44,8 @@ func (a *API) Mount(router chi.Router) {
 		router.Get("/v1/accounts", httpapi.Handle(a.accounts))
 		router.Get("/v1/organizations/{organization}/subscription", httpapi.Handle(a.subscription))
 		router.Get("/v1/organizations/{organization}/grants", httpapi.Handle(a.grants))
+		router.Get("/v1/organizations/{organization}/statements", httpapi.Handle(a.statements))
+		router.Get("/v1/organizations/{organization}/statements/{statement}", httpapi.Handle(a.statement))
 	})
 	router.Group(func(router chi.Router) {
 		router.Use(a.Guard.RequireScope(ScopeWrite))
@@ -92,6 +94,8 @@ func answer(err error, organization string) error {
 		return httpapi.NotFound("organization", organization)
 	case errors.Is(err, ledger.ErrNotKept):
 		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is not kept any more.", "Use a later time.")
+	case errors.Is(err, ledger.ErrNoStatement):
+		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound, "The organization has no statement of this number.")
 	case errors.Is(err, postgres.ErrReused):
 		return httpapi.IdempotencyKeyReused()
 	case errors.As(err, &invalid):

@@ -33,6 +33,9 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 	queueBooks(&batch, books)
 	queueUses(&batch, usesOf(charges))
 	queueGrants(&batch, opened)
+	for _, id := range sortedKeys(opened) {
+		queueLines(&batch, id, opened[id].Lines())
+	}
 	queueUnpublished(&batch, due)
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
 	return tx.SendBatch(ctx, &batch).Close()

@@ -101,7 +101,7 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 		return nil, err
 	}
 	violations = append(violations, chains...)
-	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder} {
+	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder, verifyStatements} {
 		found, err := check(ctx, tx)
 		if err != nil {
 			return nil, err

@@ -41,6 +41,10 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 			Before: func() time.Time { return kept.BooksSince(clock()) },
 		},
 		prune.Rows{
+			Table: "statements", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
+			Before: func() time.Time { return kept.BooksSince(clock()) },
+		},
+		prune.Rows{
 			Table: "grants", Bound: fmt.Sprintf("%d months after their end", kept.Books), Age: "coalesce(ended_at, expires_at, 'infinity')",
 			Before: func() time.Time { return kept.BooksSince(clock()) }, Only: "(t.status <> 1 AND t.remaining = 0)",
 		},
@@ -63,6 +67,7 @@ func Fixed() []prune.Bound {
 		{Table: "chains", Keeps: "a row for each organization", By: "the organizations that there are"},
 		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},
 		{Table: "events", Keeps: "what was decided about each organization, and a few lines a period", By: "the organizations that there are"},
+		{Table: "period_lines", Keeps: "a few rows for each book, and one for each of its grants, adjustments", By: "the foreign key to books"},
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
 	}
 }

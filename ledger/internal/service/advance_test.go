@@ -51,7 +51,7 @@ func TestAPeriodIsClosedOnceTheLogIsBooked(t *testing.T) {
 	step("a position is of another topic", nil, 0)
 	end.Next = contract.Positions{0: 1000, 1: 1000, 2: 1000}
 	setPosition(t, l, 2, 7, topic, "")
-	step("all is booked", nil, 1)
+	step("all is booked", nil, 2) // with the statement
 }
 
 // setPosition sets how far a partition of the log is booked.

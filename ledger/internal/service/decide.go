@@ -137,7 +137,7 @@ func (s *Service) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at t
 	return s.keep(ctx, tx, books.Organization.ID, before, at, request, decisions)
 }
 
-// saveDecided stores the books of organizations about which something was decided.
+// saveDecided stores the books of organizations about which something was decided, and makes the statements of periods that it closed.
 func (s *Service) saveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	for id, books := range opened {
 		if err := postgres.SaveOrganization(ctx, tx, books.Organization, books.Due()); err != nil {
@@ -150,7 +150,7 @@ func (s *Service) saveDecided(ctx context.Context, tx pgx.Tx, at time.Time, open
 	if err := postgres.SaveBooks(ctx, tx, at, opened, nil); err != nil {
 		return fmt.Errorf("cannot write the books: %w", err)
 	}
-	return nil
+	return s.issueStatements(ctx, tx, at, opened)
 }
 
 // keep appends decisions to the stream of their organization, with their instant and the positions of the log that they take effect behind: what of the

@@ -55,6 +55,11 @@ func open(t *testing.T) *ledgertest.Ledger {
 	return l
 }
 
+// closings are the events of an organization with which nothing happens but that so many periods close at once.
+func closings(periods int) []ledger.EventKind {
+	return append(slices.Repeat([]ledger.EventKind{ledger.PeriodClosed}, periods), slices.Repeat([]ledger.EventKind{ledger.StatementReady}, periods)...)
+}
+
 func advanceAll(t *testing.T, l *ledgertest.Ledger) {
 	t.Helper()
 	for advanced := 1; advanced > 0; {
@@ -80,7 +85,7 @@ func TestUpgrade(t *testing.T) {
 	if due := roundOf(t, l).Accounts; len(due) != 1 || due[0].Tier != ledger.Scale || due[0].NextQuota != 400 || due[0].State != ledger.Active {
 		t.Errorf("published is %+v", due)
 	}
-	want := []ledger.EventKind{ledger.PeriodClosed, ledger.PeriodClosed, ledger.QuotaRestored, ledger.TierChanged}
+	want := append(closings(2), ledger.QuotaRestored, ledger.TierChanged)
 	if got := l.Events(); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
@@ -287,7 +292,7 @@ func TestWhatIsDueIsDone(t *testing.T) {
 	if err != nil || found[0].Status != ledger.GrantExpired || found[0].Expired != 50 {
 		t.Errorf("grants %+v, error %v", found, err)
 	}
-	want := []ledger.EventKind{ledger.PeriodClosed, ledger.PeriodClosed, ledger.GrantExpiring, ledger.PeriodClosed, ledger.GrantHasExpired}
+	want := append(closings(2), ledger.GrantExpiring, ledger.PeriodClosed, ledger.GrantHasExpired, ledger.StatementReady)
 	if got := l.Events(); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
@@ -312,8 +317,8 @@ func TestAdvancersShareTheWork(t *testing.T) {
 	}
 	wait.Wait()
 	advanceAll(t, l)
-	if got := len(l.Events()); got != 6*2 {
-		t.Errorf("%d events, want September and October closed for each of 6", got)
+	if got := len(l.Events()); got != 6*4 {
+		t.Errorf("%d events, want September and October closed for each of 6, with their statements", got)
 	}
 	l.CheckSound(t)
 }
@@ -338,7 +343,7 @@ func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `of 25 organizations, of the first: organization "failing`) || advanced != 1 {
 		t.Errorf("%d advanced, error %v", advanced, err)
 	}
-	closed := []ledger.EventKind{ledger.PeriodClosed, ledger.PeriodClosed}
+	closed := closings(2)
 	if got := l.Events(); !slices.Equal(got, closed) {
 		t.Errorf("events %v, want %v", got, closed)
 	}

@@ -121,3 +121,31 @@ func TestNoMail(t *testing.T) {
 		t.Errorf("the mails are %q", states)
 	}
 }
+
+// Each fact that goes by mail has a text that its event fills, and one subject.
+func TestMailTexts(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	r.run(t)
+	start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	r.consume(t,
+		r.record(t, "evt_1", contract.TypeQuotaRestored, "org_a", contract.QuotaRestored{Organization: "org_a", Quota: 2048, Used: 1024, PeriodEnd: start}),
+		r.record(t, "evt_2", contract.TypeStatementReady, "org_a", contract.StatementReady{Organization: "org_a", Statement: 7, Used: 1024, PeriodStart: start}))
+	testenv.Eventually(t, patience, func() error {
+		if taken := office.Taken(); len(taken) != 2 {
+			return errNot("%d mails", len(taken))
+		}
+		return nil
+	})
+	all := strings.NewReplacer("=\r\n", "", "=\n", "").Replace(strings.Join(office.Taken(), "\n")) // as quoted-printable wraps
+	for _, part := range []string{"Subject: a can send logs again", "2.0 KiB now, of which 1.0 KiB", "Subject: Statement 7 of a is ready", "has used 1.0 KiB",
+		"https://weir.example/console/usage/statements/7"} {
+		if !strings.Contains(all, part) {
+			t.Errorf("they lack %q:\n%s", part, all)
+		}
+	}
+	if strings.Contains(all, "no value") {
+		t.Errorf("a text wants what its event does not have:\n%s", all)
+	}
+}

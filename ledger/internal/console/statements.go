@@ -1,0 +1,138 @@
+package console
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/ui"
+)
+
+type statementsPage struct {
+	Statements []shownStatement
+	Pager      ui.Pager
+}
+
+// A shownStatement is a statement in words.
+type shownStatement struct {
+	ledger.Statement
+	LastDay  time.Time // of the period
+	Charged  int64
+	Projects []shownCharges
+	Days     []shownCharges
+}
+
+// shownCharges are charges of a project and environment, or of a day.
+type shownCharges struct {
+	Project, Environment     string
+	Day                      time.Time
+	Requests, Entries, Bytes int64
+}
+
+// statementPlace is where a list of statements goes on.
+type statementPlace struct {
+	Number int64 `json:"n"`
+}
+
+func (c *console) showStatements(w http.ResponseWriter, r *http.Request) error {
+	var before statementPlace
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		if err := httpapi.DecodeCursor(r, cursor, &before); err != nil {
+			return err
+		}
+	}
+	found, err := c.Service.Statements(r.Context(), identity.OrganizationOf(r.Context()), before.Number, pageSize+1)
+	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
+		return err
+	}
+	list := httpapi.NewList(r, found, pageSize, func(last ledger.Statement) any { return statementPlace{last.Number} })
+	page := statementsPage{Pager: ui.NewPager(r, list.NextCursor)}
+	for _, statement := range list.Items {
+		page.Statements = append(page.Statements, c.showTotals(statement))
+	}
+	c.pages.Write(w, r, http.StatusOK, "statements", ui.View{Title: "Statements", Data: page})
+	return nil
+}
+
+func (c *console) showTotals(s ledger.Statement) shownStatement {
+	return shownStatement{Statement: s, LastDay: s.Period.End.AddDate(0, 0, -1), Charged: s.Totals.Consumed + s.Totals.Overage}
+}
+
+func (c *console) showStatement(w http.ResponseWriter, r *http.Request) error {
+	statement, err := c.statement(r)
+	if err != nil {
+		return err
+	}
+	shown := c.showTotals(statement)
+	shown.Days, shown.Projects = byDay(statement.Charges), c.byProject(statement.Charges)
+	c.pages.Write(w, r, http.StatusOK, "statement", ui.View{Title: fmt.Sprintf("Statement %d", statement.Number), Data: shown})
+	return nil
+}
+
+// statement reads the one that the path names.
+func (c *console) statement(r *http.Request) (ledger.Statement, error) {
+	text := chi.URLParam(r, "statement")
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return ledger.Statement{}, httpapi.NotFound("statement", text)
+	}
+	statement, err := c.Service.Statement(r.Context(), identity.OrganizationOf(r.Context()), number)
+	if errors.Is(err, ledger.ErrNoStatement) || errors.Is(err, ledger.ErrNoOrganization) {
+		return statement, httpapi.NotFound("statement", text)
+	}
+	return statement, err
+}
+
+// downloadStatement answers with all of a statement as CSV.
+func (c *console) downloadStatement(w http.ResponseWriter, r *http.Request) error {
+	statement, err := c.statement(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", httpapi.TypeCSV)
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="statement-%d.csv"`, statement.Number))
+	out := httpapi.NewPacedWriter(w)
+	if err := csv.NewWriter(out).WriteAll(append([][]string{ledger.StatementColumns()}, statement.Table()...)); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// byDay adds up charges by day. They are in the order of days.
+func byDay(charges []ledger.DayCharge) (days []shownCharges) {
+	for _, charge := range charges {
+		if len(days) == 0 || !days[len(days)-1].Day.Equal(charge.Day) {
+			days = append(days, shownCharges{Day: charge.Day})
+		}
+		days[len(days)-1].add(charge)
+	}
+	return days
+}
+
+// byProject adds up charges by project and environment, in the order in which they first come.
+func (c *console) byProject(charges []ledger.DayCharge) (projects []shownCharges) {
+	at := map[[2]string]int{}
+	for _, charge := range charges {
+		key := [2]string{charge.Project, charge.Environment}
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(projects), len(projects)
+			projects = append(projects, shownCharges{Project: c.nameOf(postgres.ByProject, charge.Project), Environment: charge.Environment})
+		}
+		projects[i].add(charge)
+	}
+	return projects
+}
+
+func (s *shownCharges) add(c ledger.DayCharge) {
+	s.Requests, s.Entries, s.Bytes = s.Requests+c.Requests, s.Entries+c.Entries, s.Bytes+c.Bytes
+}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// maxCharges is how many charges a statement tells apart.
+const maxCharges = 10_000
+
+// StatementSources reads what the statement of a period is made of, which has just closed.
+func StatementSources(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (from ledger.Sources, err error) {
+	if from.Lines, err = linesSince(ctx, tx, organization, period.Start); err != nil {
+		return from, fmt.Errorf("cannot read the lines: %w", err)
+	}
+	if from.Grants, err = grantsSince(ctx, tx, organization, period); err != nil {
+		return from, fmt.Errorf("cannot read the grants: %w", err)
+	}
+	from.Charges, from.ChargedBy, err = chargesOf(ctx, tx, organization, period)
+	return from, err
+}
+
+// chargesOf are the charges of a period by day, and by as much else as leaves no more of them than a statement has room for.
+func chargesOf(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (uses []ledger.Use, by []string, err error) {
+	for _, dimensions := range [][]Dimension{{ByProject, ByEnvironment}, {ByProject}, {}} {
+		query := UsageQuery{Bucket: ByDay, By: map[Dimension]bool{}, From: period.Start, To: period.End, Limit: maxCharges + 1}
+		by = []string{}
+		for _, dimension := range dimensions {
+			query.By[dimension], by = true, append(by, string(dimension))
+		}
+		if uses, err = Usages(ctx, tx, pg.Organization(organization), query); err != nil || len(uses) <= maxCharges {
+			break
+		}
+	}
+	return uses, by, err
+}
+
+// grantsSince reads the grants that were in force in a period, or may have been.
+func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (found []ledger.Grant, err error) {
+	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND starts_at < $3
+		AND (ended_at IS NULL OR ended_at >= $2) AND status <> $4 ORDER BY created_at, id`, organization, period.Start, period.End, ledger.GrantScheduled)
+	if err != nil {
+		return nil, err
+	}
+	return found, forEachGrant(rows, func(_ string, g ledger.Grant) { found = append(found, g) })
+}
+
+// NextStatement is the number of an organization's next statement. Its books have to be locked.
+func NextStatement(ctx context.Context, tx pgx.Tx, organization string) (number int64, err error) {
+	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) + 1 FROM statements WHERE organization = $1`, organization).Scan(&number)
+	return number, err
+}
+
+// SaveStatement keeps a statement; saved is false where its period has one.
+func SaveStatement(ctx context.Context, tx pgx.Tx, s ledger.Statement) (saved bool, err error) {
+	document, err := json.Marshal(newStatementRow(s))
+	if err != nil {
+		return false, err
+	}
+	tag, err := tx.Exec(ctx, `INSERT INTO statements (organization, number, period_start, period_end, made_at, document) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (organization, period_start) DO NOTHING`, s.Organization, s.Number, s.Period.Start, s.Period.End, s.Made, document)
+	return tag.RowsAffected() > 0, err
+}
+
+const statementColumns = `organization, number, period_start, period_end, made_at`
+
+// Statements lists at most limit statements with numbers below before, the latest first, with their totals alone. before is 0 at the start.
+func Statements(ctx context.Context, tx pgx.Tx, organization pg.Organization, before int64, limit int) ([]ledger.Statement, error) {
+	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document - 'grants' - 'charges' - 'late' - 'adjustments' FROM statements
+		WHERE organization = $1 AND ($2 = 0 OR number < $2) ORDER BY number DESC LIMIT $3`, organization, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanStatement)
+}
+
+// LoadStatement reads one statement; ledger.ErrNoStatement where there is none.
+func LoadStatement(ctx context.Context, tx pgx.Tx, organization pg.Organization, number int64) (ledger.Statement, error) {
+	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document FROM statements WHERE organization = $1 AND number = $2`, organization, number)
+	if err != nil {
+		return ledger.Statement{}, err
+	}
+	s, err := pgx.CollectExactlyOneRow(rows, scanStatement)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ledger.ErrNoStatement
+	}
+	return s, err
+}
+
+func scanStatement(row pgx.CollectableRow) (s ledger.Statement, err error) {
+	var document statementRow
+	if err := row.Scan(&s.Organization, &s.Number, &s.Period.Start, &s.Period.End, &s.Made, &document); err != nil {
+		return s, err
+	}
+	s.Period, s.Made = calendar.Period{Start: s.Period.Start.UTC(), End: s.Period.End.UTC()}, s.Made.UTC()
+	document.fill(&s)
+	return s, nil
+}
+
+// statementRow is a statement as statements.document has it. Its names are data.
+type statementRow struct {
+	Tier        ledger.Tier     `json:"tier"`
+	Quota       int64           `json:"quota"`
+	Totals      totalsRow       `json:"totals"`
+	ChargedBy   []string        `json:"charged_by"`
+	Grants      []movementRow   `json:"grants,omitempty"`
+	Charges     []dayChargeRow  `json:"charges,omitempty"`
+	Late        []lateRow       `json:"late,omitempty"`
+	Adjustments []adjustmentRow `json:"adjustments,omitempty"`
+}
+
+type totalsRow struct {
+	Opening   int64 `json:"opening"`
+	Allowance int64 `json:"allowance"`
+	Prorated  int64 `json:"prorated"`
+	Granted   int64 `json:"granted"`
+	Consumed  int64 `json:"consumed"`
+	Overage   int64 `json:"overage"`
+	Expired   int64 `json:"expired"`
+	Voided    int64 `json:"voided"`
+	Closing   int64 `json:"closing"`
+}
+
+type movementRow struct {
+	Grant   string `json:"grant"`
+	Opening int64  `json:"opening"`
+	Issued  int64  `json:"issued"`
+	Used    int64  `json:"used"`
+	Expired int64  `json:"expired"`
+	Voided  int64  `json:"voided"`
+	Closing int64  `json:"closing"`
+}
+
+type dayChargeRow struct {
+	Day         time.Time `json:"day"`
+	Project     string    `json:"project"`
+	Environment string    `json:"environment"`
+	Requests    int64     `json:"requests"`
+	Entries     int64     `json:"entries"`
+	Bytes       int64     `json:"bytes"`
+}
+
+type lateRow struct {
+	Of    time.Time `json:"of"`
+	Bytes int64     `json:"bytes"`
+}
+
+type adjustmentRow struct {
+	ID    string    `json:"id"`
+	Of    time.Time `json:"of"`
+	Bytes int64     `json:"bytes"`
+}
+
+func newStatementRow(s ledger.Statement) statementRow {
+	row := statementRow{Tier: s.Tier, Quota: s.Quota, Totals: totalsRow(s.Totals), ChargedBy: s.ChargedBy}
+	row.Grants = converted(s.Grants, func(m ledger.GrantMovement) movementRow { return movementRow(m) })
+	row.Charges = converted(s.Charges, func(c ledger.DayCharge) dayChargeRow { return dayChargeRow(c) })
+	row.Late = converted(s.Late, func(l ledger.LateCharge) lateRow { return lateRow(l) })
+	row.Adjustments = converted(s.Adjustments, func(a ledger.AdjustmentEntry) adjustmentRow { return adjustmentRow(a) })
+	return row
+}
+
+func (r statementRow) fill(s *ledger.Statement) {
+	s.Tier, s.Quota, s.Totals, s.ChargedBy = r.Tier, r.Quota, ledger.Totals(r.Totals), r.ChargedBy
+	s.Grants = converted(r.Grants, func(m movementRow) ledger.GrantMovement { return ledger.GrantMovement(m) })
+	s.Charges = converted(r.Charges, func(c dayChargeRow) ledger.DayCharge { return ledger.DayCharge(c) })
+	s.Late = converted(r.Late, func(l lateRow) ledger.LateCharge { return ledger.LateCharge(l) })
+	s.Adjustments = converted(r.Adjustments, func(a adjustmentRow) ledger.AdjustmentEntry { return ledger.AdjustmentEntry(a) })
+}
+
+func converted[From, To any](from []From, convert func(From) To) (to []To) {
+	for _, one := range from {
+		to = append(to, convert(one))
+	}
+	return to
+}

@@ -1,0 +1,74 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Statements lists an organization's statements with numbers below before, the latest first, with their totals alone. before is 0 at the start.
+func (s *Service) Statements(ctx context.Context, organization string, before int64, limit int) (found []ledger.Statement, err error) {
+	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if err := exists(ctx, tx, organization); err != nil {
+			return err
+		}
+		found, err = postgres.Statements(ctx, tx, organization, before, limit)
+		return err
+	})
+	return found, err
+}
+
+// Statement reads one statement.
+func (s *Service) Statement(ctx context.Context, organization string, number int64) (found ledger.Statement, err error) {
+	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if err := exists(ctx, tx, organization); err != nil {
+			return err
+		}
+		found, err = postgres.LoadStatement(ctx, tx, organization, number)
+		return err
+	})
+	return found, err
+}
+
+// issueStatements makes the statements of periods that have just closed. The books are saved, and still locked.
+func (s *Service) issueStatements(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		for _, event := range opened[id].Events {
+			if event.Kind != ledger.PeriodClosed {
+				continue
+			}
+			if err := s.issueStatement(ctx, tx, at, opened[id], event); err != nil {
+				return fmt.Errorf("cannot make the statement of organization %q for the period of %s: %w", id, event.Book.Period.Start.Format(time.DateOnly), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Service) issueStatement(ctx context.Context, tx pgx.Tx, at time.Time, books *ledger.Books, closed ledger.Event) error {
+	sources, err := postgres.StatementSources(ctx, tx, closed.Organization, closed.Book.Period)
+	if err != nil {
+		return err
+	}
+	number, err := postgres.NextStatement(ctx, tx, closed.Organization)
+	if err != nil {
+		return err
+	}
+	statement, made, err := books.Statement(number, closed, sources, at)
+	if err != nil || !made {
+		return err
+	}
+	saved, err := postgres.SaveStatement(ctx, tx, statement)
+	if saved {
+		books.Events = append(books.Events, statement.Ready(closed))
+	}
+	return err
+}
