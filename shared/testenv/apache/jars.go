@@ -13,7 +13,7 @@ import (
 )
 
 // Version is the Apache Kafka that is run.
-const Version = "4.1.0"
+const Version = "4.2.1"
 
 // oldestJava is the oldest Java that Version runs on.
 const oldestJava = 17
