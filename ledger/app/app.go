@@ -34,6 +34,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/reading"
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
@@ -93,7 +94,8 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 
 func (a *App) build() (err error) {
 	a.service = &service.Service{
-		Reads: a.reads, Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID,
+		Reads: a.reads, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
+		Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID,
 		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
 		Deciders: make(chan struct{}, deciders),
 	}

@@ -8,15 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/grouping"
-	"github.com/weirlog/weir/shared/fair"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/reading"
 )
 
 // A Service groups errors, and answers for the groups. It is safe for concurrent use.
 type Service struct {
 	Config
-	queue      *fair.Queue
-	refused    prometheus.Counter
+	turns      *reading.Turns
 	incomplete prometheus.Counter
 }
 
@@ -32,20 +31,11 @@ type Config struct {
 
 // New makes a service.
 func New(config Config) *Service {
-	metrics := promauto.With(config.Metrics)
-	s := &Service{
+	return &Service{
 		Config: config,
-		queue:  fair.NewQueue(fair.Limits{Slots: config.AtOnce, PerKey: (config.AtOnce + 1) / 2, Waiting: waitingPerOrganization, Queued: waitingInAll}),
-		refused: metrics.NewCounter(prometheus.CounterOpts{
-			Name: "weir_grouping_reads_refused_total", Help: "Reads of groups that were refused because their organization had its share.",
-		}),
-		incomplete: metrics.NewCounter(prometheus.CounterOpts{
+		turns:  reading.NewTurns(config.AtOnce, config.Metrics, "weir_grouping"),
+		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
 		}),
 	}
-	metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_grouping_reads_running", Help: "Reads of groups at work."},
-		func() float64 { return float64(s.queue.Held()) })
-	metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_grouping_reads_waiting", Help: "Reads of groups that wait for their turn."},
-		func() float64 { return float64(s.queue.Queued()) })
-	return s
 }

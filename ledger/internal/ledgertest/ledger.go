@@ -10,19 +10,24 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/reading"
 )
 
 // November is when the tests take place by default.
 var November = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Deciders is how many decide at once.
-const Deciders = 3
+// How many decide at once, and how many read.
+const (
+	Deciders = 3
+	Readers  = 4
+)
 
 // A Ledger is a service on a fresh database, and a clock that the test sets.
 type Ledger struct {
@@ -68,7 +73,8 @@ func On(pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
 	l.Service = &service.Service{
-		Reads: l.Pool, Writes: l.Pool, Decisions: postgres.NewDecisionStore(l.Pool), Save: l.note, IDs: l.newID,
+		Reads: l.Pool, Turns: reading.NewTurns(Readers, prometheus.NewRegistry(), "weir_ledger"),
+		Writes: l.Pool, Decisions: postgres.NewDecisionStore(l.Pool), Save: l.note, IDs: l.newID,
 		Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil }, Deciders: make(chan struct{}, Deciders),
 	}

@@ -30,8 +30,16 @@ type AccountQuery struct {
 // lookedAt is how many accounts one page looks at: few may be in the state that is wanted.
 const lookedAt = 500
 
+// operators take turns together, like an organization.
+const operators = "*"
+
 // Accounts lists accounts of all organizations by their ids. next is the place from which the list goes on; empty at its end.
 func (s *Service) Accounts(ctx context.Context, query AccountQuery) (found []Account, next string, err error) {
+	leave, err := s.Turns.Enter(ctx, operators)
+	if err != nil {
+		return nil, "", err
+	}
+	defer leave()
 	err = pg.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err

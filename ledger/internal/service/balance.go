@@ -51,6 +51,11 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 
 // awaitBooked waits until nothing is booked any more at an instant before the call.
 func (s *Service) awaitBooked(ctx context.Context, organization string) error {
+	leave, err := s.Turns.Enter(ctx, organization)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := postgres.AwaitApplied(ctx, s.Reads); err != nil {
 		return err
 	}

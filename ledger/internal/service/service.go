@@ -11,13 +11,15 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/reading"
 )
 
 // A Service charges and reads balances. It writes in the caller's transaction, which sees all
 // organizations.
 type Service struct {
-	Reads     *pgxpool.Pool // for those who ask
-	Writes    *pgxpool.Pool // for those who decide
+	Reads     *pgxpool.Pool  // for those who ask
+	Turns     *reading.Turns // of organizations at those
+	Writes    *pgxpool.Pool  // for those who decide
 	Decisions *postgres.DecisionStore
 	Save      SaveEvents
 	IDs       func() string // unique, URL-safe, at most 60 characters
@@ -35,9 +37,14 @@ type DatabaseTime func(ctx context.Context, tx pgx.Tx) (time.Time, error)
 // SaveEvents keeps what others are to be informed of, in the transaction that makes it true, as the last thing that it does.
 type SaveEvents func(ctx context.Context, tx pgx.Tx, events []ledger.Event) error
 
-// read runs fn in a snapshot of one organization's rows. It returns ErrNoOrganization for an
+// read runs fn in a snapshot of one organization's rows, in its turn. It returns ErrNoOrganization for an
 // impossible id.
 func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
+	leave, err := s.Turns.Enter(ctx, organization)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	return pg.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return noOrganization(err)
