@@ -85,6 +85,44 @@ func sendSpread(ctx context.Context, n *noisy) error {
 	})
 }
 
+// sendLongNames posts entries in ever new environments, and searches by them.
+func sendLongNames(ctx context.Context, n *noisy) error {
+	var serial atomic.Int64
+	return repeat(ctx, senders, func(worker int) error {
+		first := serial.Add(1000)
+		if worker%2 == 0 {
+			return n.get(ctx, "/logs?limit=1000&environment="+longName(first/2))
+		}
+		entries := make([]string, 1000)
+		at := time.Now().UTC().Format(stampForm)
+		for i := range entries {
+			entries[i] = fmt.Sprintf(`{"timestamp":"%s","level":"error","message":"m","environment":"%s","error":{"type":"Error"}}`, at, longName(first+int64(i)))
+		}
+		return n.post(ctx, batch(entries), "")
+	})
+}
+
+// longName is a name of about 250 bytes.
+func longName(number int64) string { return strings.Repeat("n", 240) + letters(number) }
+
+// hammer posts with keys that do not exist, and does not rest when it is refused.
+func hammer(ctx context.Context, n *noisy) error {
+	var serial atomic.Int64
+	return repeat(ctx, 32, func(int) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.BaseURL+"/logs", strings.NewReader(`{"logs":[]}`))
+		if err != nil {
+			return err
+		}
+		r.Header = http.Header{"X-Api-Key": {fmt.Sprint(n.Tenant.Key, serial.Add(1))}, "Content-Type": {"application/json"}}
+		answer, err := n.http.Do(r)
+		if err != nil {
+			return err
+		}
+		n.outcome.read(answer)
+		return nil
+	})
+}
+
 // sendBroken posts bodies that turn out to be broken when all of them has been decompressed.
 func sendBroken(ctx context.Context, n *noisy) error {
 	var packed bytes.Buffer

@@ -57,6 +57,33 @@ func searchBroadly(ctx context.Context, n *noisy) error {
 	})
 }
 
+// storeUsage sends something in 50 environments, so that there is usage to be exported.
+func storeUsage(ctx context.Context, n *noisy) error {
+	bodies := make([][]byte, 50)
+	for i := range bodies {
+		at := time.Now().UTC().Format(stampForm)
+		bodies[i] = batch([]string{fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"m","environment":"e%d"}`, at, i)})
+	}
+	return n.store(ctx, bodies)
+}
+
+// exportUsage asks for all usage of a year, for balances of this moment, which wait for what is being booked, and for transfers.
+func exportUsage(ctx context.Context, n *noisy) error {
+	path := n.BaseURL + "/organizations/" + n.Tenant.Organization
+	return repeat(ctx, 32, func(worker int) error {
+		now := time.Now().UTC()
+		query := url.Values{"from": {now.AddDate(-1, 0, 1).Format(time.RFC3339)}, "to": {now.Format(time.RFC3339)}}
+		address := path + "/usage?bucket=hour&by=project,key,environment,outcome&" + query.Encode()
+		switch worker % 4 {
+		case 0:
+			address = path + "/balance?at=" + url.QueryEscape(now.Format(time.RFC3339Nano))
+		case 1:
+			address = path + "/entries?" + query.Encode()
+		}
+		return n.ask(ctx, http.MethodGet, address, http.Header{"Authorization": {"Bearer " + n.Tenant.Billing}, "Accept": {"text/csv, application/json"}}, nil)
+	})
+}
+
 // Readers of lines: how much each takes at once, and then how much each second.
 const (
 	linesAtOnce    = 1 << 20
