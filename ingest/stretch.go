@@ -24,8 +24,36 @@ func StretchAt(partition int, offset int64) Stretch {
 	return Stretch{Partition: partition, Number: (offset + StretchOffsets - 1) / StretchOffsets}
 }
 
-// Next is the stretch behind s.
-func (s Stretch) Next() Stretch { return Stretch{s.Partition, s.Number + 1} }
+// Run is a run of s alone.
+func (s Stretch) Run() StretchRun { return StretchRun{s.Partition, s.Number, s.Number + 1} }
+
+// A StretchRun is consecutive stretches of a partition that are summed up together, by their numbers: from First to before After.
+type StretchRun struct {
+	Partition    int
+	First, After int64
+}
+
+// From is the first offset of a run.
+func (r StretchRun) From() int64 { return r.First * StretchOffsets }
+
+// To is the offset behind it.
+func (r StretchRun) To() int64 { return r.After * StretchOffsets }
+
+// Stretches is how many r has.
+func (r StretchRun) Stretches() int64 { return r.After - r.First }
+
+// FoldAt is where of a partition's runs in order two neighbours are that have the fewest stretches together, so that no run grows beyond two shares of
+// all: the index of the first of them, -1 where no run ends where the next one begins.
+func FoldAt(runs []StretchRun) int {
+	at, fewest := -1, int64(0)
+	for i := 1; i < len(runs); i++ {
+		stretches := runs[i-1].Stretches() + runs[i].Stretches()
+		if runs[i-1].After == runs[i].First && (at < 0 || stretches < fewest) {
+			at, fewest = i-1, stretches
+		}
+	}
+	return at
+}
 
 // A Charge is the cost of an organization's requests accepted in one period, the last at a
 // position.

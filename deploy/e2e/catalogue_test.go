@@ -34,7 +34,7 @@ var exceptions = map[string]string{
 	"checked_ranges":    "how far a partition is checked, which holds records of all tenants",
 	"cursor_key":        "one row for the installation: what signs the cursors of the module's lists",
 	"cuts":              "where the hours of a partition end, which holds records of all tenants",
-	"gap_stretches":     "which stretches of a partition are summed up, which hold records of all tenants",
+	"gap_runs":          "which stretches of a partition are summed up, which hold records of all tenants",
 	"inbox":             "ids of batches that had their effect, drawn at random, without content",
 	"inbox_idempotency": "digests of a project and its idempotency key, which two projects never share, without content",
 	"migrations":        "the state of the schema",
@@ -43,6 +43,7 @@ var exceptions = map[string]string{
 	"replays":           "places of a partition that were applied late, without whose they are",
 	"seals":             "a hash over the chains of all tenants for each hour",
 
+	"gap_charges.gap_charges_run":           "whoever sums up stretches, as the system, does so for all organizations in them",
 	"bus_parked.bus_parked_replay":          "a consumer, which acts as the system, looks for what is to be applied again in its partitions",
 	"facts.facts_relay":                     "the relay, which acts as the system, reads all tenants' facts in the order of their commits",
 	"events.events_in_commit_order":         "the same for the events; and a position stands for one event of the installation",

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/gap"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -21,21 +22,26 @@ const (
 
 var dayTopic = [16]byte{1}
 
-// saveDay saves the stretches of such a day, each of which has requests of all organizations.
-func saveDay(b *testing.B, pool *pgxpool.Pool, organizations int) {
+// saveDay saves what such a day comes to, as Sum leaves it. A project's requests lie in one partition, but for those of large ones: the more
+// organizations, the fewer partitions have requests of each.
+func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach int) {
 	b.Helper()
+	const stretches = dayOffsets / ingest.StretchOffsets
+	runs := min(gap.MostRunsForTest, max(gap.FewestRunsForTest, gap.MostRowsForTest/(organizations*partitionsOfEach)))
 	err := pg.InTx(b.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(b.Context(), tx); err != nil {
 			return err
 		}
-		_, err := tx.Exec(b.Context(), `INSERT INTO gap_stretches SELECT $1, p, s FROM generate_series(0, $2 - 1) p, generate_series(0, $3 - 1) s`,
-			dayTopic, dayPartitions, dayOffsets/ingest.StretchOffsets)
+		_, err := tx.Exec(b.Context(), `INSERT INTO gap_runs SELECT $1, p, r * $3 / $4, (r + 1) * $3 / $4
+			FROM generate_series(0, $2 - 1) p, generate_series(0, $4::bigint - 1) r`,
+			dayTopic, dayPartitions, stretches, runs)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(b.Context(), `INSERT INTO gap_charges (topic, partition, stretch, organization, day, bytes)
-			SELECT $1, p, s, 'org_' || o, date '2026-11-21' + s / ($3 / 2), 1000 FROM generate_series(0, $2 - 1) p, generate_series(0, $3 - 1) s, generate_series(1, $4) o`,
-			dayTopic, dayPartitions, dayOffsets/ingest.StretchOffsets, organizations)
+		_, err = tx.Exec(b.Context(), `INSERT INTO gap_charges (topic, partition, first, organization, day, bytes)
+			SELECT $1, partition, first, 'org_' || o, date '2026-11-21' + (2 * first / $3)::int, 1000 FROM gap_runs, generate_series(1, $4) o
+			WHERE (o + partition) % $2 < $5`,
+			dayTopic, dayPartitions, stretches, organizations, partitionsOfEach)
 		return err
 	})
 	if err != nil {
@@ -49,10 +55,10 @@ func BenchmarkDay(b *testing.B) {
 	brokers := testenv.Kafka(b)
 	const unsummed = dayPartitions * 2 * ingest.StretchOffsets
 	fill(b, brokers, unsummed, make([]byte, 700))
-	for _, organizations := range []int{100, 300} {
-		b.Run(fmt.Sprintf("organizations=%d", organizations), func(b *testing.B) {
+	for _, day := range []struct{ organizations, partitionsOfEach int }{{100, 12}, {1_000, 12}, {10_000, 1}, {10_000, 12}} {
+		b.Run(fmt.Sprintf("organizations=%d/partitions=%d", day.organizations, day.partitionsOfEach), func(b *testing.B) {
 			g, pool := newGap(b, brokers)
-			saveDay(b, pool, organizations)
+			saveDay(b, pool, day.organizations, day.partitionsOfEach)
 			counted, ends := ingest.Positions{}, ingest.Positions{}
 			for p := range dayPartitions {
 				counted[p], ends[p] = 1, dayOffsets

@@ -2,8 +2,19 @@ package gap
 
 import (
 	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// The limits of what is summed up.
+const (
+	MostRunsForTest   = mostRuns
+	MostRowsForTest   = mostRows
+	FewestRunsForTest = fewestRuns
 )
 
 // SummedForTest is what a start reads from the database, and how many records it leaves to be read from the log.
@@ -13,4 +24,28 @@ func (g *Gap) SummedForTest(ctx context.Context, topic [16]byte, counted, ends i
 		left += r.To - r.From
 	}
 	return charges, left, err
+}
+
+// TightenForTest has g keep as many runs and rows.
+func (g *Gap) TightenForTest(runs int, rows int64) { g.tight = &limits{runs, rows} }
+
+var errKilled = errors.New("killed before the commit")
+
+// SumKilledForTest is Sum by a process that ends when it has summed and folded, before it commits.
+func (g *Gap) SumKilledForTest(ctx context.Context, counted ingest.Positions) error {
+	topic, ends, err := g.Log.Extent(ctx)
+	if err != nil {
+		return err
+	}
+	err = pg.InTx(ctx, g.Pool, func(tx pgx.Tx) error {
+		s := &sum{limits: g.limits(), log: g.Log, tx: tx, topic: topic, counted: counted, ends: ends}
+		if _, err := s.some(ctx); err != nil {
+			return err
+		}
+		return errKilled
+	})
+	if errors.Is(err, errKilled) {
+		return nil
+	}
+	return err
 }

@@ -2,7 +2,6 @@ package gap
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,13 +14,6 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// worthIt is how many stretches of a partition the ledger is behind before they are summed, which
-// is rare.
-const worthIt = 2
-
-// atOnce is how many stretches one transaction sums up.
-const atOnce = 16
-
 // databasePatience is how long a start waits for the database before it reads the log instead.
 const databasePatience = 15 * time.Second
 
@@ -30,6 +22,8 @@ type Gap struct {
 	Log    *bus.Log
 	Pool   *pgxpool.Pool
 	Logger *slog.Logger
+
+	tight *limits // of a test
 }
 
 // Read returns what was accepted behind counted, up to the ends that the log has now.
@@ -55,8 +49,7 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 	return ranges
 }
 
-// summed returns what the summed stretches of the gap come to, and the ranges that are left to
-// read.
+// summed returns what the summed runs of the gap come to, and the ranges that are left to read.
 func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
 	ctx, cancel := context.WithTimeout(ctx, databasePatience)
 	defer cancel()
@@ -64,92 +57,52 @@ func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.P
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		known, err := postgres.Summed(ctx, tx, topic)
+		known, err := postgres.GapRuns(ctx, tx, topic)
 		if err != nil {
 			return err
 		}
-		var runs []postgres.StretchRun
+		var runs []ingest.StretchRun
 		for partition, end := range ends {
-			from, to := run(known, partition, counted[partition])
-			runs, left = append(runs, postgres.StretchRun{From: from, To: to}), append(left, outside(counted[partition], from, to, end)...)
+			taken := worthTaking(behind(known[partition], counted[partition]), counted[partition])
+			runs, left = append(runs, taken...), append(left, outside(taken, partition, counted[partition], end)...)
 		}
-		sums, err = postgres.SumStretches(ctx, tx, topic, runs)
+		sums, err = postgres.GapCharges(ctx, tx, topic, runs)
 		return err
 	})
 	return sums, left, err
 }
 
-// run are the known consecutive stretches from the first that begins at or after an offset.
-func run(known map[ingest.Stretch]bool, partition int, offset int64) (from, to ingest.Stretch) {
-	from = ingest.StretchAt(partition, offset)
-	for to = from; known[to]; to = to.Next() {
-	}
-	return from, to
-}
-
-// outside are the ranges of a partition before and behind a run of stretches.
-func outside(counted int64, from, to ingest.Stretch, end int64) []bus.Range {
-	if from == to {
-		return []bus.Range{{Partition: from.Partition, From: counted, To: end}}
-	}
-	return []bus.Range{{Partition: from.Partition, From: counted, To: from.From()}, {Partition: from.Partition, From: to.From(), To: end}}
-}
-
-// Sum sums stretches that the ledger is behind and deletes counted ones, unless another process
-// does so.
-func (g *Gap) Sum(ctx context.Context, counted ingest.Positions) error {
-	topic, ends, err := g.Log.Extent(ctx)
-	if err != nil {
-		return err
-	}
-	for more := true; more && err == nil && ctx.Err() == nil; {
-		err = pg.InTx(ctx, g.Pool, func(tx pgx.Tx) error {
-			more, err = g.sumSome(ctx, tx, topic, counted, ends)
-			return err
-		})
-	}
-	return err
-}
-
-// sumSome sums up some stretches, and reports whether there may be more to do.
-func (g *Gap) sumSome(ctx context.Context, tx pgx.Tx, topic [16]byte, counted, ends ingest.Positions) (more bool, err error) {
-	if locked, err := postgres.LockGap(ctx, tx); err != nil || !locked {
-		return false, err
-	}
-	known, err := postgres.Summed(ctx, tx, topic)
-	if err != nil {
-		return false, err
-	}
-	for range atOnce {
-		next, found := due(known, counted, ends)
-		if !found {
-			return false, postgres.ForgetStretches(ctx, tx, topic, counted)
-		}
-		if err := g.sum(ctx, tx, topic, next); err != nil {
-			return false, err
-		}
-		known[next] = true
-	}
-	return true, nil
-}
-
-func (g *Gap) sum(ctx context.Context, tx pgx.Tx, topic [16]byte, s ingest.Stretch) error {
-	charges, err := g.Log.Charges(ctx, bus.Range{Partition: s.Partition, From: s.From(), To: s.To()})
-	if err != nil {
-		return fmt.Errorf("cannot sum up stretch %d of partition %d: %w", s.Number, s.Partition, err)
-	}
-	return postgres.SaveStretch(ctx, tx, topic, s, charges)
-}
-
-// due is a stretch that is worth to be summed up.
-func due(known map[ingest.Stretch]bool, counted, ends ingest.Positions) (ingest.Stretch, bool) {
-	for partition, end := range ends {
-		if end-counted[partition] < worthIt*ingest.StretchOffsets {
-			continue
-		}
-		if _, next := run(known, partition, counted[partition]); next.To() <= end {
-			return next, true
+// behind are those of a partition's runs that hold an offset or what is behind it, up to the first stretch that none holds.
+func behind(runs []ingest.StretchRun, offset int64) (found []ingest.StretchRun) {
+	next := ingest.StretchAt(0, offset).Number
+	for _, r := range runs {
+		switch {
+		case r.To() <= offset:
+		case r.First > next:
+			return found
+		default:
+			found, next = append(found, r), r.After
 		}
 	}
-	return ingest.Stretch{}, false
+	return found
+}
+
+// worthTaking leaves out a first run of which the ledger has counted a part and the rest is soon read from the log. What is counted of a longer one
+// counts twice until the ledger is behind it.
+func worthTaking(runs []ingest.StretchRun, counted int64) []ingest.StretchRun {
+	if len(runs) > 0 && runs[0].From() < counted && runs[0].To()-counted <= ingest.StretchOffsets {
+		return runs[1:]
+	}
+	return runs
+}
+
+// outside are the ranges of a partition before and behind its runs.
+func outside(runs []ingest.StretchRun, partition int, counted, end int64) (ranges []bus.Range) {
+	for _, r := range runs {
+		if counted < r.From() {
+			ranges = append(ranges, bus.Range{Partition: partition, From: counted, To: r.From()})
+		}
+		counted = r.To()
+	}
+	return append(ranges, bus.Range{Partition: partition, From: counted, To: end})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ingest"
@@ -17,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -105,8 +107,89 @@ func TestGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_stretches`).Scan(&left); err != nil || left != 0 {
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_runs`).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d stretches are left that are counted, %v", left, err)
+	}
+}
+
+// However far the ledger is behind, a start finds a bounded number of runs, which come to what the log holds: exactly where the ledger stands between
+// two runs or near the end of one, and with all of a run where it stands within. A process that is killed in between changes nothing.
+func TestGapInFewRuns(t *testing.T) {
+	const requests, most = 7*ingest.StretchOffsets + 1000, 3
+	brokers := testenv.Kafka(t)
+	fill(t, brokers, requests, nil)
+	g, pool := newGap(t, brokers)
+	g.TightenForTest(most, 1000)
+	read := func(counted int64) string {
+		t.Helper()
+		charges, err := g.Read(t.Context(), ingest.Positions{0: counted})
+		must(t, err)
+		return fmt.Sprint(owed(charges))
+	}
+	runs := func() (runs []ingest.StretchRun) {
+		t.Helper()
+		must(t, pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+			all, err := postgres.GapRuns(t.Context(), tx, topicOf(t, g))
+			runs = all[0]
+			return err
+		}))
+		return runs
+	}
+	want := map[int64]string{}
+	for half := range int64(2 * 8) {
+		at := half * ingest.StretchOffsets / 2
+		want[at] = read(at)
+	}
+	check := func(from int64) {
+		t.Helper()
+		for at := range want {
+			if got := read(at); at >= from && got != want[startOf(runs(), at)] {
+				t.Errorf("behind %d with runs %v: %v, want %v", at, runs(), got, want[startOf(runs(), at)])
+			}
+		}
+	}
+	must(t, g.SumKilledForTest(t.Context(), nil))
+	if left := runs(); len(left) > 0 {
+		t.Errorf("killed before the commit: %v", left)
+	}
+	must(t, g.Sum(t.Context(), nil))
+	if got := runs(); len(got) != most || got[0].First != 0 || got[most-1].After != 7 {
+		t.Fatalf("seven stretches are summed up in %v", got)
+	}
+	check(0)
+	must(t, g.SumKilledForTest(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
+	check(0)
+	must(t, g.Sum(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
+	check(3 * ingest.StretchOffsets)
+	g.TightenForTest(most, 1)
+	must(t, g.Sum(t.Context(), ingest.Positions{0: 3 * ingest.StretchOffsets}))
+	if got := runs(); len(got) > 2 {
+		t.Errorf("with too many rows there are %v", got)
+	}
+	check(3 * ingest.StretchOffsets)
+}
+
+// startOf is where what is read begins of which the ledger has counted what is before an offset.
+func startOf(runs []ingest.StretchRun, offset int64) int64 {
+	for _, r := range runs {
+		if r.From() < offset && r.To() > offset+ingest.StretchOffsets {
+			return r.From()
+		}
+	}
+	return offset
+}
+
+func topicOf(t *testing.T, g *gap.Gap) [16]byte {
+	t.Helper()
+	topic, _, err := g.Log.Extent(t.Context())
+	must(t, err)
+	return topic
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -120,7 +203,7 @@ func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var summed int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_stretches`).Scan(&summed); err != nil || summed != 0 {
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM gap_runs`).Scan(&summed); err != nil || summed != 0 {
 		t.Errorf("%d stretches are summed, %v", summed, err)
 	}
 	pool.Close()

@@ -11,13 +11,13 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// gapPieces is the most sums of a partition's stretches, which the ledger counts off one by one.
-const gapPieces = 32
-
-// GapBounds are those of the tables of stretches.
+// GapBounds are those of the tables of what is summed up.
 func GapBounds() []prune.Bound {
-	const keeps, by = "what the ledger has not counted", "ingest/internal/gap"
-	return []prune.Bound{{Table: "gap_stretches", Keeps: keeps, By: by}, {Table: "gap_charges", Keeps: keeps, By: by}}
+	const by = "ingest/internal/gap"
+	return []prune.Bound{
+		{Table: "gap_runs", Keeps: "what the ledger has not counted, 64 runs of each partition", By: by},
+		{Table: "gap_charges", Keeps: "a million rows, or two runs of each partition", By: by},
+	}
 }
 
 // LockGap has tx sum stretches alone until it ends, or reports that another one does.
@@ -29,78 +29,93 @@ func LockGap(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
 	return locked, err
 }
 
-// Summed are the stretches of a topic that are summed.
-func Summed(ctx context.Context, tx pgx.Tx, topic [16]byte) (map[ingest.Stretch]bool, error) {
-	rows, err := tx.Query(ctx, `SELECT partition, stretch FROM gap_stretches WHERE topic = $1`, topic)
+// GapRuns are the runs of stretches of a topic that are summed up, by partition and in order.
+func GapRuns(ctx context.Context, tx pgx.Tx, topic [16]byte) (map[int][]ingest.StretchRun, error) {
+	rows, err := tx.Query(ctx, `SELECT partition, first, after FROM gap_runs WHERE topic = $1 ORDER BY partition, first`, topic)
 	if err != nil {
 		return nil, err
 	}
-	summed := map[ingest.Stretch]bool{}
-	var s ingest.Stretch
-	_, err = pgx.ForEachRow(rows, []any{&s.Partition, &s.Number}, func() error {
-		summed[s] = true
+	runs := map[int][]ingest.StretchRun{}
+	var r ingest.StretchRun
+	_, err = pgx.ForEachRow(rows, []any{&r.Partition, &r.First, &r.After}, func() error {
+		runs[r.Partition] = append(runs[r.Partition], r)
 		return nil
 	})
-	return summed, err
+	return runs, err
 }
 
-// SaveStretch notes what a stretch comes to.
-func SaveStretch(ctx context.Context, tx pgx.Tx, topic [16]byte, s ingest.Stretch, charges []ingest.Charge) error {
+// CountCharges is how many rows there are of a topic.
+func CountCharges(ctx context.Context, tx pgx.Tx, topic [16]byte) (rows int64, err error) {
+	err = tx.QueryRow(ctx, `SELECT count(*) FROM gap_charges WHERE topic = $1`, topic).Scan(&rows)
+	return rows, err
+}
+
+// SaveRun notes what a run comes to.
+func SaveRun(ctx context.Context, tx pgx.Tx, topic [16]byte, r ingest.StretchRun, charges []ingest.Charge) (rows int64, err error) {
 	organizations, days, bytes := make([]string, len(charges)), make([]time.Time, len(charges)), make([]int64, len(charges))
 	for i, c := range charges {
 		organizations[i], days[i], bytes[i] = c.Organization, c.At.UTC(), c.Bytes
 	}
-	var batch pgx.Batch
-	batch.Queue(`INSERT INTO gap_stretches (topic, partition, stretch) VALUES ($1, $2, $3)`, topic, s.Partition, s.Number)
-	batch.Queue(`INSERT INTO gap_charges (organization, topic, partition, stretch, day, bytes)
+	if _, err := tx.Exec(ctx, `INSERT INTO gap_runs (topic, partition, first, after) VALUES ($1, $2, $3, $4)`, topic, r.Partition, r.First, r.After); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, `INSERT INTO gap_charges (organization, topic, partition, first, day, bytes)
 		SELECT organization, $1, $2, $3, day, sum(bytes) FROM unnest($4::text[], $5::date[], $6::bigint[]) AS t (organization, day, bytes)
 		GROUP BY organization, day`,
-		topic, s.Partition, s.Number, organizations, days, bytes)
-	return tx.SendBatch(ctx, &batch).Close()
+		topic, r.Partition, r.First, organizations, days, bytes)
+	return tag.RowsAffected(), err
 }
 
-// ForgetStretches removes what the ledger has counted, and what another topic held.
-func ForgetStretches(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ingest.Positions) error {
+const foldQuery = `WITH gone AS (DELETE FROM gap_charges WHERE topic = $1 AND partition = $2 AND first IN ($3, $4) RETURNING organization, day, bytes),
+	kept AS (INSERT INTO gap_charges (organization, topic, partition, first, day, bytes)
+		SELECT organization, $1, $2, $3, day, sum(bytes) FROM gone GROUP BY organization, day RETURNING 1)
+	SELECT (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)`
+
+// FoldRuns makes one run of two of which the second begins where the first ends, and returns how many rows there are less.
+func FoldRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, a, b ingest.StretchRun) (fewer int64, err error) {
 	var batch pgx.Batch
-	for _, table := range []string{"gap_stretches", "gap_charges"} {
-		batch.Queue(`DELETE FROM `+table+` WHERE topic <> $1`, topic)
-		for partition, next := range counted {
-			batch.Queue(`DELETE FROM `+table+` WHERE topic = $1 AND partition = $2 AND stretch < $3`, topic, partition, next/ingest.StretchOffsets)
-		}
-	}
-	return tx.SendBatch(ctx, &batch).Close()
+	batch.Queue(`DELETE FROM gap_runs WHERE topic = $1 AND partition = $2 AND first = $3`, topic, b.Partition, b.First)
+	batch.Queue(`UPDATE gap_runs SET after = $4 WHERE topic = $1 AND partition = $2 AND first = $3`, topic, a.Partition, a.First, b.After)
+	batch.Queue(foldQuery, topic, a.Partition, a.First, b.First).QueryRow(func(row pgx.Row) error { return row.Scan(&fewer) })
+	err = tx.SendBatch(ctx, &batch).Close()
+	return fewer, err
 }
 
-// A StretchRun are stretches of one partition, from one to before another.
-type StretchRun struct{ From, To ingest.Stretch }
-
-// summing has sums added up in memory: of a day there are millions of rows, which the planner would sort on disk.
-const summing = `SET LOCAL work_mem = '256MB'; SET LOCAL enable_sort = off`
-
-const sumQuery = `SELECT organization, partition, day, sum(bytes)::bigint, max(stretch)
-	FROM gap_charges JOIN unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) AS run (partition, first, after, each) USING (partition)
-	WHERE topic = $1 AND stretch >= first AND stretch < after GROUP BY organization, partition, day, (stretch - first) / each`
-
-// SumStretches returns what runs of stretches come to, by organization, partition and day of acceptance, in pieces that end where a stretch does.
-func SumStretches(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []StretchRun) ([]ingest.Charge, error) {
-	var partitions []int
-	var from, to, each []int64
-	for _, r := range runs {
-		partitions, from, to = append(partitions, r.From.Partition), append(from, r.From.Number), append(to, r.To.Number)
-		each = append(each, max(1, (r.To.Number-r.From.Number+gapPieces-1)/gapPieces))
+// ForgetRuns removes what the ledger has counted, and what another topic held.
+func ForgetRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ingest.Positions) error {
+	partitions, below := make([]int, 0, len(counted)), make([]int64, 0, len(counted))
+	for partition, next := range counted {
+		partitions, below = append(partitions, partition), append(below, next/ingest.StretchOffsets)
 	}
-	if _, err := tx.Exec(ctx, summing); err != nil {
-		return nil, err
+	_, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM gap_runs r WHERE topic <> $1
+			OR EXISTS (SELECT FROM unnest($2::int[], $3::bigint[]) AS counted (partition, below) WHERE counted.partition = r.partition AND after <= below)
+			RETURNING topic, partition, first)
+		DELETE FROM gap_charges USING gone
+		WHERE gap_charges.topic = gone.topic AND gap_charges.partition = gone.partition AND gap_charges.first = gone.first`, topic, partitions, below)
+	return err
+}
+
+// GapCharges returns what runs come to, by organization and day of acceptance, each as if it were the last record of its run.
+func GapCharges(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []ingest.StretchRun) ([]ingest.Charge, error) {
+	partitions, first, after := make([]int, len(runs)), make([]int64, len(runs)), make([]int64, len(runs))
+	for i, r := range runs {
+		partitions[i], first[i], after[i] = r.Partition, r.First, r.After
 	}
-	rows, err := tx.Query(ctx, sumQuery, topic, partitions, from, to, each)
+	rows, err := tx.Query(ctx, `SELECT organization, partition, after, day, bytes FROM gap_charges
+		JOIN unnest($2::int[], $3::bigint[], $4::bigint[]) AS run (partition, first, after) USING (partition, first) WHERE topic = $1`,
+		topic, partitions, first, after)
 	if err != nil {
 		return nil, err
 	}
 	var charges []ingest.Charge
 	var c ingest.Charge
-	var last ingest.Stretch
-	_, err = pgx.ForEachRow(rows, []any{&c.Organization, &c.Partition, &c.At, &c.Bytes, &last.Number}, func() error {
-		c.Offset = last.To() - 1
+	var run ingest.StretchRun
+	names := map[string]string{} // one copy of each, instead of one for each row
+	_, err = pgx.ForEachRow(rows, []any{&c.Organization, &c.Partition, &run.After, &c.At, &c.Bytes}, func() error {
+		if _, known := names[c.Organization]; !known {
+			names[c.Organization] = c.Organization
+		}
+		c.Organization, c.Offset = names[c.Organization], run.To()-1
 		charges = append(charges, c)
 		return nil
 	})

@@ -109,25 +109,6 @@ func TestSmallBlocksComeOutOfAnIndex(t *testing.T) {
 	}
 }
 
-// A start adds up what the ledger has left of a day in memory, whatever the planner expects.
-func TestStretchesAreSummedInMemory(t *testing.T) {
-	pool := pgtest.Open(t, Schema, Migrations()...)
-	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := SumStretches(ctx, tx, [16]byte{1}, []StretchRun{{From: ingest.Stretch{}, To: ingest.Stretch{Number: 9}}}); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, `EXPLAIN `+sumQuery, [16]byte{1}, []int{0}, []int64{0}, []int64{9}, []int64{1})
-		if err != nil {
-			return err
-		}
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if whole := strings.Join(plan, "\n"); strings.Contains(whole, "Sort") || !strings.Contains(whole, "HashAggregate") {
-			t.Error(whole)
-		}
-		return err
-	})
-}
-
 func explain(t *testing.T, pool *pgxpool.Pool, query string, args []any) string {
 	t.Helper()
 	var plan []string
