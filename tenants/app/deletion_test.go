@@ -121,7 +121,8 @@ func TestDeletedIsGone(t *testing.T) {
 	}
 }
 
-// Facts about a key go from the topic with the key's events, which are what leads to them: also where its organization is deleted later.
+// Facts about a key go from the topic with the key's events, which are what leads to them, also where its organization is deleted later; and so does a
+// project's name that was replaced.
 func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	clock := &watch{}
 	w := newWorld(t)
@@ -131,15 +132,21 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "Canary-Key"}))
 	p.must(t, 200, "POST", "/v1/api-keys/"+key.get("id")+"/revoke", `{"reason":"Canary-Reason"}`)
+	for _, name := range []string{"Canary-Project", "Shop-by-now"} {
+		p.must(t, 200, "PATCH", "/v1/projects/"+acme.project, text(map[string]any{"name": name}))
+	}
 	clock.pass(420 * 24 * time.Hour)
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "Later"})) // an audit's newest line stays
 	if err := p.Prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if events := w.rows(t)["events"]; strings.Contains(events, "Canary") {
-		t.Fatal("the events of the key are kept")
+		t.Fatal("the events of the key, or the project's name before, are kept")
 	}
 	n.forgets(t, "canary")
+	if shown := text(n.compacted()); !strings.Contains(shown, "Shop-by-now") {
+		t.Errorf("the project's name is taken back: %s", shown)
+	}
 
 	organization := tenants.Deletable{Organization: acme.organization}
 	p.must(t, 202, "DELETE", "/v1/organizations/"+acme.organization, "")

@@ -12,14 +12,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/bus"
 )
 
-// Withdraw has what was published of streams taken back, before their events go.
-type Withdraw func(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error
+// Withdraw has what was published of events taken back, before they go.
+type Withdraw func(ctx context.Context, tx pgx.Tx, gone []bus.Gone) error
 
 // Tables are those of the audit and of its events, for a prune.Pruner. Lines are kept for a time.
 func Tables(clock func() time.Time, kept time.Duration, withdraw Withdraw) []prune.Table {
-	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, endedStreams{withdraw}}
+	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, events{withdraw}}
 }
 
 // Fixed are the bounds of the others.
@@ -73,40 +74,49 @@ func (oldLines) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 		CROSS JOIN LATERAL (SELECT at FROM audit_events e WHERE e.organization = o.organization ORDER BY at LIMIT 1) e`)
 }
 
-// endedStreams are the events of ended things whose lines are gone: sessions, invitations, failed
-// sign-ins, and others that no table shows any more. An operator's token stays while any
-// organization's lines name it: the newest line of a quiet one stays for ever, and is checked
-// against the token's name.
-type endedStreams struct{ withdraw Withdraw }
+// events go by the stream where a thing is past, and one by one where a later one has replaced them; each once its line is gone.
+type events struct{ withdraw Withdraw }
 
-func (endedStreams) Name() string { return "events" }
+func (events) Name() string { return "events" }
 
-func (endedStreams) Keeps() string {
-	return "what happened to each thing that there is, and to those that are past as long as the audit tells of it"
+func (events) Keeps() string {
+	return "of each thing that there is what made it as it is, and what happened to any as long as the audit tells of it"
+}
+
+func (e events) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	if removed, err = e.pruneEnded(ctx, tx); err != nil || removed > 0 {
+		return removed, true, err
+	}
+	return e.pruneReplaced(ctx, tx)
 }
 
 // streamsAtOnce are removed in one transaction.
 const streamsAtOnce = 500
 
-func (e endedStreams) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return 0, false, err
-	}
+func (e events) pruneEnded(ctx context.Context, tx pgx.Tx) (removed int64, err error) {
 	rows, err := tx.Query(ctx, listEnded, streamsAtOnce)
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
 	ended, err := pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
 	if err != nil || len(ended) == 0 {
-		return 0, false, err
+		return 0, err
 	}
-	if err := e.withdraw(ctx, tx, ended); err != nil {
-		return 0, false, err
+	gone := make([]bus.Gone, len(ended))
+	for i, stream := range ended {
+		gone[i].Stream = stream
 	}
-	removed, err = removeEnded(ctx, tx, ended)
-	return removed, len(ended) == streamsAtOnce, err
+	if err := e.withdraw(ctx, tx, gone); err != nil {
+		return 0, err
+	}
+	return removeEnded(ctx, tx, ended)
 }
 
+// listEnded are sessions, invitations, failed sign-ins, and others that no table shows any more. An operator's token stays while any
+// organization's lines name it: the newest line of a quiet one stays for ever, and is checked against the token's name.
 const listEnded = `
 SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
  CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing
@@ -136,7 +146,7 @@ func removeEnded(ctx context.Context, tx pgx.Tx, ended []eventstore.Stream) (int
 }
 
 // Oldest is the first line after an anchor: things have no age.
-func (endedStreams) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+func (events) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return oldest(ctx, tx, `SELECT min(at) FROM audit_anchors`)
 }
 

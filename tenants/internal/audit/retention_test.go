@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,11 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/projections"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -25,9 +26,13 @@ import (
 // pruneAudit keeps a year of the audit, as of a time, and returns the streams whose facts are taken back.
 func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) (withdrawn []string) {
 	t.Helper()
-	withdraw := func(_ context.Context, _ pgx.Tx, streams []eventstore.Stream) error {
-		for _, stream := range streams {
-			withdrawn = append(withdrawn, stream.Name)
+	withdraw := func(_ context.Context, _ pgx.Tx, gone []bus.Gone) error {
+		for _, g := range gone {
+			name := g.Stream.Name
+			for _, version := range g.Versions {
+				name += fmt.Sprint(" ", version)
+			}
+			withdrawn = append(withdrawn, name)
 		}
 		return nil
 	}
@@ -104,6 +109,45 @@ func TestOldLinesGo(t *testing.T) {
 	happen(t, pool, "project", "prj_x", 2, tenants.ProjectRenamed{Project: "prj_x", Name: "Again", At: tenantstest.Noon.AddDate(1, 2, 0)})
 	if check := checkAudit(t, pool, "org_a"); check.Lines != 2 || check.Faults != nil {
 		t.Fatalf("after one more: %+v", check)
+	}
+}
+
+// Of what happens to a thing again and again only the audit's time and the newest before it are kept: after ten years a passkey has no more events than
+// after one, and is what it was.
+func TestReplacedEventsGo(t *testing.T) {
+	pool, noon := tenantstest.Open(t), tenantstest.Noon
+	passkey := tenants.PublicCredential{ID: []byte("credential"), PublicKey: []byte("key")}
+	happen(t, pool, "passkey", "pky_x", 0, tenants.PasskeyRegistered{
+		Passkey: "pky_x", Organization: "org_a", Member: "mem_a", Name: "Laptop", Credential: passkey, At: noon,
+	})
+	happen(t, pool, "project", "prj_x", 0, tenants.ProjectCreated{Project: "prj_x", Organization: "org_a", Name: "X", At: noon})
+	const months = 120
+	for month := range months {
+		at := noon.AddDate(0, month, 0)
+		happen(t, pool, "passkey", "pky_x", int64(month+1), tenants.PasskeyUsed{Passkey: "pky_x", Counter: uint32(month + 1), At: at})
+		happen(t, pool, "project", "prj_x", int64(month+1), tenants.ProjectRenamed{Project: "prj_x", Name: fmt.Sprint("X", month), At: at})
+	}
+	withdrawn := pruneAudit(t, pool, noon.AddDate(0, months, 0))
+	if len(withdrawn) != 2 || !strings.HasPrefix(withdrawn[0], "passkey/pky_x 2 3 4 ") || !strings.HasPrefix(withdrawn[1], "project/prj_x 2 3 4 ") {
+		t.Errorf("the facts of %q are taken back", withdrawn)
+	}
+	for stream, used := range map[string]string{"passkey/pky_x": "passkey_used", "project/prj_x": "project_renamed"} {
+		left := count(t, pool, `SELECT count(*) FROM events WHERE stream = '`+stream+`' AND name LIKE '%`+used+`'`)
+		if all := count(t, pool, `SELECT count(*) FROM events WHERE stream = '`+stream+`'`); left < 12 || left > 14 || all != left+1 {
+			t.Errorf("%d events of %s are left, %d of them %s: want a year of these and the first", all, stream, left, used)
+		}
+	}
+	if check := checkAudit(t, pool, "org_a"); check.Faults != nil || check.Lines < 20 {
+		t.Errorf("the audit is %+v", check)
+	}
+	events := projections.NewEvents(pool)
+	history, err := events.Read(t.Context(), unitofwork.Stream("org_a", "passkey", "pky_x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	happen(t, pool, "passkey", "pky_x", history[len(history)-1].Version, tenants.PasskeyUsed{Passkey: "pky_x", Counter: months + 1, At: noon.AddDate(0, months, 1)})
+	if again := pruneAudit(t, pool, noon.AddDate(0, months, 2)); len(again) > 0 {
+		t.Errorf("at once again the facts of %q are taken back", again)
 	}
 }
 

@@ -49,39 +49,50 @@ func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization str
 // Withdraw withdraws all that was published of a stream. The caller's transaction has the turn to
 // append, so that withdrawals are in the order of commits.
 func (w *Withdrawals) Withdraw(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) error {
-	return w.withdraw(ctx, tx, stream, contract.TopicCredentials, contract.TopicTenants)
+	return w.withdraw(ctx, tx, Gone{Stream: stream}, contract.TopicCredentials, contract.TopicTenants)
 }
 
-// WithdrawFacts has the facts about some streams taken back, whose events go because of their age: without those, nothing would lead to the
-// facts when the organization is deleted. It takes the turn to append where there are any.
-func (w *Withdrawals) WithdrawFacts(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) error {
-	factual, err := w.withFacts(ctx, tx, streams)
+// A Gone is what goes of a stream.
+type Gone struct {
+	Stream   eventstore.Stream
+	Versions []int64 // nil: all
+}
+
+// WithdrawFacts has the facts about events taken back that go because of their age: without those, nothing would lead to the facts when the
+// organization is deleted. It takes the turn to append where there are any.
+func (w *Withdrawals) WithdrawFacts(ctx context.Context, tx pgx.Tx, gone []Gone) error {
+	factual, err := w.withFacts(ctx, tx, gone)
 	if err != nil || len(factual) == 0 {
 		return err
 	}
 	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
 		return err
 	}
-	for _, stream := range factual {
-		if err := w.withdraw(ctx, tx, stream, contract.TopicTenants); err != nil {
+	for _, g := range factual {
+		if err := w.withdraw(ctx, tx, g, contract.TopicTenants); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// withFacts are those of some streams of which facts are published.
-func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, streams []eventstore.Stream) ([]eventstore.Stream, error) {
-	organizations, names := make([]string, len(streams)), make([]string, len(streams))
-	for i, stream := range streams {
-		organizations[i], names[i] = stream.Organization, stream.Name
+// withFacts are those with streams of which facts are published.
+func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, gone []Gone) (factual []Gone, err error) {
+	organizations, names := make([]string, len(gone)), make([]string, len(gone))
+	for i, g := range gone {
+		organizations[i], names[i] = g.Stream.Organization, g.Stream.Name
 	}
-	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, stream FROM events JOIN unnest($1::text[], $2::text[]) s (organization, stream)
-		USING (organization, stream) WHERE name = ANY($3)`, organizations, names, factualEvents())
+	rows, err := tx.Query(ctx, `SELECT DISTINCT s.number FROM events JOIN unnest($1::text[], $2::text[]) WITH ORDINALITY s (organization, stream, number)
+		USING (organization, stream) WHERE name = ANY($3) ORDER BY 1`, organizations, names, factualEvents())
 	if err != nil {
 		return nil, fmt.Errorf("cannot find of which streams facts are published: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[eventstore.Stream])
+	var number int
+	_, err = pgx.ForEachRow(rows, []any{&number}, func() error {
+		factual = append(factual, gone[number-1])
+		return nil
+	})
+	return factual, err
 }
 
 // factualEvents are the names of events that are facts for others.
@@ -94,15 +105,16 @@ func factualEvents() (names []string) {
 	return names
 }
 
-// withdraw has taken back what was published of a stream on some topics.
-func (w *Withdrawals) withdraw(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, topics ...string) error {
+// withdraw has taken back on some topics what was published of events that go.
+func (w *Withdrawals) withdraw(ctx context.Context, tx pgx.Tx, gone Gone, topics ...string) error {
+	stream := gone.Stream
 	history, err := w.publication.events.ReadTx(ctx, tx, stream)
 	if err != nil {
 		return err
 	}
 	seen := map[[2]string]bool{}
 	for i, r := range history {
-		if r.Event.Publication() == tenants.Unpublished {
+		if r.Event.Publication() == tenants.Unpublished || gone.Versions != nil && !slices.Contains(gone.Versions, r.Version) {
 			continue
 		}
 		messages, err := published(r, history[:i+1])
