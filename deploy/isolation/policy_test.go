@@ -62,6 +62,9 @@ var policies = []policy{
 	{route: "GET /v1/organizations/{organization}/statements", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/statements/{statement}", who: tokens("billing:read"), path: "/v1/organizations/{organization}/statements/1",
 		want: 404}, // no period has closed
+	{route: "GET /v1/organizations/{organization}/forecast", who: tokens("billing:read")},
+	{route: "POST /v1/organizations/{organization}/dry-run", who: tokens("billing:read"), body: `{"bytes":1}`},
+	{route: "POST /v1/organizations/{organization}/simulation", who: tokens("billing:read"), body: `{"tier":"scale"}`},
 
 	// Organizations and what is theirs.
 	{route: "POST /v1/organizations", who: operators, body: `{"name":"C","tier":"indie"}`, want: 201},

@@ -71,6 +71,11 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if page.Chart, err = c.chart(r, view, overview.Balance.Book.Period); err != nil {
 		return err
 	}
+	forecast, err := c.Service.Forecast(r.Context(), overview.Balance.Organization.ID)
+	if err != nil {
+		return err
+	}
+	page.Forecast = forecast.Forecast
 	page.Day, page.Views = view.day, view.views()
 	for _, transfer := range list.Items {
 		page.Transfers = append(page.Transfers, c.show(transfer))
@@ -97,6 +102,7 @@ type usagePage struct {
 	State     string // such as ledger.Exhausted
 	Percent   int64  // used of what was granted, 0 to 100, rounded down
 	PerMille  int64  // the same in thousandths, for the bar
+	Forecast  ledger.Forecast
 	Chart     chart
 	Day       time.Time // of which the chart shows the hours; zero: it shows the days of the period
 	Views     []view

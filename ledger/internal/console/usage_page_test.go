@@ -79,4 +79,12 @@ func TestUsagePage(t *testing.T) {
 	shows("/statements/1", http.StatusOK, "Nothing was accepted in this period.")
 	shows("/statements/4", http.StatusNotFound, "There is no statement")
 	shows("/statements/last", http.StatusNotFound, "There is no statement")
+	for day := range 3 {
+		l.SetClock(time.Date(2026, 12, 7+day, 12, 0, 0, 0, time.UTC))
+		l.Book(t, l.NewCharge("acme", 10))
+	}
+	l.Pass(24 * time.Hour) // since 20 November 65 were used in 20 days, and 70 are left for 21
+	shows("", http.StatusOK, "At this rate the allowance lasts until the period ends, but it may be used up as soon as", "By the mean of the last 20 days")
+	l.Book(t, l.NewCharge("acme", 40))
+	shows("", http.StatusOK, "At this rate the allowance is used up on 2026-12-19, between", "A grant or a larger tier prevents that.")
 }

@@ -55,10 +55,8 @@ func newRefusalBody(r service.ExplainedRefusal) refusalBody {
 		Reason: r.Reason, Bytes: r.Bytes, Remaining: r.Remaining, Quota: r.Quota, UsedBy: []shareBody{},
 	}
 	if r.Reason == "" {
-		body.Reason, body.EndsAt, body.EndedBy = reasonExhausted, &r.EndsAt, &remedyBody{Grant: r.Remedy.Grant, Tiers: []string{}}
-		for _, tier := range r.Remedy.Tiers {
-			body.EndedBy.Tiers = append(body.EndedBy.Tiers, string(tier))
-		}
+		remedy := newRemedyBody(r.Remedy)
+		body.Reason, body.EndsAt, body.EndedBy = reasonExhausted, &r.EndsAt, &remedy
 	}
 	if c := r.Crossed; c != nil {
 		body.CrossedBy = &crossingBody{At: c.At, Batch: c.Batch, RequestID: c.Request, Project: c.Project, Key: c.Key, Bytes: c.Bytes}

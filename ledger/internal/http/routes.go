@@ -46,6 +46,9 @@ func (a *API) Mount(router chi.Router) {
 		router.Get("/v1/organizations/{organization}/grants", httpapi.Handle(a.grants))
 		router.Get("/v1/organizations/{organization}/statements", httpapi.Handle(a.statements))
 		router.Get("/v1/organizations/{organization}/statements/{statement}", httpapi.Handle(a.statement))
+		router.Get("/v1/organizations/{organization}/forecast", httpapi.Handle(a.forecast))
+		router.Post("/v1/organizations/{organization}/dry-run", httpapi.Handle(a.dryRun))
+		router.Post("/v1/organizations/{organization}/simulation", httpapi.Handle(a.simulate))
 	})
 	router.Group(func(router chi.Router) {
 		router.Use(a.Guard.RequireScope(ScopeWrite))

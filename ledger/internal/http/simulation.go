@@ -1,0 +1,70 @@
+package http
+
+import (
+	"net/http"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+type simulationBody struct {
+	Before  simulatedState    `json:"before"`
+	After   simulatedState    `json:"after"`
+	Periods []simulatedPeriod `json:"periods"`
+}
+
+// A simulatedState is a subscription and what the running period has with it.
+type simulatedState struct {
+	Subscription subscriptionBody `json:"subscription"`
+	Granted      int64            `json:"granted"`
+	Remaining    int64            `json:"remaining"`
+}
+
+type simulatedPeriod struct {
+	Period      periodBody `json:"period"`
+	Used        int64      `json:"used"`
+	Quota       int64      `json:"quota"`
+	Covered     int64      `json:"covered"`
+	Overage     int64      `json:"overage"`
+	Refused     int64      `json:"refused"`
+	ExhaustedOn *string    `json:"exhausted_on"`
+}
+
+func newSimulationBody(s service.Simulation) simulationBody {
+	body := simulationBody{
+		Before:  simulatedState{newSubscriptionBody(s.Before), s.Granted[0], s.Remaining[0]},
+		After:   simulatedState{newSubscriptionBody(s.After), s.Granted[1], s.Remaining[1]},
+		Periods: []simulatedPeriod{},
+	}
+	for _, p := range s.Periods {
+		period := periodBody{p.Period.Start, p.Period.End}
+		body.Periods = append(body.Periods, simulatedPeriod{period, p.Used, p.Quota, p.Covered, p.Overage, p.Refused, dayText(p.Runs)})
+	}
+	return body
+}
+
+// simulate answers what a subscription would change, and would have made of past periods. It changes nothing.
+func (a *API) simulate(w http.ResponseWriter, r *http.Request) error {
+	organization, err := reached(r)
+	if err != nil {
+		return err
+	}
+	var body subscribeBody
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	wanted, err := body.wanted()
+	if err == nil && body.Suspended != nil {
+		err = ledger.Invalid{Field: "suspended", Detail: "A suspension can't be simulated: nothing would be accepted.", Fix: "Leave it out."}
+	}
+	if err != nil {
+		return answer(err, organization)
+	}
+	found, err := a.Service.Simulate(r.Context(), organization, wanted)
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, newSimulationBody(found))
+	return nil
+}

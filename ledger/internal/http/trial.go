@@ -1,0 +1,74 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// tryBody is a request that might be sent: how many bytes it would be charged.
+type tryBody struct {
+	Bytes int64 `json:"bytes"`
+}
+
+type trialBody struct {
+	Organization string      `json:"organization"`
+	Bytes        int64       `json:"bytes"`
+	Accepted     bool        `json:"accepted"`
+	Rule         *string     `json:"rule"` // by which it would be refused; null: it would be accepted
+	Covered      int64       `json:"covered"`
+	Overage      int64       `json:"overage"`
+	Remaining    int64       `json:"remaining"`
+	Exhausts     bool        `json:"exhausts"`
+	EndsAt       time.Time   `json:"ends_at"`
+	EndedBy      *remedyBody `json:"ended_by"`
+	AsOf         asOfBody    `json:"as_of"`
+}
+
+func newTrialBody(t service.Trial) trialBody {
+	b := t.Balance
+	body := trialBody{
+		Organization: b.Organization.ID, Bytes: t.Bytes, Accepted: t.Rule == "", Covered: t.Covered, Overage: t.Overage, Remaining: t.Remaining,
+		Exhausts: t.Exhausts, EndsAt: b.Book.Period.End, AsOf: asOfBody{b.At, b.Applied},
+	}
+	if t.Rule != "" {
+		body.Rule = &t.Rule
+	}
+	if t.Remedy != nil {
+		remedy := newRemedyBody(*t.Remedy)
+		body.EndedBy = &remedy
+	}
+	return body
+}
+
+func newRemedyBody(r ledger.Remedy) remedyBody {
+	body := remedyBody{Grant: r.Grant, Tiers: []string{}}
+	for _, tier := range r.Tiers {
+		body.Tiers = append(body.Tiers, string(tier))
+	}
+	return body
+}
+
+// dryRun answers what would become of a request. It changes nothing.
+func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
+	organization, err := reached(r)
+	if err != nil {
+		return err
+	}
+	var body tryBody
+	if err := httpapi.ReadJSON(w, r, &body); err != nil {
+		return err
+	}
+	if body.Bytes < 1 || body.Bytes > ledger.MaxCharge {
+		return httpapi.Invalid("/bytes", httpapi.CodeInvalidRequest, "bytes is outside of what a request can be charged.", "Use a whole number from 1 on.")
+	}
+	trial, err := a.Service.Try(r.Context(), organization, body.Bytes)
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, newTrialBody(trial))
+	return nil
+}

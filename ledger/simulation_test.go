@@ -1,0 +1,39 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
+)
+
+// What a plan does not cover is overage up to its cap, and what is beyond that is refused, from a day on.
+func TestSimulate(t *testing.T) {
+	period := calendar.PeriodAt(onDay(5), 1)
+	days := []DayCharge{{Day: onDay(1).AddDate(0, 0, -1), Bytes: 1000}, {Day: onDay(2), Bytes: 60}, {Day: onDay(3), Bytes: 60}, {Day: onDay(4), Bytes: 30}}
+	for name, test := range map[string]struct {
+		plan Plan
+		want SimulatedPeriod
+	}{
+		"enough": {Plan{}, SimulatedPeriod{period, 150, 150, 150, 0, 0, time.Time{}}},
+		"hard":   {Plan{}, SimulatedPeriod{period, 150, 100, 100, 0, 50, onDay(3)}},
+		"soft":   {Plan{Overage: true}, SimulatedPeriod{period, 150, 100, 100, 50, 0, time.Time{}}},
+		"capped": {Plan{Overage: true, OverageCap: 40}, SimulatedPeriod{period, 150, 100, 100, 40, 10, onDay(4)}},
+	} {
+		if got := test.plan.Simulate(Terms{Quota: test.want.Quota}, period, days); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// An organization has no periods before its first.
+func TestLastPeriods(t *testing.T) {
+	o := Organization{AnchorDay: 31, Plans: Plans{{From: time.Date(2027, 1, 31, 5, 0, 0, 0, time.UTC)}}}
+	at := time.Date(2027, 4, 1, 0, 0, 0, 0, time.UTC)
+	if all := o.LastPeriods(at, 12); len(all) != 3 || all[0].Start.Day() != 31 || all[2].Start.Month() != time.January {
+		t.Errorf("periods %v", all)
+	}
+	if two := o.LastPeriods(at, 2); len(two) != 2 {
+		t.Errorf("periods %v", two)
+	}
+}
