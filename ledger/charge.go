@@ -23,6 +23,7 @@ type Charge struct {
 	Entries      int
 	Errors       int
 	Environment  string
+	Checksum     uint64 // of its record
 	Cause        Cause
 }
 

@@ -9,6 +9,7 @@ type Range struct {
 	Records      int
 	Charged      int       // requests
 	Bytes        int64     // of all records
+	Checksum     *int64    // the sum of those of all records; nil: not known
 	ChargedBytes int64     // of the requests, wherever their other parts are
 	From, To     time.Time // the earliest and the latest acceptance of its records, both inclusive
 	Booked       time.Time
@@ -18,7 +19,7 @@ type Range struct {
 func NewRange(charge Charge, booked time.Time) Range {
 	cause := charge.Cause
 	return Range{
-		Partition: cause.Partition, First: cause.Offset, Next: cause.Offset, From: cause.At, To: cause.At, Booked: booked,
+		Partition: cause.Partition, First: cause.Offset, Next: cause.Offset, From: cause.At, To: cause.At, Booked: booked, Checksum: new(int64),
 	}
 }
 
@@ -27,6 +28,7 @@ func (r *Range) Add(charge Charge) {
 	r.Next = charge.Cause.Offset + 1
 	r.Records++
 	r.Bytes += charge.Bytes
+	*r.Checksum += int64(charge.Checksum) //nolint:gosec // it wraps around
 	r.Reach(charge.Cause.At)
 }
 

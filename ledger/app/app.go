@@ -132,7 +132,7 @@ func (a *App) build() (err error) {
 }
 
 func (a *App) buildConsumers() (err error) {
-	handler := &bus.Consumer{Service: a.service, Clock: a.clock}
+	handler := &bus.Consumer{Service: a.service, Clock: a.clock, Conflicts: bus.NewConflicts(a.metrics.Registerer)}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool, Erased: erasure.IsErased,

@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -9,23 +11,35 @@ import (
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // The check against the log is not blind: it finds a range that counted other bytes than the log
 // has, one that is missing, a posting that was lost, and a balance that was changed.
 func TestVerifyFinds(t *testing.T) {
 	r := newRig(t)
-	_, stop := r.start()
+	process, stop := r.start()
 	r.create("acme", "indie")
 	r.awaitAccount("acme")
 	for range 5 {
 		r.Accept(logs("acme", 10), logs("acme", 20), logs("acme", 30), logs("acme", 40))
 		r.awaitCounted()
 	}
+	token := r.token("acme", "billing:read")
+	testenv.Eventually(t, patience, func() error {
+		if status, body := get(t, process, token, "/v1/organizations/acme/verification"); status != http.StatusOK || body["sound"] != true {
+			return fmt.Errorf("it answers %d %v", status, body)
+		}
+		return nil
+	})
+	if status, body := get(t, process, token, "/v1/organizations/acme/chain"); status != http.StatusOK || body["next_cursor"] != nil {
+		t.Errorf("the chain is answered %d %v", status, body)
+	}
 	stop()
 	r.verify()
 	tests := []struct{ invariant, tamper string }{
-		{ledger.LedgerIsLog, `UPDATE ranges SET bytes = bytes + 1 WHERE first_offset = 0 AND bytes > 0`},
+		{ledger.LedgerIsLog, `UPDATE ranges SET checksum = checksum + 1 WHERE first_offset = 0`},
+		{ledger.LedgerIsLog, `UPDATE ranges SET checksum = checksum - 1, bytes = bytes + 1 WHERE first_offset = 0 AND bytes > 0`},
 		{ledger.RangesFollow, `DELETE FROM ranges r WHERE EXISTS (SELECT 1 FROM ranges a WHERE a.partition = r.partition AND a.first_offset < r.first_offset)
 			AND EXISTS (SELECT 1 FROM ranges b WHERE b.partition = r.partition AND b.first_offset > r.first_offset)`},
 		{ledger.RangeIsTransfers, `DELETE FROM transfers WHERE ctid = (SELECT min(ctid) FROM transfers WHERE reason = 2)`},

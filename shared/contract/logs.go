@@ -70,6 +70,20 @@ func (l LogsAccepted) ID() string {
 	return l.Batch + "/" + strconv.Itoa(l.Part)
 }
 
+// Checksum tells this record from another of the same part: it covers what the headers say of whose entries they are, and how many. The sum of
+// those of several records is the same in any order.
+func (l LogsAccepted) Checksum() uint64 {
+	h := fnv.New64a()
+	for _, field := range []string{
+		l.ID(), l.Organization, l.Project, l.Environment, l.Key, strconv.Itoa(l.Parts), strconv.Itoa(l.First), strconv.Itoa(l.Entries),
+		strconv.FormatInt(l.Bytes, 10), strconv.Itoa(l.Errors),
+	} {
+		_, _ = h.Write([]byte(field))
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
 // Retention is the days for which the entries are kept: their organization's at acceptance,
 // whatever its tier is later. Records without it are older than retention, and have the longest.
 func (l LogsAccepted) Retention() int { return cmp.Or(l.RetentionDays, tier.LongestRetentionDays) }

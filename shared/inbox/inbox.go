@@ -28,11 +28,12 @@ type Verdict int
 
 // The verdicts.
 const (
-	Fresh     Verdict = iota + 1 // with it, all parts of its request are there for the first time
-	Partial                      // it is kept until the other parts of its request are there
-	Duplicate                    // the same part of the same batch was seen before
-	Replayed                     // another batch with the same idempotency key and body counts
-	Reused                       // another batch of the same idempotency key with another body counts
+	Fresh       Verdict = iota + 1 // with it, all parts of its request are there for the first time
+	Partial                        // it is kept until the other parts of its request are there
+	Duplicate                      // the same part of the same batch was seen before
+	Replayed                       // another batch with the same idempotency key and body counts
+	Reused                         // another batch of the same idempotency key with another body counts
+	Conflicting                    // another record of the same part of the same batch was seen before: somebody is at fault
 )
 
 // A Judgement is an inbox's verdicts on records.
@@ -79,6 +80,9 @@ func (j *Judgement) judge(i int, claims *claims, seen *sighting) Verdict {
 		return claim.judge(record)
 	}
 	if !seen.first(i, record) {
+		if seen.conflicts[i] {
+			return Conflicting
+		}
 		return Duplicate
 	}
 	if r := seen.requests[record.Batch]; r != nil {

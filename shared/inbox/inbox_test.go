@@ -391,3 +391,24 @@ func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 		t.Errorf("verdicts = %v, want only the old one removed", got)
 	}
 }
+
+// Another record of a part that was seen is no copy of it, whether it comes with it or later; of one that was remembered without a checksum
+// nobody can tell.
+func TestAnotherRecordOfAPartConflicts(t *testing.T) {
+	pool := open(t)
+	first, other := record("1", 1), record("1", 1)
+	other.Bytes++
+	if got := filter(t, pool, first, other, first); !slices.Equal(got, []inbox.Verdict{fresh, inbox.Conflicting, duplicate}) {
+		t.Errorf("together: %v", got)
+	}
+	if got := filter(t, pool, first, other); !slices.Equal(got, []inbox.Verdict{duplicate, inbox.Conflicting}) {
+		t.Errorf("later: %v", got)
+	}
+	if got := filter(t, pool, other); !slices.Equal(got, []inbox.Verdict{inbox.Conflicting}) {
+		t.Errorf("alone: %v", got)
+	}
+	asSystem(t, pool, `UPDATE inbox SET checksum = NULL`)
+	if got := filter(t, pool, other); !slices.Equal(got, []inbox.Verdict{duplicate}) {
+		t.Errorf("without a checksum: %v", got)
+	}
+}

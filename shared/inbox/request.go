@@ -56,8 +56,22 @@ func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAc
 
 // A sighting is what records are seen for the first time, part by part.
 type sighting struct {
-	fresh    map[part]int        // the record that is first to be a part that was not seen before
-	requests map[string]*request // of several parts, by their batch
+	fresh     map[part]int        // the record that is first to be a part that was not seen before
+	requests  map[string]*request // of several parts, by their batch
+	conflicts map[int]bool        // the records that are not what was seen of their part
+}
+
+// A sightings is what is to be remembered, column by column.
+type sightings struct {
+	days      []time.Time
+	batches   []string
+	parts     []int32
+	checksums []int64
+}
+
+func (s *sightings) add(record *contract.LogsAccepted) {
+	s.days, s.batches = append(s.days, record.Time.UTC()), append(s.batches, record.Batch)
+	s.parts, s.checksums = append(s.parts, partOf(record).part), append(s.checksums, int64(record.Checksum())) //nolint:gosec // the bits are what counts
 }
 
 type part struct {
@@ -77,19 +91,21 @@ func (s *sighting) first(i int, record *contract.LogsAccepted) bool {
 // look remembers the parts that the records are, but for those of which another request counts
 // already.
 func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claims *claims) (*sighting, error) {
-	s := &sighting{fresh: make(map[part]int, len(records)), requests: map[string]*request{}}
+	s := &sighting{fresh: make(map[part]int, len(records)), requests: map[string]*request{}, conflicts: map[int]bool{}}
 	first := make(map[part]int, len(records))
-	var days []time.Time
-	var batches []string
-	var parts []int32
+	var seen sightings
 	for i := range records {
 		record := &records[i]
 		key := partOf(record)
-		if _, again := first[key]; again || claims.other(record) != nil {
+		if claims.other(record) != nil {
+			continue
+		}
+		if before, again := first[key]; again {
+			s.conflicts[i] = record.Checksum() != records[before].Checksum()
 			continue
 		}
 		first[key] = i
-		days, batches, parts = append(days, record.Time.UTC()), append(batches, key.batch), append(parts, key.part)
+		seen.add(record)
 		if r := s.requests[record.Batch]; r != nil {
 			r.here = append(r.here, i)
 		} else if record.Parts > 1 {
@@ -100,12 +116,16 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claim
 	if err := lock(ctx, tx, incomplete); err != nil {
 		return nil, err
 	}
-	err := remember(ctx, tx, days, batches, parts, func(seen part) { s.fresh[seen] = first[seen] })
-	if err != nil {
+	if err := seen.remember(ctx, tx, func(seen part) { s.fresh[seen] = first[seen] }); err != nil {
 		return nil, err
 	}
+	if len(s.fresh) < len(first) {
+		if err := seen.compare(ctx, tx, func(other part) { s.conflicts[first[other]] = true }); err != nil {
+			return nil, err
+		}
+	}
 	s.leaveFresh(records)
-	if err := s.count(ctx, tx, days); err != nil {
+	if err := s.count(ctx, tx, seen.days); err != nil {
 		return nil, err
 	}
 	s.leaveFresh(records)
@@ -182,22 +202,32 @@ func (s *sighting) seenBefore(seen part, kept bool) {
 }
 
 // remember inserts the parts and calls fresh for each that was not there.
-func remember(ctx context.Context, tx pgx.Tx, days []time.Time, batches []string, parts []int32, fresh func(part)) error {
-	if len(days) == 0 {
+func (s *sightings) remember(ctx context.Context, tx pgx.Tx, fresh func(part)) error {
+	if len(s.days) == 0 {
 		return nil
 	}
-	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
+	if err := pg.EnsureDays(ctx, tx, "inbox", s.days...); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `INSERT INTO inbox (day, batch, part)
-		SELECT day, batch::uuid, part FROM unnest($1::date[], $2::text[], $3::int[]) AS t (day, batch, part)
-		ON CONFLICT DO NOTHING RETURNING batch::text, part`, days, batches, parts)
+	return s.query(ctx, tx, `INSERT INTO inbox (day, batch, part, checksum)
+		SELECT day, batch::uuid, part, checksum FROM unnest($1::date[], $2::text[], $3::int[], $4::bigint[]) AS t (day, batch, part, checksum)
+		ON CONFLICT DO NOTHING RETURNING batch::text, part`, fresh)
+}
+
+// compare calls other for each part that was another record when it was remembered.
+func (s *sightings) compare(ctx context.Context, tx pgx.Tx, other func(part)) error {
+	return s.query(ctx, tx, `SELECT i.batch::text, i.part FROM unnest($1::date[], $2::text[], $3::int[], $4::bigint[]) AS t (day, batch, part, checksum)
+		JOIN inbox i ON i.day = t.day AND i.batch = t.batch::uuid AND i.part = t.part WHERE i.checksum <> t.checksum`, other)
+}
+
+func (s *sightings) query(ctx context.Context, tx pgx.Tx, query string, each func(part)) error {
+	rows, err := tx.Query(ctx, query, s.days, s.batches, s.parts, s.checksums)
 	if err != nil {
 		return err
 	}
 	var key part
 	_, err = pgx.ForEachRow(rows, []any{&key.batch, &key.part}, func() error {
-		fresh(key)
+		each(key)
 		return nil
 	})
 	return err

@@ -25,11 +25,15 @@ func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violat
 		return nil, nil
 	}
 	found := make([]ledger.Range, len(ranges))
-	start, err := l.read(ctx, ranges, func(offset, bytes int64) {
+	for i := range found {
+		found[i].Checksum = new(int64)
+	}
+	start, err := l.read(ctx, ranges, func(offset int64, logs contract.LogsAccepted) {
 		at, ok := slices.BinarySearchFunc(ranges, offset, compareRange)
 		if ok {
 			found[at].Records++
-			found[at].Bytes += bytes
+			found[at].Bytes += logs.Bytes
+			*found[at].Checksum += int64(logs.Checksum()) //nolint:gosec // it wraps around
 		}
 	})
 	if err != nil {
@@ -37,13 +41,18 @@ func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violat
 	}
 	var violations []ledger.Violation
 	for i, r := range ranges {
-		if r.First >= start && (found[i].Records != r.Records || found[i].Bytes != r.Bytes) {
+		if r.First >= start && !sameRecords(r, found[i]) {
 			violations = append(violations, ledger.Violation{Invariant: ledger.LedgerIsLog, Detail: fmt.Sprintf(
-				"partition %d, offsets [%d, %d): %d bytes of %d records were applied, the log has %d bytes of %d",
-				r.Partition, r.First, r.Next, r.Bytes, r.Records, found[i].Bytes, found[i].Records)})
+				"partition %d, offsets [%d, %d): %d bytes of %d records were applied, the log has %d bytes of %d, with the checksum %x",
+				r.Partition, r.First, r.Next, r.Bytes, r.Records, found[i].Bytes, found[i].Records, *found[i].Checksum)})
 		}
 	}
 	return violations, nil
+}
+
+// sameRecords reports whether a range has applied what was found in the log.
+func sameRecords(applied, found ledger.Range) bool {
+	return found.Records == applied.Records && found.Bytes == applied.Bytes && (applied.Checksum == nil || *applied.Checksum == *found.Checksum)
 }
 
 // compareRange is the side of an offset on which a range lies.
@@ -70,12 +79,12 @@ func (l *Log) End(ctx context.Context) (service.End, error) {
 
 // read calls each with the records from the first range to the last, and returns the first offset
 // that was still in the log.
-func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset, bytes int64)) (start int64, err error) {
+func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset int64, logs contract.LogsAccepted)) (start int64, err error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, func(record bus.Record) {
 		// A record that can't be parsed is parked: that it is shows in what the ranges leave out.
 		if logs, err := contract.ParseLogsAccepted(record.Header, nil); err == nil {
-			each(record.Offset, logs.Bytes)
+			each(record.Offset, logs)
 		}
 	})
 }

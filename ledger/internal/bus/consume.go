@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/service"
@@ -20,8 +23,20 @@ import (
 
 // A Consumer applies records to the books, in the transaction that also moves their positions.
 type Consumer struct {
-	Service *service.Service
-	Clock   func() time.Time
+	Service   *service.Service
+	Clock     func() time.Time
+	Conflicts prometheus.Counter // see NewConflicts
+}
+
+// ErrConflict means that a part of a request came again, and was another.
+var ErrConflict = errors.New("another record of the same part of the same batch was applied before")
+
+// NewConflicts is the metric of records that contradict one that was applied.
+func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
+	return promauto.With(registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_ledger_conflicting_records_total",
+		Help: "Times that a record had the batch and part of another that was applied, and was not a copy of it. Anything but 0 is an alarm.",
+	})
 }
 
 // Logs charges each request whole, by the headers of its records, with the record that completes
@@ -44,6 +59,9 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	if err != nil {
 		return err
 	}
+	if err := c.refuseConflicts(judged, records); err != nil {
+		return err
+	}
 	requests, err := chargesOf(ctx, tx, judged, charges)
 	if err != nil {
 		return err
@@ -60,6 +78,16 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 		return err
 	}
 	return SaveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
+}
+
+// refuseConflicts has the first record parked that contradicts one of before. The others come again without it.
+func (c *Consumer) refuseConflicts(judged *inbox.Judgement, records []bus.Record) error {
+	at := slices.Index(judged.Verdicts, inbox.Conflicting)
+	if at < 0 {
+		return nil
+	}
+	c.Conflicts.Inc()
+	return bus.PermanentRecord(records[at], fmt.Errorf("batch %q: %w", records[at].Header(contract.HeaderBatch), ErrConflict))
 }
 
 func parseLogs(records []bus.Record) ([]ledger.Charge, []contract.LogsAccepted, error) {
@@ -85,6 +113,7 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 		Entries:      logs.Entries,
 		Errors:       logs.Errors,
 		Environment:  logs.Environment,
+		Checksum:     logs.Checksum(),
 		Cause: ledger.Cause{
 			Event: logs.ID(), Batch: logs.Batch, Source: ledger.FromLogs,
 			Partition: record.Partition, Offset: record.Offset,

@@ -1,13 +1,17 @@
 package bus_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -61,5 +65,33 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A record with the batch and part of one that was applied, and other content, is no duplicate that is passed over: it is to be parked, and counts.
+func TestAContradictionIsNoDuplicate(t *testing.T) {
+	consumer, pool := newConsumer(t)
+	first := accepted("acme", 0, 0)
+	apply := func(records ...sharedbus.Record) error {
+		return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Logs(t.Context(), tx, records) })
+	}
+	again, other := first, first
+	again.Offset, other.Offset = 1, 2
+	other.Headers = slices.Clone(first.Headers)
+	for i, header := range other.Headers {
+		if header.Key == contract.HeaderBytes {
+			other.Headers[i].Value = []byte("20001")
+		}
+	}
+	if err := apply(first, again); err != nil {
+		t.Fatal(err)
+	}
+	err := apply(other)
+	var blame *sharedbus.PermanentError
+	if !errors.Is(err, bus.ErrConflict) || !errors.As(err, &blame) || !blame.Record || blame.Offset != 2 {
+		t.Errorf("error %v", err)
+	}
+	if n := testutil.ToFloat64(consumer.Conflicts); n != 1 {
+		t.Errorf("%v conflicts are counted", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/bus"
@@ -20,7 +21,8 @@ import (
 func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	return &bus.Consumer{Service: &service.Service{Reads: pool, Tiers: ledger.DefaultTiers(), Clock: time.Now}, Clock: time.Now}, pool
+	return &bus.Consumer{Service: &service.Service{Reads: pool, Tiers: ledger.DefaultTiers(), Clock: time.Now}, Clock: time.Now,
+		Conflicts: bus.NewConflicts(prometheus.NewRegistry())}, pool
 }
 
 // accepted is a record of weir.logs.v1 as the broker hands it out.
