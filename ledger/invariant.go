@@ -10,6 +10,7 @@ const (
 	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
 	StatementIsBook    = "a statement is what its book came to"
 	LedgerIsLog        = "the ledger's bytes are the log's bytes"
+	GrantIsTransfers   = "what became of a grant is the sum of its transfers"
 	ChainHolds         = "each link of a chain follows from the one before"
 	ChainIsCharges     = "a chain has what was charged and decided"
 	RootIsChains       = "the root of an hour is that of all chains"
@@ -17,8 +18,8 @@ const (
 
 // Invariants are all of them.
 func Invariants() []string {
-	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog, ChainHolds,
-		ChainIsCharges, RootIsChains}
+	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog,
+		GrantIsTransfers, ChainHolds, ChainIsCharges, RootIsChains}
 }
 
 // A Violation is an invariant that does not hold. There should never be one.

@@ -39,7 +39,10 @@ var nouns = map[string]Module{
 }
 
 // books are the parts of an organization that the ledger keeps.
-var books = []string{"adjustments", "balance", "chain", "entries", "statements", "grants", "subscription", "usage", "refusals", "forecast", "dry-run", "simulation"}
+var books = []string{
+	"adjustments", "balance", "chain", "entries", "statements", "grants", "subscription", "usage", "refusals", "forecast", "dry-run", "simulation",
+	"verification",
+}
 
 // pages maps the first segment after /console to its owner. All else, /console itself, signing in
 // and out and the settings, belongs to tenants; style sheets and icons are the same in every

@@ -49,6 +49,7 @@ var policies = []policy{
 	{route: "GET /v1/organizations/{organization}/balance", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/entries", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/chain", who: tokens("billing:read")},
+	{route: "GET /v1/organizations/{organization}/verification", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/usage", who: tokens("billing:read")},
 	{route: "GET /v1/accounts", who: billingOperators},
 	{route: "GET /v1/organizations/{organization}/refusals", who: tokens("billing:read")},

@@ -39,6 +39,7 @@ func (a *API) Mount(router chi.Router) {
 		router.Get("/v1/organizations/{organization}/balance", httpapi.Handle(a.balance))
 		router.Get("/v1/organizations/{organization}/entries", httpapi.Handle(a.transfers))
 		router.Get("/v1/organizations/{organization}/chain", httpapi.Handle(a.chain))
+		router.Get("/v1/organizations/{organization}/verification", httpapi.Handle(a.verify))
 		router.Get("/v1/organizations/{organization}/usage", httpapi.Handle(a.usage))
 		router.Get("/v1/organizations/{organization}/refusals", httpapi.Handle(a.refusals))
 		router.Get("/v1/accounts", httpapi.Handle(a.accounts))

@@ -58,6 +58,25 @@ func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, r ledger.Range, now time.
 	return violations, nil
 }
 
+// CheckBooks compares the books of an organization that begin since an instant with all of their transfers.
+func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (violations []ledger.Violation, err error) {
+	books, err := LoadAllBooks(ctx, tx, organization)
+	if err != nil {
+		return nil, err
+	}
+	for _, book := range books {
+		if book.Period.Start.Before(since) {
+			continue
+		}
+		_, sum, err := summed{}.add(ctx, tx, organization, book, since)
+		if err != nil {
+			return nil, err
+		}
+		violations = append(violations, compare(organization, book, sum)...)
+	}
+	return violations, nil
+}
+
 // touchedBy finds the books that the transaction of a range wrote to, at most limit of them.
 func touchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM transfers

@@ -100,7 +100,11 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	violations = append(violations, chains...)
+	grants, err := verifyGrants(ctx, tx, kept.ChargesSince(now))
+	if err != nil {
+		return nil, err
+	}
+	violations = slices.Concat(violations, chains, grants)
 	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder, verifyStatements} {
 		found, err := check(ctx, tx)
 		if err != nil {

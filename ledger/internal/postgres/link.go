@@ -54,6 +54,12 @@ func Links(ctx context.Context, tx pgx.Tx, organization pg.Organization, q LinkQ
 	return collectLinks(rows)
 }
 
+// Head is the last link of an organization's chain, without what it holds; its sequence is zero where there is none.
+func Head(ctx context.Context, tx pgx.Tx, organization pg.Organization) (ledger.Link, error) {
+	heads, err := headsOf(ctx, tx, []string{string(organization)})
+	return heads[string(organization)], err
+}
+
 func collectLinks(rows pgx.Rows) (links []ledger.Link, err error) {
 	var l ledger.Link
 	var charged, decided, previous, hash []byte

@@ -49,6 +49,15 @@ func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Viol
 	return violationsOf(rows, ledger.HoursAreDays)
 }
 
+// CheckHours compares the hours of an organization with its days since an instant.
+func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+	rows, err := tx.Query(ctx, hoursAndDays(`organization = $1 AND day >= $2::date`), organization, since)
+	if err != nil {
+		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
+	}
+	return violationsOf(rows, ledger.HoursAreDays)
+}
+
 // CheckUsage compares the hours with the days that a range touched, of at most limit organizations.
 func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) ([]ledger.Violation, error) {
 	keys, err := touchedBy(ctx, tx, r, limit)

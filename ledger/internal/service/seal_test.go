@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -130,6 +131,60 @@ func links(t *testing.T, l *ledgertest.Ledger, organization string) (found []led
 		return err
 	})
 	return found
+}
+
+// A look at the books of one organization finds what is wrong with them, and nothing of others.
+func TestVerifyOneOrganization(t *testing.T) {
+	l := sealed(t)
+	found, err := l.Verify(t.Context(), "acme")
+	if err != nil || len(found.Violations) > 0 || found.Head.Sequence != 3 || !found.Sealed.Equal(l.Now()) {
+		t.Errorf("found %+v, error %v", found, err)
+	}
+	for tamper, want := range map[string]string{
+		`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1`: ledger.BalanceIsTransfers,
+		`UPDATE usage_hours SET entries = entries + 1`:                          ledger.HoursAreDays,
+		`UPDATE transfers SET key = 'another'`:                                  ledger.ChainIsCharges,
+		`UPDATE links SET bytes = bytes + 1`:                                    ledger.ChainHolds,
+	} {
+		tampered := sealed(t)
+		tampered.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, tamper+` WHERE organization = 'acme'`)
+			return err
+		})
+		found, err := tampered.Verify(t.Context(), "acme")
+		if err != nil || len(found.Violations) == 0 || found.Violations[0].Invariant != want {
+			t.Errorf("%s: found %+v, error %v", tamper, found.Violations, err)
+		}
+		if _, err := tampered.Verify(t.Context(), "b"); !errors.Is(err, ledger.ErrNoOrganization) {
+			t.Errorf("of an organization that nobody has created: error %v", err)
+		}
+	}
+}
+
+// What became of a grant is compared with its transfers.
+func TestVerifyFindsGrants(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	if _, err := l.Grant(t.Context(), "acme", service.Request{}, ledger.Grant{Amount: 50, Priority: 1, Starts: l.Now(), Reason: "gift"}); err != nil {
+		t.Fatal(err)
+	}
+	l.Book(t, l.NewCharge("acme", 30))
+	l.CheckSound(t)
+	for _, tamper := range []string{`UPDATE grants SET consumed = consumed + 1, remaining = remaining - 1`, `UPDATE organizations SET pool = pool + 1`} {
+		err := l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, tamper); err != nil {
+				return err
+			}
+			violations, err := postgres.Verify(ctx, tx, l.Kept, l.Now())
+			if len(violations) == 0 || violations[0].Invariant != ledger.GrantIsTransfers {
+				t.Errorf("%s: found %v", tamper, violations)
+			}
+			return errors.Join(err, pgx.ErrTxClosed) // nothing is kept
+		})
+		if !errors.Is(err, pgx.ErrTxClosed) {
+			t.Error(err)
+		}
+	}
 }
 
 // Nothing is sealed before its hour ends, and who dies between cutting an hour and writing its links leaves it to the next.
