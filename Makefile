@@ -69,6 +69,9 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	$(GO) build -o bin/ $(PROGRAMS:%=./%)
 
+# As for tests, below; with a bound of the memory, which would else be 3 GB and more.
+lint: export GOGC = 300
+lint: export GOMEMLIMIT = 3GiB
 lint: ## check style and the architecture's rules
 	$(GO) run $(LINTER) run --allow-parallel-runners $(PACKAGES)
 
