@@ -50,9 +50,12 @@ func pipe(t *testing.T, name string) *os.File {
 }
 
 // Ten thousand messages from a hundred publishers reach a subscriber while the broker is killed and
-// started twice. This is the suite's TestReconnect without its data race, see TestSuiteReconnect:
-// publishers note under a lock what they have published.
+// started twice. This is the suite's TestReconnect without its data race, for the race detector:
+// publishers note under a lock what they have published. TestSuiteReconnect is for all others.
 func TestReconnect(t *testing.T) {
+	if !raceDetector {
+		t.Skip("TestSuiteReconnect tests the same without the race detector")
+	}
 	t.Parallel()
 	for name, shape := range map[string]struct {
 		group string

@@ -1,0 +1,5 @@
+//go:build race
+
+package watermillbus_test
+
+const raceDetector = true
