@@ -93,11 +93,12 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build() (err error) {
+	log := &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}
 	a.service = &service.Service{
 		Reads: a.reads, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
 		Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID,
 		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
-		Deciders: make(chan struct{}, deciders),
+		Deciders: make(chan struct{}, deciders), End: log.End,
 	}
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
@@ -110,7 +111,6 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
 	a.accounts = &bus.Accounts{Pool: a.pool, Service: a.service, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
-	log := &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}
 	a.checker = service.NewChecker(service.CheckerConfig{
 		Pool: a.pool, Log: log, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
 		Logger: a.logger, Metrics: a.metrics.Registerer,

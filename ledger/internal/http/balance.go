@@ -1,7 +1,10 @@
 package http
 
 import (
+	"errors"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
@@ -22,7 +25,7 @@ type balanceBody struct {
 	Expired           int64      `json:"expired"`
 	Voided            int64      `json:"voided"`
 	State             string     `json:"state"`
-	AsOf              asOfBody   `json:"as_of"`
+	AsOf              bookedBody `json:"as_of"`
 }
 
 type periodBody struct {
@@ -36,19 +39,40 @@ type asOfBody struct {
 	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition
 }
 
+// bookedBody is asOfBody with how far the log was booked; null where that is not known, or of an instant that is past.
+type bookedBody struct {
+	asOfBody
+	Behind          *int64             `json:"behind"`
+	LagSeconds      *float64           `json:"lag_seconds"`
+	VerifiedThrough contract.Positions `json:"verified_through"`
+}
+
+func newBookedBody(b service.Balance) bookedBody {
+	body := bookedBody{asOfBody: asOfBody{b.At, b.Applied}}
+	if b.Booking == nil {
+		return body
+	}
+	body.VerifiedThrough = b.Booking.Verified
+	if b.Booking.Known {
+		lag := b.Booking.Lag.Seconds()
+		body.Behind, body.LagSeconds = &b.Booking.Behind, &lag
+	}
+	return body
+}
+
 func newBalanceBody(b service.Balance) balanceBody {
 	return balanceBody{
 		Organization: b.Organization.ID, Tier: string(b.Plan.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
 		Period:  periodBody{b.Book.Period.Start, b.Book.Period.End},
 		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
 		Overage: b.Book.Balances[ledger.Overage], Expired: b.Book.Balances[ledger.Expired], Voided: b.Book.Balances[ledger.Voided],
-		State: b.State(), AsOf: asOfBody{b.At, b.Applied},
+		State: b.State(), AsOf: newBookedBody(b),
 	}
 }
 
 // balance answers with the balance of now, or of the instant at.
 func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil, "at"); err != nil {
+	if err := httpapi.OnlyKnown(r, nil, "at", "wait", "min_offset"); err != nil {
 		return err
 	}
 	at, err := instant(r, "at", time.Time{})
@@ -59,10 +83,54 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := a.await(r); err != nil {
+		return err
+	}
 	balance, err := a.Service.Balance(r.Context(), organization, at)
 	if err != nil {
 		return answer(err, organization)
 	}
 	httpapi.WriteJSON(w, http.StatusOK, newBalanceBody(balance))
 	return nil
+}
+
+// await waits for what the client wants to be booked.
+func (a *API) await(r *http.Request) error {
+	query := r.URL.Query()
+	through, err := positionsOf(query.Get("min_offset"))
+	if err != nil {
+		return err
+	}
+	if wait := query.Get("wait"); wait != "" && wait != "true" && wait != "false" {
+		return httpapi.Invalid("?wait", httpapi.CodeInvalidRequest, "wait is neither true nor false.", "Use one of them, or leave it out.")
+	}
+	if query.Get("wait") == "true" {
+		err = a.Service.AwaitAll(r.Context())
+	}
+	if err == nil && len(through) > 0 {
+		err = a.Service.AwaitPositions(r.Context(), through)
+	}
+	if errors.Is(err, service.ErrNotBooked) {
+		return httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
+	}
+	return err
+}
+
+// positionsOf reads positions such as 0:17,3:5.
+func positionsOf(text string) (contract.Positions, error) {
+	positions := contract.Positions{}
+	for position := range strings.SplitSeq(text, ",") {
+		if text == "" {
+			break
+		}
+		number, next, _ := strings.Cut(position, ":")
+		partition, errPartition := strconv.ParseUint(number, 10, 31)
+		offset, errOffset := strconv.ParseInt(next, 10, 64)
+		if errPartition != nil || errOffset != nil || offset < 0 {
+			return nil, httpapi.Invalid("?min_offset", httpapi.CodeInvalidRequest, "min_offset is no list of positions.",
+				"Use partitions and next offsets as in as_of, such as 0:17,3:5.")
+		}
+		positions[int(partition)] = offset //nolint:gosec // 31 bits
+	}
+	return positions, nil
 }

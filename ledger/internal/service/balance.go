@@ -22,6 +22,7 @@ type Balance struct {
 	Book         ledger.Book
 	Applied      contract.Positions
 	At           time.Time
+	Booking      *Booking // nil: of an instant that is past
 }
 
 // State is that of the organization, by the balance.
@@ -38,12 +39,25 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 			return Balance{}, err
 		}
 	}
+	if at.IsZero() {
+		return s.runningBalance(ctx, organization)
+	}
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if at.IsZero() {
-			balance, err = s.balanceNow(ctx, tx, organization)
-		} else {
-			balance, err = s.balanceAt(ctx, tx, organization, at)
+		balance, err = s.balanceAt(ctx, tx, organization, at)
+		return err
+	})
+	return balance, err
+}
+
+// runningBalance is the balance of now, with how far the log is booked.
+func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
+	end, unknown := s.ends.recent(ctx, s.Clock().Add(-endAge), s.Clock, s.readEnd)
+	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if balance, err = s.balanceNow(ctx, tx, organization); err != nil {
+			return err
 		}
+		booking, err := s.booking(ctx, tx, balance.Applied, end, unknown == nil)
+		balance.Booking = &booking
 		return err
 	})
 	return balance, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/reading"
 )
@@ -28,6 +29,10 @@ type Service struct {
 	Clock     func() time.Time // of this machine: for what is read
 	Time      DatabaseTime     // for what is decided
 	Deciders  chan struct{}    // a place for each request that may decide at once: each holds a connection, also while it waits for a lock
+	End       LogEnd           // nil: nobody knows where the log ends
+
+	ends   latest[End]
+	booked latest[contract.Positions]
 }
 
 // DatabaseTime is the clock by which all replicas decide, read through the transaction that decides: who holds a lock must not wait for a second

@@ -1,0 +1,53 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// Who waits finds what was acknowledged before, each time, and how far the log is booked and checked.
+func TestOwnWritesAreFound(t *testing.T) {
+	r, ledger, token := billed(t)
+	const path = "/v1/organizations/acme/balance"
+	for i := range 20 {
+		r.Accept(logs("acme", 10))
+		if status, balance := get(t, ledger, token, path+"?wait=true"); status != http.StatusOK || balance["consumed"] != float64(10*(i+1)) {
+			t.Fatalf("%d sent, and the balance is %d %v", i+1, status, balance)
+		}
+	}
+	var through string
+	for partition, end := range r.End() {
+		through += fmt.Sprintf("%d:%d,", partition, end)
+	}
+	status, balance := get(t, ledger, token, path+"?min_offset="+through[:len(through)-1])
+	if asOf, _ := balance["as_of"].(map[string]any); status != http.StatusOK || asOf["verified_through"] == nil {
+		t.Errorf("%d %v", status, balance)
+	}
+	testenv.Eventually(t, patience, func() error {
+		if _, balance = get(t, ledger, token, path); balance["as_of"].(map[string]any)["behind"] != 0.0 || balance["as_of"].(map[string]any)["lag_seconds"] != 0.0 {
+			return fmt.Errorf("%v", balance["as_of"])
+		}
+		return nil
+	})
+	then := "?at=" + time.Now().Add(-time.Second).UTC().Format(time.RFC3339Nano)
+	if status, balance := get(t, ledger, token, path+then); status != http.StatusOK || balance["as_of"].(map[string]any)["behind"] != nil {
+		t.Errorf("of then: %d %v", status, balance)
+	}
+	for _, query := range []string{"?wait=yes", "?min_offset=x", "?min_offset=1", "?min_offset=1:-2", "?min_offset=-1:2", "?min_offset=1:2,"} {
+		if status, answer := get(t, ledger, token, path+query); status != http.StatusBadRequest {
+			t.Errorf("%s: %d %v", query, status, answer)
+		}
+	}
+}
+
+// Where what is waited for does not come, that is the answer, and not a balance without it.
+func TestWhatIsNotBookedIsNotAnswered(t *testing.T) {
+	_, ledger, token := billed(t)
+	if status, answer := get(t, ledger, token, "/v1/organizations/acme/balance?min_offset=0:1000000"); status != http.StatusInternalServerError || answer["code"] != "unavailable" {
+		t.Errorf("%d %v", status, answer)
+	}
+}
