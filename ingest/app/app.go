@@ -261,6 +261,7 @@ func (a *App) intake(service *service.Service, proxies []netip.Prefix) *http.Int
 		Service:         service,
 		Bodies:          bodies,
 		AnonymousBodies: anonymous,
+		Refusals:        httpapi.NewRefusals(),
 		Proxies:         proxies,
 		Limits:          ingest.DefaultLimits(),
 		Strict:          a.config.Strict,

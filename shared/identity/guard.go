@@ -50,13 +50,14 @@ type Guard struct {
 	clock       func() time.Time
 	used        func(r *http.Request, who Principal, use Use)
 	refused     *prometheus.CounterVec
+	refusals    *httpapi.Refusals
 }
 
 // NewGuard makes a guard that has counted nothing.
 func NewGuard(config GuardConfig) *Guard {
 	g := &Guard{
 		credentials: config.Credentials, ready: config.Ready, limiter: newLimiter(config.Limits), proxies: config.Proxies, clock: config.Clock,
-		used: config.Used,
+		used: config.Used, refusals: httpapi.NewRefusals(),
 	}
 	if g.ready == nil {
 		g.ready = func() error { return nil }
@@ -128,9 +129,12 @@ func (g *Guard) require(authenticate func(*http.Request) (Principal, error), per
 			}
 			who, err := authenticate(r)
 			if err != nil {
-				return g.unknown(r, err)
+				err = g.unknown(r, err)
+			} else {
+				err = g.enter(w, r, who, permit)
 			}
-			if err := g.enter(w, r, who, permit); err != nil {
+			if err != nil {
+				g.refusals.Pace(r.Context(), g.clock(), g.network(r), err)
 				return err
 			}
 			next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), who)))

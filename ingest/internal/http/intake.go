@@ -19,6 +19,7 @@ type Intake struct {
 	*service.Service
 	Bodies          *Bodies // of requests with a key in the header
 	AnonymousBodies *Bodies // of requests whose key may be in the body
+	Refusals        *httpapi.Refusals
 	Proxies         []netip.Prefix
 	Limits          ingest.Limits
 	Strict          bool         // the default without a preference
@@ -56,6 +57,7 @@ func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 		q.ChargeWaste(q.caller, q.network(), q.wasted)
 		q.Metrics.waste(q.wasted)
 	}
+	q.Refusals.Pace(r.Context(), q.Clock(), q.network(), err)
 	return err
 }
 

@@ -79,7 +79,7 @@ func newIntake(tb testing.TB, log service.Publisher, account ingest.Account) *In
 			NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },
 		},
 		Bodies: testBodies(189<<20, 128<<20, clock), AnonymousBodies: testBodies(27<<20, 1<<20, clock), Limits: ingest.DefaultLimits(),
-		Ready: func() error { return nil },
+		Refusals: httpapi.NewRefusals(), Ready: func() error { return nil },
 	}
 }
 

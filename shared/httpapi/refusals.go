@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// Refusals paces answers with 429. Who sends on without a pause waits for nothing but answers, and a
+// refusal is so cheap that thousands a second take a processor from those who are served. A few are
+// sent at once.
+type Refusals struct {
+	networks *rate.Table[netip.Prefix]
+	held     atomic.Int64
+}
+
+// Bounds of the pace. What is beyond the most that are held is answered at once: memory is worth
+// more than the pace.
+const (
+	refusalNetworks   = 1 << 16
+	refusalsAtOnce    = 500
+	refusalsPerSecond = 100
+	longestRefusal    = time.Second
+	mostRefusalsHeld  = 2048
+)
+
+// NewRefusals has seen none.
+func NewRefusals() *Refusals {
+	return &Refusals{networks: rate.NewTable[netip.Prefix](refusalNetworks)}
+}
+
+// Pace returns once a client network may have the answer err: at once, unless that is one of very
+// many with 429.
+func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix, err error) {
+	var problem *Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests {
+		return
+	}
+	wait := r.networks.Wait(now.UnixNano(), network, refusalsAtOnce, refusalsPerSecond)
+	if wait < longestRefusal { // so that a network's debt ends soon after its last request
+		r.networks.Spend(now.UnixNano(), network, 1, refusalsPerSecond)
+	}
+	if wait > 0 {
+		r.hold(ctx, min(wait, longestRefusal))
+	}
+}
+
+func (r *Refusals) hold(ctx context.Context, wait time.Duration) {
+	defer r.held.Add(-1)
+	if r.held.Add(1) > mostRefusalsHeld {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
