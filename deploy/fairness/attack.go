@@ -39,7 +39,7 @@ func attacks() []attack {
 		{"slow-lines", "eight readers of all lines that read the first megabyte and then 16 KB a second", storeLarge, readLinesSlowly, true},
 		{"tiny-requests", "64 requests of one entry at a time, each with a key, an environment and a connection's stream of its own", nil, sendTiny, false},
 		{"slow-streams", "800 streams of HTTP/2 that each send a byte a second", nil, sendSlowStreams, false},
-		{"long-names", "entries with 1,000 environments of 250 bytes in each request, and searches by them", nil, sendLongNames, false},
+		{"long-names", "entries with 1,000 environments of 250 bytes in each request, and searches by them", nil, sendLongNames, true},
 		{"refusals", "32 senders without a key that exists, and without a pause", nil, hammer, false},
 		{"usage-exports", "32 exports of all usage and balances of this moment at a time", storeUsage, exportUsage, false},
 		{"silent-sockets", "as many silent sockets as can be opened, from one network", nil, silence(1), false},
