@@ -139,18 +139,30 @@ func (s *Service) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at t
 
 // saveDecided stores the books of organizations about which something was decided, and makes the statements of periods that it closed.
 func (s *Service) saveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
-	for id, books := range opened {
+	for _, books := range opened {
 		if err := postgres.SaveOrganization(ctx, tx, books.Organization, books.Due()); err != nil {
 			return err
 		}
-		if err := postgres.EnsureDays(ctx, tx, effectiveDays(books.Transfers)...); err != nil {
-			return fmt.Errorf("cannot make room for the transfers of organization %q: %w", id, err)
-		}
+	}
+	if err := saveOpened(ctx, tx, at, opened); err != nil {
+		return err
+	}
+	return s.issueStatements(ctx, tx, at, opened)
+}
+
+// saveOpened stores opened books, and makes room for their transfers, whenever these count.
+func saveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
+	var days []time.Time
+	for _, books := range opened {
+		days = append(days, effectiveDays(books.Transfers)...)
+	}
+	if err := postgres.EnsureDays(ctx, tx, days...); err != nil {
+		return fmt.Errorf("cannot make room for transfers: %w", err)
 	}
 	if err := postgres.SaveBooks(ctx, tx, at, opened, nil); err != nil {
 		return fmt.Errorf("cannot write the books: %w", err)
 	}
-	return s.issueStatements(ctx, tx, at, opened)
+	return nil
 }
 
 // keep appends decisions to the stream of their organization, with their instant and the positions of the log that they take effect behind: what of the

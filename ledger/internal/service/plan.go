@@ -26,15 +26,8 @@ func (s *Service) StartPlan(ctx context.Context, tx pgx.Tx, booked time.Time, or
 	if err := books.StartPlan(plan, cause); err != nil || len(books.Transfers) == 0 {
 		return nil, err
 	}
-	if err := postgres.SaveOrganization(ctx, tx, books.Organization, books.Due()); err != nil {
-		return nil, err
-	}
-	if err := postgres.EnsureDays(ctx, tx, effectiveDays(books.Transfers)...); err != nil {
-		return nil, err
-	}
-	opened := map[string]*ledger.Books{organization: books}
-	if err := postgres.SaveBooks(ctx, tx, booked, opened, nil); err != nil {
-		return nil, fmt.Errorf("cannot write the books of organization %q: %w", organization, err)
+	if err := s.saveDecided(ctx, tx, booked, map[string]*ledger.Books{organization: books}); err != nil {
+		return nil, fmt.Errorf("organization %q: %w", organization, err)
 	}
 	return books.Events, nil
 }

@@ -29,15 +29,8 @@ func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refus
 	if err != nil {
 		return nil, err
 	}
-	var issued []time.Time // a period may begin with a refusal
-	for _, books := range opened {
-		issued = append(issued, effectiveDays(books.Transfers)...)
-	}
-	if err := postgres.EnsureDays(ctx, tx, issued...); err != nil {
+	if err := saveOpened(ctx, tx, booked, opened); err != nil {
 		return nil, err
-	}
-	if err := postgres.SaveBooks(ctx, tx, booked, opened, nil); err != nil {
-		return nil, fmt.Errorf("cannot write the books: %w", err)
 	}
 	return eventsOf(opened), nil
 }
