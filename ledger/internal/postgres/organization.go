@@ -86,6 +86,8 @@ func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.
 	return organizations(ctx, tx, `WHERE o.organization = ANY($1) ORDER BY o.organization FOR NO KEY UPDATE`, ids)
 }
 
+const selectOrganizations = `SELECT ` + organizationColumns + ` FROM organizations o `
+
 const isDue = `o.due_at <= $1 AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')`
 
 // IsDue reports whether something was due about any organization by an instant.
@@ -96,8 +98,17 @@ func IsDue(ctx context.Context, tx pgx.Tx, by time.Time) (due bool, err error) {
 
 // LockDue locks the books of at most limit organizations about which something was due by an instant, and that nobody else has locked.
 func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
+	return due(ctx, tx, by, except, limit, `FOR NO KEY UPDATE SKIP LOCKED`)
+}
+
+// Due lists at most limit organizations about which something was due by an instant, whoever has locked their books.
+func Due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
+	return due(ctx, tx, by, except, limit, ``)
+}
+
+func due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int, lock string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT o.organization FROM organizations o WHERE `+isDue+` AND o.organization <> ALL (coalesce($2::text[], '{}'))
-		ORDER BY o.due_at LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED`, by, except, limit)
+		ORDER BY o.due_at LIMIT $3 `+lock, by, except, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +122,17 @@ func LockIfDue(ctx context.Context, tx pgx.Tx, by time.Time, id string) (due boo
 }
 
 func organizations(ctx context.Context, tx pgx.Tx, which string, args ...any) (map[string]ledger.Organization, error) {
-	rows, err := tx.Query(ctx, `SELECT `+organizationColumns+` FROM organizations o `+which, args...)
+	rows, err := tx.Query(ctx, selectOrganizations+which, args...)
 	if err != nil {
 		return nil, err
 	}
+	return collectOrganizations(rows)
+}
+
+func collectOrganizations(rows pgx.Rows) (map[string]ledger.Organization, error) {
 	known := map[string]ledger.Organization{}
 	var row organizationRow
-	_, err = pgx.ForEachRow(rows, row.fields(), func() error {
+	_, err := pgx.ForEachRow(rows, row.fields(), func() error {
 		o, err := row.organization()
 		known[o.ID] = o
 		return err

@@ -90,6 +90,9 @@ func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool, through time.
 			return p.advanced, fmt.Errorf("cannot advance the books: %w", err)
 		}
 	}
+	if err := p.locked(ctx); err != nil {
+		return p.advanced, fmt.Errorf("cannot look whose books are left: %w", err)
+	}
 	if len(p.failed) > 0 {
 		return p.advanced, fmt.Errorf("cannot advance the books of %d organizations, of the first: %w", len(p.failed), p.err)
 	}
@@ -116,14 +119,35 @@ func (p *pass) next(ctx context.Context) (more bool, err error) {
 	case len(ids) == 0 || ctx.Err() != nil:
 		return false, err
 	}
-	for _, id := range ids {
-		if err := p.alone(ctx, id); err != nil {
-			p.failed, p.err = append(p.failed, id), cmp.Or(p.err, fmt.Errorf("organization %q: %w", id, err))
-			continue
-		}
-		p.advanced++
-	}
+	p.each(ctx, ids)
 	return true, nil
+}
+
+// locked advances organizations that were left out because somebody else had their books, once these are free: those of one that is always charged
+// would never be so by chance.
+func (p *pass) locked(ctx context.Context) error {
+	var ids []string
+	err := pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) (err error) {
+		ids, err = postgres.Due(ctx, tx, p.through, p.failed, advancedAtOnce)
+		return err
+	})
+	if err == nil {
+		p.each(ctx, ids)
+	}
+	return err
+}
+
+// each advances organizations one by one, so that a failure is of one.
+func (p *pass) each(ctx context.Context, ids []string) {
+	for _, id := range ids {
+		due, err := p.alone(ctx, id)
+		switch {
+		case err != nil:
+			p.failed, p.err = append(p.failed, id), cmp.Or(p.err, fmt.Errorf("organization %q: %w", id, err))
+		case due:
+			p.advanced++
+		}
+	}
 }
 
 // someDue advances organizations about which something is due, and returns which these are, also where it fails with one of them.
@@ -141,19 +165,19 @@ func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// alone advances one organization.
-func (p *pass) alone(ctx context.Context, id string) error {
-	return pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
+// alone advances one organization, if something is due about it once its books are free.
+func (p *pass) alone(ctx context.Context, id string) (due bool, err error) {
+	err = pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
+		if due, err = postgres.LockIfDue(ctx, tx, p.through, id); err != nil || !due {
+			return err
+		}
 		now, err := p.service.Time(ctx, tx)
 		if err != nil {
 			return err
 		}
-		due, err := postgres.LockIfDue(ctx, tx, p.through, id)
-		if err != nil || !due {
-			return err
-		}
 		return p.service.advance(ctx, tx, []string{id}, now, p.through)
 	})
+	return due, err
 }
 
 func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, through time.Time) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // A period is closed once what was accepted in it is booked, by whichever replica: not while a partition is behind the end that the log had
@@ -64,4 +65,49 @@ func setPosition(t *testing.T, l *ledgertest.Ledger, partition int, next int64, 
 			contract.GroupLedger, contract.TopicLogs, partition, next, topic, halted)
 		return err
 	})
+}
+
+// An organization whose books somebody has when they are due, as one that is always charged, is waited for.
+func TestWhoIsAlwaysChargedIsAdvanced(t *testing.T) {
+	l := open(t)
+	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))
+	charging, err := l.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = charging.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := charging.Exec(t.Context(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := charging.Exec(t.Context(), `SELECT FROM organizations FOR NO KEY UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		advanced int
+		err      error
+	}
+	done := make(chan result, 1)
+	go func() {
+		advanced, err := l.Advance(t.Context(), l.Pool, l.Now())
+		done <- result{advanced, err}
+	}()
+	testenv.Eventually(t, 30*time.Second, func() error {
+		select {
+		case r := <-done:
+			t.Fatalf("%d were advanced without waiting, error %v", r.advanced, r.err)
+		default:
+		}
+		var waiting bool
+		err := l.Pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
+		if err == nil && !waiting {
+			err = errors.New("nobody waits yet")
+		}
+		return err
+	})
+	if err := charging.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-done; r.err != nil || r.advanced != 1 {
+		t.Errorf("%d were advanced, error %v", r.advanced, r.err)
+	}
 }
