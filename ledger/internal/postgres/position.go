@@ -11,11 +11,12 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
+const selectPositions = `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2`
+
 // Positions are the next offsets of weir.logs.v1 that the ledger has not applied, as the
 // transaction sees them.
 func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
-	rows, err := tx.Query(ctx, `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2`,
-		contract.GroupLedger, contract.TopicLogs)
+	rows, err := tx.Query(ctx, selectPositions, contract.GroupLedger, contract.TopicLogs)
 	if err != nil {
 		return nil, err
 	}

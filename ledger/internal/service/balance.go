@@ -81,20 +81,19 @@ func (s *Service) awaitBooked(ctx context.Context, organization string) error {
 
 func (s *Service) balanceNow(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
 	now := s.Clock().UTC()
-	o, err := organizationAt(ctx, tx, organization, now)
+	standing, err := postgres.LoadStanding(ctx, tx, organization, now)
 	if err != nil {
 		return Balance{}, err
 	}
-	key := postgres.BookKey{Organization: o.ID, Start: calendar.PeriodAt(now, o.AnchorDay).Start}
-	books, err := postgres.LoadBooks(ctx, tx, map[postgres.BookKey]bool{key: true})
-	if err != nil {
-		return Balance{}, err
+	if !standing.Found || !startedBy(standing.Organization, now) {
+		return Balance{}, ledger.ErrNoOrganization
 	}
-	applied, err := postgres.Positions(ctx, tx)
-	if err != nil {
-		return Balance{}, err
-	}
-	return s.balance(o, now, applied, books[o.ID]...)
+	return s.balance(standing.Organization, now, standing.Applied, standing.Books...)
+}
+
+// startedBy reports whether an organization had a plan at an instant.
+func startedBy(o ledger.Organization, at time.Time) bool {
+	return !o.Provisional() && !at.Before(o.Plans[0].From)
 }
 
 // balanceAt reads the balance of the period that holds an instant, by what had been booked until
@@ -131,7 +130,7 @@ func organizationAt(ctx context.Context, tx pgx.Tx, organization pg.Organization
 	switch {
 	case err != nil:
 		return o, err
-	case !found || o.Provisional() || at.Before(o.Plans[0].From):
+	case !found || !startedBy(o, at):
 		return o, ledger.ErrNoOrganization
 	}
 	return o, nil

@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Standing is where an organization stands: its book of the period that holds an instant, if there is one, and the positions that it counts.
+type Standing struct {
+	Organization ledger.Organization
+	Found        bool // there is such an organization
+	Books        []ledger.Book
+	Applied      contract.Positions
+}
+
+// LoadStanding reads it in one exchange with the database: whoever asks for a balance waits for little else.
+func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (s Standing, err error) {
+	var batch pgx.Batch
+	batch.Queue(selectOrganizations+`WHERE o.organization = $1`, organization).Query(func(rows pgx.Rows) error {
+		known, err := collectOrganizations(rows)
+		s.Organization, s.Found = known[string(organization)]
+		return err
+	})
+	batch.Queue(`SELECT `+bookColumns+` FROM books WHERE organization = $1 AND period_start <= $2 AND period_end > $2`, organization, at).Query(
+		func(rows pgx.Rows) error {
+			return forEachBook(rows, func(b orgBook) { s.Books = append(s.Books, b.book) })
+		})
+	batch.Queue(selectPositions, contract.GroupLedger, contract.TopicLogs).Query(func(rows pgx.Rows) (err error) {
+		s.Applied, err = collectPositions(rows)
+		return err
+	})
+	return s, tx.SendBatch(ctx, &batch).Close()
+}
