@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/contract"
@@ -39,7 +40,14 @@ func send(t testing.TB, ledger *app.App, token, method, path, key, body string) 
 // billed is a ledger with an organization on a tier of 1,000 bytes, and a token that may decide about it.
 func billed(t *testing.T) (r *rig, ledger *app.App, token string) {
 	t.Helper()
+	return billedBy(t, nil)
+}
+
+// billedBy is billed with a clock; nil: the system's.
+func billedBy(t *testing.T, clock func() time.Time) (r *rig, ledger *app.App, token string) {
+	t.Helper()
 	r = newRig(t)
+	r.config.Clock = clock
 	ledger, _ = r.start()
 	r.create("acme", "indie")
 	token = r.token("acme", "billing:read", "billing:write")
