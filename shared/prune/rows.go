@@ -51,13 +51,13 @@ func (r Rows) and() string {
 	return " AND " + r.Only
 }
 
-// Oldest implements Table.
+// Oldest implements Table. What does not age has no part in it.
 func (r Rows) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err
 	}
 	var oldest *time.Time
-	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(%s) FROM %s AS t`, r.Age, r.Table)).Scan(&oldest)
+	err := tx.QueryRow(ctx, fmt.Sprintf(`SELECT min(%[1]s) FROM %[2]s AS t WHERE %[1]s < 'infinity'`, r.Age, r.Table)).Scan(&oldest)
 	if err != nil || oldest == nil {
 		return time.Time{}, err
 	}

@@ -62,6 +62,23 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// Rows that do not age yet keep nobody from pruning the others.
+func TestRowsThatDoNotAge(t *testing.T) {
+	pool := pgtest.Open(t, "prunetest")
+	_, err := pool.Exec(t.Context(), `CREATE TABLE things (ended timestamptz); INSERT INTO things VALUES (NULL)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := func(clock func() time.Time) []Table {
+		return []Table{Rows{Table: "things", Bound: "a day after their end", Age: "coalesce(ended, 'infinity')", Before: Ago(24*time.Hour, clock)}}
+	}
+	metrics := prometheus.NewRegistry()
+	p := New(Config{Pool: pool, Tables: tables, Clock: func() time.Time { return noon }, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	if err := p.RunOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // value is that of a gauge of a table.
 func value(t *testing.T, metrics *prometheus.Registry, name, table string) float64 {
 	t.Helper()
