@@ -44,10 +44,12 @@ func chargesOf(ctx context.Context, tx pgx.Tx, organization string, period calen
 	return uses, by, err
 }
 
-// grantsSince reads the grants that were in force in a period, or may have been.
+// grantsSince reads the grants that were in force in a period, or may have been. One that ended before, by what was accepted then and booked later, may have
+// lines in it all the same.
 func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (found []ledger.Grant, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND starts_at < $3
-		AND (ended_at IS NULL OR ended_at >= $2) AND status <> $4 ORDER BY created_at, id`, organization, period.Start, period.End, ledger.GrantScheduled)
+		AND (ended_at IS NULL OR ended_at >= $2 OR id IN (SELECT subject FROM period_lines WHERE organization = $1 AND period_start >= $2))
+		AND status <> $4 ORDER BY created_at, id`, organization, period.Start, period.End, ledger.GrantScheduled)
 	if err != nil {
 		return nil, err
 	}

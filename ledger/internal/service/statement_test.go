@@ -150,3 +150,22 @@ func TestSpoiledStatementsAreFound(t *testing.T) {
 		t.Errorf("violations %+v", found)
 	}
 }
+
+// A grant that was used up by something accepted before the period, and booked after some of it, is still in the statement of the period.
+func TestAGrantThatEndedBeforeIsInTheStatement(t *testing.T) {
+	l := open(t)
+	given := grant(t, l, grantOf(50))
+	l.Book(t, l.NewCharge("acme", 100)) // all of November's allowance
+	december := time.Date(2026, 12, 1, 0, 0, 10, 0, time.UTC)
+	l.SetClock(december)
+	l.Book(t, l.NewCharge("acme", 130)) // 30 of the grant
+	late := l.NewCharge("acme", 20)
+	late.Cause.At = december.Add(-20 * time.Second) // of another partition, and in time
+	l.Book(t, late)
+	l.SetClock(time.Date(2027, 1, 1, 0, 1, 0, 0, time.UTC))
+	advanceAll(t, l)
+	if found, want := statement(t, l, 4).Grants, []ledger.GrantMovement{{Grant: given.ID, Opening: 30, Used: 30}}; !slices.Equal(found, want) {
+		t.Errorf("grants %+v, want %+v", found, want)
+	}
+	l.CheckSound(t)
+}
