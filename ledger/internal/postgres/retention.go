@@ -81,24 +81,32 @@ const talliesKept = 31 * 24 * time.Hour
 // rangesKept exceeds the default retention of the log: a range is compared with it.
 const rangesKept = 8 * 24 * time.Hour
 
-// appliedRanges are the ranges. The newest of each partition stays as the position applied since.
+// appliedRanges are the ranges. The newest of each partition stays as the position applied since, and those of hours that are not sealed: they say
+// where the charges of a link are.
 type appliedRanges struct{ clock func() time.Time }
 
 func (appliedRanges) Name() string { return "ranges" }
 
-func (appliedRanges) Keeps() string { return "8 days, and the newest of each partition" }
+func (appliedRanges) Keeps() string {
+	return "8 days, those that are not sealed, and the newest of each partition"
+}
 
 // rangesAtOnce are removed of each partition in one transaction.
 const rangesAtOnce = 1000
 
 // ofEachPartition looks the oldest ranges of each partition up by their index.
 const ofEachPartition = `(SELECT DISTINCT partition FROM bus_positions WHERE group_name = $1 AND topic = $2) p
-	CROSS JOIN LATERAL (SELECT ranges.ctid, booked_at, first_offset FROM ranges WHERE partition = p.partition ORDER BY booked_at LIMIT $3) r`
+	CROSS JOIN LATERAL (SELECT ranges.ctid, booked_at, first_offset, next_offset FROM ranges WHERE partition = p.partition ORDER BY booked_at LIMIT $3) r`
+
+// sealedThrough is where the last hour of a partition ends of which the links are written; NULL before the first.
+const sealedThrough = `(SELECT c.next_offset FROM cuts c JOIN seals s USING (hour) WHERE c.partition = p.partition AND s.root IS NOT NULL
+	ORDER BY hour DESC LIMIT 1)`
 
 func (a appliedRanges) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	var most int64
 	err = tx.QueryRow(ctx, `WITH old AS (SELECT partition, r.* FROM `+ofEachPartition+` WHERE booked_at < $4
-				AND first_offset < (SELECT max(first_offset) FROM ranges newest WHERE newest.partition = p.partition)),
+				AND first_offset < (SELECT max(first_offset) FROM ranges newest WHERE newest.partition = p.partition)
+				AND next_offset <= `+sealedThrough+`),
 			gone AS (DELETE FROM ranges WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)))
 		SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM old GROUP BY partition) counted`,
 		contract.GroupLedger, contract.TopicLogs, rangesAtOnce, a.clock().Add(-rangesKept)).Scan(&removed, &most)

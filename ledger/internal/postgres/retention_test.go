@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -154,7 +155,8 @@ func TestRangesGo(t *testing.T) {
 				return err
 			}
 		}
-		return nil
+		_, err = tx.Exec(ctx, `WITH sealed AS (INSERT INTO seals (hour, root) VALUES ($1, '')) INSERT INTO cuts (partition, hour, next_offset) VALUES (0, $1, 9), (1, $1, 9)`, l.Now())
+		return err
 	})
 	l.prune(t)
 	if n := l.count(t, "ranges"); n != 2 {
@@ -167,4 +169,38 @@ func TestRangesGo(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Ranges of hours that are not sealed stay, however old: they say where the charges of a link are.
+func TestUnsealedRangesStay(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.exec(t, `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ('`+contract.GroupLedger+`', '`+contract.TopicLogs+`', 0, 9, 1, '')`)
+	noon := ledgertest.November
+	l.Apply(t, l.NewCharge("acme", 1))
+	l.Pass(time.Hour)
+	for range 3 {
+		l.Apply(t, l.NewCharge("acme", 10))
+		l.Pass(time.Second)
+	}
+	if err := service.Seal(t.Context(), l.Pool, noon.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	l.Pass(9 * 24 * time.Hour) // for which nobody sealed
+	l.prune(t)
+	if err := service.Seal(t.Context(), l.Pool, l.Now()); err != nil {
+		t.Fatal(err)
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		var bytes int64
+		err := tx.QueryRow(ctx, `SELECT coalesce(sum(bytes), 0) FROM links`).Scan(&bytes)
+		if bytes != 31 {
+			t.Errorf("links have %d bytes, want 31", bytes)
+		}
+		return err
+	})
+	l.CheckSound(t)
+	l.prune(t)
+	if n := l.count(t, "ranges"); n != 1 {
+		t.Errorf("%d ranges are left once they are sealed", n)
+	}
 }
