@@ -86,8 +86,8 @@ RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -r
 
 # What starts nothing beside itself, tests included, as deploy/architecture sees to, and the tests of all modules together, which look at them
 # from outside: the race detector has nothing to find there that it does not find in others, and would only slow them down.
-SEQUENTIAL = ingest ledger grouping tenants shared/contract shared/contract/calendar shared/cursorkey shared/ui \
-	ingest/internal/console ledger/internal/console ledger/internal/http ledger/internal/postgres \
+SEQUENTIAL = ingest ledger grouping tenants shared/contract shared/contract/calendar shared/cursorkey shared/mail shared/ui \
+	ingest/internal/console ingest/internal/gap ledger/internal/console ledger/internal/http ledger/internal/postgres \
 	grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former grouping/internal/http \
 	tenants/internal/body tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people \
 	tenants/internal/projections tenants/internal/retention tenants/internal/unitofwork
