@@ -53,5 +53,13 @@ func TestUsageOfAnExhaustedPeriod(t *testing.T) {
 	b.press("summary", "Who had used the allowance by then")
 	b.awaitText("Checkout")
 	b.check("why requests were refused")
+	b.open("/console/usage")
+	b.leave("a", "Statements of earlier periods", "Statements")
+	b.check("no statements")
+	b.open("/console/usage")
+	b.leave("a", "Preview another plan", "Another plan")
+	b.leave("button", "Preview", "Another plan")
+	b.awaitText("Past periods with it")
+	b.check("preview of a plan")
 	b.blameless("usage")
 }

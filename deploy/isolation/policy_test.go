@@ -156,6 +156,7 @@ var policies = []policy{
 	{route: "GET /console/errors/{group}", who: members(tenants.ErrorsRead)},
 	{route: "GET /console/usage", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/refusals", who: members(tenants.UsageRead)},
+	{route: "GET /console/usage/plan", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/statements", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/statements/{statement}", who: members(tenants.UsageRead), path: "/console/usage/statements/1", want: 404},
 	{route: "GET /console/usage/statements/{statement}/csv", who: members(tenants.UsageRead), path: "/console/usage/statements/1/csv", want: 404},

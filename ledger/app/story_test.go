@@ -60,7 +60,7 @@ func TestAPeriodOfBilling(t *testing.T) {
 		}
 	}
 
-	ahead.Store(int64(period.End.Add(2 * time.Minute).Sub(time.Now())))
+	ahead.Store(int64(time.Until(period.End.Add(2 * time.Minute))))
 	statement := awaitStatement(t, ledger, token)
 	if statement["consumed"] != 1000.0 || statement["overage"] != 0.0 || statement["closing"] != 0.0 || statement["allowance"] != 1000.0 {
 		t.Errorf("statement: %v", statement)

@@ -41,6 +41,7 @@ func Mount(router chi.Router, config Config) {
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/usage", c.pages.Handle(c.showUsage))
 		r.Get("/console/usage/refusals", c.pages.Handle(c.showRefusals))
+		r.Get("/console/usage/plan", c.pages.Handle(c.showPlan))
 		r.Get("/console/usage/statements", c.pages.Handle(c.showStatements))
 		r.Get("/console/usage/statements/{statement}", c.pages.Handle(c.showStatement))
 		r.Get("/console/usage/statements/{statement}/csv", c.pages.Handle(c.downloadStatement))

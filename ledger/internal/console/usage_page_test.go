@@ -47,6 +47,7 @@ func TestUsagePage(t *testing.T) {
 		}
 	}
 	shows("", http.StatusOK, "being opened")
+	shows("/plan", http.StatusOK, "being opened")
 	l.Start(t, "acme", ledger.Indie)
 	l.Start(t, "evil", ledger.Indie)
 	l.Book(t, l.NewCharge("acme", 35), l.NewCharge("evil", 99))
@@ -57,6 +58,10 @@ func TestUsagePage(t *testing.T) {
 	shows("?day=2026-11-01", http.StatusOK, "Nothing was counted in this time.")
 	shows("?by=colour", http.StatusBadRequest, "by")
 	shows("?day=today", http.StatusBadRequest, "day")
+	shows("/plan", http.StatusOK, "nothing changes by it", `<option value="indie" selected>`)
+	shows("/plan?tier=scale&on_exhausted=overage", http.StatusOK, "It takes effect at once", `<option value="scale" selected>`, `<option value="overage" selected>`, "Past periods with it", "2026-11-01 to 2026-11-30")
+	shows("/plan?tier=gold", http.StatusUnprocessableEntity, "The tier &#34;gold&#34; is unknown.")
+	shows("", http.StatusOK, "(35%)", "Preview another plan")
 	shows("/refusals", http.StatusOK, "No request was refused")
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := l.Refuse(ctx, tx, l.Now(), []ledger.Refusal{{Organization: "acme", Bytes: 70, Remaining: 65, Quota: 100, Exhausts: true, Requests: 3,
