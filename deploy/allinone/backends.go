@@ -41,7 +41,9 @@ func (a *App) database(ctx context.Context) (url string, err error) {
 func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, err error) {
 	brokers, access = a.config.Brokers, a.config.BrokerAccess
 	if len(brokers) == 0 {
-		embedded, err := kafka.Start(kafka.Config{Dir: a.dir.kafka(), Logger: a.logger.With(slog.String("module", "broker"))})
+		embedded, err := kafka.Start(kafka.Config{
+			Dir: a.dir.kafka(), Metrics: a.config.Telemetry.Registry.For("broker"), Logger: a.logger.With(slog.String("module", "broker")),
+		})
 		if err != nil {
 			return nil, access, err
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -25,6 +26,9 @@ type Config struct {
 
 	Clock        func() time.Time // by which records age, where it runs ahead of the machine's; nil: the machine's
 	SegmentBytes int              // size at which a log file is closed and the next begun; 0: 32 MiB
+
+	CompactBytes int64                 // size of the compacted topics' files below which they are not compacted; 0: 32 MiB
+	Metrics      prometheus.Registerer // nil: none
 
 	// Open admits every client: for tests. Else a client authenticates as User, with the password
 	// that the first start generates in PasswordFile: whoever writes to the log as a module could
@@ -88,11 +92,13 @@ func (b *Broker) start(cfg Config) (err error) {
 		return err
 	}
 	ln.open()
-	b.keeper, err = startHousekeeper(cfg, b.Addr(), b.password)
-	return err
+	if b.keeper, err = startHousekeeper(cfg, b.cluster, b.Addr(), b.password); err != nil {
+		return err
+	}
+	return b.Compact(context.Background())
 }
 
-// open reads the log and compacts it, while no client is let in yet.
+// open reads the log, while no client is let in yet.
 func (b *Broker) open(cfg Config) error {
 	if cfg.Dir == "" {
 		return b.load(cfg)
@@ -103,10 +109,7 @@ func (b *Broker) open(cfg Config) error {
 	if err := inspect(cfg.Dir); err != nil {
 		return err
 	}
-	if err := b.load(cfg); err != nil {
-		return err
-	}
-	return compactSafely(cfg.Dir, b.cluster.Compact)
+	return b.load(cfg)
 }
 
 func (b *Broker) load(cfg Config) error {
@@ -161,6 +164,15 @@ func (b *Broker) Retain(ctx context.Context) error {
 		return nil
 	}
 	return b.keeper.runOnce(ctx, b.keeper.clock())
+}
+
+// Compact drops at once what newer records of the same key have replaced. The broker does it at its start, and where compacted topics have become
+// twice as large.
+func (b *Broker) Compact(ctx context.Context) error {
+	if b.keeper == nil {
+		return nil
+	}
+	return b.keeper.compactor.always(ctx)
 }
 
 // Close admits no more clients, saves the state and frees port and directory. It returns what could

@@ -8,13 +8,14 @@ import (
 )
 
 // kfake compacts a partition by deleting its files and writing them anew: a crash between would
-// lose the newest state of every key. So compaction happens only at the start, before a client is
-// admitted, and beside hard links to the old files, from which the next start restores a half
-// compacted partition.
+// lose the newest state of every key. So compaction happens beside hard links to the old files, from
+// which the next start restores a half compacted partition, and while nothing is appended, which the
+// restored files would lack.
 
 const (
-	compactionDir  = "compaction"     // links to the files of compacted partitions, complete
-	compactionNext = "compaction.new" // the same, being made
+	compactionDir  = "compaction"      // links to the files of compacted partitions, complete
+	compactionNext = "compaction.new"  // the same, being made
+	compactionPast = "compaction.past" // the same, no longer needed
 )
 
 // compactSafely runs compact, which rewrites all compacted topics in dir.
@@ -28,11 +29,21 @@ func compactSafely(dir string, compact func()) error {
 	}
 	compact()
 	for _, p := range partitions { // they describe the files before
-		if err := os.Remove(filepath.Join(p, "snapshot.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(p, snapshotFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return os.RemoveAll(filepath.Join(dir, compactionDir))
+	return dropLinks(dir)
+}
+
+// dropLinks removes compactionDir, atomically: of half of it a start would restore half a log.
+func dropLinks(dir string) error {
+	past := filepath.Join(dir, compactionPast)
+	err := os.Rename(filepath.Join(dir, compactionDir), past)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(past)
 }
 
 func compactedPartitions(dir string) ([]string, error) {
@@ -82,6 +93,9 @@ func linkFiles(from, to string) error {
 // restoreCompaction puts back what a crash left half compacted. It can be interrupted and run
 // again.
 func restoreCompaction(dir string) error {
+	if err := os.RemoveAll(filepath.Join(dir, compactionPast)); err != nil {
+		return err
+	}
 	kept := filepath.Join(dir, compactionDir)
 	partitions, err := os.ReadDir(kept)
 	if errors.Is(err, fs.ErrNotExist) {

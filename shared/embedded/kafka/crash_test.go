@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,15 +10,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// envServe makes this test program a broker for its parent, which kills it.
-const envServe = "WEIR_TEST_SERVE_DIR"
+// envServe makes this test program a broker for its parent, which kills it; with envCompact one that compacts all the time.
+const (
+	envServe   = "WEIR_TEST_SERVE_DIR"
+	envCompact = "WEIR_TEST_COMPACT"
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envServe); dir != "" {
@@ -34,15 +40,28 @@ func serve(dir string) {
 		os.Exit(1)
 	}
 	fmt.Println(b.Addr())
+	if os.Getenv(envCompact) != "" {
+		go compactForEver(b)
+	}
 	io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
 }
 
+func compactForEver(b *Broker) {
+	for {
+		if err := b.Compact(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		time.Sleep(20 * time.Millisecond) // producers have to get in between
+	}
+}
+
 // startChild starts a broker in another process and returns its address.
-func startChild(t *testing.T, dir string) (*exec.Cmd, string) {
+func startChild(t *testing.T, dir string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env, cmd.Stderr = append(os.Environ(), envServe+"="+dir), os.Stderr
+	cmd.Env, cmd.Stderr = append(append(os.Environ(), envServe+"="+dir), env...), os.Stderr
 	if _, err := cmd.StdinPipe(); err != nil { // held open: the child ends with its parent
 		t.Fatal(err)
 	}
@@ -114,6 +133,44 @@ func produceUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int) [
 	c.Close()
 	answers.Wait()
 	return acked
+}
+
+// SIGKILL of a broker that compacts all the time leaves the newest acknowledged value of each key, round after round.
+func TestKillInCompactionLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	acked := map[string]int{}
+	for round := range 3 {
+		child, addr := startChild(t, dir, envCompact+"=1")
+		if round == 0 {
+			create(t, addr, "test.state", "cleanup.policy", "compact", "segment.bytes", "2000")
+		}
+		updateUntilKilled(t, child, addr, round, acked)
+		state, _ := stateOf(t, start(t, Config{Dir: crashed(t, dir)}), "test.state")
+		for key, want := range acked {
+			if got, err := strconv.Atoi(strings.TrimSpace(state[key])); err != nil || got < want {
+				t.Errorf("round %d: key %s is %q, %d was acknowledged", round, key, state[key], want)
+			}
+		}
+	}
+}
+
+// updateUntilKilled sets keys to larger and larger numbers, kills the broker after some, and notes in acked what was acknowledged of each.
+func updateUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int, acked map[string]int) {
+	t.Helper()
+	const keys, enough = 7, 40
+	c := client(t, addr, kgo.DefaultProduceTopic("test.state"), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(30*time.Second),
+		kgo.RetryBackoffFn(func(int) time.Duration { return time.Millisecond }), kgo.MetadataMinAge(10*time.Millisecond))
+	for i := range enough {
+		key, value := fmt.Sprint(i%keys), round*enough+i
+		record := kgo.KeyStringRecord(key, fmt.Sprintf("%d%s", value, strings.Repeat(" ", 100)))
+		if err := c.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		acked[key] = value
+	}
+	child.Process.Kill()
+	child.Wait()
+	c.Close()
 }
 
 // Damage is found and named; what a crash leaves behind is not damage.

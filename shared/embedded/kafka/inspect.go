@@ -75,6 +75,9 @@ func inspectPartition(partitionDir string, compacted bool) error {
 	return nil
 }
 
+// snapshotFile is what kfake calls a snapshot.
+const snapshotFile = "snapshot.json"
+
 // A snapshot is how a partition stood at the last orderly stop.
 type snapshot struct {
 	Segments []struct {
@@ -86,7 +89,7 @@ type snapshot struct {
 // readSnapshot returns an empty one where there is none to be read: kfake then goes by the log
 // itself.
 func readSnapshot(partitionDir string) (s snapshot) {
-	raw, err := os.ReadFile(filepath.Join(partitionDir, "snapshot.json"))
+	raw, err := os.ReadFile(filepath.Join(partitionDir, snapshotFile))
 	if err != nil || json.Unmarshal(raw, &s) != nil {
 		return snapshot{}
 	}
@@ -118,6 +121,7 @@ const (
 	batchPrefixBytes = 12 // base offset and length
 	batchCRCAt       = 17 // uint32, CRC-32C of all that follows
 	batchLastDeltaAt = 23 // int32: offset of the last record less the base offset
+	batchNewestAt    = 35 // int64: time of the newest record, in milliseconds
 	batchHeaderBytes = 61
 )
 

@@ -2,11 +2,13 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -16,9 +18,12 @@ const (
 	never        = 100 * 365 * 24 * time.Hour // for timers that must not fire
 )
 
-// A housekeeper deletes a log's files beyond retention.ms and retention.bytes. Like Apache Kafka it
-// deletes whole files and never the one being written, so a partition keeps its end.
+// A housekeeper deletes a log's files beyond retention.ms and retention.bytes, and has compacted
+// topics compacted. Like Apache Kafka it deletes whole files and never the one being written, so a
+// partition keeps its end.
 type housekeeper struct {
+	compactor *compactor
+
 	dir    string
 	clock  func() time.Time
 	ahead  bool // the clock is another one than the machine's, by which files are stamped
@@ -29,7 +34,7 @@ type housekeeper struct {
 }
 
 // startHousekeeper starts one for the broker at addr; nil when there is no directory to keep.
-func startHousekeeper(cfg Config, addr, password string) (*housekeeper, error) {
+func startHousekeeper(cfg Config, cluster *kfake.Cluster, addr, password string) (*housekeeper, error) {
 	if cfg.Dir == "" {
 		return nil, nil
 	}
@@ -38,7 +43,10 @@ func startHousekeeper(cfg Config, addr, password string) (*housekeeper, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &housekeeper{dir: cfg.Dir, clock: cfg.Clock, ahead: cfg.Clock != nil, client: client, logger: cfg.Logger, cancel: cancel, done: make(chan struct{})}
+	h := &housekeeper{
+		compactor: newCompactor(cfg, cluster, client), dir: cfg.Dir, clock: cfg.Clock, ahead: cfg.Clock != nil, client: client, logger: cfg.Logger,
+		cancel: cancel, done: make(chan struct{}),
+	}
 	if h.clock == nil {
 		h.clock = time.Now //nolint:forbidigo // files are stamped by the machine's clock
 	}
@@ -64,8 +72,8 @@ func (h *housekeeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := h.runOnce(ctx, h.clock()); err != nil && ctx.Err() == nil {
-				h.logger.Warn("embedded broker: cannot delete expired records", "error", err)
+			if err := errors.Join(h.runOnce(ctx, h.clock()), h.compactor.runOnce(ctx)); err != nil && ctx.Err() == nil {
+				h.logger.Warn("embedded broker: cannot delete what is expired or replaced", "error", err)
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -161,21 +163,127 @@ func updates(n int) []*kgo.Record {
 
 func checkState(t *testing.T, b *Broker) {
 	t.Helper()
-	produce(t, b.Addr(), "test.state", kgo.KeyStringRecord("end", "end"))
+	if state, _ := stateOf(t, b, "test.state"); state["a"] != "a49" || state["b"] != "b49" {
+		t.Errorf("state %v, want the last value of each key", state)
+	}
+}
+
+// stateOf reads the newest value of each key, and how many records there are.
+func stateOf(t *testing.T, b *Broker, topic string) (state map[string]string, records int) {
+	t.Helper()
+	produce(t, b.Addr(), topic, kgo.KeyStringRecord("end", "end"))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	c := client(t, b.Addr(), kgo.ConsumeTopics("test.state"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	state := map[string]string{}
-	for state["end"] == "" {
+	c := client(t, b.Addr(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	state = map[string]string{}
+	for end := endOffset(t, b.Addr(), topic); ; {
 		for _, r := range c.PollFetches(ctx).Records() {
 			state[string(r.Key)] = strings.TrimSpace(string(r.Value))
+			if records++; r.Offset == end-1 {
+				return state, records
+			}
 		}
 		if ctx.Err() != nil {
 			t.Fatalf("read only %v", state)
 		}
 	}
-	if state["a"] != "a49" || state["b"] != "b49" {
-		t.Errorf("state %v, want the last value of each key", state)
+}
+
+// While it serves, a broker compacts where the files have become twice as large, and not before; nothing is lost, readers go on.
+func TestCompactionWhileServing(t *testing.T) {
+	dir, metrics := t.TempDir(), prometheus.NewRegistry()
+	b := start(t, Config{Dir: dir, CompactBytes: 20_000, Metrics: metrics})
+	create(t, b.Addr(), "test.state", "cleanup.policy", "compact")
+	for round := range 3 {
+		produce(t, b.Addr(), "test.state", updates(50)...)
+		before := size(t, dir, "test.state")
+		if err := b.keeper.compactor.runOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after := size(t, dir, "test.state")
+		if compacted := after < before/2; compacted != (before > 20_000) {
+			t.Errorf("round %d: %d bytes of %d are left", round, after, before)
+		}
+		if _, records := stateOf(t, b, "test.state"); after < before && records > 10 {
+			t.Errorf("round %d: %d records are left", round, records)
+		}
+		checkState(t, b)
+	}
+	if n := testutil.ToFloat64(b.keeper.compactor.compactions); n == 0 || testutil.ToFloat64(b.keeper.compactor.bytes) == 0 {
+		t.Errorf("%v compactions are counted", n)
+	}
+	b = start(t, Config{Dir: crashed(t, dir)})
+	checkState(t, b)
+}
+
+// A partition of which all has expired when another one is compacted goes on where it ended, also after a crash, and keeps no longer than before.
+func TestCompactionKeepsTheEndOfWhatHasExpired(t *testing.T) {
+	for _, atStart := range []bool{true, false} {
+		dir := t.TempDir()
+		b := start(t, Config{Dir: dir})
+		create(t, b.Addr(), "test.state", "cleanup.policy", "compact")
+		create(t, b.Addr(), "test.logs", "retention.ms", "0", "segment.bytes", "100")
+		produce(t, b.Addr(), "test.state", updates(2)...)
+		produce(t, b.Addr(), "test.logs", values(10)...)
+		if atStart {
+			stop(t, b)
+			start(t, Config{Dir: dir})
+		} else if err := b.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b = start(t, Config{Dir: crashed(t, dir)})
+		if end := endOffset(t, b.Addr(), "test.logs"); end != 10 {
+			t.Errorf("at a start %t: the next offset is %d, want 10", atStart, end)
+		}
+		if err := b.Retain(t.Context()); err != nil || files(t, b.keeper.dir, "test.logs") != 1 {
+			t.Errorf("at a start %t: %d files of an expired log are left, want the one in use; %v", atStart, files(t, b.keeper.dir, "test.logs"), err)
+		}
+	}
+}
+
+// A broker that was killed in the middle of a compaction gives topics their retention back.
+func TestSuspendedRetentionIsResumed(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, Config{Dir: dir})
+	create(t, b.Addr(), "test.logs", "retention.ms", "60000")
+	topics, err := readTopics(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := suspendRetention(t.Context(), b.keeper.client, dir, topics); err != nil {
+		t.Fatal(err)
+	}
+	crash := crashed(t, dir)
+	if topics, err := readTopics(crash); err != nil || topics[0].limit("retention.ms") != -1 {
+		t.Fatalf("meanwhile it is %+v, %v", topics, err)
+	}
+	start(t, Config{Dir: crash})
+	if topics, err := readTopics(crash); err != nil || topics[0].limit("retention.ms") != 60_000 {
+		t.Errorf("it is %+v, %v", topics, err)
+	}
+	if _, err := os.Stat(filepath.Join(crash, suspendedFile)); err == nil {
+		t.Error("the note is left")
+	}
+}
+
+// A crash while the links to the files before a compaction are removed restores none of them.
+func TestCrashAfterCompaction(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, Config{Dir: dir})
+	create(t, b.Addr(), "test.state", "cleanup.policy", "compact", "segment.bytes", "1000")
+	produce(t, b.Addr(), "test.state", updates(20)...)
+	partition := filepath.Join(dir, "partitions", "test.state-0")
+	if err := keepLinks(dir, []string{partition}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, compactionDir), filepath.Join(dir, compactionPast)); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, b.Addr(), "test.state", updates(50)...)
+	crash := crashed(t, dir)
+	checkState(t, start(t, Config{Dir: crash}))
+	if _, err := os.Stat(filepath.Join(crash, compactionPast)); err == nil {
+		t.Error("the links are left")
 	}
 }
 

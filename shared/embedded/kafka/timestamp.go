@@ -33,9 +33,8 @@ func isAhead(request kmsg.Request) bool {
 
 // newest is the time of a batch's newest record, from its header, in milliseconds.
 func newest(batch []byte) int64 {
-	const at = 35
-	if len(batch) < at+8 {
+	if len(batch) < batchNewestAt+8 {
 		return 0
 	}
-	return int64(binary.BigEndian.Uint64(batch[at:]))
+	return int64(binary.BigEndian.Uint64(batch[batchNewestAt:]))
 }
