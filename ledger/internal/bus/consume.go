@@ -184,6 +184,10 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err := erasure.Consume(ctx, tx, records); err != nil {
 		return err
 	}
+	beginning, deleted := organizationsIn(records)
+	if err := c.Service.HoldBooks(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), beginning, deleted); err != nil {
+		return err
+	}
 	var events []ledger.Event
 	for _, record := range records {
 		its, err := c.tenant(ctx, tx, record)
@@ -193,6 +197,25 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 		events = append(events, its...)
 	}
 	return SaveEvents(ctx, tx, events) // the last of all, as in Logs: who waits for a lock must not have others wait that hold it
+}
+
+// organizationsIn are those that begin with records, sorted, and those that are deleted. What can't be read is parked later.
+func organizationsIn(records []bus.Record) (beginning, deleted []string) {
+	for _, record := range records {
+		var event struct{ Organization string }
+		kind := record.Header(contract.HeaderType)
+		if json.Unmarshal(record.Value, &event) != nil || event.Organization == "" {
+			continue
+		}
+		switch kind {
+		case contract.TypeOrganizationCreated:
+			beginning = append(beginning, event.Organization)
+		case contract.TypeDeletionBegun:
+			deleted = append(deleted, event.Organization)
+		}
+	}
+	slices.Sort(beginning)
+	return slices.Compact(beginning), deleted
 }
 
 // tenant passes over tombstones too: what they take back has had its effect.

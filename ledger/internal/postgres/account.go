@@ -58,8 +58,10 @@ func MarkPublished(ctx context.Context, tx pgx.Tx, states []ledger.AccountState)
 	for i, state := range states {
 		ids[i], versions[i] = state.Organization.ID, state.Version
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM unpublished u USING unnest($1::text[], $2::bigint[]) AS done (organization, version)
-		WHERE u.organization = done.organization AND u.version = done.version`, ids, versions)
+	_, err := tx.Exec(ctx, `DELETE FROM unpublished u USING (
+			SELECT organization FROM unpublished JOIN unnest($1::text[], $2::bigint[]) AS done (organization, version) USING (organization, version)
+			ORDER BY organization FOR UPDATE OF unpublished) AS locked
+		WHERE u.organization = locked.organization`, ids, versions)
 	return err
 }
 

@@ -63,22 +63,19 @@ func orNull(t time.Time) *time.Time {
 // LockOrganizations locks the books of organizations, sorted, and returns these; new ones become
 // provisional.
 func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) (map[string]ledger.Organization, error) {
-	known, err := LockKnown(ctx, tx, ids)
-	if err != nil || len(known) == len(ids) {
-		return known, err
-	}
-	var missing []string
-	for _, id := range ids {
-		if _, ok := known[id]; !ok {
-			missing = append(missing, id)
-		}
-	}
-	_, err = tx.Exec(ctx, `INSERT INTO organizations (organization, anchor_day, opened_at)
-		SELECT id, $2, $3 FROM unnest($1::text[]) AS id ON CONFLICT DO NOTHING`, missing, ledger.DefaultAnchorDay, booked)
-	if err != nil {
+	if err := AddMissing(ctx, tx, booked, ids); err != nil {
 		return nil, err
 	}
 	return LockKnown(ctx, tx, ids)
+}
+
+// AddMissing makes those of some organizations, sorted, provisional that are not there. It comes before any lock: who adds one that another transaction is
+// adding waits for that.
+func AddMissing(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO organizations (organization, anchor_day, opened_at)
+		SELECT id, $2, $3 FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM organizations o WHERE o.organization = id) ORDER BY id
+		ON CONFLICT DO NOTHING`, ids, ledger.DefaultAnchorDay, booked)
+	return err
 }
 
 // LockKnown locks the books of those organizations that are there, and returns them.

@@ -18,12 +18,12 @@ func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charg
 	if len(charges) == 0 {
 		return nil, nil
 	}
-	if err := postgres.EnsureDays(ctx, tx, daysOf(charges)...); err != nil {
-		return nil, err
-	}
 	known, err := postgres.LockOrganizations(ctx, tx, booked, organizationsOf(charges))
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the books: %w", err)
+	}
+	if err := postgres.EnsureDays(ctx, tx, daysOf(charges)...); err != nil {
+		return nil, err
 	}
 	opened, err := s.open(ctx, tx, known, charges)
 	if err != nil {
