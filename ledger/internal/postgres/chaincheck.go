@@ -144,12 +144,18 @@ func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, sin
 // outOfOrder is more than how long a record may lie in the log behind one that was accepted after it.
 const outOfOrder = 24 * time.Hour
 
-// checkCharges compares links with the transfers of their hours. What came late counts from the beginning of a period.
+// chargesSince are the transfers of an organization's charges since an instant, of those that came late, which count from the beginning of a period,
+// and of those that were replayed, however long they had been parked.
+const chargesSince = `(SELECT * FROM transfers WHERE organization = $1 AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at IN (` + periodsSince + `))
+	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at) WHERE organization = $1 AND ` + ofCharges + `
+		AND effective_at < $2 AND effective_at NOT IN (` + periodsSince + `)) t`
+
+const periodsSince = `SELECT period_start FROM books WHERE organization = $1 AND period_end > $2`
+
+// checkCharges compares links with the transfers of their hours.
 func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link, since time.Time) ([]ledger.Violation, error) {
-	from := since.Add(-outOfOrder)
-	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM transfers t WHERE organization = $1 AND `+ofCharges+` AND (effective_at >= $2
-			OR effective_at IN (SELECT period_start FROM books WHERE organization = $1 AND period_end > $2))
-		GROUP BY t.partition, t."offset", event, project, key ORDER BY t.partition, t."offset"`, organization, from)
+	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM `+chargesSince+`
+		GROUP BY t.partition, t."offset", event, project, key ORDER BY t.partition, t."offset"`, organization, since.Add(-outOfOrder))
 	if err != nil {
 		return nil, err
 	}

@@ -297,3 +297,24 @@ func suspend(t *testing.T, l *ledgertest.Ledger, organization string) {
 		t.Fatal(err)
 	}
 }
+
+// A charge that was parked for days is in the link of the hour in which it was replayed, also where only the latest links are looked at.
+func TestChecksFindWhatWasParkedForDays(t *testing.T) {
+	l, noon := ledgertest.New(t), ledgertest.November
+	l.Start(t, "acme", ledger.Scale)
+	l.Apply(t, logged("acme", 0, 0, noon))
+	l.SetClock(noon.Add(5 * 24 * time.Hour))
+	l.Apply(t, logged("acme", 0, 2, l.Now()))
+	seal(t, l, l.Now())
+	l.Apply(t, logged("acme", 0, 1, noon.Add(time.Minute)))
+	l.Apply(t, logged("acme", 0, 3, l.Pass(time.Hour)))
+	seal(t, l, l.Pass(2*time.Hour))
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		violations, err := postgres.CheckChain(ctx, tx, "acme", l.Now().Add(-24*time.Hour))
+		if len(violations) != 0 {
+			t.Errorf("found %v", violations)
+		}
+		return err
+	})
+	l.CheckSound(t)
+}
