@@ -154,23 +154,20 @@ const periodsSince = `SELECT period_start FROM books WHERE organization = $1 AND
 
 // checkCharges compares links with the transfers of their hours.
 func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link, since time.Time) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM `+chargesSince+`
-		GROUP BY t.partition, t."offset", event, project, key ORDER BY t.partition, t."offset"`, organization, since.Add(-outOfOrder))
+	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM `+chargesSince+` ORDER BY `+chargeOrder, organization, since.Add(-outOfOrder))
 	if err != nil {
 		return nil, err
 	}
 	digests := map[time.Time]*ledger.ChargesDigest{}
-	var c ledger.LinkedCharge
-	_, err = pgx.ForEachRow(rows, chargeFields(&c), func() error {
+	err = forEachCharge(rows, func(_ string, c ledger.LinkedCharge) {
 		hour, ok := h.of(logPlace{c.Partition, c.Offset})
 		if !ok || !hour.After(since) {
-			return nil
+			return
 		}
 		if digests[hour] == nil {
 			digests[hour] = ledger.NewChargesDigest()
 		}
 		digests[hour].Add(c)
-		return nil
 	})
 	if err != nil {
 		return nil, err

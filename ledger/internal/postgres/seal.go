@@ -29,10 +29,14 @@ func LastSealed(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err
 
 // SealHour writes the links of an hour that is cut, and the root.
 func SealHour(ctx context.Context, tx pgx.Tx, hour time.Time) error {
-	if _, err := tx.Exec(ctx, `UPDATE replays SET hour = $1 WHERE hour IS NULL`, hour); err != nil {
+	replayed, err := takeReplays(ctx, tx, hour)
+	if err != nil {
+		return fmt.Errorf("cannot take the replays: %w", err)
+	}
+	if _, err := tx.Exec(ctx, sortGently); err != nil {
 		return err
 	}
-	charged, err := chargedInHour(ctx, tx, hour)
+	charged, err := chargedInHour(ctx, tx, hour, replayed)
 	if err != nil {
 		return fmt.Errorf("cannot read the charges: %w", err)
 	}
@@ -81,44 +85,52 @@ func spanOf(ctx context.Context, tx pgx.Tx, hour time.Time) (span hourSpan, err 
 	return span, err
 }
 
-// chargeColumns make one row of the transfers of each charge.
-const chargeColumns = `t.partition, t."offset", event, project, key, sum(amount)::bigint, sum(entries)::bigint`
+// Charges of the stretches of an hour.
+const inSpan = `SELECT t.* FROM transfers t JOIN unnest($1::int[], $2::bigint[], $3::bigint[]) AS cut (partition, first, next)
+		ON cut.partition = t.partition AND "offset" >= first AND "offset" < next
+	WHERE booked_at BETWEEN $4 AND $5 AND effective_at BETWEEN $6 AND $7 AND ` + ofCharges
 
-const ofCharges = `source = 0 AND reason IN (2, 4)`
-
-func chargeFields(c *ledger.LinkedCharge) []any {
-	return []any{&c.Partition, &c.Offset, &c.Event, &c.Project, &c.Key, &c.Bytes, &c.Entries}
-}
+// The same where charges were replayed, which are in the hour that has them: there is no index by their places, so they are found by their booking.
+const inSpanOrReplayed = inSpan + ` AND NOT EXISTS (SELECT FROM replays r WHERE r.partition = t.partition AND r."offset" = t."offset")
+	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at)
+	WHERE r.hour = $8 AND t.booked_at = ANY($9) AND ` + ofCharges
 
 // chargedInHour digests what was charged to each organization in an hour that is cut.
-func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time) (map[string]*ledger.ChargesDigest, error) {
+func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []time.Time) (map[string]*ledger.ChargesDigest, error) {
 	span, err := spanOf(ctx, tx, hour)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `SELECT organization, `+chargeColumns+` FROM (
-			SELECT t.* FROM transfers t JOIN unnest($1::int[], $2::bigint[], $3::bigint[]) AS cut (partition, first, next)
-				ON cut.partition = t.partition AND "offset" >= first AND "offset" < next
-			WHERE booked_at BETWEEN $4 AND $5 AND effective_at BETWEEN $6 AND $7 AND `+ofCharges+`
-				AND NOT EXISTS (SELECT FROM replays r WHERE r.partition = t.partition AND r."offset" = t."offset")
-			UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at) WHERE r.hour = $8 AND `+ofCharges+`) t
-		GROUP BY organization, t.partition, t."offset", event, project, key ORDER BY organization, t.partition, t."offset"`,
-		span.partitions, span.firsts, span.nexts, span.booked[0], span.booked[1], span.accepted[0], span.accepted[1], hour)
+	which, args := inSpan, []any{
+		span.partitions, span.firsts, span.nexts, span.booked[0], span.booked[1], span.accepted[0], span.accepted[1],
+	}
+	if len(replayed) > 0 {
+		which, args = inSpanOrReplayed, append(args, hour, replayed)
+	}
+	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM (`+which+`) t ORDER BY `+chargeOrder, args...)
 	if err != nil {
 		return nil, err
 	}
 	digests := map[string]*ledger.ChargesDigest{}
-	var organization string
-	var c ledger.LinkedCharge
-	_, err = pgx.ForEachRow(rows, append([]any{&organization}, chargeFields(&c)...), func() error {
+	return digests, forEachCharge(rows, func(organization string, c ledger.LinkedCharge) {
 		if digests[organization] == nil {
 			digests[organization] = ledger.NewChargesDigest()
 		}
 		digests[organization].Add(c)
-		return nil
 	})
-	return digests, err
 }
+
+// takeReplays has an hour take the charges that were replayed since the one before, and returns when they were booked.
+func takeReplays(ctx context.Context, tx pgx.Tx, hour time.Time) ([]time.Time, error) {
+	rows, err := tx.Query(ctx, `UPDATE replays SET hour = $1 WHERE hour IS NULL RETURNING booked_at`, hour)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
+}
+
+// sortGently is for who sorts an hour: in memory, and with one processor, as the consumers need the others.
+const sortGently = `SELECT set_config('work_mem', '64MB', true), set_config('max_parallel_workers_per_gather', '0', true)`
 
 // decidedBy digests what was decided about each organization before an instant, and is in no link.
 func decidedBy(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]*ledger.DecisionsDigest, error) {
