@@ -84,6 +84,15 @@ func exportUsage(ctx context.Context, n *noisy) error {
 	})
 }
 
+// readAccount lists what an organization has, and who changed it, as fast as answers come.
+func readAccount(ctx context.Context, n *noisy) error {
+	of := "organization=" + n.Tenant.Organization
+	paths := []string{"/audit-events?format=csv&" + of, "/audit-events?limit=100&" + of, "/projects?limit=100&" + of, "/api-keys?limit=100&" + of}
+	return repeat(ctx, 32, func(worker int) error {
+		return n.ask(ctx, http.MethodGet, n.BaseURL+paths[worker%len(paths)], http.Header{"Authorization": {"Bearer " + n.AdminToken}}, nil)
+	})
+}
+
 // Readers of lines: how much each takes at once, and then how much each second.
 const (
 	linesAtOnce    = 1 << 20
