@@ -12,15 +12,16 @@ type AccountState struct {
 	Tier              Tier
 	State             string
 	RequestsPerMinute int
-	RetentionDays     int   // of what is accepted now
-	Overage           int64 // how much overage is accepted in a period
-	NextQuota         int64 // of the period after Book's: its plan's alone, for what is left of grants is not certain until then
-	NextOverage       int64 // in that period
-	Version           int64 // grows with every change
+	RetentionDays     int      // of what is accepted now
+	Overage           int64    // how much overage is accepted in a period
+	NextQuota         int64    // of the period after Book's: its plan's alone, for what is left of grants is not certain until then
+	NextOverage       int64    // in that period
+	Version           int64    // grows with every change
+	Budgets           []Budget // as they are in Book's period
 }
 
 // AccountState is the state of an organization at an instant.
-func (t Tiers) AccountState(o Organization, book Book, version int64, at time.Time) (AccountState, error) {
+func (t Tiers) AccountState(o Organization, book Book, budgets []Budget, version int64, at time.Time) (AccountState, error) {
 	plan, next := o.Plans.At(at), o.Plans.At(book.Period.End)
 	terms, err := plan.Terms(t)
 	if err != nil {
@@ -30,8 +31,12 @@ func (t Tiers) AccountState(o Organization, book Book, version int64, at time.Ti
 	if err != nil {
 		return AccountState{}, fmt.Errorf("organization %q: %w", o.ID, err)
 	}
-	return AccountState{
+	state := AccountState{
 		Organization: o, Book: book, Tier: plan.Tier, State: o.State(book, at), RequestsPerMinute: terms.RequestsPerMinute,
 		RetentionDays: terms.RetentionDays, Overage: plan.overageAllowed(), NextQuota: nextTerms.Quota, NextOverage: next.overageAllowed(), Version: version,
-	}, nil
+	}
+	for _, budget := range budgets {
+		state.Budgets = append(state.Budgets, budget.In(book.Period.Start))
+	}
+	return state, nil
 }

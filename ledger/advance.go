@@ -61,6 +61,7 @@ func (b *Books) pass(due time.Time, cause Cause) error {
 		if err := b.close(due, cause); err != nil {
 			return err
 		}
+		b.renewAll(due, cause)
 	}
 	for _, g := range b.Grants {
 		if err := b.begin(g, due, cause); err != nil {

@@ -14,6 +14,8 @@ import (
 type Books struct {
 	Organization Organization
 	Grants       []*Grant // those that are live
+	Budgets      []*Budget
+	Unbudgeted   []Spender // whose budgets were removed
 	Transfers    []Transfer
 	Events       []Event
 
@@ -76,6 +78,7 @@ func (b *Books) Charge(c Charge) error {
 	if reason == Late {
 		b.late(book, c, first)
 	}
+	b.spend(c)
 	return nil
 }
 
@@ -250,7 +253,8 @@ func (b *Books) planIn(book *Book, at time.Time) Plan {
 // announce notes each threshold the first time it is reached in a period, and each time that the organization has used up what it may
 // use, that it may go on, and that overage begins.
 func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
-	for _, percent := range crossed(b.seen(book)) {
+	seen := b.seen(book)
+	for _, percent := range crossed(seen.Reached, seen.Used(), seen.Allowance()) {
 		book.Reached = percent
 		b.Events = append(b.Events, Event{
 			Kind: ThresholdReached, Organization: b.Organization.ID, Book: b.seen(book), Percent: percent, Cause: cause,

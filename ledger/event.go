@@ -20,6 +20,9 @@ const (
 	PeriodClosed
 	BooksAdjusted
 	StatementReady
+	BudgetThresholdReached
+	BudgetExhausted
+	BudgetRestored
 	eventKindsEnd
 )
 
@@ -36,11 +39,12 @@ type Event struct {
 	Kind         EventKind
 	Organization string
 	Book         Book // after the transfers that made it true; zero where it is about a grant
-	Percent      int  // of a ThresholdReached
+	Percent      int  // of a threshold
 	Cause        Cause
 
 	Before, After Tier      // of a TierChanged
 	Grant         Grant     // of what became of one
+	Budget        Budget    // of what became of one, after what made it true
 	Subject       string    // id of a BooksAdjusted
 	Amount        int64     // of a BooksAdjusted: the bytes that the organization got back, or below zero was charged
 	Of            time.Time // start of the period that was wrong; zero: no other than the Book's
@@ -69,6 +73,12 @@ func (e Event) ID() string {
 		return fmt.Sprintf("%s/%s/closed", e.Organization, start)
 	case StatementReady:
 		return fmt.Sprintf("%s/%s/statement", e.Organization, start)
+	case BudgetThresholdReached:
+		return fmt.Sprintf("%s/%s/budget/%s/%d/threshold/%d", e.Organization, start, e.Budget.Spender, e.Budget.Since, e.Percent)
+	case BudgetExhausted:
+		return fmt.Sprintf("%s/%s/budget/%s/exhausted/%s", e.Organization, start, e.Budget.Spender, e.Cause.Event)
+	case BudgetRestored:
+		return fmt.Sprintf("%s/%s/budget/%s/restored/%s", e.Organization, start, e.Budget.Spender, e.Cause.Event)
 	default:
 		return fmt.Sprintf("%s/%s/adjusted/%s", e.Organization, start, e.Subject)
 	}

@@ -6,6 +6,7 @@ const (
 	BalanceIsTransfers = "a book's balances are the sum of its transfers"
 	UsageIsCharges     = "usage per project and key is what was charged"
 	HoursAreDays       = "usage by hour is usage by day"
+	BudgetIsUsage      = "what a budget has used is the usage of its project or key"
 	RangeIsTransfers   = "what a range charged is the sum of its transfers"
 	RangesFollow       = "the ranges of a partition leave out nothing but parked records"
 	StatementIsBook    = "a statement is what its book came to"
@@ -18,7 +19,7 @@ const (
 
 // Invariants are all of them.
 func Invariants() []string {
-	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog,
+	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, BudgetIsUsage, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog,
 		GrantIsTransfers, ChainHolds, ChainIsCharges, RootIsChains}
 }
 

@@ -20,6 +20,8 @@ type act struct {
 	grant     Grant
 	suspended bool
 	of        time.Time
+	by        Spender // who sent it, or whose budget it is
+	used      int64   // of a budget, when it was set
 }
 
 type actKind int
@@ -33,10 +35,13 @@ const (
 	actVoid
 	actAdjust
 	actAdvance
+	actBudget
+	actUnbudget
+	actRefuse
 )
 
 func (a act) String() string {
-	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance"}[a.kind]
+	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse"}[a.kind]
 	text := fmt.Sprintf("%s %s at %s", name, a.id, a.at.Format(time.RFC3339Nano))
 	switch a.kind {
 	case actPlan, actSubscribe:
@@ -45,8 +50,8 @@ func (a act) String() string {
 		text += fmt.Sprintf(" %+v", a.grant)
 	case actSuspend:
 		text += fmt.Sprint(" ", a.suspended)
-	case actCharge, actAdjust:
-		text += fmt.Sprint(" ", a.bytes)
+	case actCharge, actAdjust, actBudget, actUnbudget, actRefuse:
+		text += fmt.Sprint(" ", a.bytes, " ", a.by)
 	}
 	return text
 }
@@ -65,6 +70,8 @@ type model struct {
 	reached   map[time.Time]int
 	facts     []string
 	suspended bool
+	purses    []*purse
+	seen      []act // charges
 }
 
 // A change of plans is one that was decided at an instant; without a plan it drops what was scheduled.
@@ -98,6 +105,7 @@ func remember(anchor int, tiers Tiers, history []act) *model {
 		switch a.kind {
 		case actCharge:
 			m.charge(a)
+			m.spend(a)
 		case actPlan:
 			m.begin(a)
 		case actSubscribe:
@@ -112,6 +120,12 @@ func remember(anchor int, tiers Tiers, history []act) *model {
 			m.adjust(a)
 		case actAdvance:
 			m.advance(a.at)
+		case actBudget:
+			m.setBudget(a)
+		case actUnbudget:
+			m.dropBudget(a)
+		case actRefuse:
+			m.refuse(a)
 		}
 	}
 	return m
@@ -501,6 +515,7 @@ func (m *model) pass(due time.Time) {
 	}
 	if m.end(m.period(m.closed)).Equal(due) {
 		m.close(due)
+		m.turnAll(due)
 	}
 	for _, h := range m.heaps {
 		if isGrant(h) && !h.begun && !h.ended && !h.from.After(due) {

@@ -30,6 +30,7 @@ type Organization struct {
 	Suspended bool
 	Opened    time.Time // when this ledger first knew of it
 
+	Budgets       int       // how many it has
 	Pool          int64     // what is left of the grants that are in force, in bytes
 	ClosedThrough time.Time // periods that end by then are closed
 	Decisions     int64     // how many were made about it

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -37,6 +39,7 @@ type history struct {
 	organization Organization
 	books        map[time.Time]Book
 	grants       map[string]Grant
+	budgets      map[Spender]Budget
 	transfers    []Transfer
 	events       []Event
 	lines        map[Line]int64
@@ -47,7 +50,8 @@ func newHistory(t testing.TB, random *rand.Rand) *history {
 	now := time.Date(2027, 12, 1+random.IntN(60), random.IntN(24), 0, 0, 0, time.UTC)
 	return &history{
 		t: t, random: random, now: now, organization: Organization{ID: "acme", AnchorDay: anchor}, books: map[time.Time]Book{}, grants: map[string]Grant{},
-		lines: map[Line]int64{},
+		lines:   map[Line]int64{},
+		budgets: map[Spender]Budget{},
 	}
 }
 
@@ -85,13 +89,13 @@ func (h *history) pass() {
 func (h *history) choose() act {
 	if h.organization.Provisional() {
 		if h.random.IntN(4) == 0 {
-			return act{kind: actCharge, at: h.now, bytes: h.random.Int64N(120)}
+			return act{kind: actCharge, at: h.now, bytes: h.random.Int64N(120), by: h.sender()}
 		}
 		return act{kind: actPlan, at: h.now, plan: Plan{From: h.now, Tier: Indie}}
 	}
 	switch n := h.random.IntN(100); {
 	case n < 40:
-		return act{kind: actCharge, at: h.accepted(), bytes: h.random.Int64N(80)}
+		return act{kind: actCharge, at: h.accepted(), bytes: h.random.Int64N(80), by: h.sender()}
 	case n < 62:
 		return act{kind: actAdvance, at: h.now.Add(-time.Minute)}
 	case n < 74:
@@ -100,8 +104,10 @@ func (h *history) choose() act {
 		return act{kind: actSuspend, at: h.now, suspended: !h.organization.Suspended}
 	case n < 88:
 		return h.wish()
-	case n < 93 && len(h.grants) > 0:
+	case n < 92 && len(h.grants) > 0:
 		return h.revocation()
+	case n < 96:
+		return h.budgeting()
 	}
 	return h.adjustment()
 }
@@ -194,6 +200,12 @@ func (h *history) perform(a act) error {
 	for _, g := range books.Grants {
 		h.grants[g.ID] = *g
 	}
+	for _, of := range books.Unbudgeted {
+		delete(h.budgets, of)
+	}
+	for _, b := range books.Budgets {
+		h.budgets[b.Spender] = *b
+	}
 	h.transfers, h.events = append(h.transfers, books.Transfers...), append(h.events, books.Events...)
 	h.state(books)
 	return nil
@@ -214,7 +226,14 @@ func (h *history) open(a act) *Books {
 		}
 	}
 	slices.SortFunc(grants, func(x, y Grant) int { return strings.Compare(x.ID, y.ID) })
-	return OpenBooks(h.organization, smallTiers(), grants, books...)
+	return OpenBooks(h.organization, smallTiers(), grants, books...).WithBudgets(h.stored())
+}
+
+// stored are the budgets, in the order of their beginning.
+func (h *history) stored() []Budget {
+	budgets := slices.Collect(maps.Values(h.budgets))
+	slices.SortFunc(budgets, func(x, y Budget) int { return cmp.Compare(x.Since, y.Since) })
+	return budgets
 }
 
 func do(b *Books, a act, now time.Time) error {
@@ -222,7 +241,7 @@ func do(b *Books, a act, now time.Time) error {
 	var err error
 	switch a.kind {
 	case actCharge:
-		return b.Charge(Charge{Organization: "acme", Bytes: a.bytes, Entries: 1, Cause: Cause{Event: a.id, At: a.at}})
+		return b.Charge(Charge{Organization: "acme", Bytes: a.bytes, Entries: 1, Cause: Cause{Event: a.id, At: a.at, Project: a.by.Project, Key: a.by.Key}})
 	case actPlan:
 		return b.StartPlan(a.plan, Cause{Event: a.id, Source: FromTenants, At: a.at})
 	case actSubscribe:
@@ -237,6 +256,12 @@ func do(b *Books, a act, now time.Time) error {
 		decisions, err = decided(b.Adjust(a.bytes, "", a.id, a.of, a.at))
 	case actAdvance:
 		decisions = []Decision{Advanced{Through: a.at}}
+	case actBudget:
+		decisions, err = b.SetBudget(BudgetWish{a.by, a.bytes}, a.used)
+	case actUnbudget:
+		decisions, err = b.RemoveBudget(a.by)
+	case actRefuse:
+		return b.Refuse(Refusal{Spender: a.by, Quota: a.bytes, PeriodStart: b.periodAt(a.at).Start, Exhausts: true, Cause: Cause{Event: a.id, At: a.at}})
 	}
 	for _, decision := range decisions {
 		if err == nil {
@@ -263,6 +288,7 @@ func (h *history) compare() {
 	m := remember(h.organization.AnchorDay, smallTiers(), h.acts)
 	h.compareBooks(m)
 	h.compareGrants(m)
+	h.compareBudgets(m)
 	h.compareFacts(m)
 	h.compareStates(m)
 }
@@ -355,6 +381,8 @@ func factOf(e Event) string {
 		return e.Grant.ID + " expired"
 	case PeriodClosed:
 		return period + " closed"
+	case BudgetThresholdReached, BudgetExhausted, BudgetRestored:
+		return budgetFactOf(e)
 	}
 	of := "none"
 	if !e.Of.IsZero() {

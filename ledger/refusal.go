@@ -11,10 +11,11 @@ import (
 type Refusal struct {
 	Organization string
 	Environment  string
-	Reason       string // empty: the quota is exhausted
+	Reason       string  // empty: the quota is exhausted
+	Spender      Spender // whose budget did not cover it; zero: none's
 	Bytes        int64
-	Remaining    int64 // of the quota, as ingest knew it
-	Quota        int64 // of the period, as ingest knew it
+	Remaining    int64 // of the quota or the budget, as ingest knew it
+	Quota        int64 // or budget, of the period, as ingest knew it
 	PeriodStart  time.Time
 	Exhausts     bool // ingest refuses everything from now on, as long as the quota is no larger
 	Requests     int64
@@ -37,7 +38,13 @@ func (r Refusal) Validate() error {
 // Refuse exhausts the period for every replica until its allowance is larger than the one refused.
 // A refusal based on an outdated, smaller allowance changes nothing, nor does one for another reason.
 func (b *Books) Refuse(r Refusal) error {
-	if !r.Exhausts || r.Reason != "" || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At) {
+	switch {
+	case !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At):
+		return nil
+	case r.Spender != Spender{}:
+		b.refuseBudget(r)
+		return nil
+	case r.Reason != "":
 		return nil
 	}
 	if period := calendar.PeriodAt(r.Cause.At, b.Organization.AnchorDay); !period.Start.Equal(r.PeriodStart) {

@@ -6,23 +6,15 @@ import "math/bits"
 // reached.
 var Thresholds = [...]int{50, 80, 100}
 
-// crossed are the thresholds that after has reached and that were not announced in its period
-// before.
-func crossed(after Book) []int {
+// crossed are the thresholds beyond the highest announced that used has reached of an allowance. Without one nothing is reached.
+func crossed(announced int, used, allowance int64) []int {
 	var percents []int
 	for _, percent := range Thresholds {
-		if percent > after.Reached && reached(after, percent) {
+		if percent > announced && allowance > 0 && used >= mulDivUp(allowance, int64(percent), 100) {
 			percents = append(percents, percent)
 		}
 	}
 	return percents
-}
-
-// reached reports whether the use is at least percent of the allowance. Without an allowance
-// nothing is reached.
-func reached(b Book, percent int) bool {
-	allowance := b.Allowance()
-	return allowance > 0 && b.Used() >= mulDivUp(allowance, int64(percent), 100)
 }
 
 // mulDivUp is a*b/c rounded up, without overflow between; a and b are not negative, c is positive.

@@ -40,7 +40,7 @@ var nouns = map[string]Module{
 
 // books are the parts of an organization that the ledger keeps.
 var books = []string{
-	"adjustments", "balance", "chain", "entries", "statements", "grants", "subscription", "usage", "refusals", "forecast", "dry-run", "simulation",
+	"adjustments", "balance", "budgets", "chain", "entries", "statements", "grants", "subscription", "usage", "refusals", "forecast", "dry-run", "simulation",
 	"verification",
 }
 

@@ -196,7 +196,7 @@ func (a *App) buildAPI() error {
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 	})
-	api := &http.API{Service: a.service, Guard: guard}
+	api := &http.API{Service: a.service, Projects: projects, Guard: guard}
 	api.Mount(router)
 	console.Mount(router, console.Config{Service: a.service, Directory: projects, Guard: guard})
 	a.handler = router

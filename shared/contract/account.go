@@ -17,26 +17,37 @@ const (
 // Account is the state of one organization's quota on weir.accounts.v1; the record's key is the
 // organization.
 type Account struct {
-	Organization      string    `json:"organization"`
-	Tier              string    `json:"tier"`
-	RequestsPerMinute int       `json:"requests_per_minute"`
-	AnchorDay         int       `json:"anchor_day"`                 // 1..31: the day of the month on which a period starts
-	PeriodStart       time.Time `json:"period_start"`               // inclusive
-	PeriodEnd         time.Time `json:"period_end"`                 // exclusive
-	Quota             int64     `json:"quota"`                      // bytes granted for this period
-	NextQuota         int64     `json:"next_quota"`                 // bytes that a following period grants
-	OverageCap        int64     `json:"overage_cap,omitempty"`      // bytes beyond Quota that are accepted
-	NextOverageCap    int64     `json:"next_overage_cap,omitempty"` // bytes beyond NextQuota
-	Used              int64     `json:"used"`                       // bytes charged in this period
-	State             string    `json:"state"`
-	RetentionDays     int       `json:"retention_days,omitempty"` // see Retention
-	Counted           Positions `json:"counted"`                  // everything below these offsets of weir.logs.v1 is in Used
-	Version           int64     `json:"version"`                  // grows with every change; an older one is ignored
+	Organization      string          `json:"organization"`
+	Tier              string          `json:"tier"`
+	RequestsPerMinute int             `json:"requests_per_minute"`
+	AnchorDay         int             `json:"anchor_day"`                 // 1..31: the day of the month on which a period starts
+	PeriodStart       time.Time       `json:"period_start"`               // inclusive
+	PeriodEnd         time.Time       `json:"period_end"`                 // exclusive
+	Quota             int64           `json:"quota"`                      // bytes granted for this period
+	NextQuota         int64           `json:"next_quota"`                 // bytes that a following period grants
+	OverageCap        int64           `json:"overage_cap,omitempty"`      // bytes beyond Quota that are accepted
+	NextOverageCap    int64           `json:"next_overage_cap,omitempty"` // bytes beyond NextQuota
+	Used              int64           `json:"used"`                       // bytes charged in this period
+	State             string          `json:"state"`
+	RetentionDays     int             `json:"retention_days,omitempty"` // see Retention
+	Counted           Positions       `json:"counted"`                  // everything below these offsets of weir.logs.v1 is in Used
+	Version           int64           `json:"version"`                  // grows with every change; an older one is ignored
+	Budgets           []AccountBudget `json:"budgets,omitempty"`        // of projects and keys
 }
 
 // Retention is for how many days present entries are kept. Accounts without it have their tier's
 // default.
 func (a Account) Retention() int { return cmp.Or(a.RetentionDays, tier.RetentionDays(a.Tier)) }
+
+// An AccountBudget is how much of the period one project or API key may use. One of Project and APIKey is empty. In a following period nothing of it
+// is used.
+type AccountBudget struct {
+	Project   string `json:"project,omitempty"`
+	APIKey    string `json:"api_key,omitempty"`   // its id
+	Bytes     int64  `json:"bytes"`               // of each period
+	Used      int64  `json:"used"`                // bytes charged of what was accepted in this period
+	Exhausted bool   `json:"exhausted,omitempty"` // nothing more is accepted in this period with these Bytes
+}
 
 // AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its
 // id.

@@ -7,12 +7,18 @@ const (
 	OutcomeAccepted      = "accepted"
 	OutcomeRejected      = "rejected"       // by its sender's fault; the reason is the code of the answer
 	OutcomeRateLimited   = "rate_limited"   // the reason is the level whose limit it met
-	OutcomeQuotaExceeded = "quota_exceeded" // the reason is empty, or ReasonSuspended
+	OutcomeQuotaExceeded = "quota_exceeded" // the reason is empty, ReasonSuspended, or the budget
 	OutcomeOverloaded    = "overloaded"     // by Weir's fault, and to be sent again; the reason is the code of the answer
 )
 
 // ReasonSuspended is the reason of what is refused because its organization may not send anything.
 const ReasonSuspended = "suspended"
+
+// The reasons of what is refused because the budget of its project, or of its key, does not cover it.
+const (
+	ReasonProjectBudget = "project_budget"
+	ReasonKeyBudget     = "key_budget"
+)
 
 // Outcomes are all of them.
 func Outcomes() []string {
@@ -58,9 +64,9 @@ type QuotaRefused struct {
 	RequestID    string    `json:"request_id"`
 	At           time.Time `json:"at"`
 	Bytes        int64     `json:"bytes"`     // of the request, as in RequestCount
-	Remaining    int64     `json:"remaining"` // bytes that were left of the quota
+	Remaining    int64     `json:"remaining"` // bytes that were left of the quota, or of the budget that Reason names
 	PeriodStart  time.Time `json:"period_start"`
-	Quota        int64     `json:"quota"`            // of the period, as ingest knew it
+	Quota        int64     `json:"quota"`            // or budget, of the period, as ingest knew it
 	Exhausts     bool      `json:"exhausts"`         // nothing more is accepted in the period with this Quota, however small
 	Requests     int64     `json:"requests"`         // how many refusals this is about; only the last is described
 	Reason       string    `json:"reason,omitempty"` // as in RequestCount

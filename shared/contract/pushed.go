@@ -22,6 +22,9 @@ func PushedFacts() []Pushed {
 		{TypePeriodClosed, "period.closed", "a period is closed"},
 		{TypeAdjusted, "quota.adjusted", "what was charged is made good in the running period"},
 		{TypeStatementReady, "statement.ready", "the statement of a closed period can be read"},
+		{TypeBudgetThresholdReached, "budget.threshold_reached", "a part of the budget of a project or key is used"},
+		{TypeBudgetExhausted, "budget.exhausted", "nothing is left of the budget of a project or key"},
+		{TypeBudgetRestored, "budget.restored", "a budget that was exhausted is so no more"},
 		{TypeErrorGroupCreated, "error_group.created", "an error of a new kind is seen"},
 	}
 }

@@ -64,7 +64,31 @@ func eventBody(e ledger.Event) (kind string, body any) {
 	case ledger.BooksAdjusted:
 		return contract.TypeAdjusted, newAdjusted(e)
 	}
+	if kind, body := budgetBody(e); kind != "" {
+		return kind, body
+	}
 	panic(fmt.Sprintf("BUG: no contract for an event of kind %d", e.Kind))
+}
+
+// budgetBody is an event about a budget; empty for all others.
+func budgetBody(e ledger.Event) (kind string, body any) {
+	b, start, end, at := e.Budget, e.Book.Period.Start, e.Book.Period.End, e.Cause.At
+	switch e.Kind {
+	case ledger.BudgetThresholdReached:
+		return contract.TypeBudgetThresholdReached, contract.BudgetThresholdReached{
+			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Percent: e.Percent,
+			Budget: b.Bytes, Used: b.Used, Batch: e.Cause.Batch, At: at,
+		}
+	case ledger.BudgetExhausted:
+		return contract.TypeBudgetExhausted, contract.BudgetExhausted{
+			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Budget: b.Bytes, Used: b.Used, At: at,
+		}
+	case ledger.BudgetRestored:
+		return contract.TypeBudgetRestored, contract.BudgetRestored{
+			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Budget: b.Bytes, Used: b.Used, At: at,
+		}
+	}
+	return "", nil
 }
 
 func newAdjusted(e ledger.Event) contract.Adjusted {

@@ -46,6 +46,10 @@ func TestEveryEventIsMapped(t *testing.T) {
 	want, ids := published(t, contract.TopicLedger), map[string]bool{}
 	for _, kind := range ledger.EventKinds() {
 		event := ledger.Event{Kind: kind, Organization: "acme", Percent: 80, Of: time.Now(), Cause: ledger.Cause{Event: "e", Batch: "b", At: time.Now()}}
+		event.Budget.Project = "shop"
+		if kind == ledger.BudgetExhausted {
+			event.Budget.Spender = ledger.Spender{Key: "key"}
+		}
 		fact := outboxFact(event)
 		if got := members(t, fact.Body); !slices.Equal(got, want[fact.Type]) {
 			t.Errorf("kind %d: members %v, want %v of %q", kind, got, want[fact.Type], fact.Type)

@@ -81,5 +81,11 @@ func parseRefusal(record bus.Record) (ledger.Refusal, error) {
 			At: fact.At.UTC().Truncate(time.Microsecond), Project: fact.Project, Key: fact.APIKey,
 		},
 	}
+	switch fact.Reason {
+	case contract.ReasonProjectBudget:
+		refusal.Spender.Project = fact.Project
+	case contract.ReasonKeyBudget:
+		refusal.Spender.Key = fact.APIKey
+	}
 	return refusal, refusal.Validate()
 }

@@ -184,12 +184,18 @@ func tombstone(state ledger.AccountState, at time.Time) *message.Message {
 // newAccount is an account state as weir.accounts.v1 carries it.
 func newAccount(state ledger.AccountState, counted contract.Positions) contract.Account {
 	o, book := state.Organization, state.Book
-	return contract.Account{
+	account := contract.Account{
 		Organization: o.ID, Tier: string(state.Tier), RequestsPerMinute: state.RequestsPerMinute, AnchorDay: o.AnchorDay,
 		PeriodStart: book.Period.Start.UTC(), PeriodEnd: book.Period.End.UTC(),
 		Quota: book.Allowance(), NextQuota: state.NextQuota, OverageCap: state.Overage, NextOverageCap: state.NextOverage,
 		Used: book.Used(), State: state.State, RetentionDays: state.RetentionDays, Counted: counted, Version: state.Version,
 	}
+	for _, b := range state.Budgets {
+		account.Budgets = append(account.Budgets, contract.AccountBudget{
+			Project: b.Project, APIKey: b.Key, Bytes: b.Bytes, Used: b.Used, Exhausted: b.IsOut(),
+		})
+	}
+	return account
 }
 
 func accountMessage(account contract.Account, at time.Time) *message.Message {

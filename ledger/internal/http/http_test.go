@@ -21,7 +21,7 @@ import (
 
 var token = identity.ServiceTokenPrefix + strings.Repeat("a", 48)
 
-// An api is the routes on a ledger, and one service token of acme that may read its books.
+// An api is the routes on a ledger, and one service token of acme that may read its books and decide about them.
 type api struct {
 	*ledgertest.Ledger
 	handler nethttp.Handler
@@ -38,7 +38,7 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	credentials := identity.NewCredentials(time.Now)
 	for secret, organization := range tokens {
 		issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialServiceToken, ID: "tok_" + secret[len(secret)-1:], Organization: organization,
-			Scopes: []string{http.ScopeRead}, State: contract.CredentialActive, Version: 1})
+			Scopes: []string{http.ScopeRead, http.ScopeWrite}, State: contract.CredentialActive, Version: 1})
 		if err := credentials.Apply(contract.CredentialKey(secret), issued); err != nil {
 			t.Fatal(err)
 		}
@@ -46,16 +46,38 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	a := &api{Ledger: ledgertest.New(t)}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	(&http.API{Service: a.Service, Guard: guard}).Mount(router)
+	(&http.API{Service: a.Service, Projects: projectsOf(t), Guard: guard}).Mount(router)
 	a.handler = router
 	return a
+}
+
+// projectsOf has one project of acme and one of evil.
+func projectsOf(t *testing.T) *identity.Directory {
+	t.Helper()
+	projects := identity.NewDirectory()
+	for project, organization := range map[string]string{"project": "acme", "foreign": "evil"} {
+		created, _ := json.Marshal(contract.ProjectCreated{Organization: organization, Project: project, Name: project})
+		if err := projects.Apply(contract.TypeProjectCreated, created); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return projects
 }
 
 // get answers with the status and the body's members.
 func (a *api) get(t *testing.T, path string) (int, map[string]any) {
 	t.Helper()
-	request := httptest.NewRequest(nethttp.MethodGet, path, nil)
+	return a.send(t, nethttp.MethodGet, path, "")
+}
+
+// send is get for another method, with a body.
+func (a *api) send(t *testing.T, method, path, body string) (int, map[string]any) {
+	t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
 	request.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	answer, members := httptest.NewRecorder(), map[string]any{}
 	a.handler.ServeHTTP(answer, request)
 	if err := json.Unmarshal(answer.Body.Bytes(), &members); err != nil {

@@ -42,8 +42,9 @@ type shareBody struct {
 }
 
 type remedyBody struct {
-	Grant int64    `json:"grant"`
-	Tiers []string `json:"tiers"`
+	Grant  int64    `json:"grant"` // 0: none ends it
+	Tiers  []string `json:"tiers"`
+	Budget int64    `json:"budget,omitempty"` // 0: it is no budget that refuses
 }
 
 // The reasons of refusals, beside those that ingest names.
@@ -57,6 +58,9 @@ func newRefusalBody(r service.ExplainedRefusal) refusalBody {
 	if r.Reason == "" {
 		remedy := newRemedyBody(r.Remedy)
 		body.Reason, body.EndsAt, body.EndedBy = reasonExhausted, &r.EndsAt, &remedy
+	}
+	if r.Budget > 0 {
+		body.EndsAt, body.EndedBy = &r.EndsAt, &remedyBody{Tiers: []string{}, Budget: r.Budget}
 	}
 	if c := r.Crossed; c != nil {
 		body.CrossedBy = &crossingBody{At: c.At, Batch: c.Batch, RequestID: c.Request, Project: c.Project, Key: c.Key, Bytes: c.Bytes}

@@ -25,8 +25,9 @@ var openAPI []byte
 
 // An API answers service tokens.
 type API struct {
-	Service *service.Service
-	Guard   *identity.Guard
+	Service  *service.Service
+	Projects *identity.Directory
+	Guard    *identity.Guard
 }
 
 // Mount adds the ledger's routes.
@@ -50,6 +51,7 @@ func (a *API) Mount(router chi.Router) {
 		router.Get("/v1/organizations/{organization}/forecast", httpapi.Handle(a.forecast))
 		router.Post("/v1/organizations/{organization}/dry-run", httpapi.Handle(a.dryRun))
 		router.Post("/v1/organizations/{organization}/simulation", httpapi.Handle(a.simulate))
+		router.Get("/v1/organizations/{organization}/budgets", httpapi.Handle(a.budgets))
 	})
 	router.Group(func(router chi.Router) {
 		router.Use(a.Guard.RequireScope(ScopeWrite))
@@ -57,6 +59,8 @@ func (a *API) Mount(router chi.Router) {
 		router.Post("/v1/organizations/{organization}/grants", httpapi.Handle(a.grant))
 		router.Post("/v1/organizations/{organization}/grants/{grant}/void", httpapi.Handle(a.void))
 		router.Post("/v1/organizations/{organization}/adjustments", httpapi.Handle(a.adjust))
+		router.Put("/v1/organizations/{organization}/budgets", httpapi.Handle(a.setBudgets))
+		router.Delete("/v1/organizations/{organization}/budgets", httpapi.Handle(a.removeBudget))
 	})
 }
 
@@ -93,6 +97,7 @@ func reached(r *http.Request) (string, error) {
 func answer(err error, organization string) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached
+	var budgets ledger.BudgetsReached
 	switch {
 	case errors.Is(err, ledger.ErrNoOrganization):
 		return httpapi.NotFound("organization", organization)
@@ -106,6 +111,8 @@ func answer(err error, organization string) error {
 		return httpapi.Invalid("/"+invalid.Field, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.As(err, &full):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error()).With("limit", full.Limit)
+	case errors.As(err, &budgets):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", budgets.Error()).With("limit", budgets.Limit)
 	}
 	return err
 }

@@ -36,6 +36,7 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 	for _, id := range sortedKeys(opened) {
 		queueLines(&batch, id, opened[id].Lines())
 	}
+	queueBudgets(&batch, opened)
 	queueUnpublished(&batch, due)
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)
 	return tx.SendBatch(ctx, &batch).Close()

@@ -105,7 +105,9 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 		return nil, err
 	}
 	violations = slices.Concat(violations, chains, grants)
-	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){verifyBooks, verifyUsage, verifyRanges, verifyOrder, verifyStatements} {
+	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){
+		verifyBooks, verifyUsage, verifyBudgets, verifyRanges, verifyOrder, verifyStatements,
+	} {
 		found, err := check(ctx, tx)
 		if err != nil {
 			return nil, err

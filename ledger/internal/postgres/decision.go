@@ -39,6 +39,8 @@ const (
 	revoked           = "ledger.v1.grant_voided"
 	adjusted          = "ledger.v1.adjusted"
 	advanced          = "ledger.v1.advanced"
+	budgetSet         = "ledger.v1.budget_set"
+	budgetRemoved     = "ledger.v1.budget_removed"
 )
 
 // grantRow is a grant as it was given.
@@ -72,6 +74,18 @@ type advancedRow struct {
 	Through time.Time `json:"through"`
 }
 
+type budgetSetRow struct {
+	Project string `json:"project,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Bytes   int64  `json:"bytes"`
+	Used    int64  `json:"used"`
+}
+
+type budgetRemovedRow struct {
+	Project string `json:"project,omitempty"`
+	Key     string `json:"key,omitempty"`
+}
+
 func encodeDecision(decision ledger.Decision) (name string, data []byte, err error) {
 	var row any
 	switch d := decision.(type) {
@@ -90,6 +104,10 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 		name, row = adjusted, adjustedRow{d.ID, d.Bytes, d.Reason, orNull(d.Of)}
 	case ledger.Advanced:
 		name, row = advanced, advancedRow(d)
+	case ledger.BudgetSet:
+		name, row = budgetSet, budgetSetRow{d.Project, d.Key, d.Bytes, d.Used}
+	case ledger.BudgetRemoved:
+		name, row = budgetRemoved, budgetRemovedRow(d.Spender)
 	default:
 		return "", nil, fmt.Errorf("BUG: no stored form of %T", decision)
 	}
@@ -128,6 +146,14 @@ func decodeDecision(name string, data []byte) (decision ledger.Decision, err err
 		var row advancedRow
 		err = json.Unmarshal(data, &row)
 		return ledger.Advanced(row), err
+	case budgetSet:
+		var row budgetSetRow
+		err = json.Unmarshal(data, &row)
+		return ledger.BudgetSet{Spender: ledger.Spender{Project: row.Project, Key: row.Key}, Bytes: row.Bytes, Used: row.Used}, err
+	case budgetRemoved:
+		var row budgetRemovedRow
+		err = json.Unmarshal(data, &row)
+		return ledger.BudgetRemoved{Spender: ledger.Spender(row)}, err
 	}
 	return nil, fmt.Errorf("cannot read a decision of the kind %q", name)
 }

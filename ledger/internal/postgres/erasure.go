@@ -12,7 +12,8 @@ import (
 
 // Erasable are the tables with what tenants have sent, and what was written about them. The books stay: they hold ids and amounts.
 func Erasable() []erasure.Table {
-	return []erasure.Table{decisions(), erasure.Rows("grants", erasure.OfOrganization), erasure.Rows("answers", erasure.OfOrganization),
+	return []erasure.Table{decisions(), erasure.Rows("grants", erasure.OfOrganization), erasure.Rows("budgets", erasure.OfOrganization),
+		erasure.Rows("answers", erasure.OfOrganization),
 		erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
 }
 
@@ -29,7 +30,7 @@ func decisions() erasure.Table {
 		if err != nil {
 			return 0, "", err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE organizations SET due_at = NULL, pool = 0 WHERE organization = $1`, of.Organization); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE organizations SET due_at = NULL, pool = 0, budgets = 0 WHERE organization = $1`, of.Organization); err != nil {
 			return 0, "", fmt.Errorf("cannot end what is due about %q: %w", of.Organization, err)
 		}
 		return int64(len(erased)), "", nil

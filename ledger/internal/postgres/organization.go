@@ -23,7 +23,7 @@ type planRow struct {
 	OverageCap        int64       `json:"overage_cap,omitempty"`
 }
 
-const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at`
+const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at, o.budgets`
 
 // organizationRow are the addresses of organizationColumns.
 type organizationRow struct {
@@ -33,7 +33,7 @@ type organizationRow struct {
 }
 
 func (r *organizationRow) fields() []any {
-	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided}
+	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided, &r.o.Budgets}
 }
 
 // organization is what was scanned.
@@ -173,8 +173,8 @@ func SaveOrganization(ctx context.Context, tx pgx.Tx, o ledger.Organization, due
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7, decided_at = $8
-		WHERE organization = $1`, o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due), orNull(o.DecidedAt))
+	_, err = tx.Exec(ctx, `UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7,
+		decided_at = $8, budgets = $9 WHERE organization = $1`, o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due), orNull(o.DecidedAt), o.Budgets)
 	if err != nil {
 		return fmt.Errorf("cannot save organization %q: %w", o.ID, err)
 	}

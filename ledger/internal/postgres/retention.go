@@ -68,6 +68,7 @@ func Fixed() []prune.Bound {
 		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},
 		{Table: "events", Keeps: "what was decided about each organization, and a few lines a period", By: "the organizations that there are"},
 		{Table: "period_lines", Keeps: "a few rows for each book, and one for each of its grants, adjustments", By: "the foreign key to books"},
+		{Table: "budgets", Keeps: "100 rows for each organization", By: "the organizations that there are"},
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
 	}
 }

@@ -30,7 +30,7 @@ type adjusting struct {
 // Adjust gives bytes back to an organization, or below zero charges them. of is an instant of the period that was wrong; zero: none but the running one.
 func (s *Service) Adjust(ctx context.Context, organization string, request Request, bytes int64, reason string, of time.Time) (Adjustment, error) {
 	id := "adj_" + s.IDs()
-	choose := func(books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
 		decision, err := books.Adjust(bytes, reason, id, of, at)
 		return []ledger.Decision{decision}, err
 	}

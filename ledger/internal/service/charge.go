@@ -99,15 +99,31 @@ func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.O
 	if err != nil {
 		return nil, err
 	}
-	return s.openAll(known, grants, books), nil
+	return s.openAll(ctx, tx, known, grants, books)
 }
 
-func (s *Service) openAll(known map[string]ledger.Organization, grants map[string][]ledger.Grant, books map[string][]ledger.Book) map[string]*ledger.Books {
+// openAll opens books with the budgets of their organizations.
+func (s *Service) openAll(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization, grants map[string][]ledger.Grant,
+	books map[string][]ledger.Book) (map[string]*ledger.Books, error) {
+	budgets, err := postgres.LoadBudgets(ctx, tx, withBudgets(known))
+	if err != nil {
+		return nil, err
+	}
 	opened := make(map[string]*ledger.Books, len(known))
 	for id, organization := range known {
-		opened[id] = ledger.OpenBooks(organization, s.Tiers, grants[id], books[id]...)
+		opened[id] = ledger.OpenBooks(organization, s.Tiers, grants[id], books[id]...).WithBudgets(budgets[id])
 	}
-	return opened
+	return opened, nil
+}
+
+// withBudgets are the organizations that have any.
+func withBudgets(known map[string]ledger.Organization) (ids []string) {
+	for id, organization := range known {
+		if organization.Budgets > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // withGrants are the organizations that have anything left of their grants.

@@ -27,7 +27,7 @@ type Request struct {
 // decide has something decided about an organization and returns what answer reads of it then, in one transaction, and under the lock of its books. A
 // request whose key was used for the same input is answered as it was; ErrReused where the input was another.
 func decide[T any](ctx context.Context, s *Service, organization string, request Request, input any,
-	choose func(books *ledger.Books, at time.Time) ([]ledger.Decision, error),
+	choose func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error),
 	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (made T, err error) {
 	err = s.stubbornly(ctx, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
@@ -49,7 +49,7 @@ func decide[T any](ctx context.Context, s *Service, organization string, request
 			return fmt.Errorf("cannot read the clock of the database: %w", err)
 		}
 		at := books.Organization.NotBefore(now)
-		decisions, err := choose(books, at)
+		decisions, err := choose(tx, books, at)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (s *Service) openWhole(ctx context.Context, tx pgx.Tx, known map[string]led
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the grants: %w", err)
 	}
-	return s.openAll(known, grants, books), nil
+	return s.openAll(ctx, tx, known, grants, books)
 }
 
 // book books decisions about an organization and keeps them.

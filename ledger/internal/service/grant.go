@@ -26,7 +26,7 @@ func (s *Service) Grants(ctx context.Context, organization string, after postgre
 // Grant gives an organization a grant. Of the wish only what somebody may wish is looked at.
 func (s *Service) Grant(ctx context.Context, organization string, request Request, wish ledger.Grant) (ledger.Grant, error) {
 	id := "grt_" + s.IDs()
-	choose := func(books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
 		decision, err := books.Grant(wish, id, at)
 		return []ledger.Decision{decision}, err
 	}
@@ -40,7 +40,9 @@ type voiding struct{ Grant string }
 
 // Void takes back what is left of a grant. One of which nothing is left stays as it is.
 func (s *Service) Void(ctx context.Context, organization string, request Request, id string) (ledger.Grant, error) {
-	choose := func(books *ledger.Books, _ time.Time) ([]ledger.Decision, error) { return books.Void(id), nil }
+	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
+		return books.Void(id), nil
+	}
 	return decide(ctx, s, organization, request, voiding{id}, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
 		return postgres.LoadGrant(ctx, tx, pg.Organization(organization), id)
 	})

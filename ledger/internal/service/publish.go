@@ -30,19 +30,34 @@ func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err er
 	if err != nil {
 		return Round{}, err
 	}
+	budgets, err := s.budgetsOf(ctx, tx, due)
+	if err != nil {
+		return Round{}, err
+	}
 	now := s.Clock()
 	for _, d := range due {
 		if d.Deleted {
 			round.Deleted = append(round.Deleted, ledger.AccountState{Organization: d.Organization, Version: d.Version})
 			continue
 		}
-		state, err := s.Tiers.AccountState(d.Organization, d.Book, d.Version, now)
+		state, err := s.Tiers.AccountState(d.Organization, d.Book, budgets[d.Organization.ID], d.Version, now)
 		if err != nil {
 			return Round{}, fmt.Errorf("cannot publish an account: %w", err)
 		}
 		round.Accounts = append(round.Accounts, state)
 	}
 	return round, nil
+}
+
+// budgetsOf reads the budgets of those organizations that have any.
+func (s *Service) budgetsOf(ctx context.Context, tx pgx.Tx, due []postgres.Unpublished) (map[string][]ledger.Budget, error) {
+	var ids []string
+	for _, d := range due {
+		if d.Organization.Budgets > 0 && !d.Deleted {
+			ids = append(ids, d.Organization.ID)
+		}
+	}
+	return postgres.LoadBudgets(ctx, tx, ids)
 }
 
 // MarkPublished notes that the round is published. What has changed since its snapshot stays due.

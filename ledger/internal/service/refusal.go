@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -15,9 +16,10 @@ import (
 // An ExplainedRefusal is a refusal and why it came to it.
 type ExplainedRefusal struct {
 	ledger.Refusal
-	Crossed *Crossing // nil: the organization was suspended, or it is not kept any more
+	Crossed *Crossing // nil: the organization was suspended, a budget did not cover it, or it is not kept any more
 	EndsAt  time.Time // when the next period begins; zero: the organization was suspended
 	Remedy  ledger.Remedy
+	Budget  int64 // the least that would have covered it; 0: it was no budget that refused it
 }
 
 // A Crossing is how an allowance came to be exhausted: by the request that used up its last bytes, or by one that needed more than was left.
@@ -59,7 +61,13 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 	crossings, explained := map[limit]*Crossing{}, make([]ExplainedRefusal, len(refusals))
 	for i, r := range refusals {
 		explained[i].Refusal = r
-		if r.Reason != "" {
+		switch r.Reason {
+		case "":
+		case contract.ReasonProjectBudget, contract.ReasonKeyBudget:
+			explained[i].EndsAt = calendar.PeriodAt(r.Cause.At, o.AnchorDay).End
+			explained[i].Budget = r.Quota - r.Remaining + r.Bytes
+			continue
+		default:
 			continue
 		}
 		at := limit{calendar.PeriodAt(r.Cause.At, o.AnchorDay), r.Quota, r.Remaining == 0}

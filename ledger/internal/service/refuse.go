@@ -52,7 +52,10 @@ func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books: %w", err)
 	}
-	opened := s.openAll(known, nil, books)
+	opened, err := s.openAll(ctx, tx, known, nil, books)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books: %w", err)
+	}
 	for _, r := range refusals {
 		if open := opened[r.Organization]; open != nil {
 			if err := open.Refuse(r); err != nil {

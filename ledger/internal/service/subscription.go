@@ -43,7 +43,9 @@ func (s *Service) Subscription(ctx context.Context, organization string) (found 
 
 // Subscribe has an organization subscribe to something.
 func (s *Service) Subscribe(ctx context.Context, organization string, request Request, wanted ledger.Subscription) (Subscription, error) {
-	choose := func(books *ledger.Books, at time.Time) ([]ledger.Decision, error) { return books.Subscribe(wanted, at) }
+	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		return books.Subscribe(wanted, at)
+	}
 	return decide(ctx, s, organization, request, wanted, choose, func(_ pgx.Tx, books *ledger.Books, at time.Time) (Subscription, error) {
 		book, err := books.At(at)
 		if err != nil {

@@ -1,0 +1,116 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+type budgetBody struct {
+	Project   *string   `json:"project"` // null: it is that of a key
+	Key       *string   `json:"key"`     // null: it is that of a project
+	Bytes     int64     `json:"bytes"`
+	Used      int64     `json:"used"`
+	Remaining int64     `json:"remaining"`
+	State     string    `json:"state"`
+	ResetsAt  time.Time `json:"resets_at"`
+}
+
+func newBudgetBody(b ledger.Budget, resets time.Time) budgetBody {
+	body := budgetBody{Bytes: b.Bytes, Used: b.Used, Remaining: b.Remaining(), State: ledger.Active, ResetsAt: resets}
+	if b.IsOut() {
+		body.State = ledger.Exhausted
+	}
+	if b.Key != "" {
+		body.Key = &b.Key
+	} else {
+		body.Project = &b.Project
+	}
+	return body
+}
+
+func writeBudgets(w http.ResponseWriter, found service.Budgets) {
+	list := httpapi.List[budgetBody]{Items: make([]budgetBody, len(found.Budgets))}
+	for i, budget := range found.Budgets {
+		list.Items[i] = newBudgetBody(budget, found.Period.End)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, list)
+}
+
+// budgets lists what projects and keys of an organization may use, and have used.
+func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
+	if err := httpapi.OnlyKnown(r, nil); err != nil {
+		return err
+	}
+	organization, err := reached(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.Service.Budgets(r.Context(), organization)
+	if err != nil {
+		return answer(err, organization)
+	}
+	writeBudgets(w, found)
+	return nil
+}
+
+// isOwn refuses a project that is none of the organization's. Empty: none is named.
+func (a *API) isOwn(organization, project string) error {
+	if of, known := a.Projects.Organization(project); project != "" && (!known || of != organization) {
+		return httpapi.NotFound("project", project)
+	}
+	return nil
+}
+
+// setBudgetBody is one of the budgets that somebody wants.
+type setBudgetBody struct {
+	Project string `json:"project"`
+	Key     string `json:"key"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// setBudgets has an organization have the budgets of the body and no others.
+func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
+	var body []setBudgetBody
+	organization, request, err := requestWith(w, r, &body)
+	if err != nil {
+		return err
+	}
+	wishes := make([]ledger.BudgetWish, len(body))
+	for i, b := range body {
+		if err := a.isOwn(organization, b.Project); err != nil {
+			return err
+		}
+		wishes[i] = ledger.BudgetWish{Spender: ledger.Spender{Project: b.Project, Key: b.Key}, Bytes: b.Bytes}
+	}
+	made, err := a.Service.SetBudgets(r.Context(), organization, request, wishes)
+	if err != nil {
+		return answer(err, organization)
+	}
+	writeBudgets(w, made)
+	return nil
+}
+
+// removeBudget has the project or key of the query have no budget.
+func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
+	if err := httpapi.OnlyKnown(r, nil, "project", "key"); err != nil {
+		return err
+	}
+	organization, request, err := requestOf(r)
+	if err != nil {
+		return err
+	}
+	of := ledger.Spender{Project: r.URL.Query().Get("project"), Key: r.URL.Query().Get("key")}
+	if err := a.isOwn(organization, of.Project); err != nil {
+		return err
+	}
+	made, err := a.Service.RemoveBudget(r.Context(), organization, request, of)
+	if err != nil {
+		return answer(err, organization)
+	}
+	writeBudgets(w, made)
+	return nil
+}

@@ -1,0 +1,42 @@
+package contract
+
+import "time"
+
+// BudgetThresholdReached is a fact on weir.ledger.v1: once per budget, period and threshold. One of Project and APIKey is empty, as in the facts
+// below.
+type BudgetThresholdReached struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	APIKey       string    `json:"api_key,omitempty"` // its id
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Percent      int       `json:"percent"`
+	Budget       int64     `json:"budget"`
+	Used         int64     `json:"used"`
+	Batch        string    `json:"batch,omitempty"` // the batch that crossed it; empty where a decision did
+	At           time.Time `json:"at"`
+}
+
+// BudgetExhausted is a fact on weir.ledger.v1: what the project or key sends is refused until the period ends or the budget is raised.
+type BudgetExhausted struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	APIKey       string    `json:"api_key,omitempty"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Budget       int64     `json:"budget"`
+	Used         int64     `json:"used"`
+	At           time.Time `json:"at"`
+}
+
+// BudgetRestored is a fact on weir.ledger.v1: a budget that was exhausted is so no more, by a larger one or the next period.
+type BudgetRestored struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	APIKey       string    `json:"api_key,omitempty"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Budget       int64     `json:"budget"`
+	Used         int64     `json:"used"`
+	At           time.Time `json:"at"`
+}
