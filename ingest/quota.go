@@ -35,6 +35,7 @@ type Account struct {
 	RetentionDays int       // for which what is accepted now is kept
 	Counted       Positions // what lies below is in Used
 	Version       int64     // grows
+	Budgets       []Budget
 }
 
 // A Verdict reports whether a quota lets a request pass.

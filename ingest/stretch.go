@@ -59,6 +59,7 @@ func FoldAt(runs []StretchRun) int {
 // position.
 type Charge struct {
 	Organization string
+	Project, Key string // empty where they are summed up
 	At           time.Time
 	Bytes        int64
 	Partition    int

@@ -21,7 +21,7 @@ func (a *App) readGap(ctx context.Context) error {
 		charges, err := a.gap.Read(ctx, a.gate.Marker())
 		if err == nil {
 			for _, c := range charges {
-				a.gate.Found(c.Organization, c.At, c.Bytes, c.Partition, c.Offset)
+				a.gate.Found(c)
 			}
 			a.gapRead.Store(true)
 			break

@@ -15,6 +15,8 @@ import (
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
+var sender = identity.Principal{Organization: "org", Project: "p", ID: "k"}
+
 func account(limit int64) ingest.Account {
 	return ingest.Account{Period: calendar.PeriodAt(start, 1), AnchorDay: 1, Limit: limit, NextLimit: limit, Version: 1}
 }
@@ -30,8 +32,9 @@ func TestGateUnderConcurrency(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 200 {
-				admitted := gate.Enter(identity.Principal{Organization: "org", Project: "p", ID: "k"})
-				r, verdict, _ := gate.Reserve("org", admitted.Time, 10)
+				admitted := gate.Enter(sender)
+				r, made := gate.Reserve(sender, admitted.Time, 10)
+				verdict := made.Verdict
 				mu.Lock()
 				if admitted.Rate.Allowed {
 					entered++
@@ -62,12 +65,12 @@ func TestGateMarksNewcomers(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return start })
 	gate.Mark(ingest.Positions{0: 10})
 	gate.Apply("org", 1, account(100))
-	gate.Found("org", start, 100, 0, 9)
-	if _, verdict, _ := gate.Reserve("org", start, 100); verdict != ingest.Admitted {
+	gate.Found(ingest.Charge{Organization: "org", At: start, Bytes: 100, Offset: 9})
+	if _, reserved := gate.Reserve(sender, start, 100); reserved.Verdict != ingest.Admitted {
 		t.Error("a counted record counts twice")
 	}
-	gate.Found("org", start, 100, 0, 10)
-	if _, verdict, _ := gate.Reserve("org", start, 1); verdict == ingest.Admitted {
+	gate.Found(ingest.Charge{Organization: "org", At: start, Bytes: 100, Offset: 10})
+	if _, reserved := gate.Reserve(sender, start, 1); reserved.Verdict == ingest.Admitted {
 		t.Error("a record that is not counted is forgotten")
 	}
 }
@@ -77,15 +80,15 @@ func TestGateResolves(t *testing.T) {
 	now := start
 	gate := admission.NewGate(func() time.Time { return now })
 	gate.Apply("org", 1, account(100))
-	r, _, _ := gate.Reserve("org", now, 100)
+	r, _ := gate.Reserve(sender, now, 100)
 	r.Settle(ingest.Outcome{Fate: ingest.Uncertain})
-	if _, verdict, _ := gate.Reserve("org", now, 1); verdict != ingest.Contended || !gate.Doubts(now.Add(time.Second)) {
-		t.Fatal(verdict)
+	if _, reserved := gate.Reserve(sender, now, 1); reserved.Verdict != ingest.Contended || !gate.Doubts(now.Add(time.Second)) {
+		t.Fatal(reserved.Verdict)
 	}
 	gate.Resolve(now.Add(time.Second), ingest.Positions{0: 5})
 	gate.Mark(ingest.Positions{0: 5})
-	if _, verdict, _ := gate.Reserve("org", now, 1); verdict != ingest.Admitted || gate.Doubts(now.Add(time.Second)) {
-		t.Fatal(verdict)
+	if _, reserved := gate.Reserve(sender, now, 1); reserved.Verdict != ingest.Admitted || gate.Doubts(now.Add(time.Second)) {
+		t.Fatal(reserved.Verdict)
 	}
 }
 
@@ -146,9 +149,28 @@ func TestClients(t *testing.T) {
 func BenchmarkEnter(b *testing.B) {
 	gate := admission.NewGate(func() time.Time { return start })
 	gate.Apply("org", 1_000_000_000, account(1<<50))
-	who := identity.Principal{Organization: "org", Project: "p", ID: "k"}
 	b.ReportAllocs()
 	for b.Loop() {
-		gate.Enter(who)
+		gate.Enter(sender)
+	}
+}
+
+// What a budget costs a request, beside none.
+func BenchmarkReserve(b *testing.B) {
+	for name, budgets := range map[string][]ingest.Budget{
+		"no budget":   nil,
+		"two budgets": {{Spender: ingest.Spender{Project: "p"}, Limit: 1 << 50}, {Spender: ingest.Spender{Key: "k"}, Limit: 1 << 50}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			gate, account := admission.NewGate(func() time.Time { return start }), account(1<<50)
+			account.Budgets = budgets
+			gate.Apply("org", 1_000_000_000, account)
+			b.ReportAllocs()
+			for b.Loop() {
+				gate.Enter(sender)
+				r, _ := gate.Reserve(sender, start, 10)
+				r.Settle(ingest.Outcome{})
+			}
+		})
 	}
 }

@@ -31,6 +31,7 @@ type organization struct {
 	keys     map[string]*rate.Bucket // bounded by maxBuckets: then full ones are forgotten
 	wasted   rate.Bucket             // of bytes
 	quota    ingest.Quota
+	budgets  ingest.Budgets
 }
 
 // NewGate returns a gate that admits nobody: accounts come by Apply.
@@ -43,10 +44,11 @@ func (g *Gate) LimitWaste(limit WasteLimit) { g.waste = limit }
 
 // Apply takes an organization's newest account.
 func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account) {
-	o := g.organization(name)
+	o, marker := g.organization(name), g.Marker()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.quota.Apply(account) {
+		o.budgets.Apply(account, marker)
 		o.rate = max(requestsPerMinute, 1)
 	}
 }
@@ -70,6 +72,7 @@ func (g *Gate) Mark(counted ingest.Positions) {
 	for _, o := range all {
 		o.mu.Lock()
 		o.quota.Mark(counted)
+		o.budgets.Mark(counted)
 		o.mu.Unlock()
 	}
 }
@@ -88,6 +91,7 @@ type Admission struct {
 	Wasted  bool        // the rate does not allow it because too many bytes were wasted
 	Limits  [3]int      // requests per minute of organization, project and key
 	Quota   ingest.QuotaStatus
+	Budget  *ingest.BudgetStatus // that is exhausted; nil: none that the request counts in
 	Time    time.Time
 }
 
@@ -120,6 +124,11 @@ func (g *Gate) Enter(who identity.Principal) Admission {
 	}
 	admitted.Verdict = o.quota.Check(admitted.Time)
 	admitted.Quota = o.quota.Status(admitted.Time)
+	if admitted.Verdict == ingest.Admitted {
+		if admitted.Budget = o.budgets.Check(who.Project, who.ID, admitted.Time); admitted.Budget != nil {
+			admitted.Verdict = ingest.Exhausted
+		}
+	}
 	return admitted
 }
 
@@ -155,31 +164,45 @@ func forgetFull[K comparable](buckets map[K]*rate.Bucket, now int64) {
 	}
 }
 
-// A Reservation is the quota that one request holds. It belongs to one goroutine.
+// A Reservation is what one request holds of the quota, and of budgets. It belongs to one goroutine.
 type Reservation struct {
-	o    *organization
-	held ingest.Reservation
-	g    *Gate
+	o       *organization
+	held    ingest.Reservation
+	budgets ingest.BudgetReservation
+	g       *Gate
 }
 
-// Reserve admits bytes of an organization, accepted now, or returns why not.
-func (g *Gate) Reserve(name string, now time.Time, bytes int64) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
-	return g.reserve(name, now, bytes, (*ingest.Quota).Reserve)
+// A Reserved is what the gate decided about bytes.
+type Reserved struct {
+	Verdict ingest.Verdict
+	Quota   ingest.QuotaStatus
+	Budget  *ingest.BudgetStatus // that does not cover them; nil: none
+}
+
+// Reserve admits bytes of a sender, accepted now, or returns why not.
+func (g *Gate) Reserve(who identity.Principal, now time.Time, bytes int64) (Reservation, Reserved) {
+	return g.reserve(who, now, bytes, (*ingest.Quota).Reserve)
 }
 
 // Try is Reserve for a request that may repeat a charged one: its refusal exhausts nothing.
-func (g *Gate) Try(name string, now time.Time, bytes int64) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
-	return g.reserve(name, now, bytes, (*ingest.Quota).Try)
+func (g *Gate) Try(who identity.Principal, now time.Time, bytes int64) (Reservation, Reserved) {
+	return g.reserve(who, now, bytes, (*ingest.Quota).Try)
 }
 
-func (g *Gate) reserve(
-	name string, now time.Time, bytes int64, ask func(*ingest.Quota, time.Time, int64) (ingest.Reservation, ingest.Verdict),
-) (Reservation, ingest.Verdict, ingest.QuotaStatus) {
-	o := g.organization(name)
+// reserve asks the quota first: what it does not cover exhausts no budget.
+func (g *Gate) reserve(who identity.Principal, now time.Time, bytes int64, ask ingest.Reserve) (reservation Reservation, reserved Reserved) {
+	o := g.organization(who.Organization)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	held, verdict := ask(&o.quota, now, bytes)
-	return Reservation{o: o, held: held, g: g}, verdict, o.quota.Status(now)
+	reservation = Reservation{o: o, g: g}
+	if reservation.held, reserved.Verdict = ask(&o.quota, now, bytes); reserved.Verdict == ingest.Admitted {
+		reservation.budgets, reserved.Verdict, reserved.Budget = o.budgets.Reserve(who.Project, who.ID, now, bytes, ask)
+		if reserved.Verdict != ingest.Admitted {
+			o.quota.Release(reservation.held)
+		}
+	}
+	reserved.Quota = o.quota.Status(now)
+	return reservation, reserved
 }
 
 // RetentionDays is for how long the request's entries are kept.
@@ -192,20 +215,25 @@ func (r Reservation) Settle(outcome ingest.Outcome) ingest.QuotaStatus {
 	switch outcome.Fate {
 	case ingest.Published:
 		r.o.quota.Published(r.held, outcome.Partition, outcome.Offset)
+		r.budgets.Published(outcome.Partition, outcome.Offset)
 	case ingest.Absent:
 		r.o.quota.Release(r.held)
+		r.budgets.Release()
 	case ingest.Uncertain:
-		r.o.quota.Lost(r.held, r.g.clock())
+		now := r.g.clock()
+		r.o.quota.Lost(r.held, now)
+		r.budgets.Lost(now)
 	}
 	return r.o.quota.Status(r.held.At)
 }
 
 // Found records a request in the log, perhaps of another process or an earlier one.
-func (g *Gate) Found(name string, at time.Time, bytes int64, partition int, offset int64) {
-	o := g.organization(name)
+func (g *Gate) Found(c ingest.Charge) {
+	o := g.organization(c.Organization)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.quota.Found(at, bytes, partition, offset)
+	o.quota.Found(c.At, c.Bytes, c.Partition, c.Offset)
+	o.budgets.Found(c)
 }
 
 // Doubts reports whether something was lost before the given time and is not resolved.
@@ -214,7 +242,7 @@ func (g *Gate) Doubts(before time.Time) bool {
 	defer g.mu.RUnlock()
 	for _, o := range g.organizations {
 		o.mu.Lock()
-		doubts := o.quota.Doubts(before)
+		doubts := o.quota.Doubts(before) || o.budgets.Doubts(before)
 		o.mu.Unlock()
 		if doubts {
 			return true
@@ -230,6 +258,7 @@ func (g *Gate) Resolve(before time.Time, ends ingest.Positions) {
 	for _, o := range g.organizations {
 		o.mu.Lock()
 		o.quota.Resolve(before, ends)
+		o.budgets.Resolve(before, ends)
 		o.mu.Unlock()
 	}
 }

@@ -56,7 +56,7 @@ func accountChanged(r bus.Record, accounts Accounts) error {
 	if err := json.Unmarshal(r.Value, &account); err != nil {
 		return fmt.Errorf("cannot read the account %q: %w", r.Key, err)
 	}
-	accounts.Apply(string(r.Key), account.RequestsPerMinute, ingest.Account{
+	applied := ingest.Account{
 		Period:    calendar.Period{Start: account.PeriodStart.UTC(), End: account.PeriodEnd.UTC()},
 		AnchorDay: account.AnchorDay,
 		Limit:     account.Quota + account.OverageCap, NextLimit: account.NextQuota + account.NextOverageCap, Used: account.Used,
@@ -64,6 +64,12 @@ func accountChanged(r bus.Record, accounts Accounts) error {
 		Suspended:     account.State == contract.AccountSuspended,
 		RetentionDays: account.Retention(),
 		Counted:       ingest.Positions(account.Counted), Version: account.Version,
-	})
+	}
+	for _, b := range account.Budgets {
+		applied.Budgets = append(applied.Budgets, ingest.Budget{
+			Spender: ingest.Spender{Project: b.Project, Key: b.APIKey}, Limit: b.Bytes, Used: b.Used, Exhausted: b.Exhausted,
+		})
+	}
+	accounts.Apply(string(r.Key), account.RequestsPerMinute, applied)
 	return nil
 }

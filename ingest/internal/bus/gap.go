@@ -58,7 +58,8 @@ func (l *Log) Charges(ctx context.Context, ranges ...Range) ([]ingest.Charge, er
 		mu.Lock()
 		defer mu.Unlock()
 		charges = append(charges, ingest.Charge{
-			Organization: event.Organization, At: event.Time, Bytes: event.Total(), Partition: record.Partition, Offset: record.Offset,
+			Organization: event.Organization, Project: event.Project, Key: event.Key, At: event.Time,
+			Bytes: event.Total(), Partition: record.Partition, Offset: record.Offset,
 		})
 	}
 	var readers []func(context.Context) error

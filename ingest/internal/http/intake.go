@@ -151,7 +151,7 @@ func (q *request) network() netip.Prefix {
 func (q *request) admit() error {
 	q.admission = q.Admit(q.caller.Principal)
 	if q.admission.Verdict == ingest.Unknown {
-		return refusal(ingest.Unknown, q.admission.Quota, q.admission.Time)
+		return refusal(service.Refusal{Verdict: ingest.Unknown, Quota: q.admission.Quota, At: q.admission.Time})
 	}
 	setLimits(q.w.Header(), q.admission)
 	switch {
@@ -160,7 +160,8 @@ func (q *request) admit() error {
 	case !q.admission.Rate.Allowed:
 		return rateLimited(q.admission.Rate)
 	}
-	return q.refuse(service.Refusal{Verdict: q.admission.Verdict, Quota: q.admission.Quota, At: q.admission.Time}, q.admission.Verdict == ingest.Exhausted)
+	refused := service.Refusal{Verdict: q.admission.Verdict, Quota: q.admission.Quota, Budget: q.admission.Budget, At: q.admission.Time}
+	return q.refuse(refused, refused.Verdict == ingest.Exhausted)
 }
 
 // read reads the body into memory that counts as holder's.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/rate"
 )
@@ -48,9 +49,9 @@ func rateLimited(limited rate.Result) *httpapi.Problem {
 
 const codeQuotaExceeded = "quota_exceeded"
 
-// refusal is the answer to a request that the quota does not let pass, or nil.
-func refusal(verdict ingest.Verdict, quota ingest.QuotaStatus, now time.Time) error {
-	switch verdict {
+// refusal is the answer to a request that the quota, or a budget, does not let pass, or nil.
+func refusal(refused service.Refusal) error {
+	switch refused.Verdict {
 	case ingest.Admitted:
 		return nil
 	case ingest.Unknown:
@@ -58,13 +59,35 @@ func refusal(verdict ingest.Verdict, quota ingest.QuotaStatus, now time.Time) er
 	case ingest.Contended:
 		return errors.Join(overloaded(), errNoFault)
 	}
+	quota := refused.Quota
 	resets := quota.ResetsAt.UTC().Format(time.RFC3339)
-	detail := "The quota of " + strconv.FormatInt(quota.Limit, 10) + " bytes does not cover this request. It resets at " + resets + "."
-	if verdict == ingest.Suspended {
-		detail = "The organization is suspended: it can't send entries. Its quota resets at " + resets + "."
+	problem := httpapi.NewProblem(http.StatusTooManyRequests, codeQuotaExceeded, whyRefused(refused, resets)).
+		RetryAfter(quota.ResetsAt.Sub(refused.At)).With("resets_at", resets).With("quota", quotaOf(quota))
+	if refused.Budget != nil {
+		problem.With("budget", budgetBody{refused.Budget.Project, refused.Budget.Key, quotaOf(refused.Budget.QuotaStatus)})
 	}
-	return httpapi.NewProblem(http.StatusTooManyRequests, codeQuotaExceeded, detail).
-		RetryAfter(quota.ResetsAt.Sub(now)).With("resets_at", resets).With("quota", quotaOf(quota))
+	return problem
+}
+
+// whyRefused says which limit does not cover a request, and until when.
+func whyRefused(refused service.Refusal, resets string) string {
+	limit, of := refused.Quota.Limit, "quota"
+	switch budget := refused.Budget; {
+	case refused.Verdict == ingest.Suspended:
+		return "The organization is suspended: it can't send entries. Its quota resets at " + resets + "."
+	case budget != nil && budget.Key != "":
+		limit, of = budget.Limit, "budget of the API key "+budget.Key
+	case budget != nil:
+		limit, of = budget.Limit, "budget of the project "+budget.Project
+	}
+	return "The " + of + ", " + strconv.FormatInt(limit, 10) + " bytes, does not cover this request. It resets at " + resets + "."
+}
+
+// budgetBody is the budget that does not cover a request.
+type budgetBody struct {
+	Project string `json:"project,omitempty"`
+	Key     string `json:"key,omitempty"`
+	quotaBody
 }
 
 type quotaBody struct {

@@ -17,7 +17,7 @@ const levelWaste = "wasted_bytes"
 
 // outcomeFacts are what is noted of a request on its way, for the count of its outcome.
 type outcomeFacts struct {
-	verdict                 ingest.Verdict // of the quota that refused it
+	refused                 service.Refusal // by which it ended; zero: by none
 	keyInBody               bool
 	came                    int64 // bytes of the body
 	entries, charged        int64 // as far as they were read: charged are the bytes of the valid ones
@@ -56,14 +56,24 @@ func (q *request) outcome(err error) (outcome, reason string) {
 	case code == httpapi.CodeRateLimited:
 		return contract.OutcomeRateLimited, q.level()
 	case code == codeQuotaExceeded:
-		if q.verdict == ingest.Suspended {
-			return contract.OutcomeQuotaExceeded, contract.ReasonSuspended
-		}
-		return contract.OutcomeQuotaExceeded, ""
+		return contract.OutcomeQuotaExceeded, reasonOf(q.refused)
 	case code == codeOverloaded || status >= http.StatusInternalServerError:
 		return contract.OutcomeOverloaded, code
 	}
 	return contract.OutcomeRejected, code
+}
+
+// reasonOf is why the quota refused a request; empty: it is exhausted.
+func reasonOf(refused service.Refusal) string {
+	switch {
+	case refused.Verdict == ingest.Suspended:
+		return contract.ReasonSuspended
+	case refused.Budget == nil:
+		return ""
+	case refused.Budget.Key != "":
+		return contract.ReasonKeyBudget
+	}
+	return contract.ReasonProjectBudget
 }
 
 // level is the one whose limit the request met.
@@ -92,18 +102,19 @@ func (q *request) bytes() int64 {
 // refuse answers and reports a request over the quota; nil where it passes. exhausts: nothing more
 // will pass.
 func (q *request) refuse(refused service.Refusal, exhausts bool) error {
-	q.verdict = refused.Verdict
+	q.refused = refused
 	if refused.Verdict != ingest.Suspended && refused.Verdict != ingest.Exhausted {
-		return refusal(refused.Verdict, refused.Quota, refused.At)
+		return refusal(refused)
+	}
+	met := refused.Quota
+	if refused.Budget != nil {
+		met = refused.Budget.QuotaStatus
 	}
 	fact := contract.QuotaRefused{
 		Organization: q.caller.Organization, Project: q.caller.Project, APIKey: q.caller.ID, Environment: q.caller.Environment,
-		RequestID: httpapi.RequestID(q.r.Context()), At: refused.At.UTC(), Bytes: q.bytes(), Remaining: refused.Quota.Remaining,
-		PeriodStart: refused.Quota.ResetsAt.Add(-refused.Quota.Period).UTC(), Quota: refused.Quota.Limit, Exhausts: exhausts,
-	}
-	if refused.Verdict == ingest.Suspended {
-		fact.Reason = contract.ReasonSuspended
+		RequestID: httpapi.RequestID(q.r.Context()), At: refused.At.UTC(), Bytes: q.bytes(), Remaining: met.Remaining,
+		PeriodStart: met.ResetsAt.Add(-met.Period).UTC(), Quota: met.Limit, Exhausts: exhausts, Reason: reasonOf(refused),
 	}
 	q.Outcomes.Refuse(fact)
-	return refusal(refused.Verdict, refused.Quota, refused.At)
+	return refusal(refused)
 }

@@ -34,6 +34,7 @@ var (
 type Refusal struct {
 	Verdict ingest.Verdict
 	Quota   ingest.QuotaStatus
+	Budget  *ingest.BudgetStatus // that does not cover the request; nil: none
 	At      time.Time
 }
 
@@ -102,7 +103,7 @@ func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, s
 // publish reserves quota, publishes, and settles the reservation by what became of the request.
 func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Receipt, error) {
 	now, bytes := s.Clock(), sent.Batch.Bytes
-	reservation, err := s.reserve(sent.Caller.Organization, now, bytes, key != "")
+	reservation, err := s.reserve(sent.Caller.Principal, now, bytes, key != "")
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -128,14 +129,14 @@ func Patience(timeout time.Duration, bytes int64) time.Duration {
 
 // reserve holds quota for a request. One with an idempotency key may repeat what another replica,
 // or an earlier run, has charged: its refusal exhausts nothing.
-func (s *Service) reserve(organization string, now time.Time, bytes int64, repeatable bool) (admission.Reservation, error) {
+func (s *Service) reserve(who identity.Principal, now time.Time, bytes int64, repeatable bool) (admission.Reservation, error) {
 	reserve := s.Gate.Reserve
 	if repeatable {
 		reserve = s.Gate.Try
 	}
-	reservation, verdict, quota := reserve(organization, now, bytes)
-	if verdict != ingest.Admitted {
-		return reservation, &Refusal{Verdict: verdict, Quota: quota, At: now}
+	reservation, reserved := reserve(who, now, bytes)
+	if reserved.Verdict != ingest.Admitted {
+		return reservation, &Refusal{Verdict: reserved.Verdict, Quota: reserved.Quota, Budget: reserved.Budget, At: now}
 	}
 	return reservation, nil
 }

@@ -62,8 +62,8 @@ func TestAcceptSettles(t *testing.T) {
 		if _, err := s.Accept(t.Context(), submission(90, "")); errors.Is(err, service.ErrNotPublished) != (test.publisher.err != nil) {
 			t.Fatalf("%s: got %v", test.name, err)
 		}
-		if _, verdict, _ := s.Gate.Try("org", start, 20); verdict != test.more {
-			t.Errorf("%s: %v, want %v", test.name, verdict, test.more)
+		if _, reserved := s.Gate.Try(identity.Principal{Organization: "org"}, start, 20); reserved.Verdict != test.more {
+			t.Errorf("%s: %v, want %v", test.name, reserved.Verdict, test.more)
 		}
 	}
 }
