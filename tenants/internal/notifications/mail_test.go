@@ -2,6 +2,7 @@ package notifications_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -75,6 +76,33 @@ func TestMail(t *testing.T) {
 	for _, part := range []string{"<bill@example.com>", "Subject: a has used up its quota", "1.5 GiB of 1.5 GiB", "https://weir.example/console/usage"} {
 		if !strings.Contains(taken[0], part) {
 			t.Errorf("it lacks %q:\n%s", part, taken[0])
+		}
+	}
+}
+
+// Mail about a budget names whose it is.
+func TestMailOfABudget(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	r.run(t)
+	end := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	near := r.record(t, "evt_1", contract.TypeBudgetThresholdReached, "org_a",
+		contract.BudgetThresholdReached{Organization: "org_a", APIKey: "key_1", Percent: 80, Budget: 1 << 30, Used: 7 << 27, PeriodEnd: end})
+	out := r.record(t, "evt_2", contract.TypeBudgetExhausted, "org_a",
+		contract.BudgetExhausted{Organization: "org_a", Project: "prj_a", Budget: 1 << 30, Used: 1 << 30, PeriodEnd: end})
+	r.consume(t, near, out)
+	var taken string
+	testenv.Eventually(t, patience, func() error {
+		mails := office.Taken()
+		if taken = strings.Join(mails, "\n"); len(mails) < 2 {
+			return fmt.Errorf("%d mails", len(mails))
+		}
+		return nil
+	})
+	for _, part := range []string{"80% of a budget of a is used", "The API key key_1", "A budget of a is used up", "The project prj_a", "2026-12-01"} {
+		if !strings.Contains(taken, part) {
+			t.Errorf("the mails lack %q:\n%s", part, taken)
 		}
 	}
 }
