@@ -104,7 +104,7 @@ type createdKeyPage struct {
 // create issues a key and shows it in its answer alone, which browsers do not keep. A form sent
 // again gets no second key.
 func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	form := readNewKeyForm(r)

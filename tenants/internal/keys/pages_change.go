@@ -42,7 +42,7 @@ func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, status int, f
 }
 
 func (p Pages) change(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	key, err := p.keyToChange(r)

@@ -51,7 +51,7 @@ func (p Pages) writeRotate(w http.ResponseWriter, r *http.Request, status int, o
 
 // rotate shows the new key in its answer, as create does.
 func (p Pages) rotate(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	key, err := p.keyToChange(r)

@@ -159,7 +159,7 @@ func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, want
 }
 
 func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	request := p.RequestOf(r)
@@ -210,7 +210,7 @@ func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, st
 }
 
 func (p Pages) change(w http.ResponseWriter, r *http.Request, of Listed) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	url, events, on := r.PostForm.Get("url"), append([]string{}, r.PostForm["events"]...), r.PostForm.Get("state") != stateOff
@@ -245,7 +245,7 @@ func (p Pages) showRotate(w http.ResponseWriter, r *http.Request, of Listed) err
 }
 
 func (p Pages) rotate(w http.ResponseWriter, r *http.Request, of Listed) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	rotated, secret, err := p.service.Rotate(r.Context(), p.RequestOf(r), of.Ref())
@@ -261,7 +261,7 @@ func (p Pages) showDelete(w http.ResponseWriter, r *http.Request, of Listed) err
 }
 
 func (p Pages) remove(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	of := Ref{pages.CallerOf(r).Organization, chi.URLParam(r, "id")}

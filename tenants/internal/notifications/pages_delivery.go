@@ -41,7 +41,7 @@ func (p Pages) showOne(w http.ResponseWriter, r *http.Request, of Listed) error 
 }
 
 func (p Pages) test(w http.ResponseWriter, r *http.Request, of Listed) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	if _, err := p.deliveries.Test(r.Context(), p.RequestOf(r), of.Ref()); err != nil {
@@ -51,7 +51,7 @@ func (p Pages) test(w http.ResponseWriter, r *http.Request, of Listed) error {
 }
 
 func (p Pages) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "delivery")
@@ -63,7 +63,7 @@ func (p Pages) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
 
 // replayFailed has all sent again that is kept and has failed.
 func (p Pages) replayFailed(w http.ResponseWriter, r *http.Request, of Listed) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	if _, err := p.deliveries.ReplayFailed(r.Context(), p.RequestOf(r), of.Ref(), time.Time{}); err != nil {

@@ -1,8 +1,6 @@
 package pages
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 
 	"github.com/weirlog/weir/shared/httpapi"
@@ -10,9 +8,6 @@ import (
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
-
-// maxForm is the largest form, in bytes.
-const maxForm = 64 << 10
 
 // CallerOf is the member who has signed in: a caller who reaches their own organization.
 func CallerOf(r *http.Request) tenants.Caller {
@@ -41,18 +36,4 @@ func (k *Kit) RequestOf(r *http.Request) unitofwork.Request {
 		request.IdempotencyKey = word
 	}
 	return request
-}
-
-// ReadForm reads a small form into r.PostForm.
-func ReadForm(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpapi.ReadBody(w, r, maxForm)
-	if err == nil {
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		err = r.ParseForm()
-	}
-	if err != nil {
-		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
-			"The form could not be read. Go back, reload the page and send it again.")
-	}
-	return nil
 }

@@ -22,7 +22,7 @@ type TextForm[T any] struct {
 // Submit carries out what a form asks for.
 func (f TextForm[T]) Submit(k *Kit) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := ReadForm(w, r); err != nil {
+		if err := ui.ReadForm(w, r); err != nil {
 			return err
 		}
 		id, err := f.ID(r)

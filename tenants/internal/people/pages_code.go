@@ -130,7 +130,7 @@ func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
 	use func(who Newcomer) (tenants.Entry, error)) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	who := newcomerOf(r)

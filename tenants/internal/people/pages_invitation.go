@@ -81,7 +81,7 @@ func (p Pages) writeInvite(w http.ResponseWriter, r *http.Request, status int, w
 }
 
 func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	wanted := NewInvitation{
@@ -145,7 +145,7 @@ func (p Pages) showOn(page, title string) pages.Handler {
 }
 
 func (p Pages) resendInvitation(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	invitation, err := p.invitation(r)
@@ -161,7 +161,7 @@ func (p Pages) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p Pages) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	invitation, err := p.invitation(r)

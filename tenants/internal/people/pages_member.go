@@ -121,7 +121,7 @@ func roleWords(role tenants.Role) string {
 }
 
 func (p Pages) changeMember(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	member, err := p.found(r)
@@ -154,7 +154,7 @@ func (p Pages) showRemoveMember(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p Pages) removeMember(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	member, err := p.found(r)
@@ -176,7 +176,7 @@ func (p Pages) showResetMember(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p Pages) resetMember(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	member, err := p.found(r)

@@ -83,7 +83,7 @@ func (p Pages) confirmed(w http.ResponseWriter, r *http.Request, page deletePage
 }
 
 func (p Pages) deleteProject(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	project, err := p.projectOf(r)
@@ -103,7 +103,7 @@ func (p Pages) deleteProject(w http.ResponseWriter, r *http.Request) error {
 
 // deleteOrganization ends the caller's session, with all others of the organization.
 func (p Pages) deleteOrganization(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	page, err := p.deletionOfOrganization(r)
@@ -186,7 +186,7 @@ func inWords(d ListedDeletion) shownDeletion {
 }
 
 func (p Pages) restoreProject(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "id")

@@ -59,7 +59,7 @@ func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int,
 }
 
 func (p Pages) createProject(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	name, caller := r.PostForm.Get("name"), pages.CallerOf(r)

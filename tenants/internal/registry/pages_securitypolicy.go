@@ -78,7 +78,7 @@ func (p Pages) beside(r *http.Request) (string, error) {
 }
 
 func (p Pages) setSecurity(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	organization := pages.CallerOf(r).Organization

@@ -108,7 +108,7 @@ type createdTokenPage struct {
 // createServiceToken issues a token and shows it in its answer. A member gives no scope beyond
 // their own role.
 func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	request := p.RequestOf(r)

@@ -67,7 +67,7 @@ func (p *Pages) writeConfirm(w http.ResponseWriter, r *http.Request, status int,
 }
 
 func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	if wait := p.limitMember(r); wait > 0 {

@@ -90,7 +90,7 @@ func (p *Pages) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	entry, err := p.services.Passkeys.SignIn(r.Context(), p.anonymous(r), takeTicket(w, r), answerOf(r))
@@ -118,7 +118,7 @@ func (p *Pages) askToConfirm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	session, secret, err := p.services.Passkeys.Confirm(r.Context(), p.requestOf(r), sessionID(r), takeTicket(w, r), answerOf(r))
@@ -167,7 +167,7 @@ func (p *Pages) askForPasskey(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) registerPasskey(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	name, ticket := r.PostForm.Get("name"), takeTicket(w, r)

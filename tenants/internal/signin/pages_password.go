@@ -44,7 +44,7 @@ func (p *Pages) writePassword(w http.ResponseWriter, r *http.Request, status int
 }
 
 func (p *Pages) changePassword(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	if wait := p.limitMember(r); wait > 0 {

@@ -50,7 +50,7 @@ func (p *Pages) writeSignIn(w http.ResponseWriter, r *http.Request, status int, 
 // signIn admits a member by password. The session is always new, with a new secret, so a planted
 // cookie has no effect; the browser's previous session ends.
 func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
-	if err := pages.ReadForm(w, r); err != nil {
+	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
 	email := tenants.NormalEmail(r.PostForm.Get("email"))
