@@ -27,6 +27,7 @@ const (
 	LogsRead           Permission = "logs:read"
 	ErrorsRead         Permission = "errors:read"
 	UsageRead          Permission = "usage:read"
+	BudgetsManage      Permission = "budgets:manage"  // set and remove them; who sees the usage sees them
 	WebhooksManage     Permission = "webhooks:manage" // see and change them, and what was sent to them
 )
 
@@ -35,7 +36,7 @@ func Permissions() []Permission {
 	return []Permission{
 		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
 		ProjectsRead, ProjectsWrite, DeletionsManage, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
-		AuditRead, LogsRead, ErrorsRead, UsageRead, WebhooksManage,
+		AuditRead, LogsRead, ErrorsRead, UsageRead, BudgetsManage, WebhooksManage,
 	}
 }
 
@@ -49,9 +50,9 @@ func (r Role) May(p Permission) bool {
 	case Developer:
 		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead
 	case Viewer:
-		return p != WebhooksManage && Billing.May(p) || slices.Contains([]Permission{MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
+		return slices.Contains([]Permission{OrganizationRead, UsageRead, MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
 	case Billing:
-		return p == OrganizationRead || p == UsageRead || p == WebhooksManage
+		return p == OrganizationRead || p == UsageRead || p == BudgetsManage || p == WebhooksManage
 	}
 	return false
 }

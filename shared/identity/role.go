@@ -34,6 +34,16 @@ func RoleReads(role string, read Read) bool {
 	return false
 }
 
+// RoleSetsBudgets reports whether a role may decide about the budgets of its organization.
+func RoleSetsBudgets(role string) bool {
+	return role == "owner" || role == "admin" || role == "billing"
+}
+
+// RolesThatSetBudgets lists the roles that may, as those to ask.
+func RolesThatSetBudgets() []string {
+	return slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return !RoleSetsBudgets(role) })
+}
+
 // MayRead reports whether the member who has signed in may look at something.
 func (p Principal) MayRead(read Read) bool { return RoleReads(p.Role(), read) }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -23,6 +24,7 @@ type shownRefusal struct {
 	service.ExplainedRefusal
 	ProjectName string
 	Suspended   bool
+	Spender     string // whose budget did not cover it; empty: none's
 	By          []shownShare
 	Grant       int64
 	Tiers       []ledger.Tier
@@ -55,10 +57,21 @@ func (c *console) showRefusals(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// spenderOf is whose budget a refusal met.
+func spenderOf(r ledger.Refusal) string {
+	switch r.Reason {
+	case contract.ReasonProjectBudget:
+		return "project"
+	case contract.ReasonKeyBudget:
+		return "API key"
+	}
+	return ""
+}
+
 func (c *console) showRefusal(r service.ExplainedRefusal) shownRefusal {
 	shown := shownRefusal{
-		ExplainedRefusal: r, ProjectName: c.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason != "",
-		Grant: r.Remedy.Grant, Tiers: r.Remedy.Tiers, EndsAt: r.EndsAt,
+		ExplainedRefusal: r, ProjectName: c.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason == contract.ReasonSuspended,
+		Spender: spenderOf(r.Refusal), Grant: r.Remedy.Grant, Tiers: r.Remedy.Tiers, EndsAt: r.EndsAt,
 	}
 	if r.Crossed != nil {
 		for _, share := range r.Crossed.UsedBy {

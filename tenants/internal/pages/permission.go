@@ -83,6 +83,8 @@ func deed(p tenants.Permission) string {
 		return "read the errors"
 	case tenants.UsageRead:
 		return "see the usage"
+	case tenants.BudgetsManage:
+		return "set budgets"
 	case tenants.WebhooksManage:
 		return "see or change webhooks"
 	}
