@@ -174,7 +174,8 @@ func SaveOrganization(ctx context.Context, tx pgx.Tx, o ledger.Organization, due
 		return err
 	}
 	_, err = tx.Exec(ctx, `UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7,
-		decided_at = $8, budgets = $9 WHERE organization = $1`, o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due), orNull(o.DecidedAt), o.Budgets)
+		decided_at = $8, budgets = $9 WHERE organization = $1`,
+		o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due), orNull(o.DecidedAt), o.Budgets)
 	if err != nil {
 		return fmt.Errorf("cannot save organization %q: %w", o.ID, err)
 	}
