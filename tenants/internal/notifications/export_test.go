@@ -27,3 +27,6 @@ func (s *Sender) BeginForTest(organization string, n int) {
 
 // MeasureForTest looks at the tables once.
 func (s *Sender) MeasureForTest(ctx context.Context) error { return s.measure(ctx) }
+
+// ClaimQueryForTest is how what is due is found.
+func ClaimQueryForTest() string { return claim }

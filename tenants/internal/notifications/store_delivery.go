@@ -64,22 +64,27 @@ UPDATE deliveries SET state = 'pending', attempts = 0, begun_at = $3, next_at = 
  WHERE organization = $1 AND webhook = $2 AND state <> 'pending' AND `
 
 // claim takes what is due, $3 deliveries at most, and moves their next attempt to behind the end of this one: whoever dies with them leaves
-// them to others. No organization gets more than $2 with those that it has under way, $6 of each of $5, and who has fewest comes first.
+// them to others. No organization gets more than $2 with those that it has under way, $6 of each of $5, and who has fewest comes first. What waits is
+// looked up by project, so that one which is to be deleted costs a look and not all that waits of it.
 var claim = `
 WITH RECURSIVE waiting AS (
-    (SELECT organization FROM deliveries WHERE state = 'pending' ORDER BY organization LIMIT 1)
+    (SELECT organization, project FROM deliveries WHERE state = 'pending' ORDER BY organization, project LIMIT 1)
     UNION ALL
-    SELECT (SELECT d.organization FROM deliveries d WHERE d.state = 'pending' AND d.organization > w.organization ORDER BY d.organization LIMIT 1)
-      FROM waiting w WHERE w.organization IS NOT NULL
-), oldest AS (
-    SELECT d.organization, d.id, d.next_at, coalesce(u.n, 0) + row_number() OVER (PARTITION BY d.organization ORDER BY d.next_at) AS turn
+    SELECT d.organization, d.project FROM waiting w
+     CROSS JOIN LATERAL (SELECT organization, project FROM deliveries d WHERE d.state = 'pending' AND (d.organization, d.project) > (w.organization, w.project)
+                          ORDER BY d.organization, d.project LIMIT 1) d
+), shown AS (
+    SELECT w.organization, w.project, coalesce(u.n, 0) AS n
       FROM waiting w LEFT JOIN unnest($5::text[], $6::integer[]) AS u (organization, n) USING (organization)
-     CROSS JOIN LATERAL (SELECT e.organization, e.id, e.next_at FROM deliveries e
-                          WHERE e.organization = w.organization AND e.state = 'pending' AND e.next_at <= $1 AND ` + fmt.Sprintf(visible, "e", "e.project") + `
-                          ORDER BY e.next_at LIMIT greatest($2 - coalesce(u.n, 0), 0)) d
+     WHERE ` + fmt.Sprintf(visible, "w", "w.project") + `
+), oldest AS (
+    SELECT d.organization, d.id, d.next_at, s.n + row_number() OVER (PARTITION BY d.organization ORDER BY d.next_at) AS turn
+      FROM shown s CROSS JOIN LATERAL (SELECT e.organization, e.id, e.next_at FROM deliveries e
+                                        WHERE e.organization = s.organization AND e.project = s.project AND e.state = 'pending' AND e.next_at <= $1
+                                        ORDER BY e.next_at LIMIT greatest($2 - s.n, 0)) d
 ), claimed AS (
     SELECT d.organization, d.id FROM deliveries d JOIN oldest USING (organization, id)
-     WHERE d.state = 'pending' AND d.next_at <= $1 ORDER BY oldest.turn, oldest.next_at LIMIT $3 FOR UPDATE OF d SKIP LOCKED
+     WHERE oldest.turn <= $2 AND d.state = 'pending' AND d.next_at <= $1 ORDER BY oldest.turn, oldest.next_at LIMIT $3 FOR UPDATE OF d SKIP LOCKED
 ), taken AS (
     UPDATE deliveries d SET next_at = $4, attempts = attempts + 1, attempted_at = $1 FROM claimed c
      WHERE d.organization = c.organization AND d.id = c.id RETURNING d.*
