@@ -39,7 +39,7 @@ type Cursor int64
 // Recorded is an event as it was stored.
 type Recorded[E any] struct {
 	Stream   Stream
-	Version  int64 // 1 for the first event of the stream, without gaps
+	Version  int64 // 1 for the first event of the stream, one more for each; who prunes leaves gaps
 	Cursor   Cursor
 	Metadata Metadata
 	Event    E    // the zero value where it was erased
@@ -49,7 +49,7 @@ type Recorded[E any] struct {
 // Store keeps streams of events of type E. See eventstorepg.Store.
 type Store[E any] interface {
 	// Read returns the events of a stream, oldest first; none of a missing one. The version of a
-	// stream is the number of its events.
+	// stream is that of its last event.
 	Read(ctx context.Context, stream Stream) ([]Recorded[E], error)
 	// Append adds events after version expected, all or none. It fails with ErrConflict when the
 	// stream is at another version.

@@ -16,7 +16,15 @@ func Load[S, E any, P Folder[S, E]](ctx context.Context, store Store[E], stream 
 	if err != nil {
 		return state, 0, err
 	}
-	return Fold[S, E, P](history), int64(len(history)), nil
+	return Fold[S, E, P](history), VersionOf(history), nil
+}
+
+// VersionOf is the version of the stream with a history: that of its last event, for earlier ones may be gone.
+func VersionOf[E any](history []Recorded[E]) int64 {
+	if len(history) == 0 {
+		return 0
+	}
+	return history[len(history)-1].Version
 }
 
 // Fold is the state that a history leads to.

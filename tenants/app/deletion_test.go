@@ -147,6 +147,8 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	if shown := text(n.compacted()); !strings.Contains(shown, "Shop-by-now") {
 		t.Errorf("the project's name is taken back: %s", shown)
 	}
+	p.must(t, 200, "PATCH", "/v1/projects/"+acme.project, `{"name":"Shop-of-today"}`) // whose stream begins with a gap by now
+	n.shows(t, "shop-of-today")
 
 	organization := tenants.Deletable{Organization: acme.organization}
 	p.must(t, 202, "DELETE", "/v1/organizations/"+acme.organization, "")
@@ -161,6 +163,17 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 		t.Errorf("what was taken back long ago is kept: %s", left)
 	}
 	w.auditsHold(t)
+}
+
+// shows waits for a record that has a mark.
+func (n *neighbour) shows(t *testing.T, mark string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		if shown := text(n.compacted()); !strings.Contains(strings.ToLower(shown), mark) {
+			return fmt.Errorf("no record shows %q", mark)
+		}
+		return nil
+	})
 }
 
 // forgets waits until compaction leaves nothing of what has a mark.

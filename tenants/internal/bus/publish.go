@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -142,5 +143,5 @@ func (p *Publication) until(ctx context.Context, tx pgx.Tx, r recorded) ([]recor
 	if err != nil {
 		return nil, err
 	}
-	return history[:r.Version], nil
+	return slices.DeleteFunc(history, func(each recorded) bool { return each.Version > r.Version }), nil
 }

@@ -20,7 +20,7 @@ type Thing[S any] struct {
 // Load reads the state of a stream; its zero value where there is none.
 func Load[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream) (Thing[S], error) {
 	history, err := u.Events.ReadTx(ctx, u.tx, stream)
-	return Thing[S]{eventstore.Fold[S, tenants.Event, P](history), stream, int64(len(history))}, err
+	return Thing[S]{eventstore.Fold[S, tenants.Event, P](history), stream, eventstore.VersionOf(history)}, err
 }
 
 // Append keeps what was decided about a thing, and brings it forward.
