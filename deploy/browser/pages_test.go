@@ -32,6 +32,9 @@ var notPages = map[string]string{
 	"/console/settings":           "leads to the first page of the settings",
 	"/console/settings/audit.csv": "a file",
 
+	"/console/usage/statements/{statement}":     "there is none before a period has ended, which none has here",
+	"/console/usage/statements/{statement}/csv": "a file",
+
 	"/console/settings/api-keys/{id}/first-event": "one line, for a script",
 	"/console/assets/{version}/{name}":            "stylesheet, scripts and pictures",
 }
