@@ -51,7 +51,7 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 
 // runningBalance is the balance of now, with how far the log is booked.
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
-	end, unknown := s.ends.recent(ctx, s.Clock().Add(-endAge), s.Clock, s.readEnd)
+	end, unknown := s.ends.recent(ctx, s.Clock().Add(-endAge), s.Clock, s.readEnd(endWithin))
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if balance, err = s.balanceNow(ctx, tx, organization); err != nil {
 			return err

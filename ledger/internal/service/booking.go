@@ -21,7 +21,7 @@ const (
 	bookedWithin = 5 * time.Second       // somebody waits at most
 	bookedAge    = 20 * time.Millisecond // of what those who wait look at together
 	endAge       = time.Second           // of where the log ends, for those who only want to see how far behind the ledger is
-	endWithin    = time.Second           // the brokers answer, or nobody waits for them
+	endWithin    = time.Second           // the brokers answer, or these do without
 )
 
 // A Booking is how far the log is booked.
@@ -75,19 +75,23 @@ func (l *latest[T]) read(ctx context.Context, at time.Time, read func(context.Co
 	return value, err
 }
 
-// readEnd asks the brokers where the log ends.
-func (s *Service) readEnd(ctx context.Context) (End, error) {
-	if s.End == nil {
-		return End{}, errors.New("there are no brokers")
+// readEnd asks the brokers where the log ends. Whoever asked first may have gone: others wait for the answer.
+func (s *Service) readEnd(within time.Duration) func(context.Context) (End, error) {
+	return func(ctx context.Context) (End, error) {
+		if s.End == nil {
+			return End{}, errors.New("there are no brokers")
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+		defer cancel()
+		return s.End(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, endWithin)
-	defer cancel()
-	return s.End(ctx)
 }
 
 // AwaitAll waits until all is booked that was acknowledged before the call: who has sent something and asks for the balance then finds it there.
 func (s *Service) AwaitAll(ctx context.Context) error {
-	end, err := s.ends.since(ctx, s.Clock(), s.Clock, s.readEnd)
+	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
+	defer cancel()
+	end, err := s.ends.since(ctx, s.Clock(), s.Clock, s.readEnd(bookedWithin))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotBooked, err)
 	}
