@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -259,6 +260,7 @@ func TestOverloaded(t *testing.T) {
 // Bodies of 192 MB in all, eight at a time, do not make the process larger than a few times what
 // may be lent at once.
 func TestMemoryStaysFlat(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // tests collect garbage less often
 	in := newIntake(t, &memoryLog{}, plenty)
 	in.Bodies = testBodies(48<<20, 8<<20, in.Clock)
 	large := []byte(`{"logs":[` + sampleEntry(0) + `],"x":"` + strings.Repeat("y", 6<<20) + `"}`)
