@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,7 +146,7 @@ func (c *console) removeBudget(w http.ResponseWriter, r *http.Request) error {
 	form := formOf(r)
 	of := ledger.Spender{Project: form.project, Key: form.key}
 	found, err := c.Service.Budgets(r.Context(), organization)
-	if err == nil && !slices.ContainsFunc(found.Budgets, func(b ledger.Budget) bool { return b.Spender == of }) {
+	if err == nil && !found.Has(of) {
 		err = c.isOwn(organization, of.Project) // that of a project which is deleted since can be removed
 	}
 	if err == nil {

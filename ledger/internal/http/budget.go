@@ -79,6 +79,9 @@ func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if body == nil {
+		return httpapi.Invalid("", httpapi.CodeInvalidRequest, "The body is null.", "Send the list of budgets; [] removes all.")
+	}
 	wishes := make([]ledger.BudgetWish, len(body))
 	for i, b := range body {
 		if err := a.isOwn(organization, b.Project); err != nil {
@@ -104,8 +107,14 @@ func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	of := ledger.Spender{Project: r.URL.Query().Get("project"), Key: r.URL.Query().Get("key")}
-	if err := a.isOwn(organization, of.Project); err != nil {
-		return err
+	found, err := a.Service.Budgets(r.Context(), organization)
+	if err != nil {
+		return answer(err, organization)
+	}
+	if !found.Has(of) { // that of a project which is deleted since can be removed
+		if err := a.isOwn(organization, of.Project); err != nil {
+			return err
+		}
 	}
 	made, err := a.Service.RemoveBudget(r.Context(), organization, request, of)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/service"
 )
 
 // Budgets are set together, listed with what is used of them, and removed one by one.
@@ -41,6 +42,13 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("removed: %s", got)
 		}
 	}
+	gone := ledger.BudgetWish{Spender: ledger.Spender{Project: "deleted-since"}, Bytes: 1}
+	if _, err := a.Service.SetBudget(t.Context(), "acme", service.Request{ID: "gone"}, gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown("DELETE", "?project=deleted-since", ""); got != ofProject {
+		t.Errorf("removed that of a deleted project: %s", got)
+	}
 	if got := shown("PUT", "", `[]`); got != "" {
 		t.Errorf("none: %s", got)
 	}
@@ -49,7 +57,7 @@ func TestBudgets(t *testing.T) {
 		want               int
 	}{
 		{"PUT", path, `[{"project":"project","key":"k","bytes":1}]`, 400}, {"PUT", path, `[{"bytes":1}]`, 400}, {"PUT", path, `[{"project":"project"}]`, 400},
-		{"PUT", path, `[{"project":"project","bytes":1},{"project":"project","bytes":2}]`, 400}, {"PUT", path, `{}`, 400}, {"DELETE", path, "", 400},
+		{"PUT", path, `[{"project":"project","bytes":1},{"project":"project","bytes":2}]`, 400}, {"PUT", path, `{}`, 400}, {"PUT", path, `null`, 400}, {"DELETE", path, "", 400},
 		{"DELETE", path + "?project=project&key=k", "", 400}, {"DELETE", path + "?name=p", "", 400}, {"GET", path + "?project=p", "", 400},
 		{"PUT", path, `[{"project":"foreign","bytes":1}]`, 404}, {"PUT", path, `[{"project":"unknown","bytes":1}]`, 404},
 		{"DELETE", path + "?project=foreign", "", 404}, {"DELETE", path + "?project=unknown", "", 404},

@@ -20,6 +20,11 @@ type Budgets struct {
 	Budgets []ledger.Budget // projects before keys
 }
 
+// Has reports whether the project or key has a budget.
+func (b Budgets) Has(of ledger.Spender) bool {
+	return slices.ContainsFunc(b.Budgets, func(b ledger.Budget) bool { return b.Spender == of })
+}
+
 // Budgets lists the budgets of an organization.
 func (s *Service) Budgets(ctx context.Context, organization string) (found Budgets, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
