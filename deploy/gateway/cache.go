@@ -14,7 +14,7 @@ import (
 // for.
 const (
 	openAPIFresh   = 5 * time.Minute
-	openAPIRetry   = 5 * time.Second // after a failure
+	openAPIRetry   = time.Second // after a failure
 	openAPITimeout = 5 * time.Second
 )
 
