@@ -127,6 +127,12 @@ func (d *Directory) Organization(project string) (organization string, known boo
 	return fact.Organization, known
 }
 
+// Owns reports whether a project is one of the organization's.
+func (d *Directory) Owns(organization, project string) bool {
+	owner, known := d.Organization(project)
+	return known && owner == organization
+}
+
 // Name returns the name of a project, or its id.
 func (d *Directory) Name(project string) string {
 	d.mu.RLock()

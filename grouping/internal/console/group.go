@@ -120,7 +120,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	query.Project, query.Limit = r.URL.Query().Get("project"), pageSize
-	if owner, known := c.Directory.Organization(query.Project); query.Project != "" && (!known || owner != identity.FromContext(r.Context()).Organization) {
+	if query.Project != "" && !c.Directory.Owns(identity.FromContext(r.Context()).Organization, query.Project) {
 		return httpapi.NotFound("project", query.Project)
 	}
 	found, err := c.Service.Groups(r.Context(), identity.FromContext(r.Context()).Organization, query)

@@ -40,8 +40,7 @@ func (a *API) Mount(router chi.Router) {
 // is for its own alone. The key's own project counts before its creation is consumed.
 func (a *API) reaches(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())
-	organization, known := a.Projects.Organization(project)
-	return principal.ReadsProject(project) && (known && organization == principal.Organization || project != "" && project == principal.Project)
+	return principal.ReadsProject(project) && (a.Projects.Owns(principal.Organization, project) || project != "" && project == principal.Project)
 }
 
 // notFound answers for a group that does not exist, or is foreign.

@@ -31,7 +31,7 @@ func (s *Service) readable(who identity.Principal, project string) (string, erro
 		}
 		return "", nil
 	}
-	if owner, known := s.Directory.Organization(project); !known || owner != who.Organization || !who.ReadsProject(project) {
+	if !s.Directory.Owns(who.Organization, project) || !who.ReadsProject(project) {
 		return "", ErrNoProject
 	}
 	return project, nil

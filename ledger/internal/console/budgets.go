@@ -165,9 +165,9 @@ func (c *console) deciding(w http.ResponseWriter, r *http.Request) (organization
 	return reader.Organization, service.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context())}, ui.ReadForm(w, r)
 }
 
-// isOwn refuses a project that is none of the organization's.
+// isOwn refuses a project that is none of the organization's. Empty: none is named.
 func (c *console) isOwn(organization, project string) error {
-	if of, known := c.Directory.Organization(project); project != "" && (!known || of != organization) {
+	if project != "" && !c.Directory.Owns(organization, project) {
 		return httpapi.NotFound("project", project)
 	}
 	return nil

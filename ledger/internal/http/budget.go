@@ -59,7 +59,7 @@ func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
 
 // isOwn refuses a project that is none of the organization's. Empty: none is named.
 func (a *API) isOwn(organization, project string) error {
-	if of, known := a.Projects.Organization(project); project != "" && (!known || of != organization) {
+	if project != "" && !a.Projects.Owns(organization, project) {
 		return httpapi.NotFound("project", project)
 	}
 	return nil
