@@ -17,8 +17,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-const raceDetector = false
-
 // The suite's own Reconnect, in its three shapes. Watermill v1.5.1 appends to the slice of
 // published messages in one goroutine and reads it in another (pubsub/tests/test_pubsub.go,
 // TestReconnect), so the race detector fails it whatever is tested, and it fails itself when the

@@ -1,5 +1,0 @@
-//go:build race
-
-package watermillbus_test
-
-const raceDetector = true
