@@ -21,7 +21,8 @@ USES     = {{range .}}{{if eq . "$(TESTENV)" "$(TESTENV)/fault" "$(TESTENV)/redi
 BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(call whole,$(shell \
 	$(GO) list -f '{{with .TestImports}}$(USES){{end}}{{with .XTestImports}}$(USES){{end}}' $(PACKAGES) || echo incomplete)))
 # Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores test beside each other. Vet is part of lint.
-TESTFLAGS = -timeout=15m -vet=off -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+# Watermill's suite gives its tests a minute; with the tag "stress" five, which machines need that do other work beside.
+TESTFLAGS = -timeout=15m -vet=off -tags=stress -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # Compilers, linkers and tests live for seconds: that they collect garbage a third as often saves a fifth of the processor.
 test test-race test-kafka test-containers test-browser: export GOGC = 300
 # Compiled without cgo as in a fresh clone, whatever the tests are compiled with.
@@ -116,7 +117,7 @@ test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus 
 	$(BACKENDS) -slowest=10 -- sh -c '\
 		$(ON_KAFKA) sh -c "\
 			{ $(if $(ON_BUS),$(UNRACED) $(ON_BUS),:); } & others=\$$!; \
-			$(if $(filter $(BUS),$(LISTED)),$(GO) test $(subst ",\",$(RACE)) -tags=apache $(TESTFLAGS) $(BUS),:); bus=\$$?; \
+			$(if $(filter $(BUS),$(LISTED)),$(GO) test $(subst ",\",$(RACE)) $(TESTFLAGS) -tags=apache $(BUS),:); bus=\$$?; \
 			wait \$$others && exit \$$bus" & bus=$$!; \
 		$(if $(REST),$(ON_KAFKA) env $(UNRACED) $(REST),:); others=$$?; \
 		wait $$bus && exit $$others'
@@ -141,7 +142,7 @@ test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)
 
 test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, nothing runs that was typed
-	$(BACKENDS) -- $(GO) test -tags=browser $(TESTFLAGS) ./deploy/browser
+	$(BACKENDS) -- $(GO) test $(TESTFLAGS) -tags=browser ./deploy/browser
 
 test-images: ## build the images of test-containers here, where none can be pulled (Debian, root)
 	deploy/docker/build-test-images

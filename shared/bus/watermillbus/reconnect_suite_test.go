@@ -5,6 +5,7 @@ package watermillbus_test
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/watermillbus"
 	"github.com/weirlog/weir/shared/testenv"
@@ -34,14 +36,42 @@ func TestSuiteReconnect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			brokers, restart := restartable(t)
+			silence(t)
 			f := features(shape.features)
 			f.RestartServiceCommand = restart
 			tests.TestReconnect(t, tests.TestContext{TestID: tests.NewTestID(), Features: f}, func(t *testing.T) (message.Publisher, message.Subscriber) {
 				p, s := pair(t, brokers, shape.group, shape.keyed)
-				return p, patientSubscriber{s.(*watermillbus.Subscriber), t}
+				return endingPublisher{p}, patientSubscriber{s.(*watermillbus.Subscriber), t}
 			})
 		})
 	}
+}
+
+// silence drops what the suite prints: two lines for each message, which bury why a test failed.
+func silence(t *testing.T) {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = null
+	t.Cleanup(func() {
+		os.Stdout = stdout
+		null.Close()
+	})
+}
+
+// endingPublisher ends the suite's publishers once it is closed: those of a failed test would try
+// for ever.
+type endingPublisher struct{ message.Publisher }
+
+func (p endingPublisher) Publish(topic string, messages ...*message.Message) error {
+	err := p.Publisher.Publish(topic, messages...)
+	if errors.Is(err, bus.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // patientSubscriber holds the last message of the suite's Reconnect back until the suite has noted
